@@ -1,0 +1,1 @@
+"""Actuators: where a cap goes."""

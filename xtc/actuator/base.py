@@ -1,0 +1,63 @@
+"""The interface of an actuator: where the cap of one virtual router goes."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from xtc.actuator.spec import Original
+from xtc.units import CapFraction, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class CapLimits:
+    """What an actuator can express."""
+
+    floor: CapFraction
+    """The smallest cap it can hold."""
+    ceiling: CapFraction
+    """The largest: the number of CPUs that the router may use."""
+    quantum: float = 0.0
+    """The step between caps; 0 where they are as good as continuous, 0.01 on Xen."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuUsage:
+    """How much CPU a router has used, as counters that only grow."""
+
+    used: Seconds
+    """CPU time since some fixed instant."""
+    throttled: int | None
+    """Periods in which the cap stopped the router; None where the platform does not count them."""
+
+
+class Actuator(Protocol):
+    """Caps one router. Every method raises only ActuatorError and its subclasses."""
+
+    @property
+    def limits(self) -> CapLimits:
+        """What this actuator can express."""
+        ...
+
+    @property
+    def slow(self) -> bool:
+        """Whether a call may block for longer than a tick can spare (a hypervisor's daemon)."""
+        ...
+
+    def capture(self) -> Original:
+        """Return what stands there now, to be made durable before the first cap."""
+        ...
+
+    def applied(self) -> CapFraction | None:
+        """Return the cap in force, None where the router is uncapped."""
+        ...
+
+    def apply(self, cap: CapFraction) -> CapFraction:
+        """Write a cap and return what the plant really got, read back."""
+        ...
+
+    def usage(self) -> CpuUsage:
+        """Return the router's CPU counters."""
+        ...
+
+    def restore(self, original: Original) -> None:
+        """Put back what stood there before; a router that is gone is restored already."""
+        ...

@@ -1,0 +1,81 @@
+"""Where a router's cap goes, and what stood there before: data alone, for configuration and journal."""
+
+from typing import Annotated
+
+import msgspec
+
+Path = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^/")]
+InterfaceName = Annotated[str, msgspec.Meta(pattern=r"^[^\s/]{1,15}$")]
+
+
+class CgroupSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="cgroup"):
+    """A CPU quota on a control group: for routers that forward in user space."""
+
+    path: Path
+    """The group's directory, such as /sys/fs/cgroup/routers/vr1."""
+
+
+class DeadlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="deadline"):
+    """SCHED_DEADLINE on threaded NAPI: for routers that forward in the host's kernel."""
+
+    netns: Path
+    """The router's network namespace, such as /run/netns/vr1 or /proc/4711/ns/net."""
+    interfaces: Annotated[tuple[InterfaceName, ...], msgspec.Meta(min_length=1)]
+    """The router's own interfaces, inside its namespace, whose receive path forwards."""
+    period_us: Annotated[int, msgspec.Meta(ge=100, le=1_000_000)] = 1000
+    """The scheduling period; shorter is smoother and costs more switches."""
+
+
+class SimulatedSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="simulated"):
+    """A model that answers as a host would: for trying things out without root."""
+
+    plant: Annotated[str, msgspec.Meta(min_length=1)]
+    """The name of a router of the simulated plant in this process."""
+
+
+ActuatorSpec = CgroupSpec | DeadlineSpec | SimulatedSpec
+"""Every place a cap can go to."""
+
+
+class CgroupOriginal(msgspec.Struct, frozen=True, tag="cgroup"):
+    """The quota that a control group had; ``quota_us`` is None where it had none."""
+
+    quota_us: int | None
+    period_us: int
+
+
+class ThreadPolicy(msgspec.Struct, frozen=True):
+    """The scheduling policy that a thread had (sched_getattr(2))."""
+
+    policy: int
+    nice: int
+    priority: int
+    runtime_ns: int
+    deadline_ns: int
+    period_ns: int
+
+
+class InterfaceOriginal(msgspec.Struct, frozen=True):
+    """What stood on one interface: GRO, threaded NAPI, and the policy that its threads had."""
+
+    interface: str
+    gro: bool
+    threaded: bool
+    policy: ThreadPolicy | None
+    """None where threaded NAPI was off, so that there was no thread to have one."""
+
+
+class DeadlineOriginal(msgspec.Struct, frozen=True, tag="deadline"):
+    """What stood on each of the router's interfaces."""
+
+    interfaces: tuple[InterfaceOriginal, ...]
+
+
+class SimulatedOriginal(msgspec.Struct, frozen=True, tag="simulated"):
+    """The simulated cap that was in force; None is uncapped."""
+
+    cap: float | None
+
+
+Original = CgroupOriginal | DeadlineOriginal | SimulatedOriginal
+"""What release puts back."""

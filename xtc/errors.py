@@ -1,0 +1,114 @@
+"""The one tree of typed errors; each carries its data and says what to do.
+
+XtcError
+├── UnitError              a quantity that cannot be read
+├── ConfigError            a configuration that names a wrong field or value
+├── MeterError             a /proc/net/dev that cannot be understood
+├── ActuatorError          a cap that could not be read, written or restored
+│   ├── Transient          worth another try at the next tick
+│   ├── Gone               the router's cgroup, thread or domain no longer exists
+│   └── Permanent          another try gives the same answer
+│       ├── Unsupported    this host cannot do it at all
+│       ├── Denied         the daemon lacks a privilege
+│       └── Admission      the kernel has no CPU time left to promise
+├── JournalError           originals or leases could not be made durable
+├── Busy                   another daemon holds the state directory
+├── Unreachable            no daemon answers at the socket
+└── Refused                a request that the manager will not carry out
+"""
+
+from typing import ClassVar
+
+
+class XtcError(Exception):
+    """The root: everything that xtc raises on purpose."""
+
+
+class UnitError(XtcError, ValueError):
+    """A quantity that cannot be read."""
+
+    def __init__(self, field: str, got: str, expected: str) -> None:
+        self.field, self.got, self.expected = field, got, expected
+        super().__init__(f"{field}: {got!r} is not {expected}")
+
+
+class ConfigError(XtcError):
+    """A configuration that cannot be used: where, what is wrong, and how to mend it."""
+
+    def __init__(self, where: str, problem: str, fix: str = "") -> None:
+        self.where, self.problem, self.fix = where, problem, fix
+        super().__init__(f"{where}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class MeterError(XtcError):
+    """A snapshot of /proc/net/dev that cannot be understood; the whole of it is rejected."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        self.line, self.problem = line, problem
+        super().__init__(f"/proc/net/dev line {line}: {problem}")
+
+
+class ActuatorError(XtcError):
+    """A cap that could not be read, written or restored."""
+
+    kind: ClassVar[str] = "error"
+
+    def __init__(self, target: str, problem: str, fix: str = "") -> None:
+        self.target, self.problem, self.fix = target, problem, fix
+        super().__init__(f"{target}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class Transient(ActuatorError):  # noqa: N818  the tree reads better without a suffix on every leaf
+    """Worth another try at the next tick."""
+
+    kind = "transient"
+
+
+class Gone(ActuatorError):  # noqa: N818
+    """The router's cgroup, thread or domain no longer exists."""
+
+    kind = "gone"
+
+
+class Permanent(ActuatorError):  # noqa: N818
+    """Another try gives the same answer."""
+
+    kind = "permanent"
+
+
+class Unsupported(Permanent):
+    """This host cannot do it at all."""
+
+    kind = "unsupported"
+
+
+class Denied(Permanent):
+    """The daemon lacks a privilege."""
+
+    kind = "denied"
+
+
+class Admission(Permanent):
+    """The kernel has no CPU time left to promise."""
+
+    kind = "admission"
+
+
+class JournalError(XtcError):
+    """Originals or leases could not be made durable, so no new cap may be written."""
+
+
+class Busy(XtcError):  # noqa: N818
+    """Another daemon holds the state directory."""
+
+
+class Unreachable(XtcError):  # noqa: N818
+    """No daemon answers at the socket."""
+
+
+class Refused(XtcError):  # noqa: N818
+    """A request that the manager will not carry out: a code for machines, words for people."""
+
+    def __init__(self, code: str, field: str, problem: str, fix: str = "") -> None:
+        self.code, self.field, self.problem, self.fix = code, field, problem, fix
+        super().__init__(f"{field}: {problem}" + (f" ({fix})" if fix else ""))

@@ -1,0 +1,104 @@
+"""The quantities of the control loop, and how operators write and read them."""
+
+import math
+import re
+from typing import NewType
+
+from xtc.errors import UnitError
+
+PacketsPerSecond = NewType("PacketsPerSecond", float)
+"""A packet rate: throughput, offered load or setpoint."""
+
+CapFraction = NewType("CapFraction", float)
+"""A hard CPU limit as a fraction of one CPU; 1.0 is one whole CPU."""
+
+Seconds = NewType("Seconds", float)
+"""A duration, or an instant of the monotonic clock."""
+
+MAX_RATE = PacketsPerSecond(1e9)
+"""No port of this decade forwards more; a larger number is a slip of the pen."""
+
+_RATE = re.compile(r"^\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*(p/s|pps|kp/s|kpps|Mp/s|Mpps)?\s*$")
+_RATE_SCALE = {None: 1.0, "p": 1.0, "k": 1e3, "M": 1e6}
+_DURATION = re.compile(r"^\s*([0-9.]+)\s*(ms|s|min|h)?\s*$")
+_DURATION_SCALE = {None: 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def parse_rate(text: str, *, field: str = "rate") -> PacketsPerSecond:
+    """Read a packet rate such as ``20kpps``, ``20 kp/s``, ``1.5Mpps`` or ``20000``.
+
+    Raises:
+        UnitError: the text is not a rate, or the rate is not within (0, 1e9] packets/s.
+    """
+    match = _RATE.match(text)
+    if match is None:
+        raise UnitError(field, text, "a packet rate such as 20kpps or 20000")
+    prefix = match[2][0] if match[2] else None
+    return check_rate(_number(match[1], field, text) * _RATE_SCALE[prefix], field=field)
+
+
+def check_rate(value: float, *, field: str = "rate") -> PacketsPerSecond:
+    """Return the value as a rate, or say why it is none.
+
+    Raises:
+        UnitError: the value is not finite, not positive, or above 1e9 packets/s.
+    """
+    if not math.isfinite(value) or not 0 < value <= MAX_RATE:
+        raise UnitError(field, f"{value:g}", "a rate above 0 and at most 1e9 packets/s")
+    return PacketsPerSecond(value)
+
+
+def format_rate(rate: float) -> str:
+    """Show a packet rate with three significant digits, as ``20.0 kp/s``."""
+    if abs(rate) >= 1e6:
+        return f"{rate / 1e6:.3g} Mp/s"
+    return f"{rate / 1e3:.3g} kp/s" if abs(rate) >= 1e3 else f"{rate:.3g} p/s"
+
+
+def parse_fraction(text: str, *, field: str = "fraction") -> float:
+    """Read a share such as ``35%`` or ``0.35``.
+
+    Raises:
+        UnitError: the text is not a number, or is negative.
+    """
+    body, percent = (text.strip()[:-1], 100.0) if text.strip().endswith("%") else (text, 1.0)
+    return _number(body, field, text) / percent
+
+
+def parse_cap(text: str, *, field: str = "cap") -> CapFraction:
+    """Read a cap such as ``35%`` or ``0.35``.
+
+    Raises:
+        UnitError: the text is not a share, or the cap is not positive.
+    """
+    cap = parse_fraction(text, field=field)
+    if cap <= 0:
+        raise UnitError(field, text, "a cap above 0, such as 35% (uncapped is a state, not 0)")
+    return CapFraction(cap)
+
+
+def format_cap(cap: float | None) -> str:
+    """Show a cap in percent of one CPU; ``None`` is ``uncapped``."""
+    return "uncapped" if cap is None else f"{cap * 100:.3g}%"
+
+
+def parse_duration(text: str, *, field: str = "duration") -> Seconds:
+    """Read a duration such as ``60s``, ``100ms``, ``2min`` or ``60``.
+
+    Raises:
+        UnitError: the text is not a duration.
+    """
+    match = _DURATION.match(text)
+    if match is None:
+        raise UnitError(field, text, "a duration such as 60s, 100ms or 2min")
+    return Seconds(_number(match[1], field, text) * _DURATION_SCALE[match[2]])
+
+
+def _number(body: str, field: str, text: str) -> float:
+    try:
+        value = float(body)
+    except ValueError:
+        raise UnitError(field, text, "a number") from None
+    if not math.isfinite(value) or value < 0:
+        raise UnitError(field, text, "a finite number that is not negative")
+    return value
