@@ -1,0 +1,114 @@
+"""Throughput Collector: which interface belongs to which virtual router, and what it forwards."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from fnmatch import fnmatchcase
+
+from xtc.meter import Fault, InterfaceRate
+from xtc.units import PacketsPerSecond
+
+_VIF = re.compile(r"^vif(\d+)\.(\d+)$")
+
+
+class Side(Enum):
+    """Where an interface is read, which says what its directions mean."""
+
+    HOST = "host"
+    """The host's end (vif, tap, veth peer): what it receives, the router has sent."""
+    ROUTER = "router"
+    """The router's own end: what it transmits, the router has sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How to recognise the interfaces of one router."""
+
+    patterns: tuple[str, ...] = ()
+    """Names or globs, such as ``vif7.*``."""
+    domid: int | None = None
+    """A Xen domain: every ``vif<domid>.<n>``."""
+    side: Side = Side.HOST
+
+    def matches(self, interface: str) -> bool:
+        """Whether the interface belongs to this router."""
+        if self.domid is not None and vif_domid(interface) == self.domid:
+            return True
+        return any(fnmatchcase(interface, pattern) for pattern in self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one router did in an interval; without a throughput, the reasons why there is none."""
+
+    throughput: PacketsPerSecond | None
+    offered: PacketsPerSecond | None
+    interfaces: tuple[str, ...]
+    problems: tuple[str, ...] = ()
+
+
+def vif_domid(interface: str) -> int | None:
+    """Return the domain of Xen's ``vif<domid>.<n>``, None for any other name."""
+    match = _VIF.match(interface)
+    return int(match[1]) if match else None
+
+
+class Collector:
+    """Keeps the map from interfaces to routers, redone only when interfaces come or go."""
+
+    def __init__(self, bindings: Mapping[str, Binding]) -> None:
+        self._bindings = dict(bindings)
+        self._names: frozenset[str] = frozenset()
+        self._owned: dict[str, tuple[str, ...]] = {}
+        self._contested: dict[str, tuple[str, ...]] = {}
+
+    def rebind(self, bindings: Mapping[str, Binding]) -> None:
+        """Take over other routers; interfaces are mapped anew at the next reading."""
+        self._bindings = dict(bindings)
+        self._names = frozenset()
+
+    def interfaces(self, vr: str) -> tuple[str, ...]:
+        """Return the interfaces that the router had at the last reading."""
+        return self._owned.get(vr, ())
+
+    def aggregate(self, rates: Mapping[str, InterfaceRate | Fault]) -> dict[str, Reading]:
+        """Return a reading for every router, summed over its interfaces (paper, 8.1)."""
+        if rates.keys() != self._names:
+            self._map(rates.keys())
+        return {vr: self._reading(vr, binding, rates) for vr, binding in self._bindings.items()}
+
+    def _map(self, names: Iterable[str]) -> None:
+        self._names = frozenset(names)
+        claims = {
+            name: [vr for vr, binding in self._bindings.items() if binding.matches(name)]
+            for name in sorted(self._names)
+        }
+        self._owned, self._contested = {}, {}
+        for name, owners in claims.items():
+            target = self._owned if len(owners) == 1 else self._contested
+            for vr in owners:
+                target[vr] = (*target.get(vr, ()), name)
+
+    def _reading(
+        self, vr: str, binding: Binding, rates: Mapping[str, InterfaceRate | Fault]
+    ) -> Reading:
+        names = self._owned.get(vr, ())
+        problems = [f"{name}: claimed by several routers" for name in self._contested.get(vr, ())]
+        sent = received = 0.0
+        for name in names:
+            found = rates[name]
+            if isinstance(found, Fault):
+                problems.append(f"{name}: {found.value}")
+                continue
+            if binding.side is Side.HOST:
+                sent += found.rx
+                received += found.tx + found.tx_dropped
+            else:
+                sent += found.tx
+                received += found.rx + found.rx_dropped
+        if not names:
+            problems.append("no interface matches")
+        if problems:
+            return Reading(None, None, names, tuple(problems))
+        return Reading(PacketsPerSecond(sent), PacketsPerSecond(received), names)

@@ -1,0 +1,52 @@
+"""Whole-percent caps used well: neighbouring caps alternated so that their mean is right."""
+
+import math
+from dataclasses import dataclass
+
+from xtc.units import CapFraction
+
+SLOTS = 10
+"""Parts of a period; the actuator is written at most twice in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dithered:
+    """A period at a high cap for some slots, then at a low one for the rest."""
+
+    high: CapFraction
+    low: CapFraction
+    high_slots: int
+
+    @property
+    def mean(self) -> CapFraction:
+        """The mean cap over the period."""
+        share = self.high_slots / SLOTS
+        return CapFraction(self.low + (self.high - self.low) * share)
+
+    @property
+    def caps(self) -> tuple[CapFraction, ...]:
+        """The cap of each slot."""
+        return (self.high,) * self.high_slots + (self.low,) * (SLOTS - self.high_slots)
+
+
+def dither(cap: CapFraction, quantum: float, owed: float = 0.0) -> tuple[Dithered, float]:
+    """Return how to spend a period so that the mean is the cap, and what is owed to the next.
+
+    Args:
+        cap: the mean that is wanted, as a fraction of one CPU.
+        quantum: the step between caps that can be set; 0 for none, and then nothing alternates.
+        owed: what the period before could not express (sigma-delta), within half a slot's worth.
+    """
+    if quantum <= 0:
+        return Dithered(cap, cap, SLOTS), 0.0
+    if cap <= quantum:
+        least = CapFraction(quantum)
+        return Dithered(least, least, SLOTS), 0.0
+    wanted = (cap + owed) / quantum
+    whole = max(math.floor(wanted + 1e-9), 1)
+    high_slots = min(max(round((wanted - whole) * SLOTS), 0), SLOTS)
+    low, high = CapFraction(whole * quantum), CapFraction((whole + 1) * quantum)
+    if high_slots == 0:
+        high, high_slots = low, SLOTS
+    period = Dithered(high, low, high_slots)
+    return period, cap + owed - period.mean

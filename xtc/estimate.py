@@ -1,0 +1,184 @@
+"""What a loop has learned of its router: the line log(y) = c + s·log(cap), and how sure it is.
+
+The offset c is followed by a scalar Kalman filter whose trust rises after a move of the cap or a
+surprise and falls while samples only scatter. The elasticity s, the delay in samples and the noise
+are estimated from the loop's own moves; while nothing moves, nothing of them is forgotten.
+All logarithms are natural, all quantities dimensionless shares of their reference.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+MAX_DELAY = 5
+"""Samples; a cap that takes longer to show is not a CPU cap."""
+LEARNT_DELAY = 2
+"""Samples of delay that a loop finds out by itself; a longer one must be known beforehand."""
+TELLING = 0.3
+"""A change (in logarithms) of cap or throughput that can tell delays apart."""
+
+DRIFT = 0.01
+"""Standard deviation by which c may wander from one sample to the next."""
+SLOPE_DOUBT = 0.5
+"""Standard deviation of s: what a move of the cap costs in certainty."""
+LEAST_GAIN = 0.25
+"""Trust in a sample never falls below this, so that slow change is always followed; it grows by as
+much again with the third and each further sample in a row on the same side of the line."""
+SURPRISE = 3.5
+"""Standard deviations at which one sample means change and not noise."""
+NOISE_MEMORY = 0.9
+QUIETEST = 0.002
+"""The noise is never taken to be less than this share of the throughput."""
+FIRST_NOISE = 0.01
+SLOPES = (0.3, 10.0)
+"""Below: a knee, where trust in the slope would overshoot. Above: no host measured is steeper."""
+LIKELY_SLOPE = 1.5
+"""Elasticity that no measured host exceeds by much."""
+CLEAR_MOVE = 3.0
+"""A move of the cap teaches slope when it exceeds this many times the noise of two samples."""
+BLIND_DROP = 0.3
+"""Moves down by more than this (in log cap) may cross a knee, and teach no slope below 1."""
+DELAY_MEMORY = 0.7
+SLOPE_MEMORY = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The line, its certainty, and the memory that the estimates need."""
+
+    slope: float = 1.0
+    offset: float | None = None
+    """c; None until the first sample."""
+    variance: float = 1.0
+    """Of c."""
+    noise: float = FIRST_NOISE**2
+    """Variance of log(y) at a constant cap."""
+    run: int = 0
+    """How many samples in a row lay above the line; negative below it."""
+    delay: int = 0
+    misfits: tuple[float, ...] = (0.0,) * (LEARNT_DELAY + 1)
+    """How badly each delay explains the moves so far."""
+    caps: tuple[float, ...] = ()
+    """log(cap) of the latest samples, newest first."""
+    seen: float | None = None
+    """log(y) of the sample before, where it can be compared with the next."""
+
+    @property
+    def acting_cap(self) -> float:
+        """Log of the cap that shaped the newest sample."""
+        return self.caps[min(self.delay, len(self.caps) - 1)]
+
+    @property
+    def level(self) -> float:
+        """Filtered log(y) at the acting cap."""
+        return (self.offset or 0.0) + self.slope * self.acting_cap
+
+
+def updated(estimate: Estimate, log_cap: float, log_y: float, *, teaches: bool) -> Estimate:
+    """Return the estimate after a sample; `teaches` says whether its moves can be compared.
+
+    A sample that the cap did not shape (not binding, or no packets at all) moves the offset but
+    says nothing about slope and delay.
+    """
+    estimate = replace(estimate, caps=(log_cap, *estimate.caps)[: MAX_DELAY + 2])
+    if teaches and estimate.seen is not None:
+        estimate = _with_delay(estimate, log_y - estimate.seen)
+        estimate = _with_slope(estimate, log_y - estimate.seen)
+    estimate = _filtered(estimate, log_y)
+    return replace(estimate, seen=log_y if teaches else None)
+
+
+def moved(estimate: Estimate, *, offset: float, slope: float, variance: float) -> Estimate:
+    """Return the estimate on another line, with the variance that its offset now has."""
+    return replace(estimate, offset=offset, slope=slope, variance=variance, run=0)
+
+
+def _move(estimate: Estimate, delay: int) -> float:
+    """Return by how much the log cap had moved, as a sample of that delay would have felt it."""
+    caps = estimate.caps
+    return caps[delay] - caps[delay + 1] if len(caps) > delay + 1 else 0.0
+
+
+def _with_delay(estimate: Estimate, rise: float) -> Estimate:
+    """Choose the delay that explains the moves best, if it is clearly better than the present.
+
+    A slope that was learned at another delay is forgotten.
+    """
+    moves = [_move(estimate, delay) for delay in range(LEARNT_DELAY + 1)]
+    if max(abs(rise), *map(abs, moves)) < TELLING or estimate.delay > LEARNT_DELAY:
+        return estimate
+    misfits = tuple(
+        DELAY_MEMORY * misfit + _unexplained(rise, move, estimate.slope) ** 2
+        for misfit, move in zip(estimate.misfits, moves, strict=True)
+    )
+    best = misfits.index(min(misfits))
+    present = misfits[estimate.delay]
+    if misfits[best] < 0.3 * present and present - misfits[best] > TELLING**2:
+        estimate = _turned(replace(estimate, delay=best), 1.0)
+    return replace(estimate, misfits=misfits)
+
+
+def _unexplained(rise: float, move: float, slope: float) -> float:
+    """Return by how much a rise misses what a move can do at any likely elasticity."""
+    ends = SLOPES[0] * move, max(slope, LIKELY_SLOPE) * move
+    return max(min(ends) - rise, rise - max(ends), 0.0)
+
+
+def _turned(estimate: Estimate, slope: float) -> Estimate:
+    """Turn the line about the point where the router was before its last move."""
+    before = estimate.caps[min(estimate.delay + 1, len(estimate.caps) - 1)]
+    offset = estimate.offset
+    if offset is not None:
+        offset += (estimate.slope - slope) * before
+    return replace(estimate, slope=slope, offset=offset)
+
+
+def _with_slope(estimate: Estimate, rise: float) -> Estimate:
+    """Learn the elasticity from a clear move, pivoting the line where the router was before."""
+    move = _move(estimate, estimate.delay)
+    if move * move <= 2 * CLEAR_MOVE**2 * estimate.noise or _may_cross_a_knee(move, rise):
+        return estimate
+    slope = SLOPE_MEMORY * estimate.slope + (1 - SLOPE_MEMORY) * rise / move
+    return _turned(estimate, min(max(slope, SLOPES[0]), SLOPES[1]))
+
+
+def _may_cross_a_knee(move: float, rise: float) -> bool:
+    """Whether a long way down looked flat, as it does from the flat top of a concave curve."""
+    return move < -BLIND_DROP and rise > move
+
+
+def _filtered(estimate: Estimate, log_y: float) -> Estimate:
+    if estimate.offset is None:
+        offset = log_y - estimate.slope * estimate.acting_cap
+        return replace(estimate, offset=offset, variance=estimate.noise)
+    move = _move(estimate, estimate.delay)
+    innovation = log_y - estimate.level
+    variance = estimate.variance + DRIFT**2 + (SLOPE_DOUBT * move) ** 2
+    score = innovation / math.sqrt(variance + estimate.noise)
+    if abs(score) > SURPRISE:
+        variance = max(variance, innovation * innovation)
+    run = _run(estimate.run, score)
+    gain = max(variance / (variance + estimate.noise), min(LEAST_GAIN * (abs(run) - 1), 1.0))
+    gain = max(gain, LEAST_GAIN)
+    return replace(
+        estimate,
+        offset=estimate.offset + gain * innovation,
+        variance=(1 - gain) * variance,
+        noise=_noise(estimate.noise, innovation, move),
+        run=0 if abs(score) > SURPRISE else run,
+    )
+
+
+def _run(run: int, score: float) -> int:
+    """Count the samples on one side; a score of nearly nothing is on neither."""
+    if abs(score) < 0.1:
+        return 0
+    side = 1 if score > 0 else -1
+    return run + side if run * side > 0 else side
+
+
+def _noise(noise: float, innovation: float, move: float) -> float:
+    """Learn the noise where the cap stood still, so that a loop's own swing is not taken for it."""
+    if move * move >= max(noise, FIRST_NOISE**2):
+        return noise
+    seen = min(innovation * innovation, 9 * noise)
+    return max(NOISE_MEMORY * noise + (1 - NOISE_MEMORY) * seen, QUIETEST**2)

@@ -1,0 +1,229 @@
+"""One running loop: one router. A sample goes in, a command comes out; nothing is carried out here.
+
+The ladder of modes is a function of how long the loop has been blind, in periods T:
+
+    CLOSED_LOOP  < 2T    the law decides; for one missing sample the cap stands
+    HOLD         ≥ 2T    the cap stands
+    DEGRADED     ≥ 5T    the cap goes to the safe cap, where one is configured
+    RELEASED     ≥ 30T   what stood there before is put back; a loop that sees again starts anew
+
+A punished router stays where it is until its lease ends, however blind the meter is.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from xtc.dither import Dithered, dither
+from xtc.law import Bounds, Law, Reason, Sample
+from xtc.lease import Kind, Lease
+from xtc.units import CapFraction, PacketsPerSecond, Seconds
+
+HOLD_AFTER = 2
+DEGRADE_AFTER = 5
+RELEASE_AFTER = 30
+"""Blind periods; the timing inequality in docs/timing.md stands on these three."""
+
+UNRESPONSIVE_AFTER = 3
+"""Samples at the floor without effect before the router is called unresponsive."""
+RETRY_UNRESPONSIVE = 60
+"""Periods until an unresponsive router is tried again."""
+NO_EFFECT = 0.8
+"""A throughput that keeps this share of what it was has not answered to its cap."""
+TOO_MUCH = 1.1
+"""At this multiple of the setpoint, a router at its floor is plainly not held."""
+
+
+class Mode(Enum):
+    """Where on the ladder a loop stands; `manual` is an operator's pause."""
+
+    CLOSED_LOOP = "closed_loop"
+    HOLD = "hold"
+    DEGRADED = "degraded"
+    RELEASED = "released"
+    MANUAL = "manual"
+
+
+class Finding(Enum):
+    """What a loop noticed, for people and for metrics."""
+
+    NONE = "none"
+    SETTLING = "settling"
+    NOT_BINDING = "not_binding"
+    AT_FLOOR = "at_floor"
+    AT_CEILING = "at_ceiling"
+    UNRESPONSIVE = "unresponsive"
+    BLIND = "blind"
+    LEASE_ENDED = "lease_ended"
+
+
+class Act(Enum):
+    """What is to be done to a router's cap."""
+
+    KEEP = "keep"
+    SET = "set"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What the shell carries out for one router in this period."""
+
+    act: Act
+    period: Dithered | None = None
+    """The cap, or the two neighbouring caps, of a SET."""
+
+
+KEEP = Command(Act.KEEP)
+RELEASE = Command(Act.RELEASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What does not change while a loop runs."""
+
+    law: Law[Any]
+    bounds: Bounds
+    quantum: float = 0.0
+    period: Seconds = Seconds(1.0)
+    default_setpoint: PacketsPerSecond | None = None
+    """Where the router goes when its lease ends; None releases it."""
+    safe_cap: CapFraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """What it takes to see that a router does not answer to its cap."""
+
+    reference: float | None = None
+    """Throughput when the cap was last well above the floor."""
+    samples_at_floor: int = 0
+    retry_in: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """The state of one loop."""
+
+    lease: Lease
+    seen_at: Seconds
+    """When the last sample came."""
+    mode: Mode = Mode.CLOSED_LOOP
+    finding: Finding = Finding.SETTLING
+    law_state: Any = None
+    """None until the law has started, and again after a release."""
+    owed: float = 0.0
+    """Cap that whole-percent dithering owes to the next period."""
+    paused: bool = False
+    capped: bool = False
+    watch: Watch = field(default_factory=Watch)
+
+    @property
+    def setpoint(self) -> PacketsPerSecond:
+        """The throughput that the router is to be held at."""
+        return self.lease.setpoint
+
+
+def step(
+    instance: Instance, profile: Profile, now: Seconds, sample: Sample | None
+) -> tuple[Instance, Command]:
+    """Return the loop's next state and the command of this period; `None` is a blind period."""
+    instance, lease_command = _with_valid_lease(instance, profile, now)
+    if lease_command is not None:
+        return instance, lease_command
+    if instance.paused:
+        return replace(instance, mode=Mode.MANUAL, seen_at=now), KEEP
+    if sample is None:
+        return _blind(instance, profile, now)
+    instance = replace(instance, seen_at=now)
+    if instance.watch.retry_in > 0:
+        waiting = replace(instance.watch, retry_in=instance.watch.retry_in - 1)
+        return replace(instance, watch=waiting), KEEP
+    return _seeing(instance, profile, sample)
+
+
+def _with_valid_lease(
+    instance: Instance, profile: Profile, now: Seconds
+) -> tuple[Instance, Command | None]:
+    """Fall back to the configured setpoint when a lease ends; without one, release."""
+    if not instance.lease.expired(now):
+        return instance, None
+    if profile.default_setpoint is not None:
+        lease = Lease(setpoint_pps=profile.default_setpoint, epoch=instance.lease.epoch)
+        return replace(instance, lease=lease), None
+    return released(instance, Finding.LEASE_ENDED), RELEASE if instance.capped else KEEP
+
+
+def released(instance: Instance, finding: Finding) -> Instance:
+    """Return the loop after its router got back what stood there before."""
+    return replace(
+        instance, mode=Mode.RELEASED, finding=finding, law_state=None, owed=0.0, capped=False
+    )
+
+
+def _blind(instance: Instance, profile: Profile, now: Seconds) -> tuple[Instance, Command]:
+    periods = (now - instance.seen_at) / profile.period + 1e-6
+    if instance.mode is Mode.RELEASED or periods < HOLD_AFTER:
+        return instance, KEEP
+    held = replace(instance, finding=Finding.BLIND)
+    if periods < DEGRADE_AFTER or instance.lease.kind is Kind.PUNISHMENT:
+        return replace(held, mode=Mode.HOLD), KEEP
+    if periods < RELEASE_AFTER:
+        return _degraded(held, profile)
+    return released(instance, Finding.BLIND), RELEASE if instance.capped else KEEP
+
+
+def _degraded(instance: Instance, profile: Profile) -> tuple[Instance, Command]:
+    """Go to the safe cap; the law starts anew from there when it sees again."""
+    instance = replace(instance, mode=Mode.DEGRADED)
+    if profile.safe_cap is None or not instance.capped:
+        return instance, KEEP
+    period, _ = dither(profile.bounds.clamp(profile.safe_cap), profile.quantum)
+    return replace(instance, law_state=None), Command(Act.SET, period)
+
+
+def _seeing(instance: Instance, profile: Profile, sample: Sample) -> tuple[Instance, Command]:
+    watch = _watched(instance.watch, profile.bounds, sample, instance.setpoint)
+    instance = replace(instance, mode=Mode.CLOSED_LOOP, watch=watch)
+    if watch.samples_at_floor >= UNRESPONSIVE_AFTER:
+        given_up = released(instance, Finding.UNRESPONSIVE)
+        return replace(given_up, watch=Watch(retry_in=RETRY_UNRESPONSIVE)), RELEASE
+    state = instance.law_state
+    if state is None:
+        state = profile.law.start(sample.cap)
+    state, decision = profile.law.step(state, instance.setpoint, sample, profile.bounds)
+    if decision.reason is Reason.NOT_BINDING and sample.cap is None:
+        return replace(instance, law_state=state, finding=Finding.NOT_BINDING), KEEP
+    period, owed = dither(decision.cap, profile.quantum, instance.owed)
+    instance = replace(
+        instance,
+        law_state=state,
+        owed=owed,
+        capped=True,
+        finding=_finding(decision.reason, sample, instance.setpoint),
+    )
+    return instance, Command(Act.SET, period)
+
+
+def _watched(watch: Watch, bounds: Bounds, sample: Sample, setpoint: float) -> Watch:
+    """Count the samples at the floor in which throughput stayed what it was far above it."""
+    if sample.cap is None or sample.cap > 4 * bounds.floor:
+        return Watch(reference=sample.throughput)
+    no_effect = (
+        sample.cap <= bounds.floor * 1.01
+        and sample.throughput > TOO_MUCH * setpoint
+        and watch.reference is not None
+        and sample.throughput > NO_EFFECT * watch.reference
+    )
+    return replace(watch, samples_at_floor=watch.samples_at_floor + 1 if no_effect else 0)
+
+
+def _finding(reason: Reason, sample: Sample, setpoint: float) -> Finding:
+    if reason is Reason.NOT_BINDING:
+        return Finding.NOT_BINDING
+    if reason is Reason.AT_FLOOR and sample.throughput > TOO_MUCH * setpoint:
+        return Finding.AT_FLOOR
+    if reason is Reason.AT_CEILING:
+        return Finding.AT_CEILING
+    settled = abs(sample.throughput - setpoint) <= 0.1 * setpoint
+    return Finding.NONE if settled else Finding.SETTLING

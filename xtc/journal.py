@@ -1,0 +1,174 @@
+"""The journal: original caps and leases, durable before the first cap is written.
+
+One file, replaced atomically: a line with format and checksum, then JSON. A file that cannot be
+trusted is set aside, never guessed at and never a reason not to start.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from xtc.actuator.spec import ActuatorSpec, Original
+from xtc.errors import Busy, JournalError
+from xtc.lease import Lease
+
+_MAGIC = b"xtc-journal 1 sha256="
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One router that may be capped: where its cap is, and what stood there before."""
+
+    spec: ActuatorSpec
+    original: Original
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """All that must survive a crash."""
+
+    boot_id: str
+    """Instants of the monotonic clock mean nothing in another boot."""
+    entries: dict[str, Entry] = {}
+    leases: dict[str, Lease] = {}
+    highest_epoch: int = 0
+
+
+class Journal:
+    """Holds the state directory for one daemon alone, and the ledger within it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._path = directory / "journal"
+        self._lock = -1
+        self._stored = Ledger(boot_id=boot_id())
+        self.quarantined: Path | None = None
+        """Where a journal that could not be trusted was set aside at the start."""
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def ledger(self) -> Ledger:
+        """What is durable."""
+        return self._stored
+
+    def open(self) -> None:
+        """Take the state directory and read what the last daemon left.
+
+        Raises:
+            Busy: another daemon holds the directory.
+            JournalError: the directory cannot be made or read.
+        """
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise JournalError(f"{self._directory}: {error.strerror}") from error
+        self._take_lock()
+        self._stored = self._read()
+
+    def close(self) -> None:
+        """Let another daemon have the directory."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def store(self, ledger: Ledger) -> None:
+        """Make the ledger durable; the old one stands until the new one is whole.
+
+        Raises:
+            JournalError: the disk is full or read-only. The old ledger is then still in force.
+        """
+        if ledger == self._stored and self._path.exists():
+            return
+        body = msgspec.json.encode(ledger)
+        temporary = self._path.with_suffix(".new")
+        try:
+            _write_durably(temporary, _MAGIC + _checksum(body) + b"\n" + body)
+            temporary.replace(self._path)
+            _sync_directory(self._directory)
+        except OSError as error:
+            raise JournalError(
+                f"{self._path}: {error.strerror}; no new router will be capped until this is mended"
+            ) from error
+        self._stored = ledger
+
+    def _take_lock(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise Busy(
+                f"{self._directory} is held by a running xtc daemon; "
+                "stop it, or give this one another state_dir"
+            ) from None
+
+    def _read(self) -> Ledger:
+        try:
+            raw = self._path.read_bytes()
+        except FileNotFoundError:
+            return Ledger(boot_id=boot_id())
+        except OSError as error:
+            raise JournalError(f"{self._path}: {error.strerror}") from error
+        try:
+            return _decode(raw)
+        except (ValueError, msgspec.DecodeError):
+            self.quarantined = self._path.with_suffix(f".corrupt-{os.getpid()}")
+            self._path.replace(self.quarantined)
+            return Ledger(boot_id=boot_id())
+
+
+def boot_id() -> str:
+    """Return the kernel's name for this boot (random(4))."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return "unknown"
+
+
+def _decode(raw: bytes) -> Ledger:
+    """Return the ledger of a journal's text.
+
+    Raises:
+        ValueError: the checksum or the format is not ours.
+        msgspec.DecodeError: the body is not a ledger.
+    """
+    head, _, body = raw.partition(b"\n")
+    if head != _MAGIC + _checksum(body):
+        raise ValueError("the checksum does not match")
+    ledger = msgspec.json.decode(body, type=Ledger)
+    if ledger.boot_id != boot_id():
+        # Instants of another boot cannot be compared, so leases with an end are over.
+        lasting = {vr: lease for vr, lease in ledger.leases.items() if lease.expires_at is None}
+        ledger = msgspec.structs.replace(ledger, boot_id=boot_id(), leases=lasting)
+    return ledger
+
+
+def _checksum(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
+
+
+def _write_durably(path: Path, data: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(descriptor, view) :]
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

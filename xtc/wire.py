@@ -1,0 +1,196 @@
+"""The messages between policer and manager: typed, versioned, JSON."""
+
+from typing import Annotated
+
+import msgspec
+
+from xtc.errors import Refused
+from xtc.instance import Finding, Mode
+from xtc.lease import Count, Kind, Rate
+
+VERSION = 1
+MAX_MESSAGE = 64 * 1024
+"""Bytes; the socket drops a larger message and its sender."""
+
+VrName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$")]
+Ttl = Annotated[float, msgspec.Meta(gt=0, le=366 * 86400)]
+
+
+class Activate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="activate"):
+    """Begin to hold a router at a setpoint; a router already held takes the new lease."""
+
+    vr: VrName
+    setpoint_pps: Rate
+    epoch: Count = 0
+    sequence: Count = 0
+    ttl_s: Ttl | None = None
+    """Seconds; None holds until further notice."""
+    kind: Kind = Kind.NORMAL
+
+
+class Retune(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="retune"):
+    """Give an active router another lease."""
+
+    vr: VrName
+    setpoint_pps: Rate
+    epoch: Count = 0
+    sequence: Count = 0
+    ttl_s: Ttl | None = None
+    kind: Kind = Kind.NORMAL
+
+
+class Pause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="pause"):
+    """Leave the router's cap as it is until it is resumed."""
+
+    vr: VrName
+
+
+class Resume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="resume"):
+    """Close a paused loop again."""
+
+    vr: VrName
+
+
+class Deactivate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="deactivate"):
+    """Put back what stood before and stop holding the router."""
+
+    vr: VrName | None
+    """None is every active router."""
+
+
+class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="limit"):
+    """Limit what the host sends into a router, whose excess would only be dropped there."""
+
+    vr: VrName
+    rate_pps: Rate | None
+    """For each of the router's interfaces; None lifts the limit."""
+
+
+class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="status"):
+    """Ask for reports."""
+
+    vr: VrName | None = None
+    """None asks for every configured router."""
+
+
+Request = Activate | Retune | Pause | Resume | Deactivate | Limit | Status
+
+
+class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request on its way."""
+
+    request: Request
+    version: int = VERSION
+    id: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    """Chosen by the sender, returned with the answer."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What there is to know of one router at one instant; rates in packets/s, caps in CPUs."""
+
+    vr: str
+    active: bool
+    mode: Mode
+    finding: Finding
+    setpoint_pps: float | None
+    throughput_pps: float | None
+    offered_pps: float | None
+    cap: float | None
+    """None where the router is uncapped."""
+    used: float | None
+    binding: bool | None
+    lease_remaining_s: float | None
+    """None where the lease has no end."""
+    sample_age_s: float | None
+    interfaces: tuple[str, ...]
+    problem: str = ""
+    """What keeps the loop from doing its work, and what to do about it."""
+    law: str = ""
+    limit_pps: float | None = None
+
+
+class Answer(msgspec.Struct, frozen=True, tag="answer"):
+    """The request was carried out; this is how the routers concerned stand."""
+
+    routers: tuple[Report, ...]
+
+
+class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+    """The request was not carried out."""
+
+    code: str
+    field: str
+    problem: str
+    fix: str = ""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """An answer on its way."""
+
+    result: Answer | Refusal
+    version: int = VERSION
+    id: str = ""
+
+
+class Telemetry(msgspec.Struct, frozen=True):
+    """All routers after a tick, as streamed to subscribers."""
+
+    at: float
+    """Monotonic seconds of the host."""
+    tick: int
+    routers: tuple[Report, ...]
+    version: int = VERSION
+
+
+class _Versioned(msgspec.Struct):
+    version: int
+
+
+_decode_version = msgspec.json.Decoder(_Versioned)
+_decode_envelope = msgspec.json.Decoder(Envelope)
+_decode_reply = msgspec.json.Decoder(Reply)
+_decode_telemetry = msgspec.json.Decoder(Telemetry)
+encode = msgspec.json.Encoder().encode
+
+
+def decode_request(raw: bytes) -> Envelope:
+    """Read a request.
+
+    Raises:
+        Refused: the message is not ours, of another version, or a field is wrong; whatever the
+            bytes, nothing else is raised.
+    """
+    if len(raw) > MAX_MESSAGE:
+        raise Refused("too_large", "message", f"{len(raw)} bytes exceed {MAX_MESSAGE}")
+    try:
+        version = _decode_version.decode(raw).version
+        if version != VERSION:
+            raise Refused("version", "version", f"{version} is not spoken here, {VERSION} is")
+        return _decode_envelope.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        problem, _, where = str(error).partition(" - at ")
+        raise Refused("bad_message", where.strip("`") or "message", problem) from None
+
+
+def decode_reply(raw: bytes) -> Reply:
+    """Read the manager's answer.
+
+    Raises:
+        Refused: the answer is not ours.
+    """
+    try:
+        return _decode_reply.decode(raw)
+    except msgspec.DecodeError as error:
+        raise Refused("bad_message", "reply", str(error)) from None
+
+
+def decode_telemetry(raw: bytes) -> Telemetry:
+    """Read one tick of the stream.
+
+    Raises:
+        Refused: the message is not ours.
+    """
+    try:
+        return _decode_telemetry.decode(raw)
+    except msgspec.DecodeError as error:
+        raise Refused("bad_message", "telemetry", str(error)) from None
