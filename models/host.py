@@ -1,0 +1,89 @@
+"""What one kind of host does: its curve, its dynamics, and the gains designed for it."""
+
+from dataclasses import dataclass, field
+
+from models.curve import MAX_CAP, ThroughputCurve
+from models.errors import InvalidModelError
+from models.logcap import LogCapModel
+
+MAX_DELAY = 5
+"""Samples; a host that answers later than this cannot be held by a loop of this kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGains:
+    """The gains of Eq. 2 as published or designed for one host, with what they were run with."""
+
+    kp: float
+    """Proportional gain, decades of cap per kp/s."""
+    ki: float
+    """Integral gain, decades of cap per kp/s."""
+    period: float = 1.0
+    """Seconds between samples (paper, section 8: the loop runs every second)."""
+    dead_zone: float = 0.10
+    """Errors up to this share of the setpoint are left alone (paper, section 6)."""
+    min_cap: float = 0.01
+    """The smallest cap given, a fraction of one CPU (paper, section 7.2.2)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostModel:
+    """One host, as its model file tells it.
+
+    Raises:
+        InvalidModelError: neither curve nor Eq. 1 is given, or a number is out of bounds.
+    """
+
+    name: str
+    description: str = ""
+    hypervisor: str = ""
+    cpu: str = ""
+    kernel: str = ""
+    measured_curve: ThroughputCurve | None = None
+    """The points that someone measured; None where only Eq. 1 was fitted."""
+    log_model: LogCapModel | None = None
+    lag: float = 0.0
+    """``a`` of Eq. 1: the share of a throughput offset that is left after one sample, [0, 1)."""
+    delay_samples: int = 0
+    """Whole samples before a new cap shows in the throughput at all."""
+    cap_floor: float = 0.01
+    """The smallest cap that the host can hold, a fraction of one CPU."""
+    cap_ceiling: float = 1.0
+    """The largest cap that the host can hold, a fraction of one CPU."""
+    cap_step: float = 0.0
+    """The step between caps, a fraction of one CPU; 0 where they are as good as continuous."""
+    pi: ControlGains | None = None
+    dead_beat: ControlGains | None = None
+    curve: ThroughputCurve = field(init=False, repr=False, compare=False)
+    """The measured curve, or one sampled from Eq. 1's steady state."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "curve", self._best_curve())
+        if not 0.0 <= self.lag < 1.0:
+            raise InvalidModelError("lag", f"{self.lag:g} is not within [0, 1)", "give Eq. 1's a")
+        if not 0 <= self.delay_samples <= MAX_DELAY:
+            raise InvalidModelError(
+                "delay_samples", f"{self.delay_samples} samples", f"give 0 to {MAX_DELAY}"
+            )
+        self._check_caps()
+
+    def _best_curve(self) -> ThroughputCurve:
+        if self.measured_curve is not None:
+            return self.measured_curve
+        if self.log_model is not None:
+            return self.log_model.sample_curve()
+        raise InvalidModelError(
+            "curve", "neither [curve] nor [log_model] is given", "give measured points"
+        )
+
+    def _check_caps(self) -> None:
+        if not 0.0 < self.cap_floor <= self.cap_ceiling <= MAX_CAP:
+            raise InvalidModelError(
+                "cap_floor",
+                f"{self.cap_floor * 100:g} % under a cap ceiling of {self.cap_ceiling * 100:g} %",
+                f"give a cap floor above 0, and a cap ceiling above it, at most {MAX_CAP:g} CPUs",
+            )
+        if not 0.0 <= self.cap_step <= self.cap_ceiling:
+            raise InvalidModelError(
+                "cap_step", f"{self.cap_step * 100:g} %", "give 0 (fine) up to the cap ceiling"
+            )
