@@ -1,0 +1,1 @@
+"""Virtual routers on this machine: namespaces, forwarders and traffic."""

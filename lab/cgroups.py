@@ -1,0 +1,85 @@
+"""Control groups of the lab's user-space routers, in version 1 or 2 of the ``cpu`` controller."""
+
+import errno
+import time
+from pathlib import Path
+from typing import Final
+
+REMOVE_TIMEOUT_S: Final = 2.0
+_RETRY_S: Final = 0.01
+
+
+def cpu_root(mounts: str) -> Path | None:
+    """Return where the ``cpu`` controller is mounted, given the text of /proc/mounts.
+
+    A version 1 mount names its controllers in its options; a version 2 mount is taken where there
+    is none, and says in ``cgroup.controllers`` what it has. None: there is no such controller.
+    """
+    entries = [line.split()[:4] for line in mounts.splitlines() if len(line.split()) >= 4]
+    for _, point, kind, options in entries:
+        if kind == "cgroup" and "cpu" in options.split(","):
+            return Path(point)
+    for _, point, kind, _ in entries:
+        if kind == "cgroup2" and _has_cpu(Path(point)):
+            return Path(point)
+    return None
+
+
+def _has_cpu(mount: Path) -> bool:
+    try:
+        return "cpu" in (mount / "cgroup.controllers").read_text().split()
+    except FileNotFoundError:  # the mount is hidden from this process
+        return False
+
+
+def find_root() -> Path | None:
+    """Return where this machine's ``cpu`` controller is mounted, None where it has none."""
+    return cpu_root(Path("/proc/self/mounts").read_text())
+
+
+def create(root: Path, prefix: str, name: str) -> Path:
+    """Make the control group of a router and return its directory."""
+    group = root / prefix / name
+    group.mkdir(parents=True, exist_ok=True)
+    for parent in (root, root / prefix):
+        control = parent / "cgroup.subtree_control"
+        if control.exists():  # version 2 hands controllers down only when told to
+            control.write_text("+cpu")
+    return group
+
+
+def groups(root: Path, prefix: str) -> list[Path]:
+    """Return the lab's control groups, the deepest first."""
+    top = root / prefix
+    below = [entry for entry in top.rglob("*") if entry.is_dir()] if top.is_dir() else []
+    return [*sorted(below, key=lambda entry: -len(entry.parts)), *([top] if top.is_dir() else [])]
+
+
+def processes(group: Path) -> set[int]:
+    """Return the processes of one control group; none where it is gone."""
+    try:
+        return {int(line) for line in (group / "cgroup.procs").read_text().split()}
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENODEV):
+            raise
+        return set()
+
+
+def remove(group: Path) -> None:
+    """Remove a control group whose processes have been killed, waiting for the last to go.
+
+    Raises:
+        OSError: something still runs in it after two seconds.
+    """
+    deadline = time.monotonic() + REMOVE_TIMEOUT_S
+    while True:
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_RETRY_S)
+        else:
+            return

@@ -1,0 +1,131 @@
+"""Names and addresses of a lab, as pure functions of prefix, router name and index.
+
+Router N has two ports; port 0 faces the source, port 1 faces the sink. Port K is the veth pair
+``vifN.K`` (in the lab's Dom0, named as Xen names its back ends) and ``rK`` (in the router), on the
+network 10.N.K.0/24.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from lab.errors import BadRequestError
+
+RouterKind = Literal["user-space", "kernel"]
+"""Who forwards: a process (which a CPU quota caps), or the kernel of the host."""
+
+DEFAULT_PREFIX = "xtclab"
+DOM0 = "dom0"
+MAX_ROUTERS = 254
+PREFIX_LENGTH = 24
+
+_HOST, _ROUTER, _IDLE, _NOWHERE = 1, 2, 3, 99
+_PREFIX = re.compile(r"^[a-z][a-z0-9]{1,15}$")
+_NAME = re.compile(r"^[a-z][a-z0-9-]{0,30}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One of a router's two links: interface names, IPv4 addresses and MAC addresses."""
+
+    router: int
+    side: int
+
+    @property
+    def host_interface(self) -> str:
+        """The end in Dom0."""
+        return f"vif{self.router}.{self.side}"
+
+    @property
+    def inner_interface(self) -> str:
+        """The end inside the router."""
+        return f"r{self.side}"
+
+    @property
+    def host_address(self) -> str:
+        """What Dom0 owns on this link."""
+        return self._address(_HOST)
+
+    @property
+    def router_address(self) -> str:
+        """The router's own address, Dom0's gateway to the other link."""
+        return self._address(_ROUTER)
+
+    @property
+    def nowhere_address(self) -> str:
+        """Where floods go: behind the router, owned by nobody."""
+        return self._address(_NOWHERE)
+
+    @property
+    def host_mac(self) -> str:
+        """The MAC address of Dom0's end."""
+        return self._mac(_HOST)
+
+    @property
+    def router_mac(self) -> str:
+        """The MAC address that Dom0 sends to."""
+        return self._mac(_ROUTER)
+
+    @property
+    def idle_mac(self) -> str:
+        """The MAC address of ``rK`` where a process forwards.
+
+        It differs from ``router_mac``, so that the router's kernel drops at once
+        (PACKET_OTHERHOST) what its forwarder reads.
+        """
+        return self._mac(_IDLE)
+
+    @property
+    def nowhere_mac(self) -> str:
+        """The MAC address of ``nowhere_address``: Dom0 counts such frames, then drops them."""
+        return self._mac(_NOWHERE)
+
+    def _address(self, host: int) -> str:
+        return f"10.{self.router}.{self.side}.{host}"
+
+    def _mac(self, host: int) -> str:
+        return f"02:00:0a:{self.router:02x}:{self.side:02x}:{host:02x}"
+
+
+def ports(router: int) -> tuple[Port, Port]:
+    """Return a router's ports: towards the source, towards the sink."""
+    return Port(router, 0), Port(router, 1)
+
+
+def namespace(prefix: str, name: str) -> str:
+    """Return the name of the namespace of a router, or of ``dom0``."""
+    return f"{prefix}-{name}"
+
+
+def check_prefix(prefix: str) -> str:
+    """Return the prefix.
+
+    Raises:
+        BadRequestError: it is unfit for names; a dash would let one lab match another's names.
+    """
+    if not _PREFIX.match(prefix):
+        raise BadRequestError("prefix", prefix, "2 to 16 small letters and digits, such as xtclab")
+    return prefix
+
+
+def check_name(name: str) -> str:
+    """Return a router's name.
+
+    Raises:
+        BadRequestError: it is unfit for a file name, or is ``dom0``.
+    """
+    if name == DOM0 or not _NAME.match(name):
+        raise BadRequestError("name", name, "a router's name such as vr1 (and dom0 is taken)")
+    return name
+
+
+def check_kind(kind: str) -> RouterKind:
+    """Return the kind of a router.
+
+    Raises:
+        BadRequestError: there is no such kind.
+    """
+    for known in get_args(RouterKind):
+        if kind == known:
+            return known  # type: ignore[no-any-return]  # get_args is untyped
+    raise BadRequestError("kind", kind, "one of: " + ", ".join(get_args(RouterKind)))
