@@ -117,7 +117,7 @@ class AdaptiveLaw:
 
     def _line_of_model(self, estimate: Estimate, setpoint: float, bias: float) -> Estimate:
         """Lay the line through the curve's cap for the setpoint, shifted by what was learned."""
-        assert self.curve is not None  # noqa: S101  both callers have looked
+        assert self.curve is not None  # both callers have looked
         cap = extended_cap(self.curve, setpoint)
         slope = min(max(self.curve.slope_log(cap), 1.0), 10.0)
         offset = math.log(setpoint) - slope * (math.log(cap) + bias)

@@ -55,6 +55,10 @@ class Finding(Enum):
     UNRESPONSIVE = "unresponsive"
     BLIND = "blind"
     LEASE_ENDED = "lease_ended"
+    FOREIGN = "foreign"
+    """Somebody else keeps changing the cap; it is left to them."""
+    GONE = "gone"
+    """The router's cgroup, threads or domain no longer exist."""
 
 
 class Act(Enum):

@@ -34,6 +34,8 @@ class Ledger(msgspec.Struct, frozen=True):
     """Instants of the monotonic clock mean nothing in another boot."""
     entries: dict[str, Entry] = {}
     leases: dict[str, Lease] = {}
+    limits: dict[str, tuple[str, ...]] = {}
+    """Interfaces of a router whose traffic from the host is limited."""
     highest_epoch: int = 0
 
 

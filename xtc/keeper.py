@@ -39,7 +39,7 @@ class Keeper:
     def __init__(
         self,
         spec: ActuatorSpec,
-        open_actuator: Callable[[ActuatorSpec], Actuator],
+        open_actuator: Callable[[ActuatorSpec, Original | None], Actuator],
         *,
         original: Original | None = None,
     ) -> None:
@@ -66,6 +66,10 @@ class Keeper:
         """Whether somebody else keeps changing the cap, so that it is left alone."""
         return len(self._conflicts) >= MAX_CONFLICTS
 
+    def reclaim(self) -> None:
+        """Forget that others changed the cap, and try again."""
+        self._conflicts, self._rest = [], 0
+
     def prepare(self) -> bool:
         """Open the actuator and capture the original; whether caps can be written after this."""
         if self._rest > 0:
@@ -75,7 +79,7 @@ class Keeper:
 
     def _prepare(self) -> bool:
         if self._actuator is None:
-            self._actuator = self._open(self.spec)
+            self._actuator = self._open(self.spec, self.original)
         if self.original is None:
             self.original = self._actuator.capture()
         return True
@@ -88,7 +92,7 @@ class Keeper:
         return self._guarded(lambda: self._view(now))
 
     def _view(self, now: Seconds) -> CapView:
-        assert self._actuator is not None  # noqa: S101  view() has looked
+        assert self._actuator is not None  # view() has looked
         cap = self._actuator.applied()
         self._note_conflict(cap)
         usage = self._actuator.usage()
@@ -121,14 +125,16 @@ class Keeper:
         if original is None:
             return True
         if actuator is None:
-            done = self._guarded(lambda: _restored(self._open(self.spec), original))
+            done = self._guarded(lambda: _restored(self._open(self.spec, self.original), original))
         else:
             done = self._guarded(lambda: _restored(actuator, original))
-        self._wanted = None
-        return done is not None or isinstance(self.problem, Gone)
+        released = done is not None or isinstance(self.problem, Gone)
+        if released:
+            self.forget()
+        return released
 
     def forget(self) -> None:
-        """Start from nothing: the router was gone, and what comes back is another."""
+        """Start from nothing: what is opened next may be another router, or others' work on it."""
         self._actuator, self._wanted, self._usage, self.original = None, None, None, None
         self._conflicts = []
 

@@ -40,8 +40,11 @@ def _published(model: HostModel | None) -> dict[str, PaperGains]:
     own = model or paper_host()
     pi = PI if own.pi is None else _gains(own.pi)
     dead_beat = DEAD_BEAT if own.dead_beat is None else _gains(own.dead_beat)
-    floored = replace(dead_beat, min_cap=DEAD_BEAT_MIN3.min_cap)
-    return {"pi": pi, "dead-beat": dead_beat, "dead-beat-min3": floored}
+    return {
+        "pi": pi,
+        "dead-beat": replace(dead_beat, min_cap=DEAD_BEAT.min_cap),
+        "dead-beat-min3": replace(dead_beat, min_cap=DEAD_BEAT_MIN3.min_cap),
+    }
 
 
 def _gains(gains: ControlGains) -> PaperGains:

@@ -1,4 +1,4 @@
-"""Where a router's cap goes, and what stood there before: data alone, for configuration and journal."""
+"""Where a cap goes, and what stood there before: data alone, for configuration and journal."""
 
 from typing import Annotated
 
@@ -8,14 +8,14 @@ Path = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^/")]
 InterfaceName = Annotated[str, msgspec.Meta(pattern=r"^[^\s/]{1,15}$")]
 
 
-class CgroupSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="cgroup"):
+class CgroupSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="cgroup"):
     """A CPU quota on a control group: for routers that forward in user space."""
 
     path: Path
     """The group's directory, such as /sys/fs/cgroup/routers/vr1."""
 
 
-class DeadlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="deadline"):
+class DeadlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="deadline"):
     """SCHED_DEADLINE on threaded NAPI: for routers that forward in the host's kernel."""
 
     netns: Path
@@ -26,7 +26,7 @@ class DeadlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=
     """The scheduling period; shorter is smoother and costs more switches."""
 
 
-class SimulatedSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="simulated"):
+class SimulatedSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="simulated"):
     """A model that answers as a host would: for trying things out without root."""
 
     plant: Annotated[str, msgspec.Meta(min_length=1)]
@@ -37,7 +37,7 @@ ActuatorSpec = CgroupSpec | DeadlineSpec | SimulatedSpec
 """Every place a cap can go to."""
 
 
-class CgroupOriginal(msgspec.Struct, frozen=True, tag="cgroup"):
+class CgroupOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="cgroup"):
     """The quota that a control group had; ``quota_us`` is None where it had none."""
 
     quota_us: int | None
@@ -56,22 +56,24 @@ class ThreadPolicy(msgspec.Struct, frozen=True):
 
 
 class InterfaceOriginal(msgspec.Struct, frozen=True):
-    """What stood on one interface: GRO, threaded NAPI, and the policy that its threads had."""
+    """What stood on one interface: GRO, threaded NAPI, its threads' policy, its peer's TSO."""
 
     interface: str
     gro: bool
     threaded: bool
     policy: ThreadPolicy | None
     """None where threaded NAPI was off, so that there was no thread to have one."""
+    peer_tso: tuple[str, ...] = ()
+    """The TCP segmentation offloads that were on at the other end of a veth, by ethtool's names."""
 
 
-class DeadlineOriginal(msgspec.Struct, frozen=True, tag="deadline"):
+class DeadlineOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="deadline"):
     """What stood on each of the router's interfaces."""
 
     interfaces: tuple[InterfaceOriginal, ...]
 
 
-class SimulatedOriginal(msgspec.Struct, frozen=True, tag="simulated"):
+class SimulatedOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="simulated"):
     """The simulated cap that was in force; None is uncapped."""
 
     cap: float | None

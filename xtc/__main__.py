@@ -1,0 +1,5 @@
+"""python -m xtc: the same as the command xtc."""
+
+from xtc.cli import main
+
+main()

@@ -1,0 +1,169 @@
+"""Builds a daemon from its configuration, and releases what one left, with or without it."""
+
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from models import paper_host
+from xtc.actuator.base import Actuator
+from xtc.actuator.factory import open_actuator
+from xtc.actuator.simulated import SimulatedHost
+from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
+from xtc.clock import MonotonicClock
+from xtc.config import Config, ServerSection
+from xtc.daemon import Daemon, set_up_logging
+from xtc.errors import ActuatorError, ConfigError, JournalError
+from xtc.journal import Journal
+from xtc.limiter import Limiter
+from xtc.managed import OpenActuator
+from xtc.manager import Manager
+from xtc.meter import ProcNetDev
+from xtc.metrics import Metrics
+from xtc.notify import watchdog_timeout
+from xtc.plant import Plant
+from xtc.routers import RouterPlan, plans
+from xtc.server import CurveKeys, Listen, Server
+from xtc.timing import check_timing
+from xtc.units import PacketsPerSecond, Seconds
+from xtc.wire import Reply
+
+
+def run_daemon(config: Config, path: Path | None) -> None:
+    """Run a daemon until it is told to stop.
+
+    Raises:
+        ConfigError: the configuration cannot be carried out on this host.
+        Busy: another daemon holds the state directory.
+        JournalError: the state directory cannot be used.
+    """
+    set_up_logging(json=_json_logs(config), level=config.log.level)
+    daemon_section = config.daemon
+    period = Seconds(daemon_section.period_s)
+    check_timing(period, Seconds(daemon_section.meter_period_s), watchdog_timeout())
+    routers = plans(config)
+    clock = MonotonicClock()
+    simulated = simulated_host(routers)
+    with ExitStack() as stack:
+        journal = stack.enter_context(Journal(Path(daemon_section.state_dir)))
+        metrics = Metrics()
+        metrics.configured(msgspec.json.encode(config))
+        manager = Manager(
+            routers,
+            journal=journal,
+            clock=clock,
+            open_actuator=opener(simulated),
+            limiter=Limiter(),
+            period=period,
+        )
+        late: list[Daemon] = []
+
+        def handle(raw: bytes) -> Reply:
+            return late[0].handle(raw)
+
+        server = stack.enter_context(Server(_listen(config), handle))
+        if config.metrics.listen is not None:
+            stack.callback(metrics.listen(config.metrics.listen).shutdown)
+        daemon = Daemon(
+            config,
+            path=path,
+            clock=clock,
+            source=simulated or ProcNetDev(daemon_section.proc_net_dev),
+            manager=manager,
+            server=server,
+            metrics=metrics,
+        )
+        late.append(daemon)
+        daemon.run()
+
+
+def opener(simulated: SimulatedHost | None) -> OpenActuator:
+    """Return the function that opens actuators for this process."""
+
+    def open_one(spec: ActuatorSpec, original: Original | None) -> Actuator:
+        find = None if simulated is None else simulated.actuator
+        return open_actuator(spec, original, simulated=find)
+
+    return open_one
+
+
+def simulated_host(routers: Mapping[str, RouterPlan]) -> SimulatedHost | None:
+    """Return a simulated host when the configuration asks for one; it is all or nothing.
+
+    Raises:
+        ConfigError: simulated and real routers are mixed.
+    """
+    simulated = {n: p.spec for n, p in routers.items() if isinstance(p.spec, SimulatedSpec)}
+    if not simulated:
+        return None
+    if len(simulated) < len(routers):
+        raise ConfigError("router", "simulated and real routers are mixed", "use two daemons")
+    host = SimulatedHost()
+    for name, spec in simulated.items():
+        model = routers[name].model or paper_host()
+        offered = PacketsPerSecond(model.curve.offered or model.curve.top)
+        host.add(spec.plant, Plant(model.curve, offered, model.lag))
+    return host
+
+
+def release_all(state_dir: Path) -> dict[str, str]:
+    """Put back everything that the journal knows of, with no daemon and no configuration.
+
+    Returns:
+        For every router: "released", or why not.
+
+    Raises:
+        Busy: a daemon runs; it is the one to ask.
+        JournalError: the journal cannot be read or written.
+    """
+    outcome: dict[str, str] = {}
+    limiter = Limiter()
+    with Journal(state_dir) as journal:
+        if journal.quarantined is not None:
+            raise JournalError(
+                f"the journal could not be trusted and was set aside as {journal.quarantined}; "
+                "release the routers it names by hand"
+            )
+        ledger = journal.ledger
+        for vr, entry in ledger.entries.items():
+            outcome[vr] = _released(entry.spec, entry.original)
+        for interfaces in ledger.limits.values():
+            for interface in interfaces:
+                limiter.lift(interface)
+        kept = {vr: e for vr, e in ledger.entries.items() if outcome[vr] != "released"}
+        journal.store(msgspec.structs.replace(ledger, entries=kept, limits={}, leases={}))
+    return outcome
+
+
+def _released(spec: ActuatorSpec, original: Original) -> str:
+    if isinstance(spec, SimulatedSpec):
+        return "released"  # the plant ended with its daemon
+    try:
+        open_actuator(spec, original).restore(original)
+    except ActuatorError as error:
+        return "released" if error.kind == "gone" else str(error)
+    return "released"
+
+
+def _listen(config: Config) -> Listen:
+    server = config.server
+    return Listen(
+        directory=Path(config.daemon.runtime_dir),
+        tcp_requests=server.tcp,
+        tcp_telemetry=server.tcp_telemetry,
+        curve=_curve(server),
+    )
+
+
+def _curve(server: ServerSection) -> CurveKeys | None:
+    if server.secret_key_file is None or server.authorised_keys_dir is None:
+        return None
+    return CurveKeys(Path(server.secret_key_file), Path(server.authorised_keys_dir))
+
+
+def _json_logs(config: Config) -> bool:
+    if config.log.format == "auto":
+        return not sys.stderr.isatty()
+    return config.log.format == "json"

@@ -1,0 +1,232 @@
+"""xtc: the command line of the daemon and of those who talk to it."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from models import ModelError
+from xtc import __version__
+from xtc.assemble import release_all, run_daemon
+from xtc.cli_config import app as config_app
+from xtc.cli_simulate import simulate
+from xtc.client import Client
+from xtc.configfile import DEFAULT_PATH, load_config
+from xtc.errors import Busy, Refused, Unreachable, XtcError
+from xtc.lease import Kind
+from xtc.output import print_json, print_status
+from xtc.top import watch
+from xtc.units import parse_duration, parse_rate
+from xtc.wire import Activate, Deactivate, Limit, Pause, Report, Request, Resume, Retune, Status
+
+EXIT_FAILED = 1
+"""The request was refused, or part of the work could not be done."""
+EXIT_USAGE = 2
+"""What was typed or configured is wrong."""
+EXIT_UNREACHABLE = 3
+"""No daemon answers."""
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Hold virtual routers at their promised packet rates by adjusting their CPU caps.",
+    epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage or configuration, "
+    "3 no daemon answers.",
+)
+app.add_typer(config_app, name="config")
+app.command()(simulate)
+
+RuntimeDir = Annotated[
+    Path, typer.Option(envvar="XTC_RUNTIME_DIR", help="Where the daemon's sockets are.")
+]
+StateDir = Annotated[Path, typer.Option(envvar="XTC_STATE_DIR", help="Where the journal is.")]
+ConfigPath = Annotated[Path, typer.Option("--config", "-c", envvar="XTC_CONFIG")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Vr = Annotated[str, typer.Argument(help="The router's name in the configuration.")]
+Setpoint = Annotated[str, typer.Option(help="A packet rate, such as 20kpps.")]
+Ttl = Annotated[str | None, typer.Option(help="How long it holds, such as 10min; for ever if not.")]
+Epoch = Annotated[int, typer.Option(help="The policer's epoch; a lower one is never obeyed.")]
+Sequence = Annotated[int, typer.Option(help="Order within the epoch.")]
+Punish = Annotated[bool, typer.Option("--punish", help="Hold it even when the meter is blind.")]
+
+RUNTIME = Path("/run/xtc")
+STATE = Path("/var/lib/xtc")
+
+
+@app.command()
+def run(config: ConfigPath = DEFAULT_PATH) -> None:
+    """Run the daemon in the foreground."""
+    run_daemon(load_config(config), config)
+
+
+@app.command()
+def status(
+    vr: Annotated[str | None, typer.Argument()] = None,
+    runtime_dir: RuntimeDir = RUNTIME,
+    json: Json = False,
+) -> None:
+    """Show how the routers stand."""
+    _ask(Status(vr), runtime_dir, json)
+
+
+@app.command()
+def top(
+    runtime_dir: RuntimeDir = RUNTIME,
+    json: Json = False,
+    ticks: Annotated[int, typer.Option(help="Stop after so many ticks; 0 goes on.")] = 0,
+) -> None:
+    """Watch the routers live; with --json, one line a tick."""
+    with Client(runtime_dir) as client:
+        watch(client.telemetry(), as_json=json, ticks=ticks)
+
+
+@app.command()
+def activate(
+    vr: Vr,
+    setpoint: Setpoint,
+    ttl: Ttl = None,
+    epoch: Epoch = 0,
+    sequence: Sequence = 0,
+    punish: Punish = False,
+    runtime_dir: RuntimeDir = RUNTIME,
+    json: Json = False,
+) -> None:
+    """Begin to hold a router at a setpoint."""
+    kind = Kind.PUNISHMENT if punish else Kind.NORMAL
+    request = Activate(
+        vr, parse_rate(setpoint, field="--setpoint"), epoch, sequence, _ttl(ttl), kind
+    )
+    _ask(request, runtime_dir, json)
+
+
+@app.command()
+def retune(
+    vr: Vr,
+    setpoint: Setpoint,
+    ttl: Ttl = None,
+    epoch: Epoch = 0,
+    sequence: Sequence = 0,
+    punish: Punish = False,
+    runtime_dir: RuntimeDir = RUNTIME,
+    json: Json = False,
+) -> None:
+    """Give a router that is being held another setpoint."""
+    kind = Kind.PUNISHMENT if punish else Kind.NORMAL
+    request = Retune(vr, parse_rate(setpoint, field="--setpoint"), epoch, sequence, _ttl(ttl), kind)
+    _ask(request, runtime_dir, json)
+
+
+@app.command()
+def pause(vr: Vr, runtime_dir: RuntimeDir = RUNTIME, json: Json = False) -> None:
+    """Leave a router's cap as it is."""
+    _ask(Pause(vr), runtime_dir, json)
+
+
+@app.command()
+def resume(vr: Vr, runtime_dir: RuntimeDir = RUNTIME, json: Json = False) -> None:
+    """Close a paused loop again."""
+    _ask(Resume(vr), runtime_dir, json)
+
+
+@app.command()
+def limit(
+    vr: Vr,
+    rate: Annotated[str, typer.Option(help="A packet rate for each interface, or `none`.")],
+    runtime_dir: RuntimeDir = RUNTIME,
+    json: Json = False,
+) -> None:
+    """Limit what the host sends into a router, or lift the limit."""
+    value = None if rate == "none" else parse_rate(rate, field="--rate")
+    _ask(Limit(vr, value), runtime_dir, json)
+
+
+@app.command()
+def release(
+    vr: Annotated[str | None, typer.Argument()] = None,
+    every: Annotated[bool, typer.Option("--all", help="Release every router.")] = False,
+    runtime_dir: RuntimeDir = RUNTIME,
+    state_dir: StateDir = STATE,
+    json: Json = False,
+) -> None:
+    """Put back what stood before and stop holding; --all works without a daemon too."""
+    if (vr is None) is not every:
+        raise typer.BadParameter("name one router, or give --all")
+    if vr is not None:
+        _ask(Deactivate(vr), runtime_dir, json)
+        return
+    try:
+        outcome = release_all(state_dir)
+    except Busy:
+        _ask(Deactivate(None), runtime_dir, json)
+        return
+    _print_released(outcome, json=json)
+    if any(words != "released" for words in outcome.values()):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _print_released(outcome: dict[str, str], *, json: bool) -> None:
+    if json:
+        print_json(outcome)
+        return
+    if not outcome:
+        typer.echo("nothing was capped")
+    for name, words in outcome.items():
+        typer.echo(f"{name}: {words}")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"xtc {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
+def _ttl(text: str | None) -> float | None:
+    return None if text is None else parse_duration(text, field="--ttl")
+
+
+def _ask(request: Request, runtime_dir: Path, json: bool) -> None:
+    with Client(runtime_dir) as client:
+        reports: tuple[Report, ...] = client.call(request)
+    if json:
+        print_json(reports)
+    else:
+        print_status(reports)
+
+
+@contextmanager
+def _spoken() -> Iterator[None]:
+    """Turn typed errors into one line on standard error and an exit code."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    try:
+        yield
+    except Unreachable as error:
+        console.print(f"xtc: {error}", markup=False)
+        sys.exit(EXIT_UNREACHABLE)
+    except Refused as error:
+        console.print(f"xtc: {error}", markup=False)
+        sys.exit(EXIT_FAILED)
+    except (XtcError, ModelError) as error:
+        console.print(f"xtc: {error}", markup=False)
+        sys.exit(EXIT_USAGE)
+    except BrokenPipeError:
+        sys.exit(0)
+
+
+def main() -> None:
+    """Run the command line."""
+    with _spoken():
+        app()

@@ -1,0 +1,100 @@
+"""The daemon's configuration: these frozen structures are its schema, its defaults and its words.
+
+A file and the drop-ins beside it (`conf.d/*.toml`, by name) are laid over each other, table by
+table. An unknown key is an error: a typo that silently does nothing costs a night.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from xtc.actuator.spec import ActuatorSpec
+
+Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
+Rate = str | float
+"""A packet rate: "20kpps", or a number of packets/s."""
+Cap = str | float
+"""A cap: "35%", or a fraction of one CPU."""
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of the configuration."""
+
+
+class DaemonSection(Section):
+    """The loop and its surroundings."""
+
+    period_s: Annotated[float, msgspec.Meta(ge=0.2, le=60)] = 1.0
+    """Seconds between two caps."""
+    meter_period_s: Annotated[float, msgspec.Meta(ge=0.02, le=10)] = 0.1
+    """Seconds between two readings of /proc/net/dev."""
+    state_dir: str = "/var/lib/xtc"
+    """Journal and lock; must survive the daemon."""
+    runtime_dir: str = "/run/xtc"
+    """Local sockets."""
+    proc_net_dev: str = "/proc/self/net/dev"
+    """Where interfaces are counted; another namespace's is /proc/<pid>/net/dev."""
+    on_exit: Literal["release", "keep"] = "release"
+    """What a stopping daemon does with its caps; `keep` leaves them for the next one to adopt."""
+    max_release_share: Share = 0.5
+    """A reload that would release more than this share of the routers is refused."""
+
+
+class ServerSection(Section):
+    """Where policers connect; local sockets need nothing."""
+
+    tcp: str | None = None
+    """Address for requests, such as tcp://10.0.0.7:7077; needs the two keys below."""
+    tcp_telemetry: str | None = None
+    secret_key_file: str | None = None
+    authorised_keys_dir: str | None = None
+
+
+class MetricsSection(Section):
+    """Prometheus metrics over HTTP."""
+
+    listen: str | None = None
+    """Address and port, such as 127.0.0.1:9167; none by default."""
+
+
+class LogSection(Section):
+    """Structured logs on standard error."""
+
+    format: Literal["auto", "json", "console"] = "auto"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class RouterSection(Section):
+    """One virtual router. Its name is the name of its table: [router.NAME]."""
+
+    actuator: ActuatorSpec
+    """Where its cap goes."""
+    interfaces: tuple[str, ...] = ()
+    """Names or globs, such as "vif7.*"."""
+    domid: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """A Xen domain: stands for every vif<domid>.<n>."""
+    side: Literal["host", "router"] = "host"
+    """Whose end of the interfaces is counted: "host" for vif, tap and the host's end of a veth."""
+    setpoint: Rate | None = None
+    """Held from the start and whenever no lease is in force; none leaves the router uncapped."""
+    law: str = "default"
+    model: str | None = None
+    """A model file, or the name of one that comes with xtc."""
+    floor: Cap | None = None
+    """No cap below this is written, so that routing protocols stay alive."""
+    ceiling: Cap | None = None
+    safe_cap: Cap | None = None
+    """Where the cap goes when the loop has been blind for five periods."""
+
+
+RouterName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$")]
+
+
+class Config(Section):
+    """All of it."""
+
+    daemon: DaemonSection = DaemonSection()
+    server: ServerSection = ServerSection()
+    metrics: MetricsSection = MetricsSection()
+    log: LogSection = LogSection()
+    router: dict[RouterName, RouterSection] = {}

@@ -1,0 +1,265 @@
+"""The daemon: one loop that reads, ticks, answers and tells systemd that it is alive."""
+
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Protocol
+
+import msgspec
+import structlog
+import zmq
+
+from xtc.clock import Clock
+from xtc.collector import Binding, Collector, Reading
+from xtc.config import Config
+from xtc.configfile import load_config
+from xtc.errors import ConfigError, MeterError, Refused
+from xtc.instance import Finding, Mode
+from xtc.managed import Managed
+from xtc.manager import Manager
+from xtc.meter import Snapshot, rates
+from xtc.metrics import Metrics
+from xtc.notify import notify
+from xtc.routers import plans
+from xtc.server import Server
+from xtc.timing import LATE
+from xtc.units import CapFraction, Seconds
+from xtc.wire import Refusal, Reply, Report, Telemetry
+
+log = structlog.get_logger()
+
+
+class SnapshotSource(Protocol):
+    """Where interfaces are counted: the kernel's file, or a simulated host."""
+
+    def read(self, now: Seconds) -> Snapshot:
+        """Return a snapshot taken at the instant given."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
+class Daemon:
+    """Wires meter, collector, manager, server and metrics together, and runs them by the clock."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        path: Path | None,
+        clock: Clock,
+        source: SnapshotSource,
+        manager: Manager,
+        server: Server,
+        metrics: Metrics,
+    ) -> None:
+        self._config, self._path = config, path
+        self._clock, self._source = clock, source
+        self._manager, self._server, self._metrics = manager, server, metrics
+        self._collector = Collector(_bindings(manager.routers))
+        self._before: Snapshot | None = None
+        """The snapshot of the tick before."""
+        self._latest: Snapshot | None = None
+        self._seen: dict[str, tuple[Mode, Finding, str]] = {}
+        self._falls: list[tuple[Seconds, Managed, CapFraction]] = []
+        self._tick_count = 0
+        self._stopping = self._reload = False
+
+    def run(self) -> None:
+        """Run until a signal asks to stop; then release or keep the caps, as configured."""
+        self._catch_signals()
+        for trouble in self._manager.start():
+            log.error("release_failed", problem=trouble)
+        poller = zmq.Poller()
+        for socket in self._server.request_sockets:
+            poller.register(socket, zmq.POLLIN)
+        notify("READY=1", self._status())
+        log.info("started", routers=len(self._manager.routers))
+        now = self._clock.now()
+        next_read = next_tick = now
+        while not self._stopping:
+            wait = min(next_read, next_tick, *(at for at, _, _ in self._falls)) - now
+            if poller.poll(max(0, round(wait * 1000))):
+                self._server.serve()
+            if self._reload:
+                self.reload()
+            now = self._clock.now()
+            if now >= next_read:
+                self._read(now)
+                next_read = _next(next_read, now, self._config.daemon.meter_period_s)
+            self._let_fall(now)
+            if now >= next_tick:
+                self._guarded_tick(now)
+                next_tick = _next(next_tick, now, self._config.daemon.period_s)
+        self._stop()
+
+    def _catch_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask_to_stop)
+        signal.signal(signal.SIGHUP, self._ask_to_reload)
+
+    def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._stopping = True
+
+    def _ask_to_reload(self, _number: int, _frame: FrameType | None) -> None:
+        self._reload = True
+
+    def _stop(self) -> None:
+        notify("STOPPING=1")
+        self._manager.stop(release=self._config.daemon.on_exit == "release")
+        self._source.close()
+        log.info("stopped", on_exit=self._config.daemon.on_exit)
+
+    def _read(self, now: Seconds) -> None:
+        """Take a snapshot; one that cannot be read leaves the loops to grow blind."""
+        try:
+            self._latest = self._source.read(now)
+        except MeterError as error:
+            self._metrics.meter_errors.inc()
+            if self._latest is not None:
+                log.warning("meter_blind", problem=str(error))
+            self._latest = None
+
+    def _let_fall(self, now: Seconds) -> None:
+        """Lower the caps that alternate within the period."""
+        due = [fall for fall in self._falls if fall[0] <= now]
+        self._falls = [fall for fall in self._falls if fall[0] > now]
+        for _, managed, cap in due:
+            managed.keeper.set(cap)
+
+    def _guarded_tick(self, now: Seconds) -> None:
+        """Tick; the one place where an unforeseen error is caught, counted and survived."""
+        try:
+            with self._metrics.ticks.time():
+                healthy = self._tick(now)
+        except Exception:  # the loop's firewall: one bad tick must not end all loops
+            self._metrics.unexpected.labels("tick").inc()
+            log.exception("unexpected_error", where="tick")
+            return
+        if healthy:
+            notify("WATCHDOG=1")
+
+    def _tick(self, now: Seconds) -> bool:
+        """Carry out one tick; whether the meter was read, which is what the watchdog is fed by."""
+        readings = self._readings(now)
+        self._manager.tick(readings, now)
+        period = self._config.daemon.period_s
+        self._falls = [
+            (Seconds(now + slot * period / 10), managed, cap)
+            for slot, managed, cap in self._manager.falling_caps()
+        ]
+        self._report(now)
+        return self._latest is not None
+
+    def _readings(self, now: Seconds) -> Mapping[str, Reading]:
+        """Return what each router did since the last tick; nothing if that was far too long ago."""
+        before, self._before = self._before, self._latest
+        if before is None or self._latest is None or before is self._latest:
+            return {}
+        period = self._config.daemon.period_s
+        if now - before.at > 2 * period:
+            self._metrics.overruns.inc()
+        if now - before.at > LATE * period:
+            return {}
+        try:
+            return self._collector.aggregate(rates(before, self._latest))
+        except MeterError as error:
+            self._metrics.meter_errors.inc()
+            log.warning("meter_blind", problem=str(error))
+            self._before = None
+            return {}
+
+    def _report(self, now: Seconds) -> None:
+        self._tick_count += 1
+        reports = self._manager.reports(now)
+        self._metrics.show(reports)
+        self._metrics.journal_ok.set(not self._manager.journal_problem)
+        for report in reports:
+            self._log_change(report)
+        if self._server.listened_to():
+            self._server.publish(Telemetry(now, self._tick_count, reports))
+
+    def _log_change(self, report: Report) -> None:
+        """Log a router when its mode, finding or problem changes, and never otherwise."""
+        stands = (report.mode, report.finding, report.problem)
+        if stands == self._seen.get(report.vr):
+            return
+        known = self._seen.get(report.vr)
+        self._seen[report.vr] = stands
+        settling = {Finding.NONE, Finding.SETTLING}
+        if known and not report.problem and {known[1], report.finding} <= settling:
+            return
+        speak = log.warning if report.problem else log.info
+        speak(
+            "router",
+            vr=report.vr,
+            mode=report.mode.value,
+            finding=report.finding.value,
+            problem=report.problem or None,
+        )
+
+    def handle(self, raw: bytes) -> Reply:
+        """Answer a request, and count those that are refused."""
+        reply = self._manager.handle(raw)
+        if isinstance(reply.result, Refusal):
+            self._metrics.rejected.labels(reply.result.code).inc()
+        return reply
+
+    def reload(self) -> None:
+        """Read the configuration anew; a bad one changes nothing but what is said about it."""
+        self._reload = False
+        if self._path is None:
+            return
+        notify("RELOADING=1", f"MONOTONIC_USEC={round(self._clock.now() * 1e6)}")
+        try:
+            config = load_config(self._path)
+            self._manager.reconfigure(
+                plans(config), max_release_share=config.daemon.max_release_share
+            )
+        except (ConfigError, Refused) as error:
+            self._metrics.reload_ok.set(0)
+            log.error("reload_refused", problem=str(error))  # noqa: TRY400  the words say it all
+        else:
+            if config.daemon != self._config.daemon:
+                log.warning("restart_needed", problem="[daemon] takes effect with a restart")
+            self._config = msgspec.structs.replace(config, daemon=self._config.daemon)
+            self._collector.rebind(_bindings(self._manager.routers))
+            self._metrics.configured(msgspec.json.encode(config))
+            log.info("reloaded", routers=len(self._manager.routers))
+        notify("READY=1", self._status())
+
+    def _status(self) -> str:
+        return f"STATUS=holding {len(self._manager.routers)} routers"
+
+
+def _next(due: Seconds, now: Seconds, period: float) -> Seconds:
+    """Return the next instant on the grid: late ticks are skipped, never made up for."""
+    missed = max(0, int((now - due) / period))
+    return Seconds(due + (missed + 1) * period)
+
+
+def _bindings(routers: Mapping[str, Managed]) -> dict[str, Binding]:
+    return {name: managed.plan.binding for name, managed in routers.items()}
+
+
+def set_up_logging(*, json: bool, level: str) -> None:
+    """Log to standard error: JSON for machines, aligned words for people."""
+    renderer = (
+        structlog.processors.JSONRenderer()
+        if json
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+    )

@@ -1,0 +1,173 @@
+"""One router as the manager holds it: plan, cap, loop, and what is to be reported of it."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from xtc.actuator.base import Actuator
+from xtc.actuator.spec import ActuatorSpec, Original
+from xtc.collector import Reading
+from xtc.dither import Dithered
+from xtc.errors import Gone
+from xtc.instance import Act, Command, Finding, Instance, Mode, Profile, released, step
+from xtc.keeper import CapView, Keeper
+from xtc.law import Sample
+from xtc.lease import Lease
+from xtc.routers import RouterPlan
+from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.wire import Report
+
+OpenActuator = Callable[[ActuatorSpec, Original | None], Actuator]
+
+
+class Managed:
+    """A router of the configuration; active while it has an instance."""
+
+    def __init__(
+        self, plan: RouterPlan, open_actuator: OpenActuator, original: Original | None = None
+    ) -> None:
+        self.plan = plan
+        self.keeper = Keeper(plan.spec, open_actuator, original=original)
+        self.instance: Instance | None = None
+        self.limit: PacketsPerSecond | None = None
+        """What the host may send into each interface; None is no limit."""
+        self.limited: tuple[str, ...] = ()
+        """The interfaces that bear the limit."""
+        self._reading: Reading | None = None
+        self._view: CapView | None = None
+        self._period: Dithered | None = None
+        self._profile: Profile | None = None
+
+    def activate(self, lease: Lease, now: Seconds) -> None:
+        """Begin to hold the router, or give its loop another lease."""
+        if self.instance is None:
+            self.instance = Instance(lease=lease, seen_at=now)
+        else:
+            self.instance = replace(self.instance, lease=lease)
+
+    def replan(self, plan: RouterPlan) -> None:
+        """Take over another law, model, bounds or configured setpoint; the cap stays."""
+        before, self.plan, self._profile = self.plan, plan, None
+        if self.instance is None or plan.setpoint == before.setpoint:
+            return
+        if self.instance.lease.setpoint == before.setpoint and plan.setpoint is not None:
+            lease = Lease(setpoint_pps=plan.setpoint, epoch=self.instance.lease.epoch)
+            self.instance = replace(self.instance, lease=lease)
+
+    def pause(self, *, paused: bool) -> None:
+        """Leave the cap as it is, or close the loop again from there."""
+        assert self.instance is not None  # the manager has looked
+        mode = Mode.MANUAL if paused else Mode.CLOSED_LOOP
+        self.instance = replace(self.instance, paused=paused, mode=mode, law_state=None)
+        if not paused:
+            self.keeper.reclaim()
+
+    def step(self, reading: Reading | None, now: Seconds, period: Seconds) -> Command:
+        """Let the loop decide on what this period showed."""
+        self._reading = reading
+        if self.instance is None:
+            self._view = None
+            self.release()  # a release that failed is tried again until it is done
+            return Command(Act.KEEP)
+        if not self._opened(period):
+            self.instance = replace(self.instance, seen_at=now)
+            return Command(Act.KEEP)
+        self._view = self.keeper.view(now)
+        if self.keeper.yielded:
+            self.instance = replace(self.instance, mode=Mode.MANUAL, finding=Finding.FOREIGN)
+            return Command(Act.KEEP)
+        assert self._profile is not None  # _opened() has set it
+        self.instance, command = step(self.instance, self._profile, now, self._sample())
+        return command
+
+    def _opened(self, period: Seconds) -> bool:
+        """Open the actuator if it is not; a router that is gone is waited for."""
+        if self.keeper.limits is None and not self.keeper.prepare():
+            if isinstance(self.keeper.problem, Gone):
+                self._lose()
+            return False
+        if self._profile is None and self.keeper.limits is not None:
+            self._profile = self.plan.profile(self.keeper.limits, period)
+        return True
+
+    def _lose(self) -> None:
+        """Forget a router that is gone; what comes back under its name is another."""
+        assert self.instance is not None  # step() has looked
+        self.keeper.forget()
+        self._period = self._profile = None
+        self.instance = released(self.instance, Finding.GONE)
+
+    def _sample(self) -> Sample | None:
+        if self._reading is None or self._reading.throughput is None or self._view is None:
+            return None
+        cap = self._view.cap
+        if cap is not None and self._period is not None and self._alternates():
+            cap = self._period.mean
+        return Sample(
+            throughput=self._reading.throughput,
+            cap=cap,
+            offered=self._reading.offered,
+            used=self._view.used,
+            binding=self._view.binding,
+        )
+
+    def _alternates(self) -> bool:
+        return self._period is not None and self._period.high != self._period.low
+
+    def carry_out(self, command: Command) -> None:
+        """Do what the loop decided; the original must be durable by now."""
+        if command.act is Act.SET and command.period is not None:
+            self._period = command.period
+            self.keeper.set(command.period.high)
+        elif command.act is Act.RELEASE:
+            self.release()
+        if isinstance(self.keeper.problem, Gone) and self.instance is not None:
+            self._lose()
+
+    def low_part(self) -> tuple[int, CapFraction] | None:
+        """Return the slot in which an alternating cap falls, and to what; None if it does not."""
+        if self._period is None or not self._alternates():
+            return None
+        return self._period.high_slots, self._period.low
+
+    def release(self) -> bool:
+        """Put back what stood there before; whether it is done."""
+        self._period = None
+        return self.keeper.release()
+
+    def report(self, now: Seconds) -> Report:
+        """Return what there is to know of this router."""
+        instance, reading, view = self.instance, self._reading, self._view
+        remaining = math.inf if instance is None else instance.lease.remaining(now)
+        return Report(
+            vr=self.plan.name,
+            active=instance is not None,
+            mode=Mode.RELEASED if instance is None else instance.mode,
+            finding=Finding.NONE if instance is None else instance.finding,
+            setpoint_pps=None if instance is None else instance.setpoint,
+            throughput_pps=None if reading is None else reading.throughput,
+            offered_pps=None if reading is None else reading.offered,
+            cap=None if view is None else view.cap,
+            used=None if view is None else view.used,
+            binding=None if view is None else view.binding,
+            lease_remaining_s=None if math.isinf(remaining) else remaining,
+            sample_age_s=None if instance is None else now - instance.seen_at,
+            interfaces=() if reading is None else reading.interfaces,
+            problem=self._problem(),
+            law=self.plan.law,
+            limit_pps=self.limit,
+        )
+
+    def _problem(self) -> str:
+        if self.instance is not None and self.keeper.problem is not None:
+            return str(self.keeper.problem)
+        if self.keeper.yielded:
+            return "somebody else keeps changing the cap (find out who, then `xtc resume`)"
+        if self._reading is not None and self._reading.problems:
+            return "; ".join(self._reading.problems)
+        if self.instance is not None and self.instance.finding is Finding.UNRESPONSIVE:
+            return (
+                "throughput does not answer to the cap (a router that forwards in the host's "
+                'kernel needs actuator kind = "deadline")'
+            )
+        return ""

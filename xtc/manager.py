@@ -1,0 +1,345 @@
+"""XTC Manager: activates, retunes, pauses and releases instances, and ticks them all."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+
+from xtc.actuator.spec import Original
+from xtc.clock import Clock
+from xtc.collector import Reading
+from xtc.errors import ActuatorError, JournalError, Permanent, Refused
+from xtc.instance import Act, Command
+from xtc.journal import Entry, Journal, Ledger
+from xtc.lease import Lease, check_successor
+from xtc.managed import Managed, OpenActuator
+from xtc.routers import RouterPlan
+from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.wire import (
+    Activate,
+    Answer,
+    Deactivate,
+    Limit,
+    Pause,
+    Refusal,
+    Reply,
+    Report,
+    Request,
+    Resume,
+    Retune,
+    Status,
+    decode_request,
+)
+
+
+class LimiterPort(Protocol):
+    """What the manager needs of `xtc.limiter`."""
+
+    def limit(self, interface: str, rate: PacketsPerSecond) -> None:
+        """Limit what the host sends through an interface."""
+        ...
+
+    def lift(self, interface: str) -> None:
+        """Remove the limit."""
+        ...
+
+
+class Manager:
+    """All routers of a host. It owns the journal; nothing is capped that is not in it."""
+
+    def __init__(
+        self,
+        plans: Mapping[str, RouterPlan],
+        *,
+        journal: Journal,
+        clock: Clock,
+        open_actuator: OpenActuator,
+        limiter: LimiterPort,
+        period: Seconds,
+    ) -> None:
+        self._journal = journal
+        self._clock = clock
+        self._open = open_actuator
+        self._limiter = limiter
+        self._period = period
+        self._routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
+        self._epoch = journal.ledger.highest_epoch
+        self.journal_problem = ""
+        """Why the journal cannot be written, while it cannot."""
+
+    @property
+    def routers(self) -> Mapping[str, Managed]:
+        """Every configured router by name."""
+        return self._routers
+
+    def start(self) -> list[str]:
+        """Adopt or release what an earlier daemon left, and begin to hold configured setpoints.
+
+        Returns:
+            What could not be released, in words for the log.
+        """
+        troubles = []
+        now = self._clock.now()
+        for name, entry in self._journal.ledger.entries.items():
+            if not self._adopt(name, entry, now):
+                trouble = self._release_stranger(entry)
+                if trouble:
+                    troubles.append(f"{name}: {trouble}")
+        for interfaces in self._journal.ledger.limits.values():
+            for interface in interfaces:
+                self._limiter.lift(interface)
+        for managed in self._routers.values():
+            self._hold_configured(managed, now)
+        self._store_lazily()
+        return troubles
+
+    def _adopt(self, name: str, entry: Entry, now: Seconds) -> bool:
+        """Take over a cap of an earlier daemon; whether there is still reason to hold it."""
+        managed = self._routers.get(name)
+        if managed is None or managed.plan.spec != entry.spec:
+            return False
+        lease = self._journal.ledger.leases.get(name)
+        if (lease is None or lease.expired(now)) and managed.plan.setpoint is None:
+            return False
+        self._routers[name] = adopted = Managed(managed.plan, self._open, entry.original)
+        if lease is not None and not lease.expired(now):
+            adopted.activate(lease, now)
+        return True
+
+    def _release_stranger(self, entry: Entry) -> str:
+        try:
+            self._open(entry.spec, entry.original).restore(entry.original)
+        except ActuatorError as error:
+            return "" if error.kind == "gone" else str(error)
+        return ""
+
+    def _hold_configured(self, managed: Managed, now: Seconds) -> None:
+        if managed.instance is None and managed.plan.setpoint is not None:
+            managed.activate(Lease(setpoint_pps=managed.plan.setpoint, epoch=self._epoch), now)
+
+    def handle(self, raw: bytes) -> Reply:
+        """Return the reply to the bytes of a request; whatever they are, it is a reply."""
+        try:
+            envelope = decode_request(raw)
+        except Refused as refused:
+            return _refusal(refused, "")
+        try:
+            return Reply(Answer(self.carry_out(envelope.request)), id=envelope.id)
+        except Refused as refused:
+            return _refusal(refused, envelope.id)
+
+    def carry_out(self, request: Request) -> tuple[Report, ...]:
+        """Carry out a request and return how the routers concerned stand.
+
+        Raises:
+            Refused: says which field is wrong and what to do; nothing was changed.
+        """
+        now = self._clock.now()
+        match request:
+            case Status(vr=None):
+                return self.reports(now)
+            case Deactivate(vr=None):
+                for managed in self._routers.values():
+                    self._deactivate(managed)
+                self._store_lazily()
+                return self.reports(now)
+            case _:
+                assert request.vr is not None  # the cases above took None
+                managed = self._router(request.vr)
+                self._carry_out_on(managed, request, now)
+                return (managed.report(now),)
+
+    def _carry_out_on(self, managed: Managed, request: Request, now: Seconds) -> None:
+        match request:
+            case Activate():
+                self._grant(managed, request, now)
+            case Retune():
+                _check_active(managed)
+                self._grant(managed, request, now)
+            case Pause() | Resume():
+                _check_active(managed)
+                managed.pause(paused=isinstance(request, Pause))
+            case Deactivate():
+                self._deactivate(managed)
+                self._store_lazily()
+            case Limit():
+                self._limit(managed, request)
+            case Status():
+                pass
+
+    def _router(self, name: str) -> Managed:
+        if name in self._routers:
+            return self._routers[name]
+        near = difflib.get_close_matches(name, list(self._routers), n=1)
+        fix = f"did you mean {near[0]}?" if near else "`xtc status` lists the routers"
+        raise Refused("unknown_router", "vr", f"{name} is not in the configuration", fix)
+
+    def _grant(self, managed: Managed, request: Activate | Retune, now: Seconds) -> None:
+        """Give a lease: durable before it is obeyed where it raises the highest epoch."""
+        lease = Lease(
+            setpoint_pps=request.setpoint_pps,
+            epoch=request.epoch,
+            sequence=request.sequence,
+            expires_at=None if request.ttl_s is None else now + request.ttl_s,
+            kind=request.kind,
+        )
+        current = None if managed.instance is None else managed.instance.lease
+        check_successor(current, lease, now, highest_epoch=self._epoch)
+        if not managed.keeper.prepare() and isinstance(managed.keeper.problem, Permanent):
+            problem = managed.keeper.problem
+            raise Refused(problem.kind, "vr", f"{problem.target}: {problem.problem}", problem.fix)
+        if lease.epoch > self._epoch:
+            self._raise_epoch(lease.epoch)
+        managed.activate(lease, now)
+
+    def _raise_epoch(self, epoch: int) -> None:
+        ledger = msgspec.structs.replace(self._journal.ledger, highest_epoch=epoch)
+        try:
+            self._journal.store(ledger)
+        except JournalError as error:
+            raise Refused("journal", "epoch", str(error)) from error
+        self._epoch = epoch
+
+    def _deactivate(self, managed: Managed) -> None:
+        managed.instance = None
+        managed.release()
+        self._lift(managed)
+
+    def _limit(self, managed: Managed, request: Limit) -> None:
+        """Limit the router's interfaces, or lift the limit; the journal knows of it first."""
+        if request.rate_pps is None:
+            self._lift(managed)
+            return
+        interfaces = managed.report(self._clock.now()).interfaces
+        if not interfaces:
+            raise Refused("no_interface", "vr", f"{request.vr} has no interface now")
+        managed.limited = tuple({*managed.limited, *interfaces})
+        self._store_lazily()
+        if self.journal_problem:
+            raise Refused("journal", "vr", self.journal_problem)
+        rate = PacketsPerSecond(request.rate_pps)
+        try:
+            for interface in interfaces:
+                self._limiter.limit(interface, rate)
+        except ActuatorError as error:
+            raise Refused(error.kind, "vr", f"{error.target}: {error.problem}", error.fix) from None
+        managed.limit = rate
+
+    def _lift(self, managed: Managed) -> None:
+        for interface in managed.limited:
+            self._limiter.lift(interface)
+        managed.limit, managed.limited = None, ()
+
+    def reports(self, now: Seconds) -> tuple[Report, ...]:
+        """Return a report of every router."""
+        return tuple(managed.report(now) for managed in self._routers.values())
+
+    def tick(self, readings: Mapping[str, Reading], now: Seconds) -> None:
+        """Let every loop decide on its reading, make originals durable, and carry decisions out."""
+        commands = {
+            name: managed.step(readings.get(name), now, self._period)
+            for name, managed in self._routers.items()
+        }
+        durable = self._durable_originals(commands)
+        for name, command in commands.items():
+            if command.act is not Act.SET or name in durable:
+                self._routers[name].carry_out(command)
+        self._store_lazily()
+
+    def falling_caps(self) -> list[tuple[int, Managed, CapFraction]]:
+        """Return (slot, router, cap) for every cap that alternates within this period."""
+        return [
+            (part[0], managed, part[1])
+            for managed in self._routers.values()
+            if (part := managed.low_part()) is not None
+        ]
+
+    def _durable_originals(self, commands: Mapping[str, Command]) -> set[str]:
+        """Return the routers that may be capped: those whose original survives a crash."""
+        wanted = {name for name, command in commands.items() if command.act is Act.SET}
+        known = self._journal.ledger.entries
+        missing = {n for n in wanted if n not in known or not self._matches(n, known[n].original)}
+        if missing:
+            self._store_lazily()
+            known = self._journal.ledger.entries
+        return {n for n in wanted if n in known and self._matches(n, known[n].original)}
+
+    def _matches(self, name: str, original: Original) -> bool:
+        return self._routers[name].keeper.original == original
+
+    def _store_lazily(self) -> None:
+        """Bring the journal up to date; while it cannot be, nothing new is capped."""
+        try:
+            self._journal.store(self._ledger())
+        except JournalError as error:
+            self.journal_problem = str(error)
+        else:
+            self.journal_problem = ""
+
+    def _ledger(self) -> Ledger:
+        held = {
+            name: Entry(managed.plan.spec, managed.keeper.original)
+            for name, managed in self._routers.items()
+            if managed.keeper.original is not None
+        }
+        leases = {
+            name: managed.instance.lease
+            for name, managed in self._routers.items()
+            if managed.instance is not None
+        }
+        limits = {
+            name: managed.limited for name, managed in self._routers.items() if managed.limited
+        }
+        return Ledger(self._journal.ledger.boot_id, held, leases, limits, self._epoch)
+
+    def reconfigure(self, plans: Mapping[str, RouterPlan], *, max_release_share: float) -> None:
+        """Take over another configuration; routers that are no longer in it are released.
+
+        Raises:
+            Refused: it would release more routers than the configuration allows at once.
+        """
+        active = [n for n, managed in self._routers.items() if managed.instance is not None]
+        lost = [n for n in active if n not in plans or plans[n].spec != self._routers[n].plan.spec]
+        if len(lost) > max(1.0, max_release_share * len(active)):
+            raise Refused(
+                "mass_release",
+                "router",
+                f"{len(lost)} of {len(active)} active routers are missing: {', '.join(lost[:5])}",
+                "release them one by one first, or raise daemon.max_release_share",
+            )
+        for name in lost:
+            self._deactivate(self._routers[name])
+        now = self._clock.now()
+        self._routers = {name: self._carried_over(name, plan) for name, plan in plans.items()}
+        for managed in self._routers.values():
+            self._hold_configured(managed, now)
+        self._store_lazily()
+
+    def _carried_over(self, name: str, plan: RouterPlan) -> Managed:
+        old = self._routers.get(name)
+        if old is None or old.plan.spec != plan.spec:
+            return Managed(plan, self._open)
+        old.replan(plan)
+        return old
+
+    def stop(self, *, release: bool) -> None:
+        """End: put back everything, or leave caps and journal for the next daemon to adopt."""
+        if release:
+            for managed in self._routers.values():
+                self._deactivate(managed)
+        self._store_lazily()
+
+
+def _check_active(managed: Managed) -> None:
+    if managed.instance is None:
+        raise Refused(
+            "inactive",
+            "vr",
+            f"{managed.plan.name} is not being held",
+            f"`xtc activate {managed.plan.name} --setpoint 20kpps` begins it",
+        )
+
+
+def _refusal(refused: Refused, request_id: str) -> Reply:
+    return Reply(Refusal(refused.code, refused.field, refused.problem, refused.fix), id=request_id)

@@ -1,0 +1,144 @@
+"""Prometheus metrics, made when they are asked for from the latest reports: ticks pay nothing."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from xtc import __version__
+from xtc.errors import ConfigError
+from xtc.instance import Finding, Mode
+from xtc.wire import Report
+
+TICK_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+
+
+class Metrics:
+    """Everything that the daemon counts, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._reports: tuple[Report, ...] = ()
+        self.ticks = Histogram(
+            "xtc_tick_duration_seconds",
+            "Time that a tick took, from reading to the last cap",
+            buckets=TICK_BUCKETS,
+            registry=self.registry,
+        )
+        self.overruns = self._counter("xtc_tick_overruns", "Ticks that began a period late or more")
+        self.meter_errors = self._counter("xtc_meter_errors", "Snapshots that were rejected")
+        self.unexpected = self._counter(
+            "xtc_unexpected_errors", "Errors that nobody foresaw", ("where",)
+        )
+        self.rejected = self._counter(
+            "xtc_messages_rejected", "Requests that were refused", ("reason",)
+        )
+        self.reload_ok = self._gauge(
+            "xtc_config_last_reload_successful", "Whether the configuration in force is the file's"
+        )
+        self.journal_ok = self._gauge(
+            "xtc_journal_writable", "Whether originals and leases can be made durable"
+        )
+        self._hash = self._gauge("xtc_config_hash_info", "The configuration in force", ("sha256",))
+        self._gauge("xtc_build_info", "The version that runs", ("version",)).labels(
+            __version__
+        ).set(1)
+        self.registry.register(_Routers(self))
+
+    @property
+    def reports(self) -> tuple[Report, ...]:
+        """The latest reports."""
+        return self._reports
+
+    def show(self, reports: tuple[Report, ...]) -> None:
+        """Let the next scrape see these reports."""
+        self._reports = reports
+
+    def configured(self, text: bytes) -> None:
+        """Note that this configuration is in force."""
+        self._hash.clear()
+        self._hash.labels(hashlib.sha256(text).hexdigest()).set(1)
+        self.reload_ok.set(1)
+
+    def listen(self, address: str) -> WSGIServer:
+        """Serve /metrics at host:port.
+
+        Raises:
+            ConfigError: the address is none, or is taken.
+        """
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise ConfigError("metrics.listen", f"{address!r} is no host:port", "127.0.0.1:9167")
+        try:
+            server, _ = start_http_server(int(port), host.strip("[]"), self.registry)
+        except OSError as error:
+            raise ConfigError("metrics.listen", f"{address}: {error.strerror}") from error
+        return server
+
+    def _counter(self, name: str, words: str, labels: Iterable[str] = ()) -> Counter:
+        return Counter(name, words, labels, registry=self.registry)
+
+    def _gauge(self, name: str, words: str, labels: Iterable[str] = ()) -> Gauge:
+        return Gauge(name, words, labels, registry=self.registry)
+
+
+class _Routers(Collector):
+    """The metrics with a label `vr`, which only the configuration can make more of."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield one family after the other from the latest reports."""
+        reports = self._metrics.reports
+        yield from _plain(reports)
+        for name, words, values in (
+            ("xtc_mode", "Where on the ladder each loop stands", Mode),
+            ("xtc_finding", "What each loop noticed", Finding),
+        ):
+            label = name.removeprefix("xtc_")
+            family = GaugeMetricFamily(name, words, labels=("vr", label))
+            for report in reports:
+                present = getattr(report, label)
+                for value in values:
+                    family.add_metric((report.vr, value.value), float(value is present))
+            yield family
+
+
+def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:
+    for name, words, attribute in (
+        ("xtc_vr_throughput_packets_per_second", "Packets forwarded", "throughput_pps"),
+        ("xtc_vr_offered_packets_per_second", "Packets sent towards it", "offered_pps"),
+        ("xtc_vr_setpoint_packets_per_second", "What it is to be held at", "setpoint_pps"),
+        ("xtc_vr_cap_ratio", "CPU cap as a share of one CPU", "cap"),
+        ("xtc_vr_cpu_used_ratio", "CPUs used", "used"),
+        ("xtc_vr_limit_packets_per_second", "What the host may send into it", "limit_pps"),
+        ("xtc_meter_sample_age_seconds", "Time since its last sample", "sample_age_s"),
+        ("xtc_setpoint_lease_remaining_seconds", "Time its lease has left", "lease_remaining_s"),
+    ):
+        family = GaugeMetricFamily(name, words, labels=("vr",))
+        for report in reports:
+            value = getattr(report, attribute)
+            if value is not None:
+                family.add_metric((report.vr,), value)
+        yield family
+    yield from _derived(reports)
+
+
+def _derived(reports: tuple[Report, ...]) -> Iterator[Metric]:
+    capped = GaugeMetricFamily("xtc_vr_capped", "Whether a cap is in force", labels=("vr",))
+    error = GaugeMetricFamily(
+        "xtc_vr_control_error_packets_per_second", "Setpoint minus throughput", labels=("vr",)
+    )
+    problem = GaugeMetricFamily(
+        "xtc_vr_problem", "Whether something keeps its loop from working", labels=("vr",)
+    )
+    for report in reports:
+        capped.add_metric((report.vr,), float(report.cap is not None))
+        problem.add_metric((report.vr,), float(bool(report.problem)))
+        if report.setpoint_pps is not None and report.throughput_pps is not None:
+            error.add_metric((report.vr,), report.setpoint_pps - report.throughput_pps)
+    yield from (capped, error, problem)

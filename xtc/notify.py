@@ -1,0 +1,29 @@
+"""Tells systemd how the daemon is: sd_notify(3), one datagram a message."""
+
+import os
+import socket
+
+from xtc.units import Seconds
+
+
+def notify(*lines: str) -> bool:
+    """Send state lines such as READY=1; whether there was anybody to hear them.
+
+    A service manager that went away is no reason to stop routing: the message is then lost.
+    """
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address:
+        return False
+    name = "\0" + address[1:] if address.startswith("@") else address
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+        try:
+            sender.sendto("\n".join(lines).encode(), name)
+        except OSError:
+            return False
+    return True
+
+
+def watchdog_timeout() -> Seconds | None:
+    """Return how long systemd waits for a sign of life, None where it does not watch."""
+    text = os.environ.get("WATCHDOG_USEC", "")
+    return Seconds(int(text) / 1e6) if text.isdigit() else None

@@ -1,0 +1,75 @@
+"""How reports look: tables for people, JSON for programs."""
+
+import sys
+from collections.abc import Iterable
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from xtc.units import format_cap, format_rate
+from xtc.wire import Report
+
+STYLES = {
+    "closed_loop": "green",
+    "hold": "yellow",
+    "degraded": "yellow",
+    "released": "dim",
+    "manual": "cyan",
+}
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+
+
+def print_status(reports: Iterable[Report]) -> None:
+    """Print a table of routers."""
+    Console(highlight=False).print(status_table(reports, {}))
+
+
+def status_table(reports: Iterable[Report], histories: dict[str, list[float]]) -> Table:
+    """Return a table of routers; with histories, a sparkline of each throughput."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("router", "throughput", "setpoint", "error", "offered", "cap", "used"):
+        table.add_column(heading, justify="left" if heading == "router" else "right")
+    table.add_column("mode")
+    table.add_column("finding")
+    if histories:
+        table.add_column("last minute")
+    for report in reports:
+        row = [
+            report.vr,
+            _rate(report.throughput_pps),
+            _rate(report.setpoint_pps),
+            _error(report),
+            _rate(report.offered_pps),
+            format_cap(report.cap),
+            "-" if report.used is None else format_cap(report.used),
+            f"[{STYLES[report.mode.value]}]{report.mode.value}[/]",
+            report.problem or report.finding.value,
+        ]
+        if histories:
+            row.append(sparkline(histories.get(report.vr, [])))
+        table.add_row(*row)
+    return table
+
+
+def _rate(rate: float | None) -> str:
+    return "-" if rate is None else format_rate(rate)
+
+
+def _error(report: Report) -> str:
+    if report.setpoint_pps is None or report.throughput_pps is None:
+        return "-"
+    return f"{(report.throughput_pps / report.setpoint_pps - 1) * 100:+.1f}%"
+
+
+def sparkline(values: list[float]) -> str:
+    """Draw values from 0 to their maximum as a row of blocks."""
+    blocks = "▁▂▃▄▅▆▇█"
+    top = max(values, default=0.0)
+    if top <= 0:
+        return blocks[0] * len(values)
+    return "".join(blocks[min(int(value / top * 8), 7)] for value in values)

@@ -1,0 +1,127 @@
+"""From the words of the configuration to what the loop works with: one plan for each router."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from models import HostModel, ModelError, bundled_host, bundled_names, load_host
+from xtc.actuator.base import CapLimits
+from xtc.actuator.spec import ActuatorSpec
+from xtc.collector import Binding, Side
+from xtc.config import Config, RouterSection
+from xtc.errors import ConfigError, UnitError
+from xtc.instance import Profile
+from xtc.law import Bounds
+from xtc.laws import law_named
+from xtc.units import (
+    CapFraction,
+    PacketsPerSecond,
+    Seconds,
+    check_rate,
+    parse_cap,
+    parse_rate,
+)
+
+
+@dataclass(frozen=True)
+class RouterPlan:
+    """One router of the configuration, checked."""
+
+    name: str
+    spec: ActuatorSpec
+    binding: Binding
+    law: str
+    model: HostModel | None
+    setpoint: PacketsPerSecond | None
+    floor: CapFraction | None
+    ceiling: CapFraction | None
+    safe_cap: CapFraction | None
+
+    def profile(self, limits: CapLimits, period: Seconds) -> Profile:
+        """Return what the loop needs, within what the actuator can express."""
+        floor = max(limits.floor, self.floor or limits.floor)
+        ceiling = min(limits.ceiling, self.ceiling or limits.ceiling)
+        return Profile(
+            law=law_named(self.law, self.model),
+            bounds=Bounds(CapFraction(min(floor, ceiling)), ceiling),
+            quantum=limits.quantum,
+            period=period,
+            default_setpoint=self.setpoint,
+            safe_cap=self.safe_cap,
+        )
+
+
+def plans(config: Config) -> dict[str, RouterPlan]:
+    """Return a plan for every router.
+
+    Raises:
+        ConfigError: names the router and the field, and what to do.
+    """
+    found = {name: _plan(name, section) for name, section in config.router.items()}
+    _check_apart(found)
+    return found
+
+
+def _plan(name: str, section: RouterSection) -> RouterPlan:
+    where = f"router.{name}"
+    if not section.interfaces and section.domid is None:
+        raise ConfigError(where, "no interfaces", 'give interfaces = ["vif7.*"] or domid = 7')
+    law_named(section.law, where=f"{where}.law")
+    plan = RouterPlan(
+        name=name,
+        spec=section.actuator,
+        binding=Binding(section.interfaces, section.domid, Side(section.side)),
+        law=section.law,
+        model=None if section.model is None else model_named(section.model, f"{where}.model"),
+        setpoint=_rate(section.setpoint, f"{where}.setpoint"),
+        floor=_cap(section.floor, f"{where}.floor"),
+        ceiling=_cap(section.ceiling, f"{where}.ceiling"),
+        safe_cap=_cap(section.safe_cap, f"{where}.safe_cap"),
+    )
+    if plan.floor is not None and plan.ceiling is not None and plan.floor > plan.ceiling:
+        raise ConfigError(f"{where}.floor", "above the ceiling", "swap them")
+    return plan
+
+
+def model_named(name: str, where: str = "model") -> HostModel:
+    """Return a model file's host, or one that comes with xtc.
+
+    Raises:
+        ConfigError: the file is not there or not a model.
+    """
+    try:
+        return bundled_host(name) if name in bundled_names() else load_host(Path(name))
+    except ModelError as error:
+        raise ConfigError(where, str(error)) from error
+
+
+def _rate(value: str | float | None, where: str) -> PacketsPerSecond | None:
+    if value is None:
+        return None
+    try:
+        return (
+            parse_rate(value, field=where)
+            if isinstance(value, str)
+            else check_rate(value, field=where)
+        )
+    except UnitError as error:
+        raise ConfigError(where, f"{error.got} is not {error.expected}") from error
+
+
+def _cap(value: str | float | None, where: str) -> CapFraction | None:
+    if value is None:
+        return None
+    try:
+        return parse_cap(str(value), field=where)
+    except UnitError as error:
+        raise ConfigError(where, f"{error.got} is not {error.expected}") from error
+
+
+def _check_apart(found: dict[str, RouterPlan]) -> None:
+    """Refuse two routers whose caps would go to the same place."""
+    owners: dict[ActuatorSpec, str] = {}
+    for name, plan in found.items():
+        other = owners.setdefault(plan.spec, name)
+        if other != name:
+            raise ConfigError(
+                f"router.{name}.actuator", f"the same as router.{other}'s", "one router, one cap"
+            )

@@ -1,0 +1,215 @@
+"""The manager's sockets: requests on ROUTERs, telemetry on XPUBs; local files, and TCP with CURVE.
+
+A TCP address without CURVE keys and an allow-list is refused: libzmq accepts any client that
+speaks CURVE unless a ZAP handler says otherwise.
+"""
+
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import zmq
+import zmq.auth
+from zmq.auth.thread import ThreadAuthenticator
+
+from xtc.errors import ConfigError
+from xtc.wire import MAX_MESSAGE, Reply, Telemetry, encode
+
+REQUESTS = "manager.sock"
+TELEMETRY = "telemetry.sock"
+BURST = 256
+"""Requests answered between two looks at the clock, so that a flood delays no tick."""
+QUEUE = 1000
+HANDSHAKE_MS = 5000
+SAFE_LIBZMQ = (4, 3, 5)
+"""Older libraries carry CVE-2019-13132, CVE-2020-15166 or CVE-2021-20237."""
+
+
+@dataclass(frozen=True, slots=True)
+class CurveKeys:
+    """What a TCP listener needs: its own secret and the public keys of those it may hear."""
+
+    server_secret: Path
+    """A key file as `zmq.auth.create_certificates` writes it, readable by the daemon alone."""
+    authorised: Path
+    """A directory with the public key files of the policers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listen:
+    """Where the manager listens."""
+
+    directory: Path
+    """For the local sockets; made with mode 0750."""
+    tcp_requests: str | None = None
+    tcp_telemetry: str | None = None
+    curve: CurveKeys | None = None
+
+
+class Server:
+    """Hears requests and publishes telemetry; `handle` makes a reply of the bytes of a request."""
+
+    def __init__(self, listen: Listen, handle: Callable[[bytes], Reply]) -> None:
+        self._listen = listen
+        self._handle = handle
+        self._context = zmq.Context()
+        self._requests: list[zmq.Socket[bytes]] = []
+        self._telemetry: dict[zmq.Socket[bytes], bool] = {}
+        """Each stream, and whether anybody listens."""
+        self._authenticator: ThreadAuthenticator | None = None
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def request_sockets(self) -> "list[zmq.Socket[bytes]]":
+        """The sockets to poll for requests."""
+        return self._requests
+
+    def open(self) -> None:
+        """Bind the sockets.
+
+        Raises:
+            ConfigError: an address cannot be bound, or TCP lacks its keys.
+        """
+        check_listen(self._listen)
+        directory = self._listen.directory
+        try:
+            directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError("daemon.runtime_dir", f"{directory}: {error.strerror}") from error
+        self._admit_only_known_keys()
+        self._requests.append(self._local(zmq.ROUTER, directory / REQUESTS))
+        self._telemetry[self._local(zmq.XPUB, directory / TELEMETRY)] = False
+        if self._listen.tcp_requests is not None:
+            self._requests.append(self._tcp(zmq.ROUTER, self._listen.tcp_requests))
+        if self._listen.tcp_telemetry is not None:
+            self._telemetry[self._tcp(zmq.XPUB, self._listen.tcp_telemetry)] = False
+
+    def close(self) -> None:
+        """Let go of sockets and their files."""
+        for socket in (*self._requests, *self._telemetry):
+            socket.close(linger=0)
+        self._requests, self._telemetry = [], {}
+        if self._authenticator is not None:
+            self._authenticator.stop()
+            self._authenticator = None
+        self._context.term()
+        for name in (REQUESTS, TELEMETRY):
+            (self._listen.directory / name).unlink(missing_ok=True)
+
+    def serve(self) -> int:
+        """Answer the requests that wait, at most BURST of them; return how many."""
+        return sum(self._serve(socket) for socket in self._requests)
+
+    def _serve(self, socket: "zmq.Socket[bytes]") -> int:
+        for count in range(BURST):
+            try:
+                peer, *frames = socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return count
+            reply = encode(self._handle(frames[-1] if frames else b""))
+            # A peer that does not read its replies loses them; a ROUTER never waits for it.
+            socket.send_multipart([peer, *frames[:-1], reply], zmq.NOBLOCK)
+        return BURST
+
+    def listened_to(self) -> bool:
+        """Whether anybody listens to the telemetry."""
+        for socket in self._telemetry:
+            while socket.poll(0, zmq.POLLIN):
+                self._telemetry[socket] = socket.recv(zmq.NOBLOCK)[:1] == b"\x01"
+        return any(self._telemetry.values())
+
+    def publish(self, telemetry: Telemetry) -> None:
+        """Stream a tick; a slow listener loses ticks, and costs the daemon no time."""
+        raw = encode(telemetry)
+        for socket, listened in self._telemetry.items():
+            if listened:
+                socket.send(raw, zmq.NOBLOCK)
+
+    def _socket(self, kind: int) -> "zmq.Socket[bytes]":
+        socket: zmq.Socket[bytes] = self._context.socket(kind)
+        socket.set(zmq.LINGER, 0)
+        socket.set(zmq.MAXMSGSIZE, MAX_MESSAGE)
+        socket.set(zmq.SNDHWM, QUEUE)
+        socket.set(zmq.RCVHWM, QUEUE)
+        socket.set(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
+        return socket
+
+    def _admit_only_known_keys(self) -> None:
+        curve = self._listen.curve
+        if curve is None:
+            return
+        self._authenticator = ThreadAuthenticator(self._context)
+        self._authenticator.start()
+        self._authenticator.configure_curve(domain="*", location=str(curve.authorised))
+
+    def _local(self, kind: int, path: Path) -> "zmq.Socket[bytes]":
+        """Bind a local socket that owner and group may use."""
+        socket = self._socket(kind)
+        before = os.umask(0o117)
+        try:
+            socket.bind(f"ipc://{path}")
+        except zmq.ZMQError as error:
+            raise ConfigError("daemon.runtime_dir", f"{path}: {error.strerror}") from error
+        finally:
+            os.umask(before)
+        return socket
+
+    def _tcp(self, kind: int, address: str) -> "zmq.Socket[bytes]":
+        """Bind a TCP socket of its own: CURVE belongs to a socket, and local peers need none."""
+        assert self._listen.curve is not None  # check_listen() has made sure
+        socket = self._socket(kind)
+        public, secret = zmq.auth.load_certificate(self._listen.curve.server_secret)
+        socket.set(zmq.CURVE_SERVER, 1)
+        socket.set(zmq.CURVE_PUBLICKEY, public)
+        socket.set(zmq.CURVE_SECRETKEY, secret or b"")
+        try:
+            socket.bind(address)
+        except zmq.ZMQError as error:
+            raise ConfigError("server.tcp", f"{address}: {error.strerror}") from error
+        return socket
+
+
+def check_listen(listen: Listen) -> None:
+    """Refuse to listen on TCP in the clear, for strangers, or with a library known to be unsafe.
+
+    Raises:
+        ConfigError: names what is missing.
+    """
+    if listen.tcp_requests is None and listen.tcp_telemetry is None:
+        return
+    if zmq.zmq_version_info() < SAFE_LIBZMQ:
+        raise ConfigError("server.tcp", f"libzmq {zmq.zmq_version()} has known holes", "update it")
+    curve = listen.curve
+    if curve is None:
+        raise ConfigError(
+            "server.tcp",
+            "a TCP address needs server.secret_key_file and server.authorised_keys_dir",
+            "make keys with `xtc config keys`, or keep to the local socket",
+        )
+    _check_secret(curve.server_secret)
+    if not curve.authorised.is_dir() or not any(curve.authorised.glob("*.key")):
+        raise ConfigError(
+            "server.authorised_keys_dir",
+            f"{curve.authorised} holds no public key, so nobody could connect",
+            "put the policer's .key file there",
+        )
+
+
+def _check_secret(path: Path) -> None:
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        raise ConfigError("server.secret_key_file", f"{path}: {error.strerror}") from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(
+            "server.secret_key_file", f"{path} can be read by others", f"chmod 600 {path}"
+        )

@@ -1,0 +1,44 @@
+"""xtc top: the routers live, as they tick."""
+
+import sys
+from collections.abc import Iterator
+from itertools import islice
+
+import msgspec
+from rich.console import Console
+from rich.live import Live
+
+from xtc.output import status_table
+from xtc.wire import Telemetry
+
+HISTORY = 30
+"""Samples in the sparkline."""
+
+
+def watch(ticks_of: Iterator[Telemetry], *, as_json: bool, ticks: int) -> None:
+    """Show every tick until interrupted, or until so many have been shown."""
+    stream = islice(ticks_of, ticks or None)
+    try:
+        if as_json:
+            _lines(stream)
+        else:
+            _live(stream)
+    except KeyboardInterrupt:
+        return
+
+
+def _lines(stream: Iterator[Telemetry]) -> None:
+    for telemetry in stream:
+        sys.stdout.write(msgspec.json.encode(telemetry).decode() + "\n")
+        sys.stdout.flush()
+
+
+def _live(stream: Iterator[Telemetry]) -> None:
+    histories: dict[str, list[float]] = {}
+    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+        for telemetry in stream:
+            for report in telemetry.routers:
+                history = histories.setdefault(report.vr, [])
+                history.append(report.throughput_pps or 0.0)
+                del history[:-HISTORY]
+            live.update(status_table(telemetry.routers, histories), refresh=True)
