@@ -2,7 +2,7 @@
 
 The offset c is followed by a scalar Kalman filter whose trust rises after a move of the cap or a
 surprise and falls while samples only scatter. The elasticity s, the delay in samples and the noise
-are estimated from the loop's own moves; while nothing moves, nothing of them is forgotten.
+are estimated from the loop's own moves.
 All logarithms are natural, all quantities dimensionless shares of their reference.
 """
 
@@ -28,8 +28,8 @@ SURPRISE = 3.5
 NOISE_MEMORY = 0.9
 QUIETEST = 0.002
 """The noise is never taken to be less than this share of the throughput."""
-FIRST_NOISE = 0.01
-SLOPES = (0.3, 10.0)
+FIRST_NOISE = 0.05
+SLOPES = (0.4, 10.0)
 """Below: a knee, where trust in the slope would overshoot. Above: no host measured is steeper."""
 LIKELY_SLOPE = 1.5
 """Elasticity that no measured host exceeds by much."""
@@ -37,8 +37,10 @@ CLEAR_MOVE = 3.0
 """A move of the cap teaches slope when it exceeds this many times the noise of two samples."""
 BLIND_DROP = 0.3
 """Moves down by more than this (in log cap) may cross a knee, and teach no slope below 1."""
+SLOPE_RECOVERY = 0.15
+"""How fast an elasticity below 1, which lengthens steps, goes back to 1 while nothing is learned."""
 DELAY_MEMORY = 0.7
-SLOPE_MEMORY = 0.3
+SLOPE_MEMORY = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ def _with_slope(estimate: Estimate, rise: float) -> Estimate:
     """Learn the elasticity from a clear move, pivoting the line where the router was before."""
     move = _move(estimate, estimate.delay)
     if move * move <= 2 * CLEAR_MOVE**2 * estimate.noise or _may_cross_a_knee(move, rise):
-        return estimate
+        return _turned(estimate, estimate.slope + SLOPE_RECOVERY * max(0.0, 1 - estimate.slope))
     slope = SLOPE_MEMORY * estimate.slope + (1 - SLOPE_MEMORY) * rise / move
     return _turned(estimate, min(max(slope, SLOPES[0]), SLOPES[1]))
 

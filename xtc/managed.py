@@ -42,6 +42,8 @@ class Managed:
         """Begin to hold the router, or give its loop another lease."""
         if self.instance is None:
             self.instance = Instance(lease=lease, seen_at=now)
+            if self.keeper.prepare():
+                self.keeper.view(now)  # from here on it is known how much CPU was used
         else:
             self.instance = replace(self.instance, lease=lease)
 

@@ -186,9 +186,7 @@ class Manager:
         )
         current = None if managed.instance is None else managed.instance.lease
         check_successor(current, lease, now, highest_epoch=self._epoch)
-        if not managed.keeper.prepare() and isinstance(managed.keeper.problem, Permanent):
-            problem = managed.keeper.problem
-            raise Refused(problem.kind, "vr", f"{problem.target}: {problem.problem}", problem.fix)
+        _check_possible(managed)
         if lease.epoch > self._epoch:
             self._raise_epoch(lease.epoch)
         managed.activate(lease, now)
@@ -339,6 +337,14 @@ def _check_active(managed: Managed) -> None:
             f"{managed.plan.name} is not being held",
             f"`xtc activate {managed.plan.name} --setpoint 20kpps` begins it",
         )
+
+
+def _check_possible(managed: Managed) -> None:
+    """Refuse to promise what this host cannot do; what may yet come right is no reason."""
+    managed.keeper.prepare()
+    problem = managed.keeper.problem
+    if isinstance(problem, Permanent):
+        raise Refused(problem.kind, "vr", f"{problem.target}: {problem.problem}", problem.fix)
 
 
 def _refusal(refused: Refused, request_id: str) -> Reply:
