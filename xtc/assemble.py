@@ -103,8 +103,9 @@ def simulated_host(routers: Mapping[str, RouterPlan]) -> SimulatedHost | None:
     host = SimulatedHost()
     for name, spec in simulated.items():
         model = routers[name].model or paper_host()
-        offered = PacketsPerSecond(model.curve.offered or model.curve.top)
-        host.add(spec.plant, Plant(model.curve, offered, model.lag))
+        offered = spec.offered_pps or model.curve.offered or model.curve.top
+        router = host.add(spec.plant, Plant(model.curve, PacketsPerSecond(offered), model.lag))
+        router.stolen, router.stolen_after = spec.stolen, Seconds(spec.stolen_after_s)
     return host
 
 

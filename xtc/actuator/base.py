@@ -1,9 +1,11 @@
 """The interface of an actuator: where the cap of one virtual router goes."""
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
 from xtc.actuator.spec import Original
+from xtc.errors import Permanent
 from xtc.units import CapFraction, Seconds
 
 
@@ -17,6 +19,16 @@ class CapLimits:
     """The largest: the number of CPUs that the router may use."""
     quantum: float = 0.0
     """The step between caps; 0 where they are as good as continuous, 0.01 on Xen."""
+
+    def bound(self, cap: CapFraction, *, target: str) -> CapFraction:
+        """Return the cap within [floor, ceiling].
+
+        Raises:
+            Permanent: the cap is no positive finite number, so that no cap can be meant by it.
+        """
+        if not math.isfinite(cap) or cap <= 0:
+            raise Permanent(target, f"{cap!r} is not a cap", "give a finite fraction above 0")
+        return min(max(cap, self.floor), self.ceiling)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,10 @@ class SimulatedRouter:
     limits: CapLimits = CapLimits(CapFraction(0.001), CapFraction(1.0))
     cap: CapFraction | None = None
     stolen: float = 0.0
-    """Share of its CPU that a process in it takes."""
+    """Share of its CPU that a process in it takes ..."""
+    stolen_after: Seconds = Seconds(0.0)
+    """... once it has run for so long."""
+    age: float = 0.0
     state: PlantState = PlantState(PacketsPerSecond(0.0))
     forwarded: float = 0.0
     received: float = 0.0
@@ -35,7 +38,9 @@ class SimulatedRouter:
 
     def advance(self, dt: Seconds) -> None:
         """Let time pass."""
-        self.state = advanced(self.plant, self.state, [self.cap], dt, stolen=self.stolen)
+        self.age += dt
+        stolen = self.stolen if self.age >= self.stolen_after else 0.0
+        self.state = advanced(self.plant, self.state, [self.cap], dt, stolen=stolen)
         self.forwarded += self.state.throughput * dt
         self.received += self.plant.offered * dt
         self.used += self.state.used * dt

@@ -8,14 +8,18 @@ Path = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^/")]
 InterfaceName = Annotated[str, msgspec.Meta(pattern=r"^[^\s/]{1,15}$")]
 
 
-class CgroupSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="cgroup"):
+class CgroupSpec(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="cgroup"
+):
     """A CPU quota on a control group: for routers that forward in user space."""
 
     path: Path
     """The group's directory, such as /sys/fs/cgroup/routers/vr1."""
 
 
-class DeadlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="deadline"):
+class DeadlineSpec(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="deadline"
+):
     """SCHED_DEADLINE on threaded NAPI: for routers that forward in the host's kernel."""
 
     netns: Path
@@ -26,11 +30,19 @@ class DeadlineSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_
     """The scheduling period; shorter is smoother and costs more switches."""
 
 
-class SimulatedSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="simulated"):
+class SimulatedSpec(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="simulated"
+):
     """A model that answers as a host would: for trying things out without root."""
 
     plant: Annotated[str, msgspec.Meta(min_length=1)]
-    """The name of a router of the simulated plant in this process."""
+    """The name of a router of the simulated plant in this process; its interface is NAME.0."""
+    offered_pps: Annotated[float, msgspec.Meta(gt=0, le=1e9)] | None = None
+    """What is sent towards it; the model's own offered load if not given."""
+    stolen: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
+    """Share of its CPU that a process in it takes ..."""
+    stolen_after_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    """... from so many seconds after the start on."""
 
 
 ActuatorSpec = CgroupSpec | DeadlineSpec | SimulatedSpec

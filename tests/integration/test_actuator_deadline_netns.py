@@ -1,0 +1,332 @@
+"""The deadline actuator on a kernel router of namespaces, flooded by a UDP sender."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from pyroute2 import IPRoute, netns
+
+from xtc.actuator.deadline import DeadlineActuator
+from xtc.actuator.factory import probe, release
+from xtc.actuator.spec import DeadlineOriginal, DeadlineSpec
+from xtc.errors import Admission, Gone, Transient
+from xtc.kernel import forwarding, napi
+from xtc.kernel.namespaces import cookie, in_namespace
+from xtc.kernel.offload import gro, tso
+from xtc.kernel.peer import find_peer
+from xtc.kernel.scheduling import SCHED_DEADLINE, SCHED_OTHER, get_policy
+from xtc.kernel.sysfs import namespace_sysfs
+from xtc.units import CapFraction
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(
+        os.geteuid() != 0 or probe().deadline is not None, reason=str(probe().deadline)
+    ),
+]
+
+SOURCE, ROUTER, SINK = "xtcact-dl-src", "xtcact-dl-vr", "xtcact-dl-dst"
+Result = TypeVar("Result")
+
+# Sends small packets to a host behind the router as fast as one process can.
+FLOOD = """
+import ctypes, os, socket, sys
+libc = ctypes.CDLL(None)
+assert libc.setns(os.open(sys.argv[1], os.O_RDONLY), 0x40000000) == 0
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+out.connect(("10.2.0.99", 9))
+data = bytes(22)
+while True:
+    try:
+        while True:
+            out.send(data)
+    except OSError:
+        pass
+"""
+
+
+def path(name: str) -> str:
+    return f"/run/netns/{name}"
+
+
+def inside(name: str, work: Callable[[], Result]) -> Result:
+    return in_namespace(path(name), work)
+
+
+def remove_namespaces() -> None:
+    for name in (SOURCE, ROUTER, SINK):
+        if Path(path(name)).exists():
+            netns.remove(name)
+
+
+@pytest.fixture
+def router() -> Iterator[DeadlineSpec]:
+    try:
+        for name in (SOURCE, ROUTER, SINK):
+            netns.create(name)
+        inside(SOURCE, partial(make_link, 1))
+        inside(SINK, partial(make_link, 2))
+        inside(ROUTER, make_router)
+        yield DeadlineSpec(netns=path(ROUTER), interfaces=("r1", "r2"))
+    finally:
+        remove_namespaces()
+
+
+def make_link(number: int) -> None:
+    """Link the calling namespace's h<number> with the router's r<number>, and route by it."""
+    mac, gateway = f"02:00:00:00:0{number}:01", f"10.{number}.0.1"
+    peer = {"ifname": f"r{number}", "address": mac, "net_ns_fd": ROUTER}
+    here = f"02:00:00:00:0{number}:02"
+    with IPRoute() as route:
+        route.link("add", ifname=f"h{number}", kind="veth", address=here, peer=peer)
+        index = bring_up(f"h{number}")
+        route.addr("add", index=index, address=f"10.{number}.0.2", prefixlen=24)
+        route.neigh("add", dst=gateway, lladdr=mac, ifindex=index, state="permanent")
+        route.route("add", dst="default", gateway=gateway)
+
+
+def make_router() -> None:
+    with IPRoute() as route:
+        for number in (1, 2):
+            index = bring_up(f"r{number}")
+            route.addr("add", index=index, address=f"10.{number}.0.1", prefixlen=24)
+        mac = "02:00:00:00:02:02"
+        route.neigh("add", dst="10.2.0.99", lladdr=mac, ifindex=index, state="permanent")
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+
+
+def bring_up(name: str) -> int:
+    return set_link(name, state="up")
+
+
+def set_link(name: str, **changes: object) -> int:
+    with IPRoute() as route:
+        index = int(route.link_lookup(ifname=name)[0])
+        route.link("set", index=index, **changes)
+        return index
+
+
+def delete_link(name: str) -> None:
+    with IPRoute() as route:
+        route.link("del", index=route.link_lookup(ifname=name)[0])
+
+
+@pytest.fixture
+def flood(router: DeadlineSpec) -> Iterator[DeadlineSpec]:
+    with subprocess.Popen([sys.executable, "-c", FLOOD, path(SOURCE)]) as sender:
+        while delivered() < 1000:
+            assert sender.poll() is None
+            time.sleep(0.05)
+        yield router
+        sender.kill()
+        sender.wait()
+
+
+def delivered() -> int:
+    text = inside(SINK, Path("/proc/thread-self/net/dev").read_text)
+    line = next(line for line in text.splitlines() if "h2:" in line)
+    return int(line.partition(":")[2].split()[1])
+
+
+def settle(actuator: DeadlineActuator, cap: float) -> None:
+    for _ in range(4):
+        actuator.apply(CapFraction(cap))
+        time.sleep(0.25)
+
+
+def measure(actuator: DeadlineActuator, seconds: float) -> tuple[float, float]:
+    """Return the forwarded packets/s, and the CPU used by the router's threads."""
+    start, packets, used = time.monotonic(), delivered(), actuator.usage().used
+    time.sleep(seconds)
+    forwarded, spent = delivered() - packets, actuator.usage().used - used
+    elapsed = time.monotonic() - start
+    return forwarded / elapsed, spent / elapsed
+
+
+def tids() -> tuple[int, ...]:
+    found = inside(ROUTER, partial(forwarding.threads, ("r1", "r2")))
+    return tuple(tid for tids in found.values() for tid in tids)
+
+
+def test_throughput_and_cpu_follow_the_cap(flood: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(flood)
+    original = actuator.capture()
+    rates = {}
+    for cap in (0.05, 0.2):
+        settle(actuator, cap)
+        assert actuator.applied() == pytest.approx(cap, rel=0.01)
+        rates[cap], cpu = measure(actuator, 2)
+        assert cpu == pytest.approx(cap, rel=0.1)
+    assert 2.5 <= rates[0.2] / rates[0.05] <= 6
+    actuator.restore(original)
+    uncapped, _ = measure(actuator, 1)
+    assert uncapped > 5 * rates[0.05] / 2
+
+
+def test_restore_leaves_everything_as_it_was_and_may_be_repeated(router: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(router)
+    original = actuator.capture()
+    assert [item.gro for item in original.interfaces] == [False, False]
+    assert [item.threaded for item in original.interfaces] == [False, False]
+    assert all(len(item.peer_tso) >= 2 for item in original.interfaces)
+    actuator.apply(CapFraction(0.1))
+    assert inside(ROUTER, partial(gro, "r1"))
+    assert inside(SOURCE, partial(tso, "h1")) == ()
+    for _ in range(2):
+        actuator.restore(original)
+        assert DeadlineActuator(router).capture() == original
+        assert tids() == ()
+
+
+def test_restore_keeps_threads_that_were_there_before(router: DeadlineSpec) -> None:
+    before = inside(ROUTER, partial(forwarding.enable, ("r1", "r2")))
+    actuator = DeadlineActuator(router)
+    original = actuator.capture()
+    assert all(item.policy is not None for item in original.interfaces)
+    actuator.apply(CapFraction(0.1))
+    assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
+    release(router, original)
+    assert inside(ROUTER, partial(forwarding.threads, ("r1", "r2"))) == before
+    assert {get_policy(tid).policy for tid in tids()} == {SCHED_OTHER}
+    assert {get_policy(tid).nice for tid in tids()} == {0}
+
+
+def test_capture_and_usage_change_nothing(router: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(router)
+    assert actuator.applied() is None
+    assert actuator.usage().used == 0.0
+    actuator.capture()
+    assert tids() == ()
+    assert not inside(ROUTER, partial(gro, "r1"))
+    assert inside(SOURCE, partial(tso, "h1")) != ()
+
+
+def test_the_journals_original_is_not_replaced_by_our_own_cap(router: DeadlineSpec) -> None:
+    first = DeadlineActuator(router)
+    original = first.capture()
+    first.apply(CapFraction(0.1))
+    restarted = DeadlineActuator(router, original)
+    assert restarted.capture() == original
+    assert restarted.applied() == pytest.approx(0.1, rel=0.01)
+    less = DeadlineOriginal(interfaces=original.interfaces[:1])
+    names = [item.interface for item in DeadlineActuator(router, less).capture().interfaces]
+    assert names == ["r1", "r2"]
+
+
+def test_a_link_that_goes_down_and_up_is_capped_again(flood: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(flood)
+    settle(actuator, 0.05)
+    before, used = set(tids()), actuator.usage().used
+    inside(ROUTER, partial(set_link, "r1", state="down"))
+    inside(ROUTER, partial(set_link, "r1", state="up"))
+    assert set(tids()) != before
+    settle(actuator, 0.05)
+    assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
+    assert actuator.usage().used >= used
+    _, cpu = measure(actuator, 1)
+    assert cpu == pytest.approx(0.05, rel=0.1)
+
+
+def test_an_interface_that_comes_up_later_is_capped_then(router: DeadlineSpec) -> None:
+    inside(ROUTER, partial(set_link, "r2", state="down"))
+    actuator = DeadlineActuator(router)
+    actuator.apply(CapFraction(0.1))
+    assert len(tids()) == 1
+    inside(ROUTER, partial(set_link, "r2", state="up"))
+    assert actuator.apply(CapFraction(0.1)) == pytest.approx(0.1, rel=0.01)
+    assert [get_policy(tid).policy for tid in tids()] == [SCHED_DEADLINE] * 2
+
+
+def test_a_router_whose_links_are_all_down_is_worth_another_try(router: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(router)
+    for name in router.interfaces:
+        inside(ROUTER, partial(set_link, name, state="down"))
+    with pytest.raises(Transient, match="none of r1, r2 is up"):
+        actuator.apply(CapFraction(0.1))
+
+
+def test_a_link_that_is_down_is_restored_as_far_as_it_matters(router: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(router)
+    original = actuator.capture()
+    actuator.apply(CapFraction(0.1))
+    inside(ROUTER, partial(set_link, "r1", state="down"))
+    actuator.restore(original)
+    inside(ROUTER, partial(set_link, "r1", state="up"))
+    assert tids() == ()
+    actuator.restore(original)
+
+
+def test_a_router_that_is_gone_is_said_to_be_and_counts_as_restored(router: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(router)
+    original = actuator.capture()
+    actuator.apply(CapFraction(0.1))
+    inside(ROUTER, partial(delete_link, "r1"))
+    with pytest.raises(Gone, match="r1"):
+        actuator.apply(CapFraction(0.1))
+    actuator.restore(original)
+    remove_namespaces()
+    with pytest.raises(Gone):
+        actuator.apply(CapFraction(0.1))
+    actuator.restore(original)
+    release(router, original)
+
+
+def test_a_namespace_of_the_same_name_is_another_router(router: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(router)
+    actuator.capture()
+    remove_namespaces()
+    netns.create(ROUTER)
+    with pytest.raises(Gone, match="another network namespace"):
+        actuator.apply(CapFraction(0.1))
+
+
+def test_more_than_the_kernel_may_promise_is_refused(router: DeadlineSpec) -> None:
+    hog = "import time; from xtc.kernel.scheduling import *; "
+    hog += "set_policy(0, deadline_policy(90_000_000, 100_000_000)); print(); time.sleep(60)"
+    actuator = DeadlineActuator(router)
+    original = actuator.capture()
+    with subprocess.Popen([sys.executable, "-uc", hog], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        with pytest.raises(Admission, match="95 %"):
+            actuator.apply(actuator.limits.ceiling)
+        process.kill()
+        process.wait()
+    actuator.restore(original)
+
+
+def test_threads_are_found_by_name_as_by_netlink(router: DeadlineSpec) -> None:
+    found = inside(ROUTER, partial(forwarding.enable, router.interfaces))
+    assert all(len(threads) == 1 for threads in found.values())
+    assert napi.threads_by_name(router.interfaces, napi.kernel_threads()) == found
+
+
+@pytest.mark.usefixtures("router")
+def test_the_other_end_of_a_link_is_found_in_its_namespace() -> None:
+    peer = inside(ROUTER, partial(find_peer, "r1"))
+    assert peer is not None
+    assert in_namespace(peer.netns, cookie) == inside(SOURCE, cookie)
+    assert inside(ROUTER, partial(find_peer, "lo")) is None
+
+
+@pytest.mark.usefixtures("router")
+def test_entering_a_namespace_leaves_this_thread_where_it_was() -> None:
+    before = cookie()
+    assert inside(ROUTER, cookie) != before
+    assert cookie() == before
+    assert {"lo", "r1", "r2"} <= inside(ROUTER, interfaces)
+
+
+def interfaces() -> frozenset[str]:
+    with namespace_sysfs() as sysfs:
+        return sysfs.interfaces()
+
+
+def test_this_host_says_that_it_can() -> None:
+    assert probe().deadline is None

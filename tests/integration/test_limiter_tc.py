@@ -1,0 +1,167 @@
+"""The limiter on a real veth in namespaces of its own: rate, lifting, foreign qdiscs."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from pyroute2 import IPRoute, netns
+
+from xtc.errors import Gone, Permanent
+from xtc.kernel.namespaces import in_namespace
+from xtc.limiter import Limiter
+from xtc.units import PacketsPerSecond
+
+pytestmark = pytest.mark.root
+
+HOST, ROUTER = "xtcact-lim-host", "xtcact-lim-router"
+Result = TypeVar("Result")
+
+# Sends frames of two sizes to the router, paced in steps of a millisecond.
+FLOOD = """
+import ctypes, os, socket, sys, time
+libc = ctypes.CDLL(None)
+assert libc.setns(os.open(sys.argv[1], os.O_RDONLY), 0x40000000) == 0
+rate, sizes = int(sys.argv[2]), [int(size) for size in sys.argv[3].split(",")]
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+out.connect(("10.9.0.1", 9))
+start, sent = time.monotonic(), 0
+while True:
+    due = int((time.monotonic() - start) * rate)
+    while sent < due:
+        try:
+            out.send(bytes(sizes[sent % len(sizes)]))
+        except OSError:
+            pass
+        sent += 1
+    time.sleep(0.001)
+"""
+
+
+def path(name: str) -> str:
+    return f"/run/netns/{name}"
+
+
+def on_host(work: Callable[[], Result]) -> Result:
+    return in_namespace(path(HOST), work)
+
+
+@pytest.fixture(autouse=True)
+def host() -> Iterator[None]:
+    try:
+        netns.create(HOST)
+        netns.create(ROUTER)
+        on_host(make_veth)
+        in_namespace(path(ROUTER), lambda: bring_up("r0"))
+        yield
+    finally:
+        for name in (HOST, ROUTER):
+            if Path(path(name)).exists():
+                netns.remove(name)
+
+
+def make_veth() -> None:
+    with IPRoute() as route:
+        peer = {"ifname": "r0", "address": "02:00:00:00:09:01", "net_ns_fd": ROUTER}
+        route.link("add", ifname="v0", kind="veth", peer=peer)
+        index = bring_up("v0")
+        route.addr("add", index=index, address="10.9.0.2", prefixlen=24)
+        address = "02:00:00:00:09:01"
+        route.neigh("add", dst="10.9.0.1", lladdr=address, ifindex=index, state="permanent")
+
+
+def bring_up(name: str) -> int:
+    with IPRoute() as route:
+        index = int(route.link_lookup(ifname=name)[0])
+        route.link("set", index=index, state="up")
+        return index
+
+
+def received() -> int:
+    return in_namespace(path(ROUTER), lambda: packets("/proc/thread-self/net/dev"))
+
+
+def packets(file: str) -> int:
+    line = next(line for line in Path(file).read_text().splitlines() if "r0:" in line)
+    return int(line.partition(":")[2].split()[1])
+
+
+def received_rate(seconds: float) -> float:
+    start, before = time.monotonic(), received()
+    time.sleep(seconds)
+    return (received() - before) / (time.monotonic() - start)
+
+
+@pytest.fixture
+def flood(request: pytest.FixtureRequest) -> Iterator[None]:
+    rate, sizes = request.param
+    command = [sys.executable, "-c", FLOOD, path(HOST), str(rate), sizes]
+    with subprocess.Popen(command) as sender:
+        while received() < 1000:
+            assert sender.poll() is None
+            time.sleep(0.05)
+        yield
+        sender.kill()
+
+
+def root_qdisc() -> tuple[str, int]:
+    with IPRoute() as route:
+        index = route.link_lookup(ifname="v0")[0]
+        root = route.get_qdiscs(index=index)[0]
+        return root.get_attr("TCA_KIND"), root["handle"]
+
+
+def add_foreign_qdisc() -> None:
+    with IPRoute() as route:
+        index = route.link_lookup(ifname="v0")[0]
+        route.tc("add", "pfifo", index, handle="8:", limit=77)
+
+
+@pytest.mark.parametrize("flood", [(20_000, "22"), (20_000, "22,1400")], indirect=True)
+@pytest.mark.usefixtures("flood")
+def test_a_flood_of_20_kp_s_is_limited_to_5_kp_s_whatever_its_sizes() -> None:
+    limiter = Limiter()
+    assert received_rate(0.5) > 15_000
+
+    on_host(lambda: limiter.limit("v0", PacketsPerSecond(5_000)))
+    assert received_rate(2) == pytest.approx(5_000, rel=0.1)
+    assert on_host(lambda: limiter.current("v0")) == pytest.approx(5_000, rel=1e-3)
+
+    on_host(lambda: limiter.limit("v0", PacketsPerSecond(10_000)))
+    assert received_rate(2) == pytest.approx(10_000, rel=0.1)
+
+    on_host(lambda: limiter.lift("v0"))
+    assert received_rate(0.5) > 15_000
+
+
+def test_lifting_puts_the_default_qdisc_back_and_may_be_repeated() -> None:
+    limiter = Limiter()
+    before = on_host(root_qdisc)
+    on_host(lambda: limiter.limit("v0", PacketsPerSecond(1_000)))
+    assert on_host(root_qdisc) == ("tbf", 0x7C000000)
+    for _ in range(2):
+        on_host(lambda: limiter.lift("v0"))
+        assert on_host(root_qdisc) == before
+        assert on_host(lambda: limiter.current("v0")) is None
+
+
+def test_a_foreign_qdisc_is_refused_and_left_alone() -> None:
+    limiter = Limiter()
+    on_host(add_foreign_qdisc)
+    with pytest.raises(Permanent, match="qdisc pfifo 8: is somebody else's"):
+        on_host(lambda: limiter.limit("v0", PacketsPerSecond(1_000)))
+    on_host(lambda: limiter.lift("v0"))
+    assert on_host(root_qdisc) == ("pfifo", 0x80000)
+    assert on_host(lambda: limiter.current("v0")) is None
+
+
+def test_an_interface_that_is_gone_is_said_to_be_and_needs_no_lifting() -> None:
+    limiter = Limiter()
+    with pytest.raises(Gone, match="v9"):
+        on_host(lambda: limiter.limit("v9", PacketsPerSecond(1_000)))
+    with pytest.raises(Gone, match="v9"):
+        on_host(lambda: limiter.current("v9"))
+    on_host(lambda: limiter.lift("v9"))

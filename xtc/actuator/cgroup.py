@@ -1,0 +1,137 @@
+"""A CFS quota on a control group, v1 or v2: caps routers that forward in user space."""
+
+import os
+
+from xtc.actuator.base import CapLimits, CpuUsage
+from xtc.actuator.quota import FLOOR, Quota, quota_for
+from xtc.actuator.refusals import explain_cgroup
+from xtc.actuator.spec import CgroupOriginal, CgroupSpec, Original
+from xtc.errors import Gone, Permanent, Transient, Unsupported
+from xtc.kernel.cgroupfs import Group, open_group
+from xtc.units import CapFraction
+
+_ENABLE = "enable cpu in the parent's cgroup.subtree_control, or on v1 name the cpu hierarchy"
+
+
+class CgroupActuator:
+    """Caps every thread of one control group together (Linux, sched-bwc.rst and cgroup-v2.rst).
+
+    The group's files are opened once: a group that is removed and made again under the same name
+    is another group, and this actuator says Gone. It makes no groups.
+    """
+
+    def __init__(self, spec: CgroupSpec, original: CgroupOriginal | None = None) -> None:
+        """Open the group; ``original`` is what the journal holds of it, if anything.
+
+        Raises:
+            Gone: there is no such group.
+            Denied: its files may not be written.
+            Unsupported: it has no CPU controller.
+        """
+        self._path, self._original = spec.path, original
+        self._translated = _Translated(spec.path)
+        self._group = _open(spec.path)
+        ceiling = CapFraction(float(os.cpu_count() or 1))
+        self._limits = CapLimits(floor=FLOOR, ceiling=ceiling)
+
+    @property
+    def limits(self) -> CapLimits:
+        """0.1 % to all CPUs of the host, without a step that matters."""
+        return self._limits
+
+    @property
+    def slow(self) -> bool:
+        """False: every call takes microseconds."""
+        return False
+
+    def capture(self) -> CgroupOriginal:
+        """Return the quota before xtc: the journal's, if it knows one, else what stands there."""
+        if self._original is not None:
+            return self._original
+        quota = self._read()
+        return CgroupOriginal(quota_us=quota.quota_us, period_us=quota.period_us)
+
+    def applied(self) -> CapFraction | None:
+        """Return the cap in force, None where the group is uncapped."""
+        return self._read().cap
+
+    def apply(self, cap: CapFraction) -> CapFraction:
+        """Write a cap, as a fraction of one CPU, and return what was read back.
+
+        Raises:
+            Gone: the group has been removed.
+            Transient: what was read back is not what was written: somebody else writes here.
+            Permanent: the kernel refuses the quota because of a group above or below.
+            Denied: the group may not be written.
+        """
+        wanted = self._limits.bound(cap, target=self._path)
+        old = self._read()
+        new = quota_for(wanted, old.period_us)
+        return self._write(old, new) or wanted
+
+    def usage(self) -> CpuUsage:
+        """Return the group's CPU time and how often its quota stopped it."""
+        with self._translated:
+            return CpuUsage(used=self._group.used(), throttled=self._group.throttled())
+
+    def restore(self, original: Original) -> None:
+        """Put the captured quota back; a group that is gone is restored already.
+
+        Raises:
+            Permanent: the original is another actuator's.
+            Transient: what was read back is not what was written.
+        """
+        if not isinstance(original, CgroupOriginal):
+            raise Permanent(self._path, f"cannot restore a {type(original).__name__}")
+        try:
+            self._write(self._read(), Quota(original.quota_us, original.period_us))
+        except Gone:
+            return  # nothing of ours is left where the group is gone
+
+    def _read(self) -> Quota:
+        with self._translated:
+            return self._group.read()
+
+    def _write(self, old: Quota, new: Quota) -> CapFraction | None:
+        if new == old:
+            return old.cap
+        with self._translated:
+            self._group.write(old, new)
+        got = self._read()
+        if not _same(got, new):
+            raise Transient(self._path, f"wrote {new} but read back {got}")
+        return got.cap
+
+
+def _same(got: Quota, wanted: Quota) -> bool:
+    if got.cap is None or wanted.cap is None:
+        return got.cap is wanted.cap
+    return abs(got.cap - wanted.cap) <= 1 / wanted.period_us
+
+
+def _open(path: str) -> Group:
+    with _Translated(path):
+        group = open_group(path)
+    if group is None:
+        raise Unsupported(path, "this directory has no CPU controller", _ENABLE)
+    return group
+
+
+class _Translated:
+    """Turns what the kernel says about one group into typed errors; a class, since it is quick."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, OSError):
+            raise explain_cgroup(self._path, error) from error
+        if isinstance(error, ValueError):
+            raise Permanent(self._path, f"its files are no control group's: {error}") from error

@@ -1,0 +1,227 @@
+"""SCHED_DEADLINE on threaded NAPI: caps routers that forward in the host's kernel."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+from xtc.actuator.base import CapLimits, CpuUsage
+from xtc.actuator.refusals import explain_namespace, explain_scheduling
+from xtc.actuator.share import split
+from xtc.actuator.spec import DeadlineOriginal, DeadlineSpec, Original, ThreadPolicy
+from xtc.clock import Clock, MonotonicClock
+from xtc.errors import Gone, Permanent, Transient
+from xtc.kernel import forwarding
+from xtc.kernel.cputime import ThreadTimes
+from xtc.kernel.namespaces import cookie, in_namespace
+from xtc.kernel.scheduling import (
+    SCHED_DEADLINE,
+    deadline_policy,
+    get_policy,
+    set_policy,
+)
+from xtc.units import CapFraction, Seconds
+
+THREAD_FLOOR: Final = 0.0005
+"""The smallest share of one thread: an idle interface keeps it to answer a first packet."""
+_FLOOR: Final = 0.001
+_MIN_RUNTIME_NS: Final = 5_000  # well above the kernel's 1024 ns, and above one packet's cost
+_WINDOW: Final = Seconds(0.2)  # use measured for less says little about need
+
+_Result = TypeVar("_Result")
+
+
+class DeadlineActuator:
+    """Caps the NAPI threads of a router's interfaces (Linux, sched-deadline.rst, napi.rst).
+
+    The cap is split over the threads by what each was seen to need. It is a reservation as much
+    as a cap: the kernel promises at most 95 % of the CPUs in all and refuses more.
+    """
+
+    def __init__(
+        self,
+        spec: DeadlineSpec,
+        original: DeadlineOriginal | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """Look at the namespace; ``original`` is what the journal holds of it, if anything.
+
+        Raises:
+            Gone: there is no such namespace.
+            Denied: the daemon may not enter it.
+            Unsupported: the kernel is older than Linux 5.14.
+        """
+        self._spec, self._original = spec, original
+        self._clock = clock or MonotonicClock()
+        self._times = ThreadTimes()
+        self._shares: dict[int, float] = {}
+        self._complete = False  # whether every interface's threads are followed
+        self._since, self._used_then = self._clock.now(), dict[int, Seconds]()
+        self._cookie = self._inside(cookie, identified=False)
+        self._limits, self._thread_ceiling = _limits(len(spec.interfaces))
+
+    @property
+    def limits(self) -> CapLimits:
+        """0.1 % (0.05 % an interface) to what the kernel promises to deadline threads."""
+        return self._limits
+
+    @property
+    def slow(self) -> bool:
+        """False: microseconds a call, a few milliseconds when threads have changed."""
+        return False
+
+    def capture(self) -> DeadlineOriginal:
+        """Return GRO, threaded NAPI and thread policy of each interface before xtc.
+
+        What the journal knows is taken from there: what stands now may be xtc's own doing.
+        """
+        known = (
+            {item.interface: item for item in self._original.interfaces} if self._original else {}
+        )
+        rest = [name for name in self._spec.interfaces if name not in known]
+        fresh = self._inside(partial(forwarding.capture, rest)) if rest else ()
+        return DeadlineOriginal(interfaces=(*known.values(), *fresh))
+
+    def applied(self) -> CapFraction | None:
+        """Return the sum of the threads' shares, None where one of them is not capped."""
+        self._follow(forwarding.threads)
+        try:
+            policies = [self._on_thread(get_policy, tid) for tid in self._times.tids]
+        except ProcessLookupError:
+            return None  # ended just now; the one that follows it is not capped yet
+        if not policies or any(policy.policy != SCHED_DEADLINE for policy in policies):
+            return None
+        return CapFraction(sum(map(share_of, policies)))
+
+    def apply(self, cap: CapFraction) -> CapFraction:
+        """Split a cap, as a fraction of one CPU, over the threads; return what was read back.
+
+        Switches GRO and threaded NAPI on where they are off, and finds threads that were made
+        anew (`ip link set down` and `up` does that).
+
+        Raises:
+            Gone: the namespace or one of its interfaces no longer exists.
+            Admission: the kernel has no CPU time left to promise.
+            Denied: no CAP_SYS_NICE, or a thread is pinned to some of the CPUs.
+            Transient: none of the interfaces is up.
+            Unsupported: an interface has no NAPI, or this kernel lacks something needed.
+        """
+        wanted = self._limits.bound(cap, target=self._spec.netns)
+        self._follow(forwarding.enable)
+        try:
+            return self._cap_threads(wanted)
+        except ProcessLookupError:
+            self._complete = False  # ended just now: look once more
+        self._follow(forwarding.enable)
+        try:
+            return self._cap_threads(wanted)
+        except ProcessLookupError as error:
+            raise Gone(self._spec.netns, "its NAPI threads keep ending") from error
+
+    def usage(self) -> CpuUsage:
+        """Return the threads' CPU time since xtc follows them; no throttling is counted here."""
+        self._follow(forwarding.threads)
+        return CpuUsage(used=self._times.total, throttled=None)
+
+    def restore(self, original: Original) -> None:
+        """Put policy, threaded NAPI and GRO back; what is gone is restored already.
+
+        Raises:
+            Permanent: the original is another actuator's.
+            Transient: an interface must be up for its NAPI to be switched, and is not.
+        """
+        if not isinstance(original, DeadlineOriginal):
+            raise Permanent(self._spec.netns, f"cannot restore a {type(original).__name__}")
+        self._times.follow(())
+        self._shares, self._complete = {}, False
+        try:
+            waiting = self._inside(partial(forwarding.put_back, original.interfaces))
+        except Gone:
+            return  # what we changed went with it
+        if waiting:
+            names = ", ".join(waiting)
+            raise Transient(self._spec.netns, f"{names}: threaded NAPI waits for ip link set up")
+
+    def _follow(self, find: Callable[[Iterable[str]], Mapping[str, tuple[int, ...]]]) -> None:
+        """Make sure that the threads followed are all there are."""
+        before = self._times.tids
+        if self._complete and len(self._times.read()) == len(before):
+            return
+        found = self._inside(partial(find, self._spec.interfaces))
+        self._times.follow(tid for tids in found.values() for tid in tids)
+        if self._times.tids != before:  # their use is measured from here
+            self._since, self._used_then = self._clock.now(), self._times.read()
+        self._complete = all(found.values())
+
+    def _cap_threads(self, cap: CapFraction) -> CapFraction:
+        used = self._times.read()
+        if not used:
+            names = ", ".join(self._spec.interfaces)
+            raise Transient(self._spec.netns, f"no NAPI thread: none of {names} is up")
+        shares = self._split(cap, used)
+        for tid in sorted(used, key=lambda tid: shares[tid] - self._shares.get(tid, 0.0)):
+            # those that shrink come first, so that the sum never exceeds what is promised
+            self._on_thread(set_policy, tid, policy_for(shares[tid], self._spec.period_us))
+        self._shares = shares
+        return CapFraction(sum(share_of(self._on_thread(get_policy, tid)) for tid in used))
+
+    def _split(self, cap: CapFraction, used: dict[int, Seconds]) -> dict[int, float]:
+        equal = cap / len(used)
+        previous = [self._shares.get(tid, equal) for tid in used]
+        elapsed = self._clock.now() - self._since
+        usages = previous
+        if elapsed >= _WINDOW:
+            then = self._used_then
+            usages = [(now - then.get(tid, 0.0)) / elapsed for tid, now in used.items()]
+            self._since, self._used_then = self._clock.now(), used
+        shares = split(cap, usages, previous, THREAD_FLOOR, self._thread_ceiling)
+        return dict(zip(used, shares, strict=True))
+
+    def _inside(self, work: Callable[[], _Result], *, identified: bool = True) -> _Result:
+        """Work in the namespace, having made sure that it is still the same one."""
+        path = self._spec.netns
+        try:
+            if identified:
+                return in_namespace(path, partial(self._same_namespace, work))
+            return in_namespace(path, work)
+        except OSError as error:
+            raise explain_namespace(path, error) from error
+
+    def _same_namespace(self, work: Callable[[], _Result]) -> _Result:
+        if cookie() != self._cookie:
+            raise Gone(self._spec.netns, "another network namespace has taken this name")
+        return work()
+
+    def _on_thread(self, call: Callable[..., _Result], tid: int, *arguments: object) -> _Result:
+        try:
+            return call(tid, *arguments)
+        except ProcessLookupError:
+            raise
+        except OSError as error:
+            raise explain_scheduling(self._spec.netns, error) from error
+
+
+def policy_for(share: float, period_us: int) -> ThreadPolicy:
+    """Return the policy that holds a share of one CPU.
+
+    The period is the given one, longer where the runtime would be below 5 us.
+    """
+    period_ns = max(period_us * 1000, round(_MIN_RUNTIME_NS / share))
+    return deadline_policy(runtime_ns=int(share * period_ns), period_ns=period_ns)
+
+
+def share_of(policy: ThreadPolicy) -> float:
+    """Return the share of one CPU that a deadline policy holds."""
+    return policy.runtime_ns / policy.period_ns
+
+
+def _limits(interfaces: int) -> tuple[CapLimits, float]:
+    kernel = Path("/proc/sys/kernel")
+    runtime = int((kernel / "sched_rt_runtime_us").read_text())
+    period = int((kernel / "sched_rt_period_us").read_text())
+    # -1 switches admission off; a deadline thread must even then leave something to others
+    thread = 0.95 if runtime < 0 else min(0.95, runtime / period)
+    floor = CapFraction(max(_FLOOR, THREAD_FLOOR * interfaces))
+    ceiling = CapFraction(thread * min(interfaces, os.cpu_count() or 1))
+    return CapLimits(floor=floor, ceiling=ceiling), thread

@@ -1,0 +1,137 @@
+"""From a specification to the actuator it names, and what this host can do at all."""
+
+import platform
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeVar, assert_never
+
+from xtc.actuator.base import Actuator
+from xtc.actuator.cgroup import CgroupActuator
+from xtc.actuator.deadline import DeadlineActuator
+from xtc.actuator.quota import controller_mount
+from xtc.actuator.refusals import explain_scheduling
+from xtc.actuator.spec import (
+    ActuatorSpec,
+    CgroupOriginal,
+    CgroupSpec,
+    DeadlineOriginal,
+    DeadlineSpec,
+    Original,
+    SimulatedSpec,
+)
+from xtc.errors import Gone, Permanent, Unsupported
+from xtc.kernel.scheduling import deadline_policy, set_policy
+
+_OLDEST: Final = (5, 14)  # threaded NAPI is of 5.12, the cookie that tells namespaces apart of 5.14
+
+_Kind = TypeVar("_Kind")
+
+
+@dataclass(frozen=True, slots=True)
+class HostSupport:
+    """Why a kind of actuator cannot work on this host; None where it can."""
+
+    cgroup: str | None
+    deadline: str | None
+
+
+def open_actuator(
+    spec: ActuatorSpec,
+    original: Original | None = None,
+    *,
+    simulated: Callable[[str], Actuator] | None = None,
+) -> Actuator:
+    """Return the actuator that a specification names.
+
+    Args:
+        spec: where the cap goes.
+        original: what the journal holds of this router; ``capture`` then returns that, so that a
+            cap left by an earlier xtc is never taken for the router's own.
+        simulated: finds a router of the simulated plant by name.
+
+    Raises:
+        Gone: the router does not exist.
+        Denied: the daemon lacks a privilege.
+        Unsupported: this host, or this process, has no such actuator.
+        Permanent: the original is of another kind than the specification.
+    """
+    match spec:
+        case CgroupSpec():
+            return CgroupActuator(spec, _typed(original, CgroupOriginal, spec.path))
+        case DeadlineSpec():
+            return DeadlineActuator(spec, _typed(original, DeadlineOriginal, spec.netns))
+        case SimulatedSpec():
+            if simulated is None:
+                raise Unsupported(spec.plant, "no simulated plant here", "use xtc simulate")
+            return simulated(spec.plant)
+        case _:
+            assert_never(spec)
+
+
+def release(
+    spec: ActuatorSpec,
+    original: Original,
+    *,
+    simulated: Callable[[str], Actuator] | None = None,
+) -> None:
+    """Put back what stood there before xtc, needing nothing else; a router that is gone is done.
+
+    Raises:
+        ActuatorError: it could not be put back.
+    """
+    try:
+        actuator = open_actuator(spec, original, simulated=simulated)
+    except Gone:
+        return  # what we changed went with it
+    actuator.restore(original)
+
+
+def _typed(original: Original | None, kind: type[_Kind], target: str) -> _Kind | None:
+    if original is None or isinstance(original, kind):
+        return original
+    raise Permanent(
+        target,
+        f"the journal holds a {type(original).__name__} of it",
+        "release it with the old configuration first",
+    )
+
+
+def probe() -> HostSupport:
+    """Find out, once at the daemon's start, which actuators can work on this host."""
+    return HostSupport(cgroup=probe_cgroup(), deadline=probe_deadline())
+
+
+def probe_cgroup() -> str | None:
+    """Return why no CPU quota can be set on this host, None where it can."""
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    if controller_mount(mounts, "cpu") is not None:
+        return None
+    unified = [line.split()[1] for line in mounts if line.split()[2] == "cgroup2"]
+    if any("cpu" in (Path(root) / "cgroup.controllers").read_text().split() for root in unified):
+        return None
+    return "no cpu controller is mounted, neither cgroup v1 nor v2"
+
+
+def probe_deadline() -> str | None:
+    """Return why SCHED_DEADLINE cannot cap on this host, None where it can.
+
+    Tries it on a thread of this process that ends with the attempt.
+    """
+    release_number = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
+    if release_number < _OLDEST:
+        return f"Linux {platform.release()} is older than {_OLDEST[0]}.{_OLDEST[1]}"
+    refusals: list[OSError] = []
+    thread = threading.Thread(target=_try_deadline, args=(refusals,), name="xtc-probe")
+    thread.start()
+    thread.join()
+    return str(explain_scheduling("SCHED_DEADLINE", refusals[0])) if refusals else None
+
+
+def _try_deadline(refusals: list[OSError]) -> None:
+    try:
+        set_policy(0, deadline_policy(runtime_ns=100_000, period_ns=100_000_000))
+    except OSError as error:
+        refusals.append(error)

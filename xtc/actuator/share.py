@@ -1,0 +1,59 @@
+"""Splits a router's cap over its threads by what each was seen to need; pure."""
+
+from collections.abc import Sequence
+
+_HUNGRY = 0.9  # a thread that used this much of its share may need more
+_GROWTH = 2.0  # so much more that a wrong share is mended in two or three steps
+_MARGIN = 1.25  # what one that does not use up its share gets above its use
+
+
+def split(
+    cap: float,
+    usages: Sequence[float],
+    previous: Sequence[float],
+    floor: float,
+    ceiling: float = 1.0,
+) -> list[float]:
+    """Return each thread's share of the cap, in fractions of one CPU.
+
+    A thread that used less than 90 % of its previous share needs what it used and a margin; a
+    hungry one may double. Needs are met from the smallest up (max-min fairness). What is left
+    goes to the hungry, then to all alike, so that the shares add up to the cap: all of it if
+    ``cap`` is at most ``ceiling`` times the threads. Each gets at least the floor, or an equal
+    share of a cap that is too small for that.
+    """
+    if not usages:
+        return []
+    count = len(usages)
+    total, least = min(cap, ceiling * count), min(floor, cap / count)
+    hungry = [used >= _HUNGRY * share for used, share in zip(usages, previous, strict=True)]
+    needs = [
+        min(max(share * _GROWTH if more else used * _MARGIN, least), ceiling)
+        for used, share, more in zip(usages, previous, hungry, strict=True)
+    ]
+    shares = fill(total, needs)
+    shares = _add(shares, total, [ceiling if more else 0.0 for more in hungry])
+    return _add(shares, total, [ceiling] * count)
+
+
+def _add(shares: Sequence[float], total: float, limits: Sequence[float]) -> list[float]:
+    """Share out what is left of the total, to each up to its limit."""
+    room = [max(0.0, limit - share) for share, limit in zip(shares, limits, strict=True)]
+    return [
+        share + extra for share, extra in zip(shares, fill(total - sum(shares), room), strict=True)
+    ]
+
+
+def fill(total: float, wants: Sequence[float]) -> list[float]:
+    """Share out a total so that nobody gets more than wanted and the least served gets the most.
+
+    This is water filling: those who want less than an equal part of what is left get all they
+    want, the others the same level.
+    """
+    given = [0.0] * len(wants)
+    left = max(0.0, total)
+    by_want = sorted(range(len(wants)), key=wants.__getitem__)
+    for served, index in enumerate(by_want):
+        given[index] = min(wants[index], left / (len(wants) - served))
+        left -= given[index]
+    return given

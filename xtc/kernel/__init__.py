@@ -1,0 +1,1 @@
+"""Thin shells on system calls; each raises OSError as the kernel gives it."""

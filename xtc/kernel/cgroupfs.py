@@ -1,0 +1,144 @@
+"""The files of one control group with a CPU controller, v1 or v2, kept open."""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from xtc.actuator.quota import (
+    Quota,
+    controller_mount,
+    format_cpu_max,
+    parse_cpu_max,
+    parse_cpu_stat,
+    parse_v1,
+    v1_writes,
+)
+from xtc.kernel.cputime import ThreadTimes
+from xtc.kernel.files import KeptFile
+from xtc.units import Seconds
+
+
+class Group(Protocol):
+    """What the actuator needs of a control group; every method raises OSError or ValueError."""
+
+    def read(self) -> Quota:
+        """Return the quota in force."""
+        ...
+
+    def write(self, old: Quota, new: Quota) -> None:
+        """Take the group from one quota to the next."""
+        ...
+
+    def throttled(self) -> int | None:
+        """Return the periods in which the quota stopped the group."""
+        ...
+
+    def used(self) -> Seconds:
+        """Return the CPU time used by the group."""
+        ...
+
+
+class GroupV1:
+    """cgroup v1: quota and period are two files, CPU time is another controller's."""
+
+    def __init__(self, path: str, directory: int) -> None:
+        self._files = {
+            name: KeptFile(name, directory=directory, writable=True)
+            for name in ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        }
+        self._quota, self._period = self._files.values()
+        self._stat = KeptFile("cpu.stat", directory=directory)
+        self._clock = _accounting(path) or TaskClock(KeptFile("tasks", directory=directory))
+
+    def read(self) -> Quota:
+        """Return the quota in force."""
+        return parse_v1(self._quota.read(), self._period.read())
+
+    def write(self, old: Quota, new: Quota) -> None:
+        """Write only what changes, in the order that never lets the cap overshoot."""
+        for name, value in v1_writes(old, new):
+            self._files[name].write(f"{value}\n")
+
+    def throttled(self) -> int | None:
+        """Return ``nr_throttled`` of cpu.stat."""
+        return parse_cpu_stat(self._stat.read(), "nr_throttled")
+
+    def used(self) -> Seconds:
+        """Return the group's CPU time."""
+        return self._clock.used()
+
+
+class GroupV2:
+    """cgroup v2: one file for quota and period, one for all counters."""
+
+    def __init__(self, directory: int) -> None:
+        self._max = KeptFile("cpu.max", directory=directory, writable=True)
+        self._stat = KeptFile("cpu.stat", directory=directory)
+
+    def read(self) -> Quota:
+        """Return the quota in force."""
+        return parse_cpu_max(self._max.read())
+
+    def write(self, old: Quota, new: Quota) -> None:
+        """Write quota and period at one instant."""
+        if new != old:
+            self._max.write(format_cpu_max(new))
+
+    def throttled(self) -> int | None:
+        """Return ``nr_throttled`` of cpu.stat."""
+        return parse_cpu_stat(self._stat.read(), "nr_throttled")
+
+    def used(self) -> Seconds:
+        """Return ``usage_usec`` of cpu.stat, in seconds."""
+        return Seconds((parse_cpu_stat(self._stat.read(), "usage_usec") or 0) / 1e6)
+
+
+class AccountingClock:
+    """The group's CPU time as the v1 cpuacct controller counts it, in ns (cpuacct.rst)."""
+
+    def __init__(self, usage: KeptFile) -> None:
+        self._usage = usage
+
+    def used(self) -> Seconds:
+        """Return the CPU time since the group was made."""
+        return Seconds(int(self._usage.read()) / 1e9)
+
+
+class TaskClock:
+    """The CPU time of a v1 group's threads, where cpuacct does not know the group."""
+
+    def __init__(self, tasks: KeptFile) -> None:
+        self._tasks, self._times = tasks, ThreadTimes()
+
+    def used(self) -> Seconds:
+        """Return the CPU time since the first reading; it misses threads that live for less."""
+        self._times.read()
+        self._times.follow(int(line) for line in self._tasks.read().splitlines())
+        return self._times.total
+
+
+def open_group(path: str) -> Group | None:
+    """Open a group's files; None where its directory has no CPU controller.
+
+    Raises:
+        OSError: there is no such directory, or its files may not be written.
+    """
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with os.scandir(directory) as entries:
+            names = {entry.name for entry in entries}
+        if "cpu.cfs_quota_us" in names:
+            return GroupV1(path, directory)
+        return GroupV2(directory) if "cpu.max" in names else None
+    finally:
+        os.close(directory)
+
+
+def _accounting(path: str) -> AccountingClock | None:
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    cpu, cpuacct = controller_mount(mounts, "cpu"), controller_mount(mounts, "cpuacct")
+    group = Path(path).resolve()
+    if cpu is None or cpuacct is None or not group.is_relative_to(cpu):
+        return None
+    usage = Path(cpuacct) / group.relative_to(cpu) / "cpuacct.usage"
+    return AccountingClock(KeptFile(str(usage))) if usage.exists() else None

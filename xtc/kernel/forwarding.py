@@ -1,0 +1,116 @@
+"""Takes a router's receive path, forwarding included, into kernel threads, and back again.
+
+Every function works in the calling thread's network namespace. Threaded NAPI is switched through
+sysfs, not through netlink's napi-set (Linux 6.17): sysfs has it since Linux 5.12, and its switch
+belongs to the interface, so that the NAPI made by `ip link set up` is threaded as well.
+
+A veth hands packets to its NAPI only while the other end does no TCP segmentation offload
+(veth_skb_is_eligible_for_gro in drivers/net/veth.c): with it on, they are forwarded in the
+sender's context, where no cap reaches them.
+"""
+
+import errno
+import os
+from collections.abc import Iterable
+
+from xtc.actuator.spec import InterfaceOriginal, ThreadPolicy
+from xtc.kernel.napi import napi_threads
+from xtc.kernel.offload import gro, set_gro
+from xtc.kernel.peer import peer_tso, set_peer_tso
+from xtc.kernel.scheduling import SCHED_OTHER, get_policy, set_policy
+from xtc.kernel.sysfs import NetSysfs, namespace_sysfs
+
+_ORDINARY = ThreadPolicy(
+    policy=SCHED_OTHER, nice=0, priority=0, runtime_ns=0, deadline_ns=0, period_ns=0
+)
+
+
+def capture(interfaces: Iterable[str]) -> tuple[InterfaceOriginal, ...]:
+    """Return what stands on each interface. Raises OSError: ENODEV, one does not exist."""
+    with namespace_sysfs() as sysfs:
+        threads = _threads(sysfs, interfaces)
+        return tuple(_capture(sysfs, name, tids) for name, tids in threads.items())
+
+
+def threads(interfaces: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Return each interface's NAPI threads. Raises OSError: ENODEV, one does not exist."""
+    with namespace_sysfs() as sysfs:
+        return _threads(sysfs, interfaces)
+
+
+def enable(interfaces: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Switch GRO and threaded NAPI on, the peers' TSO off; return the threads of each interface.
+
+    An interface that is down has none.
+
+    Raises:
+        OSError: ENODEV, an interface does not exist; EOPNOTSUPP, its driver has no NAPI;
+            ENXIO, the other end of a veth is nowhere to be found.
+    """
+    with namespace_sysfs() as sysfs:
+        for name in _present(sysfs, interfaces):
+            if not gro(name):
+                set_gro(name, on=True)  # a veth has a NAPI only with GRO (drivers/net/veth.c)
+            set_peer_tso(name, ())
+            if sysfs.is_up(name) and not sysfs.threaded(name):
+                sysfs.set_threaded(name, threaded=True)
+        return _threads(sysfs, interfaces)
+
+
+def put_back(originals: Iterable[InterfaceOriginal]) -> tuple[str, ...]:
+    """Restore policy, threaded NAPI, GRO and peer's TSO of the interfaces that still exist.
+
+    Returns:
+        The interfaces that must be up for their NAPI to be switched back, and are not.
+    """
+    with namespace_sysfs() as sysfs:
+        there = sysfs.interfaces()
+        present = [original for original in originals if original.interface in there]
+        _put_back_policies(sysfs, present)
+        return tuple(item.interface for item in present if not _put_back_switches(sysfs, item))
+
+
+def _capture(sysfs: NetSysfs, name: str, tids: tuple[int, ...]) -> InterfaceOriginal:
+    policy = get_policy(tids[0]) if tids else None
+    return InterfaceOriginal(
+        interface=name,
+        gro=gro(name),
+        threaded=sysfs.threaded(name),
+        policy=policy,
+        peer_tso=peer_tso(name),
+    )
+
+
+def _threads(sysfs: NetSysfs, interfaces: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    return napi_threads({name: sysfs.index(name) for name in _present(sysfs, interfaces)})
+
+
+def _present(sysfs: NetSysfs, interfaces: Iterable[str]) -> tuple[str, ...]:
+    wanted, there = tuple(interfaces), sysfs.interfaces()
+    for name in wanted:
+        if name not in there:
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), name)
+    return wanted
+
+
+def _put_back_policies(sysfs: NetSysfs, originals: list[InterfaceOriginal]) -> None:
+    found = _threads(sysfs, [original.interface for original in originals])
+    for original in originals:
+        for tid in found[original.interface]:
+            try:
+                set_policy(tid, original.policy or _ORDINARY)
+            except ProcessLookupError:
+                continue  # it ended meanwhile, and its policy with it
+
+
+def _put_back_switches(sysfs: NetSysfs, original: InterfaceOriginal) -> bool:
+    name, up = original.interface, sysfs.is_up(original.interface)
+    differs = sysfs.threaded(name) != original.threaded
+    if differs and up:
+        if not gro(name):
+            set_gro(name, on=True)  # without its NAPI a veth refuses the switch
+        sysfs.set_threaded(name, original.threaded)
+    if gro(name) != original.gro:
+        set_gro(name, on=original.gro)
+    set_peer_tso(name, original.peer_tso)
+    return up or not differs or not original.gro  # without GRO a veth has no NAPI to switch

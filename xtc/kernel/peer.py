@@ -1,0 +1,108 @@
+"""The other end of a veth, in whatever network namespace it is."""
+
+import errno
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from xtc.kernel.namespaces import in_namespace
+from xtc.kernel.offload import set_tso, tso
+
+_Result = TypeVar("_Result")
+
+
+class Peer(NamedTuple):
+    """An interface by its namespace's path and its index there."""
+
+    netns: str
+    ifindex: int
+
+
+def peer_tso(interface: str) -> tuple[str, ...]:
+    """Return the TCP segmentation offloads of a veth's peer; none where it is not a veth.
+
+    Raises:
+        OSError: ENXIO, the peer's namespace is nowhere to be found.
+    """
+    return _at_peer(interface, tso, ())
+
+
+def set_peer_tso(interface: str, active: Iterable[str]) -> None:
+    """Leave exactly these offloads on at a veth's peer; other interfaces have none to change."""
+    _at_peer(interface, partial(set_tso, active=active), None)
+
+
+def _at_peer(interface: str, work: Callable[[str], _Result], otherwise: _Result) -> _Result:
+    peer = find_peer(interface)
+    if peer is None:
+        return otherwise
+    return in_namespace(peer.netns, lambda: work(socket.if_indextoname(peer.ifindex)))
+
+
+def find_peer(interface: str) -> Peer | None:
+    """Return the other end of a veth of the calling thread's namespace, None if it is no veth.
+
+    Raises:
+        OSError: ENODEV, no such interface; ENXIO, the peer's namespace is nowhere to be found.
+    """
+    with IPRoute() as route:
+        link = _link(route, interface)
+        info = link.get_attr("IFLA_LINKINFO")
+        if info is None or info.get_attr("IFLA_INFO_KIND") != "veth":
+            return None
+        number = link.get_attr("IFLA_LINK_NETNSID")
+        here = number is None or number < 0
+        netns = _own() if here else _namespace(route, number)
+    if netns is None:
+        raise OSError(errno.ENXIO, "the other end's namespace cannot be found", interface)
+    return Peer(netns, link.get_attr("IFLA_LINK"))
+
+
+def _link(route: IPRoute, interface: str) -> Any:
+    try:
+        return route.link("get", ifname=interface)[0]
+    except NetlinkError as error:
+        raise OSError(error.code, os.strerror(error.code), interface) from error
+
+
+def _own() -> str:
+    return f"/proc/{os.getpid()}/task/{threading.get_native_id()}/ns/net"
+
+
+def _namespace(route: IPRoute, number: int) -> str | None:
+    """Return the namespace that the calling thread's knows by a number (rtnetlink(7))."""
+    seen: set[int] = set()
+    for path in _candidates():
+        try:
+            namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # its process ended, or it is not ours to look into
+        try:
+            inode = os.fstat(namespace).st_ino
+            if inode not in seen and _number(route, namespace) == number:
+                return path
+            seen.add(inode)
+        finally:
+            os.close(namespace)
+    return None
+
+
+def _candidates() -> Iterator[str]:
+    yield f"/proc/{os.getpid()}/ns/net"  # where the daemon is: the host's end of most veths
+    yield from map(str, Path("/run/netns").glob("*"))
+    yield from map(str, Path("/proc").glob("[0-9]*/ns/net"))
+
+
+def _number(route: IPRoute, namespace: int) -> int | None:
+    try:
+        answer = route.get_netnsid(fd=namespace)
+    except NetlinkError:
+        return None  # a file in /run/netns that is no namespace
+    return None if answer is None else answer["nsid"]
