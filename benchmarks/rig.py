@@ -1,6 +1,5 @@
-"""A rig for real packets: a lab, the real daemon in its Dom0, and the telemetry it streams."""
+"""A rig: routers of the lab or of the simulated plant, the real daemon, and what it streams."""
 
-import json
 import os
 import signal
 import subprocess
@@ -8,19 +7,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from lab import requirements
 from lab.router import Router
 from lab.topology import Lab
 from xtc.client import Client
 from xtc.errors import Unreachable
-from xtc.wire import Report, Telemetry
-
-SIMULATED_OFFERED = "the model's"
+from xtc.wire import Report, Status, Telemetry
 
 
 @dataclass
@@ -35,16 +32,21 @@ class Recording:
         with self.lock:
             self.ticks.append(tick)
 
-    def of(self, vr: str, since: float = 0.0) -> list[tuple[float, Report]]:
+    def of(self, vr: str) -> list[tuple[float, Report]]:
         """Return one router's reports with their instants."""
         with self.lock:
-            return [(t.at, r) for t in self.ticks for r in t.routers if t.at > since and r.vr == vr]
+            return [(tick.at, r) for tick in self.ticks for r in tick.routers if r.vr == vr]
+
+    def throughput(self, vr: str) -> list[tuple[float, float]]:
+        """Return one router's throughput with its instants; blind ticks are left out."""
+        return [(at, r.throughput_pps) for at, r in self.of(vr) if r.throughput_pps is not None]
 
 
 class Rig:
     """A running daemon; `client` talks to it, `recording` fills as it ticks."""
 
-    def __init__(self, routers: dict[str, dict[str, object]], lab: Lab | None) -> None:
+    def __init__(self, routers: dict[str, str], lab: Lab | None) -> None:
+        """Start a daemon on routers given as name and the TOML of their table."""
         self.recording = Recording()
         self._lab = lab
         self._folder = tempfile.TemporaryDirectory(prefix="xtc-rig-")
@@ -77,16 +79,14 @@ class Rig:
         """The daemon's process."""
         return self._daemon.pid
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _start(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "xtc", "run", "--config", str(self.config)]
-        log = (self.folder / "log").open("wb")
-        if self._lab is None:
-            return subprocess.Popen(command, stderr=log)
-        return self._lab.run_in_dom0(command, stderr=log)
+        with (self.folder / "log").open("wb") as log:
+            if self._lab is None:
+                return subprocess.Popen(command, stderr=log)
+            return self._lab.run_in_dom0(command, stderr=log)
 
     def _await_answer(self) -> None:
-        from xtc.wire import Status  # noqa: PLC0415
-
         for _ in range(10):
             try:
                 self.client.call(Status())
@@ -103,12 +103,42 @@ class Rig:
                 for tick in client.telemetry():
                     self.recording.add(tick)
             except Unreachable:
-                return  # the daemon ended
+                return  # the daemon has ended
 
-    def wait(self, seconds: float, *, look: Callable[[], None] | None = None) -> None:
-        """Let real time pass, looking on every half second."""
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0:
-            time.sleep(min(0.5, left))
-            if look is not None:
-                look()
+    def wait_for_ticks(self, count: int) -> None:
+        """Wait until so many further ticks have come."""
+        goal = len(self.recording.ticks) + count
+        while len(self.recording.ticks) < goal:
+            time.sleep(0.05)
+
+
+def lab_missing() -> list[str]:
+    """Return what this machine lacks for real packets."""
+    return requirements.missing()
+
+
+def lab_router(router: Router, *, model: str | None = None) -> str:
+    """Return the configuration of a router of the lab."""
+    lines = [f'interfaces = ["vif{router.index}.*"]']
+    if router.kind == "kernel":
+        inner = ", ".join(f'"{name}"' for name in router.inner_interfaces)
+        lines.append(
+            f'actuator = {{ kind = "deadline", netns = "{router.netns}", interfaces = [{inner}] }}'
+        )
+    else:
+        lines.append(f'actuator = {{ kind = "cgroup", path = "{router.cgroup}" }}')
+    if model is not None:
+        lines.append(f'model = "{model}"')
+    return "\n".join(lines)
+
+
+def _config(folder: Path, routers: dict[str, str]) -> str:
+    daemon = f'[daemon]\nstate_dir = "{folder}/state"\nruntime_dir = "{folder}/run"\n'
+    tables = [f"[router.{name}]\n{body}\n" for name, body in routers.items()]
+    return daemon + "\n".join(tables)
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used (proc(5), /proc/PID/stat)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
