@@ -21,7 +21,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """A table of the configuration."""
 
 
-class DaemonSection(Section):
+class DaemonSection(Section, frozen=True):
     """The loop and its surroundings."""
 
     period_s: Annotated[float, msgspec.Meta(ge=0.2, le=60)] = 1.0
@@ -40,7 +40,7 @@ class DaemonSection(Section):
     """A reload that would release more than this share of the routers is refused."""
 
 
-class ServerSection(Section):
+class ServerSection(Section, frozen=True):
     """Where policers connect; local sockets need nothing."""
 
     tcp: str | None = None
@@ -50,21 +50,21 @@ class ServerSection(Section):
     authorised_keys_dir: str | None = None
 
 
-class MetricsSection(Section):
+class MetricsSection(Section, frozen=True):
     """Prometheus metrics over HTTP."""
 
     listen: str | None = None
     """Address and port, such as 127.0.0.1:9167; none by default."""
 
 
-class LogSection(Section):
+class LogSection(Section, frozen=True):
     """Structured logs on standard error."""
 
     format: Literal["auto", "json", "console"] = "auto"
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
-class RouterSection(Section):
+class RouterSection(Section, frozen=True):
     """One virtual router. Its name is the name of its table: [router.NAME]."""
 
     actuator: ActuatorSpec
@@ -90,7 +90,7 @@ class RouterSection(Section):
 RouterName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$")]
 
 
-class Config(Section):
+class Config(Section, frozen=True):
     """All of it."""
 
     daemon: DaemonSection = DaemonSection()

@@ -38,7 +38,7 @@ CLEAR_MOVE = 3.0
 BLIND_DROP = 0.3
 """Moves down by more than this (in log cap) may cross a knee, and teach no slope below 1."""
 SLOPE_RECOVERY = 0.15
-"""How fast an elasticity below 1, which lengthens steps, goes back to 1 while nothing is learned."""
+"""How fast an elasticity below 1, which lengthens steps, returns to 1 while none is learned."""
 DELAY_MEMORY = 0.7
 SLOPE_MEMORY = 0.4
 
@@ -83,8 +83,8 @@ def updated(estimate: Estimate, log_cap: float, log_y: float, *, teaches: bool) 
     """
     estimate = replace(estimate, caps=(log_cap, *estimate.caps)[: MAX_DELAY + 2])
     if teaches and estimate.seen is not None:
-        estimate = _with_delay(estimate, log_y - estimate.seen)
-        estimate = _with_slope(estimate, log_y - estimate.seen)
+        rise = log_y - estimate.seen
+        estimate = _with_slope(_with_delay(estimate, rise), rise)
     estimate = _filtered(estimate, log_y)
     return replace(estimate, seen=log_y if teaches else None)
 

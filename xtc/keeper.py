@@ -97,7 +97,7 @@ class Keeper:
         self._note_conflict(cap)
         usage = self._actuator.usage()
         before, self._usage = self._usage, (now, usage)
-        if before is None or now <= before[0]:
+        if before is None or now <= before[0] or usage.used is None or before[1].used is None:
             return CapView(cap, None, None)
         used = CapFraction(max(0.0, (usage.used - before[1].used) / (now - before[0])))
         return CapView(cap, used, _binding(cap, used, before[1], usage))
@@ -106,8 +106,10 @@ class Keeper:
         self._conflicts = [p for p in self._conflicts if p > self._periods - CONFLICT_MEMORY]
         if self._wanted is None or same_cap(cap, self._wanted):
             return
-        self._conflicts.append(self._periods)
         self._wanted = None
+        limits = self.limits
+        if cap is not None or limits is None or not limits.volatile:
+            self._conflicts.append(self._periods)
 
     def set(self, cap: CapFraction) -> None:
         """Put a cap in force, unless it already is; the original must be durable by now."""

@@ -142,9 +142,9 @@ def settle(actuator: DeadlineActuator, cap: float) -> None:
 
 def measure(actuator: DeadlineActuator, seconds: float) -> tuple[float, float]:
     """Return the forwarded packets/s, and the CPU used by the router's threads."""
-    start, packets, used = time.monotonic(), delivered(), actuator.usage().used
+    start, packets, used = time.monotonic(), delivered(), actuator.usage().used or 0.0
     time.sleep(seconds)
-    forwarded, spent = delivered() - packets, actuator.usage().used - used
+    forwarded, spent = delivered() - packets, (actuator.usage().used or 0.0) - used
     elapsed = time.monotonic() - start
     return forwarded / elapsed, spent / elapsed
 
@@ -200,7 +200,7 @@ def test_restore_keeps_threads_that_were_there_before(router: DeadlineSpec) -> N
 def test_capture_and_usage_change_nothing(router: DeadlineSpec) -> None:
     actuator = DeadlineActuator(router)
     assert actuator.applied() is None
-    assert actuator.usage().used == 0.0
+    assert actuator.usage().used is None  # no thread of its own forwards for it yet
     actuator.capture()
     assert tids() == ()
     assert not inside(ROUTER, partial(gro, "r1"))

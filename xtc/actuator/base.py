@@ -19,6 +19,8 @@ class CapLimits:
     """The largest: the number of CPUs that the router may use."""
     quantum: float = 0.0
     """The step between caps; 0 where they are as good as continuous, 0.01 on Xen."""
+    volatile: bool = False
+    """Whether a cap vanishes with what bore it, so that to find none is nobody's doing."""
 
     def bound(self, cap: CapFraction, *, target: str) -> CapFraction:
         """Return the cap within [floor, ceiling].
@@ -35,8 +37,8 @@ class CapLimits:
 class CpuUsage:
     """How much CPU a router has used, as counters that only grow."""
 
-    used: Seconds
-    """CPU time since some fixed instant."""
+    used: Seconds | None
+    """CPU time since some fixed instant; None while nothing runs whose time could be told."""
     throttled: int | None
     """Periods in which the cap stopped the router; None where the platform does not count them."""
 

@@ -27,6 +27,7 @@ THREAD_FLOOR: Final = 0.0005
 """The smallest share of one thread: an idle interface keeps it to answer a first packet."""
 _FLOOR: Final = 0.001
 _MIN_RUNTIME_NS: Final = 5_000  # well above the kernel's 1024 ns, and above one packet's cost
+_HUNGRY: Final = 0.9  # a thread that used this much of its share was held back by it
 _WINDOW: Final = Seconds(0.2)  # use measured for less says little about need
 
 _Result = TypeVar("_Result")
@@ -56,6 +57,8 @@ class DeadlineActuator:
         self._clock = clock or MonotonicClock()
         self._times = ThreadTimes()
         self._shares: dict[int, float] = {}
+        self._throttled = 0
+        self._seen: tuple[float, dict[int, Seconds]] = (0.0, {})
         self._complete = False  # whether every interface's threads are followed
         self._since, self._used_then = self._clock.now(), dict[int, Seconds]()
         self._cookie = self._inside(cookie, identified=False)
@@ -120,9 +123,24 @@ class DeadlineActuator:
             raise Gone(self._spec.netns, "its NAPI threads keep ending") from error
 
     def usage(self) -> CpuUsage:
-        """Return the threads' CPU time since xtc follows them; no throttling is counted here."""
+        """Return the threads' CPU time since xtc follows them, and how often one was held back.
+
+        A thread counts as held back when it used all of its own share since the last call: one
+        hungry direction is throttled however idle the other is.
+        """
         self._follow(forwarding.threads)
-        return CpuUsage(used=self._times.total, throttled=None)
+        if not self._times.tids:
+            return CpuUsage(used=None, throttled=self._throttled)
+        now, used = self._clock.now(), self._times.read()
+        then, before = self._seen
+        self._seen = (now, used)
+        hungry = any(
+            used[tid] - before[tid] >= _HUNGRY * share * (now - then)
+            for tid, share in self._shares.items()
+            if tid in used and tid in before
+        )
+        self._throttled += hungry and now > then
+        return CpuUsage(used=self._times.total, throttled=self._throttled)
 
     def restore(self, original: Original) -> None:
         """Put policy, threaded NAPI and GRO back; what is gone is restored already.
@@ -224,4 +242,4 @@ def _limits(interfaces: int) -> tuple[CapLimits, float]:
     thread = 0.95 if runtime < 0 else min(0.95, runtime / period)
     floor = CapFraction(max(_FLOOR, THREAD_FLOOR * interfaces))
     ceiling = CapFraction(thread * min(interfaces, os.cpu_count() or 1))
-    return CapLimits(floor=floor, ceiling=ceiling), thread
+    return CapLimits(floor=floor, ceiling=ceiling, volatile=True), thread
