@@ -1,11 +1,12 @@
 """Builds a daemon from its configuration, and releases what one left, with or without it."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from models import paper_host
 from xtc.actuator.base import Actuator
@@ -30,6 +31,11 @@ from xtc.timing import check_timing
 from xtc.units import PacketsPerSecond, Seconds
 from xtc.wire import Reply
 
+log = structlog.get_logger()
+
+LOST = "caps of an earlier xtc may stand: release the routers it names by hand"
+"""What a journal that cannot be trusted means."""
+
 
 def run_daemon(config: Config, path: Path | None) -> None:
     """Run a daemon until it is told to stop.
@@ -48,6 +54,8 @@ def run_daemon(config: Config, path: Path | None) -> None:
     simulated = simulated_host(routers)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(Path(daemon_section.state_dir)))
+        if journal.quarantined is not None:
+            log.error("journal_set_aside", path=str(journal.quarantined), problem=LOST)
         metrics = Metrics()
         metrics.configured(msgspec.json.encode(config))
         manager = Manager(
@@ -124,18 +132,31 @@ def release_all(state_dir: Path) -> dict[str, str]:
     with Journal(state_dir) as journal:
         if journal.quarantined is not None:
             raise JournalError(
-                f"the journal could not be trusted and was set aside as {journal.quarantined}; "
-                "release the routers it names by hand"
+                "the journal could not be trusted and was set aside as "
+                f"{journal.quarantined}; {LOST}"
             )
         ledger = journal.ledger
         for vr, entry in ledger.entries.items():
             outcome[vr] = _released(entry.spec, entry.original)
-        for interfaces in ledger.limits.values():
-            for interface in interfaces:
-                limiter.lift(interface)
+        limits = {vr: _limited(limiter, every) for vr, every in ledger.limits.items()}
+        outcome |= {
+            f"{vr}'s limit": "; ".join(still.values()) for vr, still in limits.items() if still
+        }
         kept = {vr: e for vr, e in ledger.entries.items() if outcome[vr] != "released"}
-        journal.store(msgspec.structs.replace(ledger, entries=kept, limits={}, leases={}))
+        limited = {vr: tuple(still) for vr, still in limits.items() if still}
+        journal.store(msgspec.structs.replace(ledger, entries=kept, limits=limited, leases={}))
     return outcome
+
+
+def _limited(limiter: Limiter, interfaces: Iterable[str]) -> dict[str, str]:
+    """Lift limits; return the interfaces that are still limited, and why."""
+    still = {}
+    for interface in interfaces:
+        try:
+            limiter.lift(interface)
+        except ActuatorError as error:
+            still[interface] = str(error)
+    return still
 
 
 def _released(spec: ActuatorSpec, original: Original) -> str:

@@ -16,7 +16,7 @@ from xtc.cli_config import app as config_app
 from xtc.cli_simulate import simulate
 from xtc.client import Client
 from xtc.configfile import DEFAULT_PATH, load_config
-from xtc.errors import Busy, Refused, Unreachable, XtcError
+from xtc.errors import ActuatorError, Busy, JournalError, Refused, Unreachable, XtcError
 from xtc.lease import Kind
 from xtc.output import print_json, print_status
 from xtc.top import watch
@@ -216,7 +216,7 @@ def _spoken() -> Iterator[None]:
     except Unreachable as error:
         console.print(f"xtc: {error}", markup=False)
         sys.exit(EXIT_UNREACHABLE)
-    except Refused as error:
+    except (Refused, Busy, JournalError, ActuatorError) as error:
         console.print(f"xtc: {error}", markup=False)
         sys.exit(EXIT_FAILED)
     except (XtcError, ModelError) as error:

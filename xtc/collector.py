@@ -59,14 +59,15 @@ class Collector:
 
     def __init__(self, bindings: Mapping[str, Binding]) -> None:
         self._bindings = dict(bindings)
-        self._names: frozenset[str] = frozenset()
+        self._names: frozenset[str] | None = None
+        """The interfaces that are mapped; None before the first reading."""
         self._owned: dict[str, tuple[str, ...]] = {}
         self._contested: dict[str, tuple[str, ...]] = {}
 
     def rebind(self, bindings: Mapping[str, Binding]) -> None:
         """Take over other routers; interfaces are mapped anew at the next reading."""
         self._bindings = dict(bindings)
-        self._names = frozenset()
+        self._names = None
 
     def interfaces(self, vr: str) -> tuple[str, ...]:
         """Return the interfaces that the router had at the last reading."""
@@ -74,16 +75,16 @@ class Collector:
 
     def aggregate(self, rates: Mapping[str, InterfaceRate | Fault]) -> dict[str, Reading]:
         """Return a reading for every router, summed over its interfaces (paper, 8.1)."""
-        if rates.keys() != self._names:
+        if self._names is None or rates.keys() != self._names:
             self._map(rates.keys())
         return {vr: self._reading(vr, binding, rates) for vr, binding in self._bindings.items()}
 
     def _map(self, names: Iterable[str]) -> None:
-        self._names = frozenset(names)
         claims = {
             name: [vr for vr, binding in self._bindings.items() if binding.matches(name)]
-            for name in sorted(self._names)
+            for name in sorted(names)
         }
+        self._names = frozenset(claims)
         self._owned, self._contested = {}, {}
         for name, owners in claims.items():
             target = self._owned if len(owners) == 1 else self._contested

@@ -87,7 +87,7 @@ class RouterSection(Section, frozen=True):
     """Where the cap goes when the loop has been blind for five periods."""
 
 
-RouterName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$")]
+RouterName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$(?!\n)")]
 
 
 class Config(Section, frozen=True):

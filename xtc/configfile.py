@@ -98,11 +98,12 @@ def _convert(path: Path, tables: dict[str, Any], *, partial: bool = False) -> Co
     rest = {key: value for key, value in tables.items() if key != "router"}
     try:
         config = msgspec.convert(rest, Config)
-        names = msgspec.convert(routers, dict[str, dict[str, Any]])
     except msgspec.ValidationError as error:
         raise _explained(path, "", error) from None
+    if not isinstance(routers, dict):
+        raise ConfigError(f"{path}: router", "not a table", "one table each: [router.NAME]")
     sections = {}
-    for name, section in names.items():
+    for name, section in routers.items():
         where = f"router.{name}"
         try:
             msgspec.convert(name, RouterName)

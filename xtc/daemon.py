@@ -2,7 +2,8 @@
 
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Protocol
@@ -84,7 +85,7 @@ class Daemon:
         while not self._stopping:
             wait = min(next_read, next_tick, *(at for at, _, _ in self._falls)) - now
             if poller.poll(max(0, round(wait * 1000))):
-                self._server.serve()
+                self._guarded("serve", self._server.serve)
             if self._reload:
                 self.reload()
             now = self._clock.now()
@@ -93,7 +94,7 @@ class Daemon:
                 next_read = _next(next_read, now, self._config.daemon.meter_period_s)
             self._let_fall(now)
             if now >= next_tick:
-                self._guarded_tick(now)
+                self._guarded("tick", partial(self._timed_tick, now))
                 next_tick = _next(next_tick, now, self._config.daemon.period_s)
         self._stop()
 
@@ -110,7 +111,8 @@ class Daemon:
 
     def _stop(self) -> None:
         notify("STOPPING=1")
-        self._manager.stop(release=self._config.daemon.on_exit == "release")
+        for trouble in self._manager.stop(release=self._config.daemon.on_exit == "release"):
+            log.error("release_failed", problem=trouble)
         self._source.close()
         log.info("stopped", on_exit=self._config.daemon.on_exit)
 
@@ -129,19 +131,23 @@ class Daemon:
         due = [fall for fall in self._falls if fall[0] <= now]
         self._falls = [fall for fall in self._falls if fall[0] > now]
         for _, managed, cap in due:
-            managed.keeper.set(cap)
+            part = managed.low_part()  # None by now if the router was released meanwhile
+            if part is not None and part[1] == cap:
+                managed.keeper.set(cap)
 
-    def _guarded_tick(self, now: Seconds) -> None:
-        """Tick; the one place where an unforeseen error is caught, counted and survived."""
-        try:
-            with self._metrics.ticks.time():
-                healthy = self._tick(now)
-        except Exception:  # the loop's firewall: one bad tick must not end all loops
-            self._metrics.unexpected.labels("tick").inc()
-            log.exception("unexpected_error", where="tick")
-            return
+    def _timed_tick(self, now: Seconds) -> None:
+        with self._metrics.ticks.time():
+            healthy = self._tick(now)
         if healthy:
             notify("WATCHDOG=1")
+
+    def _guarded(self, where: str, work: Callable[[], object]) -> None:
+        """Work; the one place where an unforeseen error is caught, counted and survived."""
+        try:
+            work()
+        except Exception:  # the loop's firewall: one bad tick or message must not end all loops
+            self._metrics.unexpected.labels(where).inc()
+            log.exception("unexpected_error", where=where)
 
     def _tick(self, now: Seconds) -> bool:
         """Carry out one tick; whether the meter was read, which is what the watchdog is fed by."""
@@ -224,9 +230,10 @@ class Daemon:
             self._metrics.reload_ok.set(0)
             log.error("reload_refused", problem=str(error))  # noqa: TRY400  the words say it all
         else:
-            if config.daemon != self._config.daemon:
-                log.warning("restart_needed", problem="[daemon] takes effect with a restart")
-            self._config = msgspec.structs.replace(config, daemon=self._config.daemon)
+            in_force = msgspec.structs.replace(self._config, router=config.router)
+            if config != in_force:
+                log.warning("restart_needed", problem="only [router] takes effect with a reload")
+            self._config = in_force
             self._collector.rebind(_bindings(self._manager.routers))
             self._metrics.configured(msgspec.json.encode(config))
             log.info("reloaded", routers=len(self._manager.routers))

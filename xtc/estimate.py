@@ -15,16 +15,25 @@ LEARNT_DELAY = 2
 """Samples of delay that a loop finds out by itself; a longer one must be known beforehand."""
 TELLING = 0.3
 """A change (in logarithms) of cap or throughput that can tell delays apart."""
+ON_THE_LINE = 0.1
+"""A sample this near to what the line foretold (in logarithms) is no reason to doubt the delay: on
+the flat top of a curve a large move changes little, as it does where it has yet to show."""
 
 DRIFT = 0.01
 """Standard deviation by which c may wander from one sample to the next."""
 SLOPE_DOUBT = 0.5
 """Standard deviation of s: what a move of the cap costs in certainty."""
-LEAST_GAIN = 0.25
-"""Trust in a sample never falls below this, so that slow change is always followed; it grows by as
-much again with the third and each further sample in a row on the same side of the line."""
-SURPRISE = 3.5
-"""Standard deviations at which one sample means change and not noise."""
+UNSHAPED_DOUBT = 0.09
+"""Variance of c after a sample that no cap shaped: packets get cheaper when they come in batches."""
+GAIN = 0.25
+"""Trust in a sample of white noise: slow change is still followed, noise hardly amplified."""
+GAIN_BY_CORRELATION = 0.8
+GAINS = (0.1, 0.7)
+"""Noise that lasts from sample to sample deserves more trust, noise that alternates less."""
+CORRELATION_MEMORY = 0.95
+SURPRISE = 2.5
+"""Standard deviations at which two samples in a row on the same side mean change, not noise. One
+alone may be a hiccup of the host: chasing it would double the harm."""
 NOISE_MEMORY = 0.9
 QUIETEST = 0.002
 """The noise is never taken to be less than this share of the throughput."""
@@ -54,8 +63,10 @@ class Estimate:
     """Of c."""
     noise: float = FIRST_NOISE**2
     """Variance of log(y) at a constant cap."""
-    run: int = 0
-    """How many samples in a row lay above the line; negative below it."""
+    innovation: float = 0.0
+    """By how much the last sample missed the line; 0 after a change."""
+    correlation: float = 0.0
+    """Of each innovation with the next, as a share of the noise; white noise has none."""
     delay: int = 0
     misfits: tuple[float, ...] = (0.0,) * (LEARNT_DELAY + 1)
     """How badly each delay explains the moves so far."""
@@ -84,14 +95,18 @@ def updated(estimate: Estimate, log_cap: float, log_y: float, *, teaches: bool) 
     estimate = replace(estimate, caps=(log_cap, *estimate.caps)[: MAX_DELAY + 2])
     if teaches and estimate.seen is not None:
         rise = log_y - estimate.seen
-        estimate = _with_slope(_with_delay(estimate, rise), rise)
+        if abs(log_y - estimate.level) > ON_THE_LINE:
+            estimate = _with_delay(estimate, rise)
+        estimate = _with_slope(estimate, rise)
     estimate = _filtered(estimate, log_y)
+    if not teaches:
+        estimate = replace(estimate, variance=max(estimate.variance, UNSHAPED_DOUBT))
     return replace(estimate, seen=log_y if teaches else None)
 
 
 def moved(estimate: Estimate, *, offset: float, slope: float, variance: float) -> Estimate:
     """Return the estimate on another line, with the variance that its offset now has."""
-    return replace(estimate, offset=offset, slope=slope, variance=variance, run=0)
+    return replace(estimate, offset=offset, slope=slope, variance=variance, innovation=0.0)
 
 
 def _move(estimate: Estimate, delay: int) -> float:
@@ -155,32 +170,35 @@ def _filtered(estimate: Estimate, log_y: float) -> Estimate:
     move = _move(estimate, estimate.delay)
     innovation = log_y - estimate.level
     variance = estimate.variance + DRIFT**2 + (SLOPE_DOUBT * move) ** 2
-    score = innovation / math.sqrt(variance + estimate.noise)
-    if abs(score) > SURPRISE:
+    spread = math.sqrt(variance + estimate.noise)
+    change = _is_change(innovation / spread, estimate.innovation / spread)
+    if change:
         variance = max(variance, innovation * innovation)
-    run = _run(estimate.run, score)
-    gain = max(variance / (variance + estimate.noise), min(LEAST_GAIN * (abs(run) - 1), 1.0))
-    gain = max(gain, LEAST_GAIN)
+    least = min(max(GAIN + GAIN_BY_CORRELATION * estimate.correlation, GAINS[0]), GAINS[1])
+    gain = max(variance / (variance + estimate.noise), least)
     return replace(
         estimate,
         offset=estimate.offset + gain * innovation,
         variance=(1 - gain) * variance,
         noise=_noise(estimate.noise, innovation, move),
-        run=0 if abs(score) > SURPRISE else run,
+        innovation=0.0 if change else innovation,
+        correlation=_correlation(estimate, innovation),
     )
 
 
-def _run(run: int, score: float) -> int:
-    """Count the samples on one side; a score of nearly nothing is on neither."""
-    if abs(score) < 0.1:
-        return 0
-    side = 1 if score > 0 else -1
-    return run + side if run * side > 0 else side
+def _is_change(score: float, before: float) -> bool:
+    return min(abs(score), abs(before)) > SURPRISE and score * before > 0
+
+
+def _correlation(estimate: Estimate, innovation: float) -> float:
+    product = innovation * estimate.innovation / estimate.noise
+    seen = min(max(product, -2.0), 2.0)
+    return CORRELATION_MEMORY * estimate.correlation + (1 - CORRELATION_MEMORY) * seen
 
 
 def _noise(noise: float, innovation: float, move: float) -> float:
     """Learn the noise where the cap stood still, so that a loop's own swing is not taken for it."""
     if move * move >= max(noise, FIRST_NOISE**2):
         return noise
-    seen = min(innovation * innovation, 9 * noise)
+    seen = min(innovation * innovation, 6 * noise)
     return max(NOISE_MEMORY * noise + (1 - NOISE_MEMORY) * seen, QUIETEST**2)

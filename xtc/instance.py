@@ -153,7 +153,7 @@ def _with_valid_lease(
     if not instance.lease.expired(now):
         return instance, None
     if profile.default_setpoint is not None:
-        lease = Lease(setpoint_pps=profile.default_setpoint, epoch=instance.lease.epoch)
+        lease = instance.lease.configured_as(profile.default_setpoint)
         return replace(instance, lease=lease), None
     return released(instance, Finding.LEASE_ENDED), RELEASE if instance.capped else KEEP
 
@@ -182,7 +182,7 @@ def _degraded(instance: Instance, profile: Profile) -> tuple[Instance, Command]:
     instance = replace(instance, mode=Mode.DEGRADED)
     if profile.safe_cap is None or not instance.capped:
         return instance, KEEP
-    period, _ = dither(profile.bounds.clamp(profile.safe_cap), profile.quantum)
+    period, _ = _spent(profile.safe_cap, profile)
     return replace(instance, law_state=None), Command(Act.SET, period)
 
 
@@ -198,7 +198,7 @@ def _seeing(instance: Instance, profile: Profile, sample: Sample) -> tuple[Insta
     state, decision = profile.law.step(state, instance.setpoint, sample, profile.bounds)
     if decision.reason is Reason.NOT_BINDING and sample.cap is None:
         return replace(instance, law_state=state, finding=Finding.NOT_BINDING), KEEP
-    period, owed = dither(decision.cap, profile.quantum, instance.owed)
+    period, owed = _spent(decision.cap, profile, instance.owed)
     instance = replace(
         instance,
         law_state=state,
@@ -207,6 +207,14 @@ def _seeing(instance: Instance, profile: Profile, sample: Sample) -> tuple[Insta
         finding=_finding(decision.reason, sample, instance.setpoint),
     )
     return instance, Command(Act.SET, period)
+
+
+def _spent(cap: CapFraction, profile: Profile, owed: float = 0.0) -> tuple[Dithered, float]:
+    """Return how a period is spent at a cap; whatever the law says, no part is out of bounds."""
+    bounds = profile.bounds
+    period, owed = dither(bounds.clamp(cap), profile.quantum, owed)
+    high, low = bounds.clamp(period.high), bounds.clamp(period.low)
+    return Dithered(high, low, period.high_slots), owed
 
 
 def _watched(watch: Watch, bounds: Bounds, sample: Sample, setpoint: float) -> Watch:

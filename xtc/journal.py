@@ -47,6 +47,8 @@ class Journal:
         self._path = directory / "journal"
         self._lock = -1
         self._stored = Ledger(boot_id=boot_id())
+        self._in_doubt = False
+        """Whether a write failed half-way, so that the disk may hold either ledger."""
         self.quarantined: Path | None = None
         """Where a journal that could not be trusted was set aside at the start."""
 
@@ -89,10 +91,11 @@ class Journal:
         Raises:
             JournalError: the disk is full or read-only. The old ledger is then still in force.
         """
-        if ledger == self._stored and self._path.exists():
+        if ledger == self._stored and not self._in_doubt and self._path.exists():
             return
         body = msgspec.json.encode(ledger)
         temporary = self._path.with_suffix(".new")
+        self._in_doubt = True
         try:
             _write_durably(temporary, _MAGIC + _checksum(body) + b"\n" + body)
             temporary.replace(self._path)
@@ -101,7 +104,7 @@ class Journal:
             raise JournalError(
                 f"{self._path}: {error.strerror}; no new router will be capped until this is mended"
             ) from error
-        self._stored = ledger
+        self._stored, self._in_doubt = ledger, False
 
     def _take_lock(self) -> None:
         try:
@@ -123,9 +126,15 @@ class Journal:
         try:
             return _decode(raw)
         except (ValueError, msgspec.DecodeError):
-            self.quarantined = self._path.with_suffix(f".corrupt-{os.getpid()}")
-            self._path.replace(self.quarantined)
+            self._set_aside()
             return Ledger(boot_id=boot_id())
+
+    def _set_aside(self) -> None:
+        self.quarantined = self._path.with_suffix(f".corrupt-{os.getpid()}")
+        try:
+            self._path.replace(self.quarantined)
+        except OSError as error:
+            raise JournalError(f"{self._path}: {error.strerror}") from error
 
 
 def boot_id() -> str:
@@ -147,9 +156,10 @@ def _decode(raw: bytes) -> Ledger:
         raise ValueError("the checksum does not match")
     ledger = msgspec.json.decode(body, type=Ledger)
     if ledger.boot_id != boot_id():
-        # Instants of another boot cannot be compared, so leases with an end are over.
+        # Instants of another boot cannot be compared, so leases with an end are over; and what
+        # was capped or limited then is not any more, so that there is nothing to put back.
         lasting = {vr: lease for vr, lease in ledger.leases.items() if lease.expires_at is None}
-        ledger = msgspec.structs.replace(ledger, boot_id=boot_id(), leases=lasting)
+        return Ledger(boot_id(), leases=lasting, highest_epoch=ledger.highest_epoch)
     return ledger
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TypeVar
 
 from xtc.actuator.base import Actuator, CapLimits, CpuUsage
@@ -21,6 +22,15 @@ BINDING_USE = 0.9
 """Share of its cap that a held router uses, where the platform counts no throttling."""
 SAME_CAP = 1e-3
 """Relative difference up to which a cap read back is the one that was written."""
+
+
+class _Work(Enum):
+    """What was tried of an actuator."""
+
+    OPEN = auto()
+    VIEW = auto()
+    SET = auto()
+    RELEASE = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,49 +57,58 @@ class Keeper:
         self.original = original
         """What stood there before; None until it is captured."""
         self.problem: ActuatorError | None = None
+        """What went wrong last, until the same work succeeds."""
+        self.limits: CapLimits | None = None
+        """What the actuator can express, once it is open."""
+        self.yielded = False
+        """Whether somebody else keeps changing the cap, so that it is left to them."""
         self._open = open_actuator
         self._actuator: Actuator | None = None
         self._wanted: CapFraction | None = None
         self._usage: tuple[Seconds, CpuUsage] | None = None
+        self._failing: _Work | None = None
         self._failures = 0
-        self._rest = 0
+        self._rests_until = 0
         self._conflicts: list[int] = []
         self._periods = 0
 
     @property
-    def limits(self) -> CapLimits | None:
-        """What the actuator can express, once it is open."""
-        return None if self._actuator is None else self._actuator.limits
+    def resting(self) -> bool:
+        """Whether the actuator failed so recently that the next try is for a later period."""
+        return self._periods < self._rests_until
 
-    @property
-    def yielded(self) -> bool:
-        """Whether somebody else keeps changing the cap, so that it is left alone."""
-        return len(self._conflicts) >= MAX_CONFLICTS
+    def begin_period(self) -> None:
+        """Count a period: rests and the memory of conflicts are measured in them."""
+        self._periods += 1
 
     def reclaim(self) -> None:
         """Forget that others changed the cap, and try again."""
-        self._conflicts, self._rest = [], 0
+        self._conflicts, self.yielded = [], False
+        self.retry()
+
+    def retry(self) -> None:
+        """Let the next try come at once: somebody asks, and may have mended what was wrong."""
+        self._rests_until = 0
 
     def prepare(self) -> bool:
         """Open the actuator and capture the original; whether caps can be written after this."""
-        if self._rest > 0:
-            self._rest -= 1
-            return False
-        return self._guarded(self._prepare) is not None
+        if self._actuator is not None and self.original is not None:
+            return True
+        return not self.resting and self._guarded(_Work.OPEN, self._prepare) is not None
 
     def _prepare(self) -> bool:
         if self._actuator is None:
-            self._actuator = self._open(self.spec, self.original)
+            actuator = self._open(self.spec, self.original)
+            self.limits, self._actuator = actuator.limits, actuator
         if self.original is None:
             self.original = self._actuator.capture()
         return True
 
     def view(self, now: Seconds) -> CapView | None:
         """Return what was in force and in use since the last view; None where it cannot be read."""
-        self._periods += 1
         if self._actuator is None:
             return None
-        return self._guarded(lambda: self._view(now))
+        return self._guarded(_Work.VIEW, lambda: self._view(now))
 
     def _view(self, now: Seconds) -> CapView:
         assert self._actuator is not None  # view() has looked
@@ -110,55 +129,66 @@ class Keeper:
         limits = self.limits
         if cap is not None or limits is None or not limits.volatile:
             self._conflicts.append(self._periods)
+            self.yielded = len(self._conflicts) >= MAX_CONFLICTS
 
     def set(self, cap: CapFraction) -> None:
         """Put a cap in force, unless it already is; the original must be durable by now."""
-        if self._actuator is None or self.original is None or self.yielded or self._rest > 0:
+        if self._actuator is None or self.original is None or self.yielded or self.resting:
             return
         if self._wanted is not None and same_cap(cap, self._wanted):
             return
         actuator = self._actuator
-        got = self._guarded(lambda: actuator.apply(cap))
-        self._wanted = got
+        self._wanted = self._guarded(_Work.SET, lambda: actuator.apply(cap))
 
     def release(self) -> bool:
         """Put back what stood there before; whether that is done (a router gone is released)."""
         original, actuator = self.original, self._actuator
         if original is None:
             return True
-        if actuator is None:
-            done = self._guarded(lambda: _restored(self._open(self.spec, self.original), original))
-        else:
-            done = self._guarded(lambda: _restored(actuator, original))
-        released = done is not None or isinstance(self.problem, Gone)
-        if released:
-            self.forget()
-        return released
+        done = self._guarded(_Work.RELEASE, lambda: self._restore(actuator, original))
+        if done is None and not isinstance(self.problem, Gone):
+            return False
+        self.problem, self._failing = None, None
+        self.forget()
+        return True
+
+    def _restore(self, actuator: Actuator | None, original: Original) -> bool:
+        (actuator or self._open(self.spec, original)).restore(original)
+        return True
 
     def forget(self) -> None:
         """Start from nothing: what is opened next may be another router, or others' work on it."""
-        self._actuator, self._wanted, self._usage, self.original = None, None, None, None
-        self._conflicts = []
+        self._close()
+        self.original = None
+        self._conflicts, self.yielded = [], False
 
-    def _guarded(self, call: Callable[[], T]) -> T | None:
-        """Carry out a call; an error becomes the problem, and tries become rarer."""
+    def _close(self) -> None:
+        self._actuator, self.limits, self._wanted, self._usage = None, None, None, None
+
+    def _guarded(self, work: _Work, call: Callable[[], T]) -> T | None:
+        """Carry out a call; an error becomes the problem, until the same work succeeds."""
         try:
             result = call()
         except ActuatorError as error:
-            self.problem = error
-            self._failures += 1
-            permanent = isinstance(error, Permanent)
-            self._rest = MAX_BACKOFF if permanent else min(2**self._failures, MAX_BACKOFF)
-            if isinstance(error, Gone):
-                self._actuator, self._wanted, self._usage = None, None, None
+            self._note_failure(work, error)
             return None
-        self.problem, self._failures = None, 0
+        if work is not _Work.VIEW:
+            self._failures, self._rests_until = 0, 0
+        if self._failing is work:
+            self.problem, self._failing = None, None
         return result
 
-
-def _restored(actuator: Actuator, original: Original) -> bool:
-    actuator.restore(original)
-    return True
+    def _note_failure(self, work: _Work, error: ActuatorError) -> None:
+        """Keep the error, and make tries rarer; reading goes on, as the ladder counts its gaps."""
+        self.problem, self._failing = error, work
+        if isinstance(error, Gone):
+            self._close()
+        if work is _Work.VIEW:
+            return
+        tries = 2 ** min(self._failures, 10)
+        self._failures += 1
+        rest = MAX_BACKOFF if isinstance(error, Permanent) else min(tries, MAX_BACKOFF)
+        self._rests_until = self._periods + rest
 
 
 def same_cap(one: CapFraction | None, other: CapFraction | None) -> bool:

@@ -30,11 +30,23 @@ class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires_at: float | None = None
     """Instant of the monotonic clock; None holds for ever."""
     kind: Kind = Kind.NORMAL
+    configured: bool = False
+    """Whether the setpoint is the configuration's own, and changes with it."""
 
     @property
     def setpoint(self) -> PacketsPerSecond:
         """The throughput that the router is to be held at."""
         return PacketsPerSecond(self.setpoint_pps)
+
+    def configured_as(self, setpoint: PacketsPerSecond) -> "Lease":
+        """Return the configuration's lease after this one; what was ordered before stays old."""
+        return Lease(
+            setpoint_pps=setpoint, epoch=self.epoch, sequence=self.sequence, configured=True
+        )
+
+    def ended(self) -> "Lease":
+        """Return this lease, over."""
+        return msgspec.structs.replace(self, expires_at=0.0)
 
     def expired(self, now: Seconds) -> bool:
         """Whether the lease holds no more."""

@@ -7,7 +7,7 @@ from dataclasses import replace
 from xtc.actuator.base import Actuator
 from xtc.actuator.spec import ActuatorSpec, Original
 from xtc.collector import Reading
-from xtc.dither import Dithered
+from xtc.dither import SLOTS, Dithered
 from xtc.errors import Gone
 from xtc.instance import Act, Command, Finding, Instance, Mode, Profile, released, step
 from xtc.keeper import CapView, Keeper
@@ -37,11 +37,14 @@ class Managed:
         self._view: CapView | None = None
         self._period: Dithered | None = None
         self._profile: Profile | None = None
+        self._owes_release = False
+        """Whether the loop's release failed, and is to be tried again."""
 
     def activate(self, lease: Lease, now: Seconds) -> None:
         """Begin to hold the router, or give its loop another lease."""
         if self.instance is None:
-            self.instance = Instance(lease=lease, seen_at=now)
+            adopted = self.keeper.original is not None
+            self.instance = Instance(lease=lease, seen_at=now, capped=adopted)
             if self.keeper.prepare():
                 self.keeper.view(now)  # from here on it is known how much CPU was used
         else:
@@ -52,9 +55,11 @@ class Managed:
         before, self.plan, self._profile = self.plan, plan, None
         if self.instance is None or plan.setpoint == before.setpoint:
             return
-        if self.instance.lease.setpoint == before.setpoint and plan.setpoint is not None:
-            lease = Lease(setpoint_pps=plan.setpoint, epoch=self.instance.lease.epoch)
-            self.instance = replace(self.instance, lease=lease)
+        lease = self.instance.lease
+        if lease.configured and plan.setpoint is None:
+            self.instance = replace(self.instance, lease=lease.ended())
+        elif lease.configured and plan.setpoint is not None:
+            self.instance = replace(self.instance, lease=lease.configured_as(plan.setpoint))
 
     def pause(self, *, paused: bool) -> None:
         """Leave the cap as it is, or close the loop again from there."""
@@ -67,9 +72,10 @@ class Managed:
     def step(self, reading: Reading | None, now: Seconds, period: Seconds) -> Command:
         """Let the loop decide on what this period showed."""
         self._reading = reading
+        self._view = None
+        self.keeper.begin_period()
         if self.instance is None:
-            self._view = None
-            self.release()  # a release that failed is tried again until it is done
+            self._release_again()
             return Command(Act.KEEP)
         if not self._opened(period):
             self.instance = replace(self.instance, seen_at=now)
@@ -84,7 +90,7 @@ class Managed:
 
     def _opened(self, period: Seconds) -> bool:
         """Open the actuator if it is not; a router that is gone is waited for."""
-        if self.keeper.limits is None and not self.keeper.prepare():
+        if not self.keeper.prepare():
             if isinstance(self.keeper.problem, Gone):
                 self._lose()
             return False
@@ -119,23 +125,29 @@ class Managed:
     def carry_out(self, command: Command) -> None:
         """Do what the loop decided; the original must be durable by now."""
         if command.act is Act.SET and command.period is not None:
-            self._period = command.period
+            self._period, self._owes_release = command.period, False
             self.keeper.set(command.period.high)
         elif command.act is Act.RELEASE:
-            self.release()
+            self._owes_release = not self.release()
+        elif self._owes_release:
+            self._owes_release = not self._release_again()
         if isinstance(self.keeper.problem, Gone) and self.instance is not None:
             self._lose()
 
     def low_part(self) -> tuple[int, CapFraction] | None:
         """Return the slot in which an alternating cap falls, and to what; None if it does not."""
-        if self._period is None or not self._alternates():
+        if self._period is None or not self._alternates() or self._period.high_slots >= SLOTS:
             return None
         return self._period.high_slots, self._period.low
 
     def release(self) -> bool:
         """Put back what stood there before; whether it is done."""
-        self._period = None
+        self._period = self._view = None
         return self.keeper.release()
+
+    def _release_again(self) -> bool:
+        """Try a release that failed once more, when the actuator has rested; whether it is done."""
+        return not self.keeper.resting and self.release()
 
     def report(self, now: Seconds) -> Report:
         """Return what there is to know of this router."""
@@ -161,7 +173,8 @@ class Managed:
         )
 
     def _problem(self) -> str:
-        if self.instance is not None and self.keeper.problem is not None:
+        held = self.instance is not None or self.keeper.original is not None
+        if held and self.keeper.problem is not None:
             return str(self.keeper.problem)
         if self.keeper.yielded:
             return "somebody else keeps changing the cap (find out who, then `xtc resume`)"

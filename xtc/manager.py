@@ -1,20 +1,21 @@
 """XTC Manager: activates, retunes, pauses and releases instances, and ticks them all."""
 
 import difflib
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from xtc.actuator.spec import Original
 from xtc.clock import Clock
 from xtc.collector import Reading
 from xtc.errors import ActuatorError, JournalError, Permanent, Refused
 from xtc.instance import Act, Command
 from xtc.journal import Entry, Journal, Ledger
+from xtc.keeper import Keeper
 from xtc.lease import Lease, check_successor
+from xtc.leftovers import Leftovers, LimiterPort
 from xtc.managed import Managed, OpenActuator
 from xtc.routers import RouterPlan
+from xtc.timing import LEASE_PERIODS
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import (
     Activate,
@@ -31,18 +32,6 @@ from xtc.wire import (
     Status,
     decode_request,
 )
-
-
-class LimiterPort(Protocol):
-    """What the manager needs of `xtc.limiter`."""
-
-    def limit(self, interface: str, rate: PacketsPerSecond) -> None:
-        """Limit what the host sends through an interface."""
-        ...
-
-    def lift(self, interface: str) -> None:
-        """Remove the limit."""
-        ...
 
 
 class Manager:
@@ -63,6 +52,7 @@ class Manager:
         self._open = open_actuator
         self._limiter = limiter
         self._period = period
+        self._leftovers = Leftovers(limiter)
         self._routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
         self._epoch = journal.ledger.highest_epoch
         self.journal_problem = ""
@@ -79,44 +69,42 @@ class Manager:
         Returns:
             What could not be released, in words for the log.
         """
-        troubles = []
         now = self._clock.now()
-        for name, entry in self._journal.ledger.entries.items():
-            if not self._adopt(name, entry, now):
-                trouble = self._release_stranger(entry)
-                if trouble:
-                    troubles.append(f"{name}: {trouble}")
-        for interfaces in self._journal.ledger.limits.values():
-            for interface in interfaces:
-                self._limiter.lift(interface)
+        left = self._journal.ledger
+        troubles = [self._adopt(name, entry) for name, entry in left.entries.items()]
+        troubles += [self._leftovers.lift(interfaces) for interfaces in left.limits.values()]
+        for name, lease in left.leases.items():
+            self._renew(name, lease, now)
         for managed in self._routers.values():
             self._hold_configured(managed, now)
+        troubles += [_release(m) for m in self._routers.values() if m.instance is None]
         self._store_lazily()
-        return troubles
+        return [trouble for trouble in troubles if trouble]
 
-    def _adopt(self, name: str, entry: Entry, now: Seconds) -> bool:
-        """Take over a cap of an earlier daemon; whether there is still reason to hold it."""
+    def _adopt(self, name: str, entry: Entry) -> str:
+        """Take over a cap of an earlier daemon with its place, or release it; why not, in words."""
+        for owner, managed in self._routers.items():
+            if managed.plan.spec == entry.spec:
+                self._routers[owner] = Managed(managed.plan, self._open, entry.original)
+                return ""
+        return self._leftovers.release(
+            name, Keeper(entry.spec, self._open, original=entry.original)
+        )
+
+    def _renew(self, name: str, lease: Lease, now: Seconds) -> None:
+        """Go on with a lease of an earlier daemon; the configuration's own may have changed."""
         managed = self._routers.get(name)
-        if managed is None or managed.plan.spec != entry.spec:
-            return False
-        lease = self._journal.ledger.leases.get(name)
-        if (lease is None or lease.expired(now)) and managed.plan.setpoint is None:
-            return False
-        self._routers[name] = adopted = Managed(managed.plan, self._open, entry.original)
-        if lease is not None and not lease.expired(now):
-            adopted.activate(lease, now)
-        return True
-
-    def _release_stranger(self, entry: Entry) -> str:
-        try:
-            self._open(entry.spec, entry.original).restore(entry.original)
-        except ActuatorError as error:
-            return "" if error.kind == "gone" else str(error)
-        return ""
+        if managed is None or lease.expired(now):
+            return
+        if not lease.configured:
+            managed.activate(lease, now)
+        elif managed.plan.setpoint is not None:
+            managed.activate(lease.configured_as(managed.plan.setpoint), now)
 
     def _hold_configured(self, managed: Managed, now: Seconds) -> None:
         if managed.instance is None and managed.plan.setpoint is not None:
-            managed.activate(Lease(setpoint_pps=managed.plan.setpoint, epoch=self._epoch), now)
+            lease = Lease(setpoint_pps=managed.plan.setpoint, epoch=self._epoch, configured=True)
+            managed.activate(lease, now)
 
     def handle(self, raw: bytes) -> Reply:
         """Return the reply to the bytes of a request; whatever they are, it is a reply."""
@@ -140,9 +128,7 @@ class Manager:
             case Status(vr=None):
                 return self.reports(now)
             case Deactivate(vr=None):
-                for managed in self._routers.values():
-                    self._deactivate(managed)
-                self._store_lazily()
+                self._deactivate(*self._routers.values())
                 return self.reports(now)
             case _:
                 assert request.vr is not None  # the cases above took None
@@ -162,7 +148,6 @@ class Manager:
                 managed.pause(paused=isinstance(request, Pause))
             case Deactivate():
                 self._deactivate(managed)
-                self._store_lazily()
             case Limit():
                 self._limit(managed, request)
             case Status():
@@ -186,6 +171,7 @@ class Manager:
         )
         current = None if managed.instance is None else managed.instance.lease
         check_successor(current, lease, now, highest_epoch=self._epoch)
+        _check_long_enough(request.ttl_s, self._period)
         _check_possible(managed)
         if lease.epoch > self._epoch:
             self._raise_epoch(lease.epoch)
@@ -199,20 +185,37 @@ class Manager:
             raise Refused("journal", "epoch", str(error)) from error
         self._epoch = epoch
 
-    def _deactivate(self, managed: Managed) -> None:
-        managed.instance = None
-        managed.release()
-        self._lift(managed)
+    def _deactivate(self, *routers: Managed) -> None:
+        """Release routers.
+
+        Raises:
+            Refused: a cap or a limit could not be undone yet; the loop has ended all the same.
+        """
+        troubles = self._end(routers)
+        self._store_lazily()
+        if troubles:
+            fix = "it is tried again until it is done; `xtc status` shows what is in the way"
+            raise Refused("not_released", "vr", "; ".join(troubles), fix)
+
+    def _end(self, routers: Iterable[Managed]) -> list[str]:
+        """End loops and undo what they did; what could not be undone yet, in words."""
+        troubles = []
+        for managed in routers:
+            managed.instance = None
+            troubles += [_release(managed), self._lift(managed)]
+        return [trouble for trouble in troubles if trouble]
 
     def _limit(self, managed: Managed, request: Limit) -> None:
         """Limit the router's interfaces, or lift the limit; the journal knows of it first."""
         if request.rate_pps is None:
-            self._lift(managed)
+            if trouble := self._lift(managed):
+                raise Refused("not_lifted", "vr", trouble, "it is tried again until it is done")
             return
         interfaces = managed.report(self._clock.now()).interfaces
         if not interfaces:
             raise Refused("no_interface", "vr", f"{request.vr} has no interface now")
         managed.limited = tuple({*managed.limited, *interfaces})
+        self._leftovers.limited_again(interfaces)
         self._store_lazily()
         if self.journal_problem:
             raise Refused("journal", "vr", self.journal_problem)
@@ -224,10 +227,11 @@ class Manager:
             raise Refused(error.kind, "vr", f"{error.target}: {error.problem}", error.fix) from None
         managed.limit = rate
 
-    def _lift(self, managed: Managed) -> None:
-        for interface in managed.limited:
-            self._limiter.lift(interface)
+    def _lift(self, managed: Managed) -> str:
+        """Lift a router's limits; why not, in words."""
+        trouble = self._leftovers.lift(managed.limited)
         managed.limit, managed.limited = None, ()
+        return trouble
 
     def reports(self, now: Seconds) -> tuple[Report, ...]:
         """Return a report of every router."""
@@ -243,6 +247,7 @@ class Manager:
         for name, command in commands.items():
             if command.act is not Act.SET or name in durable:
                 self._routers[name].carry_out(command)
+        self._leftovers.try_again()
         self._store_lazily()
 
     def falling_caps(self) -> list[tuple[int, Managed, CapFraction]]:
@@ -256,15 +261,13 @@ class Manager:
     def _durable_originals(self, commands: Mapping[str, Command]) -> set[str]:
         """Return the routers that may be capped: those whose original survives a crash."""
         wanted = {name for name, command in commands.items() if command.act is Act.SET}
-        known = self._journal.ledger.entries
-        missing = {n for n in wanted if n not in known or not self._matches(n, known[n].original)}
-        if missing:
+        if not wanted <= self._durable():
             self._store_lazily()
-            known = self._journal.ledger.entries
-        return {n for n in wanted if n in known and self._matches(n, known[n].original)}
+        return wanted & self._durable()
 
-    def _matches(self, name: str, original: Original) -> bool:
-        return self._routers[name].keeper.original == original
+    def _durable(self) -> set[str]:
+        known = self._journal.ledger.entries
+        return {name for name, entry in self._entries().items() if known.get(name) == entry}
 
     def _store_lazily(self) -> None:
         """Bring the journal up to date; while it cannot be, nothing new is capped."""
@@ -276,11 +279,6 @@ class Manager:
             self.journal_problem = ""
 
     def _ledger(self) -> Ledger:
-        held = {
-            name: Entry(managed.plan.spec, managed.keeper.original)
-            for name, managed in self._routers.items()
-            if managed.keeper.original is not None
-        }
         leases = {
             name: managed.instance.lease
             for name, managed in self._routers.items()
@@ -289,7 +287,20 @@ class Manager:
         limits = {
             name: managed.limited for name, managed in self._routers.items() if managed.limited
         }
-        return Ledger(self._journal.ledger.boot_id, held, leases, limits, self._epoch)
+        return Ledger(
+            self._journal.ledger.boot_id,
+            self._leftovers.entries(self._entries()),
+            leases,
+            limits | self._leftovers.limits(),
+            self._epoch,
+        )
+
+    def _entries(self) -> dict[str, Entry]:
+        return {
+            name: Entry(managed.keeper.spec, managed.keeper.original)
+            for name, managed in self._routers.items()
+            if managed.keeper.original is not None
+        }
 
     def reconfigure(self, plans: Mapping[str, RouterPlan], *, max_release_share: float) -> None:
         """Take over another configuration; routers that are no longer in it are released.
@@ -298,7 +309,12 @@ class Manager:
             Refused: it would release more routers than the configuration allows at once.
         """
         active = [n for n, managed in self._routers.items() if managed.instance is not None]
-        lost = [n for n in active if n not in plans or plans[n].spec != self._routers[n].plan.spec]
+        dropped = {
+            name: managed
+            for name, managed in self._routers.items()
+            if name not in plans or plans[name].spec != managed.plan.spec
+        }
+        lost = [name for name in active if name in dropped]
         if len(lost) > max(1.0, max_release_share * len(active)):
             raise Refused(
                 "mass_release",
@@ -306,8 +322,9 @@ class Manager:
                 f"{len(lost)} of {len(active)} active routers are missing: {', '.join(lost[:5])}",
                 "release them one by one first, or raise daemon.max_release_share",
             )
-        for name in lost:
-            self._deactivate(self._routers[name])
+        self._end(dropped.values())
+        for name, managed in dropped.items():
+            self._leftovers.release(name, managed.keeper)
         now = self._clock.now()
         self._routers = {name: self._carried_over(name, plan) for name, plan in plans.items()}
         for managed in self._routers.values():
@@ -317,16 +334,19 @@ class Manager:
     def _carried_over(self, name: str, plan: RouterPlan) -> Managed:
         old = self._routers.get(name)
         if old is None or old.plan.spec != plan.spec:
-            return Managed(plan, self._open)
+            return Managed(plan, self._open, self._leftovers.taken_over(plan.spec))
         old.replan(plan)
         return old
 
-    def stop(self, *, release: bool) -> None:
-        """End: put back everything, or leave caps and journal for the next daemon to adopt."""
-        if release:
-            for managed in self._routers.values():
-                self._deactivate(managed)
+    def stop(self, *, release: bool) -> list[str]:
+        """End: put back everything, or leave caps and journal for the next daemon to adopt.
+
+        Returns:
+            What could not be released, in words for the log; the journal still knows of it.
+        """
+        troubles = self._end(self._routers.values()) if release else []
         self._store_lazily()
+        return troubles
 
 
 def _check_active(managed: Managed) -> None:
@@ -341,10 +361,22 @@ def _check_active(managed: Managed) -> None:
 
 def _check_possible(managed: Managed) -> None:
     """Refuse to promise what this host cannot do; what may yet come right is no reason."""
-    managed.keeper.prepare()
-    problem = managed.keeper.problem
+    managed.keeper.retry()
+    problem = None if managed.keeper.prepare() else managed.keeper.problem
     if isinstance(problem, Permanent):
         raise Refused(problem.kind, "vr", f"{problem.target}: {problem.problem}", problem.fix)
+
+
+def _check_long_enough(ttl_s: float | None, period: Seconds) -> None:
+    """Refuse a lease that would end before its effect can be seen (`xtc.timing`)."""
+    if ttl_s is not None and ttl_s < LEASE_PERIODS * period:
+        least = LEASE_PERIODS * period
+        raise Refused("too_short", "ttl_s", f"{ttl_s:g} s is too short", f"at least {least:g} s")
+
+
+def _release(managed: Managed) -> str:
+    """Put back what stood there before; why not, in words."""
+    return "" if managed.release() else f"{managed.plan.name}: {managed.keeper.problem}"
 
 
 def _refusal(refused: Refused, request_id: str) -> Reply:

@@ -93,12 +93,13 @@ def _parse_line(number: int, line: bytes) -> tuple[str, Counters]:
     if len(columns) != _COLUMNS:
         raise MeterError(number, f"{len(columns)} columns, not {_COLUMNS}")
     try:
-        text = name.strip().decode("ascii")
+        # A name may be any bytes; one odd interface must not blind every router of the host.
+        text = name.strip().decode("utf-8", "backslashreplace")
         values = Counters(
             int(columns[1]), int(columns[3]), int(columns[8]), int(columns[9]), int(columns[11])
         )
     except ValueError:
-        raise MeterError(number, "a column is no number, or the name is not ASCII") from None
+        raise MeterError(number, "a column is no number") from None
     if not text or min(values) < 0 or max(values) >= 1 << 64:
         raise MeterError(number, "a counter is out of range, or the name is empty")
     return text, values

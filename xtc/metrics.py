@@ -13,6 +13,7 @@ from xtc.errors import ConfigError
 from xtc.instance import Finding, Mode
 from xtc.wire import Report
 
+MAX_PORT = 65535
 TICK_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
@@ -70,7 +71,7 @@ class Metrics:
             ConfigError: the address is none, or is taken.
         """
         host, _, port = address.rpartition(":")
-        if not host or not port.isdigit():
+        if not host or not (port.isdecimal() and int(port) <= MAX_PORT):
             raise ConfigError("metrics.listen", f"{address!r} is no host:port", "127.0.0.1:9167")
         try:
             server, _ = start_http_server(int(port), host.strip("[]"), self.registry)

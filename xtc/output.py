@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from xtc.units import format_cap, format_rate
@@ -48,7 +49,7 @@ def status_table(reports: Iterable[Report], histories: dict[str, list[float]]) -
             format_cap(report.cap),
             "-" if report.used is None else format_cap(report.used),
             f"[{STYLES[report.mode.value]}]{report.mode.value}[/]",
-            report.problem or report.finding.value,
+            escape(report.problem) or report.finding.value,
         ]
         if histories:
             row.append(sparkline(histories.get(report.vr, [])))

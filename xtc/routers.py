@@ -1,5 +1,6 @@
 """From the words of the configuration to what the loop works with: one plan for each router."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,12 +43,20 @@ class RouterPlan:
         ceiling = min(limits.ceiling, self.ceiling or limits.ceiling)
         return Profile(
             law=law_named(self.law, self.model),
-            bounds=Bounds(CapFraction(min(floor, ceiling)), ceiling),
+            bounds=_expressible(floor, ceiling, limits.quantum),
             quantum=limits.quantum,
             period=period,
             default_setpoint=self.setpoint,
             safe_cap=self.safe_cap,
         )
+
+
+def _expressible(floor: float, ceiling: float, quantum: float) -> Bounds:
+    """Return the bounds, drawn in to what can be set in steps of the quantum."""
+    if quantum > 0:
+        floor = math.ceil(floor / quantum - 1e-9) * quantum
+        ceiling = max(math.floor(ceiling / quantum + 1e-9), 1) * quantum
+    return Bounds(CapFraction(min(floor, ceiling)), CapFraction(ceiling))
 
 
 def plans(config: Config) -> dict[str, RouterPlan]:

@@ -85,6 +85,13 @@ class Server:
             directory.mkdir(mode=0o750, parents=True, exist_ok=True)
         except OSError as error:
             raise ConfigError("daemon.runtime_dir", f"{directory}: {error.strerror}") from error
+        try:
+            self._bind(directory)
+        except ConfigError:
+            self.close()  # or the thread that checks keys would go on
+            raise
+
+    def _bind(self, directory: Path) -> None:
         self._admit_only_known_keys()
         self._requests.append(self._local(zmq.ROUTER, directory / REQUESTS))
         self._telemetry[self._local(zmq.XPUB, directory / TELEMETRY)] = False
@@ -167,10 +174,10 @@ class Server:
         """Bind a TCP socket of its own: CURVE belongs to a socket, and local peers need none."""
         assert self._listen.curve is not None  # check_listen() has made sure
         socket = self._socket(kind)
-        public, secret = zmq.auth.load_certificate(self._listen.curve.server_secret)
+        public, secret = _own_keys(self._listen.curve.server_secret)
         socket.set(zmq.CURVE_SERVER, 1)
         socket.set(zmq.CURVE_PUBLICKEY, public)
-        socket.set(zmq.CURVE_SECRETKEY, secret or b"")
+        socket.set(zmq.CURVE_SECRETKEY, secret)
         try:
             socket.bind(address)
         except zmq.ZMQError as error:
@@ -202,6 +209,17 @@ def check_listen(listen: Listen) -> None:
             f"{curve.authorised} holds no public key, so nobody could connect",
             "put the policer's .key file there",
         )
+
+
+def _own_keys(path: Path) -> tuple[bytes, bytes]:
+    try:
+        public, secret = zmq.auth.load_certificate(path)
+    except (OSError, ValueError) as error:
+        raise ConfigError("server.secret_key_file", f"{path}: {error}") from error
+    if secret is None:
+        problem = f"{path} holds no secret key"
+        raise ConfigError("server.secret_key_file", problem, "name the file NAME.key_secret")
+    return public, secret
 
 
 def _check_secret(path: Path) -> None:

@@ -12,7 +12,7 @@ VERSION = 1
 MAX_MESSAGE = 64 * 1024
 """Bytes; the socket drops a larger message and its sender."""
 
-VrName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$")]
+VrName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$(?!\n)")]
 Ttl = Annotated[float, msgspec.Meta(gt=0, le=366 * 86400)]
 
 
