@@ -137,7 +137,7 @@ class AdaptiveLaw:
         starved = steady < STARVED * setpoint
         log_y = math.log(max(steady, STARVED * setpoint))
         log_cap = math.log(_effective_cap(sample, bounds, binding=binding))
-        estimate = updated(state.estimate, log_cap, log_y, teaches=binding and not starved)
+        estimate = updated(state.estimate, log_cap, log_y, shaped=binding, starved=starved)
         error = log_y - math.log(setpoint)
         state = replace(
             _bracketed(state, estimate, error),

@@ -24,7 +24,7 @@ DRIFT = 0.01
 SLOPE_DOUBT = 0.5
 """Standard deviation of s: what a move of the cap costs in certainty."""
 UNSHAPED_DOUBT = 0.09
-"""Variance of c after a sample that no cap shaped: packets get cheaper when they come in batches."""
+"""Variance of c after a sample that no cap shaped: in batches, packets get cheaper."""
 GAIN = 0.25
 """Trust in a sample of white noise: slow change is still followed, noise hardly amplified."""
 GAIN_BY_CORRELATION = 0.8
@@ -74,6 +74,8 @@ class Estimate:
     """log(cap) of the latest samples, newest first."""
     seen: float | None = None
     """log(y) of the sample before, where it can be compared with the next."""
+    starved: bool = False
+    """Whether next to nothing was forwarded in the sample before."""
 
     @property
     def acting_cap(self) -> float:
@@ -86,22 +88,31 @@ class Estimate:
         return (self.offset or 0.0) + self.slope * self.acting_cap
 
 
-def updated(estimate: Estimate, log_cap: float, log_y: float, *, teaches: bool) -> Estimate:
-    """Return the estimate after a sample; `teaches` says whether its moves can be compared.
+def updated(
+    estimate: Estimate, log_cap: float, log_y: float, *, shaped: bool, starved: bool = False
+) -> Estimate:
+    """Return the estimate after a sample.
 
-    A sample that the cap did not shape (not binding, or no packets at all) moves the offset but
-    says nothing about slope and delay.
+    Args:
+        estimate: what was known before.
+        log_cap: log of the cap that explains the sample.
+        log_y: log of the throughput, bounded below where the router was starved.
+        shaped: whether the cap held the router back. If not, the sample moves the offset but says
+            nothing of slope and delay.
+        starved: whether next to nothing was forwarded. To come from there or to fall there shows
+            how steep the router is, but not when it answered.
     """
     estimate = replace(estimate, caps=(log_cap, *estimate.caps)[: MAX_DELAY + 2])
-    if teaches and estimate.seen is not None:
+    if shaped and estimate.seen is not None:
         rise = log_y - estimate.seen
-        if abs(log_y - estimate.level) > ON_THE_LINE:
+        if not (starved or estimate.starved):
             estimate = _with_delay(estimate, rise)
-        estimate = _with_slope(estimate, rise)
+        if not (starved and estimate.starved):
+            estimate = _with_slope(estimate, rise)
     estimate = _filtered(estimate, log_y)
-    if not teaches:
+    if not shaped:
         estimate = replace(estimate, variance=max(estimate.variance, UNSHAPED_DOUBT))
-    return replace(estimate, seen=log_y if teaches else None)
+    return replace(estimate, seen=log_y if shaped else None, starved=starved)
 
 
 def moved(estimate: Estimate, *, offset: float, slope: float, variance: float) -> Estimate:

@@ -1,0 +1,249 @@
+"""The loop on real packets: default law against the fixed cap, for both kinds of router.
+
+For each kind and each setpoint (a share of the uncapped throughput) and each run: the router is
+released, activated and held; then the cap that the loop used on average is fixed, and the same
+seconds are measured again beside it. At last a disturbance: a thief of 15 % of the cap for the
+user-space router, a long filter chain for the kernel's router.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.figures import Samples, mean, relative_rmse, settling
+from benchmarks.rig import Rig, lab_missing, lab_router
+from lab.router import Router
+from lab.topology import Lab
+from xtc.actuator.factory import open_actuator
+from xtc.actuator.spec import CgroupSpec, DeadlineSpec
+from xtc.units import CapFraction, format_rate
+from xtc.wire import Activate, Deactivate, Pause, Resume
+
+SHARES = (0.03, 0.1, 0.3, 0.6, 0.9)
+HELD = 34
+"""Seconds that a loop is held: 4 to settle in, 30 that count."""
+FIXED = 20
+FILTERS = 60
+"""Of the kernel router's heavier path; about 15 % of its work (docs/lab.md)."""
+THEFT = 0.15
+
+
+@dataclass(frozen=True)
+class Run:
+    """One setpoint held once, and the fixed cap beside it."""
+
+    kind: str
+    share: float
+    setpoint_pps: float
+    settling_s: float | None
+    mean_error: float
+    relative_rmse: float
+    fixed_relative_rmse: float
+    cap: float
+
+
+@dataclass(frozen=True)
+class Disturbed:
+    """What a disturbance did to the loop, and to the fixed cap."""
+
+    kind: str
+    setpoint_pps: float
+    recovery_s: float | None
+    mean_error: float
+    fixed_error: float
+
+
+class Bench:
+    """One router of the lab under the daemon."""
+
+    def __init__(self, rig: Rig, router: Router) -> None:
+        self._rig, self._router = rig, router
+        self.kind, self._vr = str(router.kind), router.name
+
+    def uncapped(self) -> float:
+        """Return the throughput of the flooded, uncapped router."""
+        self._rig.client.call(Deactivate(self._vr))
+        self._rig.wait_for_ticks(6)
+        return mean(self._rig.recording.throughput(self._vr)[-4:])
+
+    def run(self, share: float, top: float) -> Run:
+        """Hold the router once, then fix its mean cap."""
+        setpoint = share * top
+        self._rig.client.call(Deactivate(self._vr))
+        self._rig.wait_for_ticks(3)
+        start = self._activate(setpoint)
+        self._rig.wait_for_ticks(HELD)
+        samples = self._since(start)
+        counted = [s for s in samples if s[0] > start + 4][:30]
+        cap = self._mean_cap(start + 4)
+        fixed = self._fixed(cap)
+        return Run(
+            self.kind,
+            share,
+            setpoint,
+            settling(samples, start, setpoint),
+            mean(counted) / setpoint - 1,
+            relative_rmse(counted),
+            relative_rmse(fixed),
+            cap,
+        )
+
+    def disturb(self, setpoint: float) -> Disturbed:
+        """Disturb the held router, then the router at a fixed cap."""
+        self._rig.client.call(Deactivate(self._vr))
+        start = self._activate(setpoint)
+        self._rig.wait_for_ticks(15)
+        cap = self._mean_cap(start + 5)
+        undo = self._disturbance(cap)
+        at = time.monotonic()
+        self._rig.wait_for_ticks(25)
+        held = self._since(at)
+        undo()
+        self._rig.wait_for_ticks(4)
+        undo = self._disturbance(cap)
+        fixed = self._fixed(cap)
+        undo()
+        return Disturbed(
+            self.kind,
+            setpoint,
+            settling(held, at, setpoint),
+            mean(held[5:]) / setpoint - 1,
+            mean(fixed) / setpoint - 1,
+        )
+
+    def _disturbance(self, cap: float) -> Callable[[], object]:
+        if self.kind == "kernel":
+            self._router.set_path_weight(FILTERS)
+            return lambda: self._router.set_path_weight(0)
+        hog = self._router.hog(THEFT * cap)
+        return hog.stop
+
+    def _activate(self, setpoint: float) -> float:
+        self._rig.client.call(Activate(self._vr, setpoint))
+        return time.monotonic()
+
+    def _since(self, start: float) -> Samples:
+        return [s for s in self._rig.recording.throughput(self._vr) if s[0] > start]
+
+    def _mean_cap(self, since: float) -> float:
+        caps = [r.cap for at, r in self._rig.recording.of(self._vr) if at > since and r.cap]
+        return statistics.fmean(caps)
+
+    def _fixed(self, cap: float) -> Samples:
+        """Fix a cap behind the paused loop's back and measure."""
+        self._rig.client.call(Pause(self._vr))
+        self._spec_actuator_apply(cap)
+        self._rig.wait_for_ticks(2)
+        start = time.monotonic()
+        self._rig.wait_for_ticks(FIXED)
+        samples = self._since(start)
+        self._rig.client.call(Resume(self._vr))
+        return samples
+
+    def _spec_actuator_apply(self, cap: float) -> None:
+        router = self._router
+        spec = (
+            DeadlineSpec(netns=str(router.netns), interfaces=tuple(router.inner_interfaces))
+            if self.kind == "kernel"
+            else CgroupSpec(path=str(router.cgroup))
+        )
+        actuator = open_actuator(spec)
+        for _ in range(4):  # a deadline cap finds its threads' shares as it is applied
+            actuator.apply(CapFraction(cap))
+            time.sleep(0.3)
+
+
+def measure(
+    kind: str, runs: int, shares: tuple[float, ...], rate: float
+) -> tuple[list[Run], list[Disturbed]]:
+    """Measure one kind of router."""
+    with Lab(prefix="xtcbench") as lab:
+        router = lab.add_router("vr", kind)
+        router.flood(rate)
+        with Rig({"vr": lab_router(router)}, lab) as rig:
+            bench = Bench(rig, router)
+            top = bench.uncapped()
+            print(f"{kind}: uncapped {format_rate(top)}", file=sys.stderr)
+            results = []
+            for share in shares:
+                for _ in range(runs):
+                    results.append(bench.run(share, top))
+                    print(f"  {results[-1]}", file=sys.stderr)
+            return results, [bench.disturb(0.3 * top) for _ in range(min(runs, 3))]
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--kind", choices=("user-space", "kernel"), action="append")
+    parser.add_argument("--share", type=float, action="append")
+    options = parser.parse_args()
+    if missing := lab_missing():
+        sys.exit("real packets need: " + "; ".join(missing))
+    results: list[Run] = []
+    disturbed: list[Disturbed] = []
+    for kind in options.kind or ("user-space", "kernel"):
+        rate = 200e3 if kind == "user-space" else 300e3
+        more, troubles = measure(kind, options.runs, tuple(options.share or SHARES), rate)
+        results += more
+        disturbed += troubles
+    if options.json:
+        print(
+            json.dumps(
+                {"runs": [asdict(r) for r in results], "disturbed": [asdict(d) for d in disturbed]},
+                indent=2,
+            )
+        )
+    else:
+        _print(results, disturbed)
+
+
+def _print(results: list[Run], disturbed: list[Disturbed]) -> None:
+    table = Table(box=None, header_style="bold")
+    for heading in (
+        "router",
+        "setpoint",
+        "share",
+        "settled (median)",
+        "|mean error| (median, worst)",
+        "RMSE",
+        "fixed cap's RMSE",
+        "ratio",
+    ):
+        table.add_column(heading, justify="right")
+    for kind, share in dict.fromkeys((r.kind, r.share) for r in results):
+        group = [r for r in results if (r.kind, r.share) == (kind, share)]
+        settled = statistics.median(r.settling_s if r.settling_s is not None else 99 for r in group)
+        errors = [abs(r.mean_error) for r in group]
+        ours = statistics.median(r.relative_rmse for r in group)
+        fixed = statistics.median(r.fixed_relative_rmse for r in group)
+        table.add_row(
+            kind,
+            format_rate(group[0].setpoint_pps),
+            f"{share * 100:.0f}%",
+            f"{settled:.0f} s",
+            f"{statistics.median(errors) * 100:.1f}%, {max(errors) * 100:.1f}%",
+            f"{ours * 100:.1f}%",
+            f"{fixed * 100:.1f}%",
+            f"{statistics.median(r.relative_rmse / r.fixed_relative_rmse for r in group):.2f}",
+        )
+    console = Console(highlight=False, width=120)
+    console.print(table)
+    for d in disturbed:
+        recovery = "not" if d.recovery_s is None else f"after {d.recovery_s:.0f} s"
+        console.print(
+            f"{d.kind} at {format_rate(d.setpoint_pps)}, disturbed: recovered {recovery}, mean error {d.mean_error * 100:+.1f}%; fixed cap {d.fixed_error * 100:+.1f}%"
+        )
+
+
+if __name__ == "__main__":
+    main()
