@@ -10,12 +10,15 @@ is no integrator to wind up.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
+from msgspec.structs import replace
 
 from models import ThroughputCurve
 from xtc.estimate import SLOPE_DOUBT, Estimate, moved, updated
 from xtc.law import Bounds, Decision, Reason, Sample
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.units import MAX_RATE, CapFraction, PacketsPerSecond
 
 NEAR = 0.3
 """|log(setpoint / throughput)| within which an elasticity below 1 is trusted."""
@@ -33,16 +36,14 @@ OFFERED_SHARE = 0.98
 """At this share of the offered load the router forwards all that it gets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(msgspec.Struct, frozen=True, gc=False):
     """A log cap that lay on one side of the setpoint, and how many samples ago."""
 
     log_cap: float
     age: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AdaptiveState:
+class AdaptiveState(msgspec.Struct, frozen=True, gc=False):
     """All that the law remembers."""
 
     estimate: Estimate
@@ -135,7 +136,7 @@ class AdaptiveLaw:
         """Return the state after the sample, and the sample's own log(throughput/setpoint)."""
         steady = self._without_lag(state, sample.throughput)
         starved = steady < STARVED * setpoint
-        log_y = math.log(max(steady, STARVED * setpoint))
+        log_y = math.log(min(max(STARVED * setpoint, steady), MAX_RATE))
         log_cap = math.log(_effective_cap(sample, bounds, binding=binding))
         estimate = updated(state.estimate, log_cap, log_y, shaped=binding, starved=starved)
         error = log_y - math.log(setpoint)

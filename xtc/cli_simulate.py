@@ -61,12 +61,16 @@ def simulate(
     offered: Annotated[
         str | None, typer.Option(help="Offered load; the model's own if not.")
     ] = None,
-    cap_step: Annotated[str | None, typer.Option(help="Step between caps, such as 1%.")] = None,
+    cap_step: Annotated[
+        str | None, typer.Option(help="Step between caps, such as 1%; 0 is none.")
+    ] = None,
     floor: Annotated[str | None, typer.Option(help="The smallest cap.")] = None,
     start_cap: Annotated[str, typer.Option(help="The cap that the run begins at.")] = "1%",
     noise: Annotated[str, typer.Option(help="Standard deviation of a sample, such as 5%.")] = "0%",
     delay: Annotated[int, typer.Option(min=0, max=20, help="Samples until a cap shows.")] = 0,
-    gain: Annotated[float, typer.Option(min=0.01, help="Speed relative to the model.")] = 1.0,
+    gain: Annotated[
+        float, typer.Option(min=0.01, max=100, help="Speed relative to the model.")
+    ] = 1.0,
     disturb: Annotated[str | None, typer.Option(help="A thief, such as 15%@60s.")] = None,
     duration: Annotated[str, typer.Option(help="How long, in seconds.")] = "60s",
     seed: Annotated[int, typer.Option(help="Of the noise.")] = 0,
@@ -77,16 +81,16 @@ def simulate(
 ) -> None:
     """Run the closed loop on a model of a host, one sample a second."""
     host = model_named(model, "--model")
-    step = 0.0 if cap_step is None else parse_fraction(cap_step, field="--cap-step")
-    step = step or host.cap_step
+    step = host.cap_step if cap_step is None else parse_fraction(cap_step, field="--cap-step")
     thief = Disturbance() if disturb is None else parse_disturbance(disturb)
+    bounds = _bounds(host, step, floor)
     scenario = Scenario(
         setpoint=parse_rate(setpoint, field="--setpoint"),
         duration=_samples(duration, thief),
-        start_cap=parse_cap(start_cap, field="--start-cap"),
-        bounds=_bounds(host, step, floor),
+        start_cap=_start_cap(start_cap, bounds),
+        bounds=bounds,
         quantum=step,
-        noise=parse_fraction(noise, field="--noise"),
+        noise=_noise(noise),
         delay=delay,
         stolen=thief.share,
         stolen_from=thief.second,
@@ -111,11 +115,27 @@ def _samples(duration: str, thief: Disturbance) -> int:
 
 
 def _bounds(host: HostModel, step: float, floor: str | None) -> Bounds:
-    least = CapFraction(step or LEAST_CAP) if floor is None else parse_cap(floor, field="--floor")
     ceiling = CapFraction(host.cap_ceiling)
+    if step > ceiling:
+        raise UnitError("--cap-step", format_cap(step), f"at most {format_cap(ceiling)}")
+    least = CapFraction(step or LEAST_CAP) if floor is None else parse_cap(floor, field="--floor")
     if least > ceiling:
         raise UnitError("--floor", format_cap(least), f"at most {format_cap(ceiling)}")
     return Bounds(least, ceiling)
+
+
+def _start_cap(text: str, bounds: Bounds) -> CapFraction:
+    cap = parse_cap(text, field="--start-cap")
+    if cap > bounds.ceiling:
+        raise UnitError("--start-cap", text, f"at most {format_cap(bounds.ceiling)}")
+    return cap
+
+
+def _noise(text: str) -> float:
+    noise = parse_fraction(text, field="--noise")
+    if noise >= 1:
+        raise UnitError("--noise", text, "a share below 100%")
+    return noise
 
 
 def _offered(host: HostModel, text: str | None) -> PacketsPerSecond:

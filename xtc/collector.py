@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from fnmatch import fnmatchcase
+from fnmatch import translate
 
 from xtc.meter import Fault, InterfaceRate
 from xtc.units import PacketsPerSecond
@@ -31,12 +31,6 @@ class Binding:
     """A Xen domain: every ``vif<domid>.<n>``."""
     side: Side = Side.HOST
 
-    def matches(self, interface: str) -> bool:
-        """Whether the interface belongs to this router."""
-        if self.domid is not None and vif_domid(interface) == self.domid:
-            return True
-        return any(fnmatchcase(interface, pattern) for pattern in self.patterns)
-
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -54,11 +48,40 @@ def vif_domid(interface: str) -> int | None:
     return int(match[1]) if match else None
 
 
+class Claims:
+    """Who claims an interface: found by name and domain, and by trying only true globs."""
+
+    def __init__(self, bindings: Mapping[str, Binding]) -> None:
+        self._by_name: dict[str, list[str]] = {}
+        self._by_domid: dict[int, list[str]] = {}
+        self._globs: list[tuple[re.Pattern[str], str]] = []
+        for vr, binding in bindings.items():
+            if binding.domid is not None:
+                self._by_domid.setdefault(binding.domid, []).append(vr)
+            for pattern in binding.patterns:
+                self._add(pattern, vr)
+
+    def _add(self, pattern: str, vr: str) -> None:
+        if any(character in pattern for character in "*?["):
+            self._globs.append((re.compile(translate(pattern)), vr))
+        else:
+            self._by_name.setdefault(pattern, []).append(vr)
+
+    def owners(self, interface: str) -> list[str]:
+        """Return every router that claims the interface, each once."""
+        claims = list(self._by_name.get(interface, ()))
+        domid = vif_domid(interface)
+        if domid is not None:
+            claims += self._by_domid.get(domid, ())
+        claims += (vr for glob, vr in self._globs if glob.match(interface))
+        return list(dict.fromkeys(claims))
+
+
 class Collector:
     """Keeps the map from interfaces to routers, redone only when interfaces come or go."""
 
     def __init__(self, bindings: Mapping[str, Binding]) -> None:
-        self._bindings = dict(bindings)
+        self._bindings, self._claims = dict(bindings), Claims(bindings)
         self._names: frozenset[str] | None = None
         """The interfaces that are mapped; None before the first reading."""
         self._owned: dict[str, tuple[str, ...]] = {}
@@ -66,7 +89,7 @@ class Collector:
 
     def rebind(self, bindings: Mapping[str, Binding]) -> None:
         """Take over other routers; interfaces are mapped anew at the next reading."""
-        self._bindings = dict(bindings)
+        self._bindings, self._claims = dict(bindings), Claims(bindings)
         self._names = None
 
     def interfaces(self, vr: str) -> tuple[str, ...]:
@@ -80,13 +103,10 @@ class Collector:
         return {vr: self._reading(vr, binding, rates) for vr, binding in self._bindings.items()}
 
     def _map(self, names: Iterable[str]) -> None:
-        claims = {
-            name: [vr for vr, binding in self._bindings.items() if binding.matches(name)]
-            for name in sorted(names)
-        }
-        self._names = frozenset(claims)
+        self._names = frozenset(names)
         self._owned, self._contested = {}, {}
-        for name, owners in claims.items():
+        for name in sorted(self._names):
+            owners = self._claims.owners(name)
             target = self._owned if len(owners) == 1 else self._contested
             for vr in owners:
                 target[vr] = (*target.get(vr, ()), name)

@@ -7,7 +7,9 @@ All logarithms are natural, all quantities dimensionless shares of their referen
 """
 
 import math
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 MAX_DELAY = 5
 """Samples; a cap that takes longer to show is not a CPU cap."""
@@ -52,8 +54,7 @@ DELAY_MEMORY = 0.7
 SLOPE_MEMORY = 0.4
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True, gc=False):
     """The line, its certainty, and the memory that the estimates need."""
 
     slope: float = 1.0
@@ -105,7 +106,8 @@ def updated(
     estimate = replace(estimate, caps=(log_cap, *estimate.caps)[: MAX_DELAY + 2])
     if shaped and estimate.seen is not None:
         rise = log_y - estimate.seen
-        if not (starved or estimate.starved):
+        foretold = abs(log_y - estimate.level) <= ON_THE_LINE
+        if not (foretold or starved or estimate.starved):
             estimate = _with_delay(estimate, rise)
         if not (starved and estimate.starved):
             estimate = _with_slope(estimate, rise)

@@ -10,9 +10,12 @@ The ladder of modes is a function of how long the loop has been blind, in period
 A punished router stays where it is until its lease ends, however blind the meter is.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from xtc.dither import Dithered, dither
 from xtc.law import Bounds, Law, Reason, Sample
@@ -95,8 +98,7 @@ class Profile:
     safe_cap: CapFraction | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(msgspec.Struct, frozen=True, gc=False):
     """What it takes to see that a router does not answer to its cap."""
 
     reference: float | None = None
@@ -105,8 +107,7 @@ class Watch:
     retry_in: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(msgspec.Struct, frozen=True):
     """The state of one loop."""
 
     lease: Lease
@@ -120,7 +121,7 @@ class Instance:
     """Cap that whole-percent dithering owes to the next period."""
     paused: bool = False
     capped: bool = False
-    watch: Watch = field(default_factory=Watch)
+    watch: Watch = Watch()
 
     @property
     def setpoint(self) -> PacketsPerSecond:

@@ -22,6 +22,8 @@ BINDING_USE = 0.9
 """Share of its cap that a held router uses, where the platform counts no throttling."""
 SAME_CAP = 1e-3
 """Relative difference up to which a cap read back is the one that was written."""
+WORTH_WRITING = 3e-3
+"""Relative difference below which a new cap would change less than any meter sees."""
 
 
 class _Work(Enum):
@@ -135,7 +137,7 @@ class Keeper:
         """Put a cap in force, unless it already is; the original must be durable by now."""
         if self._actuator is None or self.original is None or self.yielded or self.resting:
             return
-        if self._wanted is not None and same_cap(cap, self._wanted):
+        if self._wanted is not None and same_cap(cap, self._wanted, WORTH_WRITING):
             return
         actuator = self._actuator
         self._wanted = self._guarded(_Work.SET, lambda: actuator.apply(cap))
@@ -191,11 +193,11 @@ class Keeper:
         self._rests_until = self._periods + rest
 
 
-def same_cap(one: CapFraction | None, other: CapFraction | None) -> bool:
+def same_cap(one: CapFraction | None, other: CapFraction | None, within: float = SAME_CAP) -> bool:
     """Whether two caps are the same within what a read-back can tell."""
     if one is None or other is None:
         return one is other
-    return abs(one - other) <= SAME_CAP * max(one, other)
+    return abs(one - other) <= within * max(one, other)
 
 
 def _binding(cap: CapFraction | None, used: CapFraction, before: CpuUsage, after: CpuUsage) -> bool:

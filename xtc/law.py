@@ -125,8 +125,9 @@ class PaperLaw:
         """Carry out Eq. 2 once; within the dead zone the last configured cap is maintained."""
         error = (setpoint - sample.throughput) / 1e3
         if abs(error) <= self.gains.dead_zone * setpoint / 1e3:
-            kept = PaperState(state.log_cap, error)
-            return kept, Decision(CapFraction(10**state.log_cap / 100), Reason.DEAD_ZONE)
+            percent = self._configurable(state.log_cap, bounds)
+            kept = PaperState(math.log10(percent), error)
+            return kept, Decision(CapFraction(percent / 100), Reason.DEAD_ZONE)
         log_cap = (
             state.log_cap + (self.gains.kp + self.gains.ki) * error - self.gains.kp * state.error
         )

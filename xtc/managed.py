@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from xtc.actuator.base import Actuator
 from xtc.actuator.spec import ActuatorSpec, Original

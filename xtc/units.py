@@ -49,10 +49,10 @@ def check_rate(value: float, *, field: str = "rate") -> PacketsPerSecond:
 
 
 def format_rate(rate: float) -> str:
-    """Show a packet rate with three significant digits, as ``20.0 kp/s``."""
+    """Show a packet rate with three significant digits, as ``12.3 kp/s``."""
     if abs(rate) >= 1e6:
-        return f"{rate / 1e6:.3g} Mp/s"
-    return f"{rate / 1e3:.3g} kp/s" if abs(rate) >= 1e3 else f"{rate:.3g} p/s"
+        return f"{_digits(rate / 1e6)} Mp/s"
+    return f"{_digits(rate / 1e3)} kp/s" if abs(rate) >= 1e3 else f"{_digits(rate)} p/s"
 
 
 def parse_fraction(text: str, *, field: str = "fraction") -> float:
@@ -79,7 +79,7 @@ def parse_cap(text: str, *, field: str = "cap") -> CapFraction:
 
 def format_cap(cap: float | None) -> str:
     """Show a cap in percent of one CPU; ``None`` is ``uncapped``."""
-    return "uncapped" if cap is None else f"{cap * 100:.3g}%"
+    return "uncapped" if cap is None else f"{_digits(cap * 100)}%"
 
 
 def parse_duration(text: str, *, field: str = "duration") -> Seconds:
@@ -92,6 +92,11 @@ def parse_duration(text: str, *, field: str = "duration") -> Seconds:
     if match is None:
         raise UnitError(field, text, "a duration such as 60s, 100ms or 2min")
     return Seconds(_number(match[1], field, text) * _DURATION_SCALE[match[2]])
+
+
+def _digits(value: float) -> str:
+    """Return three significant digits; from 1000 on, all before the point: an exponent is none."""
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
 def _number(body: str, field: str, text: str) -> float:

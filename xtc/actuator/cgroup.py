@@ -33,6 +33,8 @@ class CgroupActuator:
         self._group = _open(spec.path)
         ceiling = CapFraction(float(os.cpu_count() or 1))
         self._limits = CapLimits(floor=FLOOR, ceiling=ceiling)
+        self._last: Quota | None = None
+        """What was read last; it spares `apply` a reading, and what it writes is read back."""
 
     @property
     def limits(self) -> CapLimits:
@@ -65,7 +67,7 @@ class CgroupActuator:
             Denied: the group may not be written.
         """
         wanted = self._limits.bound(cap, target=self._path)
-        old = self._read()
+        old = self._last or self._read()
         new = quota_for(wanted, old.period_us)
         return self._write(old, new) or wanted
 
@@ -90,11 +92,10 @@ class CgroupActuator:
 
     def _read(self) -> Quota:
         with self._translated:
-            return self._group.read()
+            self._last = self._group.read()
+        return self._last
 
     def _write(self, old: Quota, new: Quota) -> CapFraction | None:
-        if new == old:
-            return old.cap
         with self._translated:
             self._group.write(old, new)
         got = self._read()

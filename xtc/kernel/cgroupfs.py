@@ -17,6 +17,8 @@ from xtc.kernel.cputime import ThreadTimes
 from xtc.kernel.files import KeptFile
 from xtc.units import Seconds
 
+_TASK_LIST = 65_536  # bytes; a list of more than 8,000 threads is cut
+
 
 class Group(Protocol):
     """What the actuator needs of a control group; every method raises OSError or ValueError."""
@@ -113,7 +115,7 @@ class TaskClock:
     def used(self) -> Seconds:
         """Return the CPU time since the first reading; it misses threads that live for less."""
         self._times.read()
-        self._times.follow(int(line) for line in self._tasks.read().splitlines())
+        self._times.follow(int(line) for line in self._tasks.read(_TASK_LIST).splitlines())
         return self._times.total
 
 

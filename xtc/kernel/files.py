@@ -2,7 +2,7 @@
 
 import os
 
-_LARGEST = 65_536  # beyond every file read here; a task list longer than that is cut at a line
+_USUAL = 4_096  # beyond every counter and parameter read here; a larger buffer costs time
 
 
 class KeptFile:
@@ -19,9 +19,9 @@ class KeptFile:
         mode = os.O_RDWR if writable else os.O_RDONLY
         self._fd = os.open(path, mode | os.O_CLOEXEC, dir_fd=directory)
 
-    def read(self) -> str:
-        """Return the content. Raises OSError as the kernel gives it."""
-        return os.pread(self._fd, _LARGEST, 0).decode()
+    def read(self, largest: int = _USUAL) -> str:
+        """Return at most so many bytes of the content. Raises OSError as the kernel gives it."""
+        return os.pread(self._fd, largest, 0).decode()
 
     def write(self, value: str) -> None:
         """Write the content in one system call. Raises OSError as the kernel gives it."""
