@@ -20,7 +20,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
+from prometheus_client import Histogram
 from pyroute2 import IPRoute, netns
 from rich.console import Console
 from rich.table import Table
@@ -168,7 +170,7 @@ def _run(count: int, groups: list[Path], folder: Path) -> Cost:
         simulated.add(group.name, Plant(curve, PacketsPerSecond(150e3), lag=0.05))
     config = parse_config(_config(groups))
     metrics = Metrics()
-    metrics.ticks = ticks  # type: ignore[assignment]  a stand-in that keeps every value
+    metrics.ticks = cast("Histogram", ticks)  # the same interface, and keeps every value
     clock = MonotonicClock()
 
     def open_actuator(spec: ActuatorSpec, _original: Original | None) -> Actuator:

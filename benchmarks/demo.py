@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from rich.text import Text
 from benchmarks.demo_plot import plot
 from benchmarks.figures import Samples, mean, settling
 from benchmarks.rig import Rig, lab_missing, lab_router
+from lab.plan import RouterKind
 from lab.topology import Lab
 from xtc.output import status_table
 from xtc.units import format_rate
@@ -33,7 +35,7 @@ class Plan:
     """One router of the demo."""
 
     vr: str
-    kind: str
+    kind: RouterKind
     offered: float
     setpoint: float
     second_setpoint: float | None = None
@@ -87,6 +89,7 @@ def _on_real_packets(console: Console) -> list[Line]:
         rig = stack.enter_context(Rig({vr: lab_router(r) for vr, r in routers.items()}, lab))
 
         def disturb() -> None:
+            """Let a thief into bronze that takes 15 % of its cap."""
             cap = rig.recording.of("bronze")[-1][1].cap or 0.0
             routers["bronze"].hog(0.15 * cap)
 
@@ -108,7 +111,7 @@ def _on_simulated_plant(console: Console) -> list[Line]:
         return _story(console, rig, "simulated", lambda: None)
 
 
-def _story(console: Console, rig: Rig, plant: str, disturb) -> list[Line]:  # noqa: ANN001
+def _story(console: Console, rig: Rig, plant: str, disturb: Callable[[], object]) -> list[Line]:
     with Live(console=console, auto_refresh=False, transient=not console.is_terminal) as live:
         _watch(rig, live, UNCAPPED, "flooded, nothing is held yet")
         for plan in PLANS:

@@ -1,5 +1,6 @@
 """The picture of the demo: throughput against setpoint, and the caps that made it so."""
 
+from math import nan
 from pathlib import Path
 
 import matplotlib as mpl
@@ -47,7 +48,7 @@ def _draw(  # noqa: PLR0917  one line's worth of plotting
         color=colour,
         label=vr,
     )
-    setpoints = [None if r.setpoint_pps is None else r.setpoint_pps / 1e3 for _, r in reports]
+    setpoints = [nan if r.setpoint_pps is None else r.setpoint_pps / 1e3 for _, r in reports]
     rates.step(times, setpoints, color=colour, linestyle="--", linewidth=1, where="post")
-    shown = [None if r.cap is None else r.cap * 100 for _, r in reports]
+    shown = [nan if r.cap is None else r.cap * 100 for _, r in reports]
     caps.step(times, shown, color=colour, where="post")

@@ -2,7 +2,7 @@
 
 For each kind and each setpoint (a share of the uncapped throughput) and each run: the router is
 released, activated and held; then the cap that the loop used on average is fixed, and the same
-seconds are measured again beside it. At last a disturbance: a thief of 15 % of the cap for the
+number of seconds is measured beside it. At last a disturbance: a thief of 15 % of the cap for the
 user-space router, a long filter chain for the kernel's router.
 """
 
@@ -19,6 +19,7 @@ from rich.table import Table
 
 from benchmarks.figures import Samples, mean, relative_rmse, settling
 from benchmarks.rig import Rig, lab_missing, lab_router
+from lab.plan import RouterKind
 from lab.router import Router
 from lab.topology import Lab
 from xtc.actuator.factory import open_actuator
@@ -28,8 +29,12 @@ from xtc.wire import Activate, Deactivate, Pause, Resume
 
 SHARES = (0.03, 0.1, 0.3, 0.6, 0.9)
 HELD = 34
-"""Seconds that a loop is held: 4 to settle in, 30 that count."""
-FIXED = 20
+"""Seconds that a loop is held in a full run: 4 to settle in, 30 that count."""
+BRIEF = 15
+"""Seconds of a brief run, which only shows how fast the loop settles."""
+FIXED = 30
+RATES: dict[RouterKind, float] = {"user-space": 200e3, "kernel": 300e3}
+"""Packets/s offered to each kind of router."""
 FILTERS = 60
 """Of the kernel router's heavier path; about 15 % of its work (docs/lab.md)."""
 THEFT = 0.15
@@ -43,10 +48,11 @@ class Run:
     share: float
     setpoint_pps: float
     settling_s: float | None
-    mean_error: float
-    relative_rmse: float
-    fixed_relative_rmse: float
-    cap: float
+    mean_error: float | None = None
+    """Over 30 s; None in a brief run, as all that follows."""
+    relative_rmse: float | None = None
+    fixed_relative_rmse: float | None = None
+    cap: float | None = None
 
 
 @dataclass(frozen=True)
@@ -73,25 +79,27 @@ class Bench:
         self._rig.wait_for_ticks(6)
         return mean(self._rig.recording.throughput(self._vr)[-4:])
 
-    def run(self, share: float, top: float) -> Run:
-        """Hold the router once, then fix its mean cap."""
+    def run(self, share: float, top: float, *, full: bool) -> Run:
+        """Hold the router once; in a full run, then fix its mean cap and measure beside it."""
         setpoint = share * top
         self._rig.client.call(Deactivate(self._vr))
         self._rig.wait_for_ticks(3)
         start = self._activate(setpoint)
-        self._rig.wait_for_ticks(HELD)
+        self._rig.wait_for_ticks(HELD if full else BRIEF)
         samples = self._since(start)
+        settled = settling(samples, start, setpoint)
+        if not full:
+            return Run(self.kind, share, setpoint, settled)
         counted = [s for s in samples if s[0] > start + 4][:30]
         cap = self._mean_cap(start + 4)
-        fixed = self._fixed(cap)
         return Run(
             self.kind,
             share,
             setpoint,
-            settling(samples, start, setpoint),
+            settled,
             mean(counted) / setpoint - 1,
             relative_rmse(counted),
-            relative_rmse(fixed),
+            relative_rmse(self._fixed(cap)),
             cap,
         )
 
@@ -161,48 +169,48 @@ class Bench:
 
 
 def measure(
-    kind: str, runs: int, shares: tuple[float, ...], rate: float
+    kind: RouterKind, runs: int, full: int, shares: tuple[float, ...]
 ) -> tuple[list[Run], list[Disturbed]]:
     """Measure one kind of router."""
     with Lab(prefix="xtcbench") as lab:
         router = lab.add_router("vr", kind)
-        router.flood(rate)
+        router.flood(RATES[kind])
         with Rig({"vr": lab_router(router)}, lab) as rig:
             bench = Bench(rig, router)
             top = bench.uncapped()
             print(f"{kind}: uncapped {format_rate(top)}", file=sys.stderr)
             results = []
             for share in shares:
-                for _ in range(runs):
-                    results.append(bench.run(share, top))
+                for number in range(runs):
+                    results.append(bench.run(share, top, full=number < full))
                     print(f"  {results[-1]}", file=sys.stderr)
-            return results, [bench.disturb(0.3 * top) for _ in range(min(runs, 3))]
+            return results, [bench.disturb(0.3 * top) for _ in range(full)]
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--kind", choices=("user-space", "kernel"), action="append")
+    parser.add_argument("--runs", type=int, default=5, help="of each setpoint")
+    parser.add_argument("--full", type=int, default=2, help="of them, with a fixed cap beside")
+    parser.add_argument("--kind", choices=tuple(RATES), action="append")
     parser.add_argument("--share", type=float, action="append")
     options = parser.parse_args()
     if missing := lab_missing():
         sys.exit("real packets need: " + "; ".join(missing))
     results: list[Run] = []
     disturbed: list[Disturbed] = []
-    for kind in options.kind or ("user-space", "kernel"):
-        rate = 200e3 if kind == "user-space" else 300e3
-        more, troubles = measure(kind, options.runs, tuple(options.share or SHARES), rate)
+    for kind in options.kind or RATES:
+        shares = tuple(options.share or SHARES)
+        more, troubles = measure(kind, options.runs, options.full, shares)
         results += more
         disturbed += troubles
     if options.json:
-        print(
-            json.dumps(
-                {"runs": [asdict(r) for r in results], "disturbed": [asdict(d) for d in disturbed]},
-                indent=2,
-            )
-        )
+        found = {
+            "runs": [asdict(run) for run in results],
+            "disturbed": [asdict(trouble) for trouble in disturbed],
+        }
+        print(json.dumps(found, indent=2))
     else:
         _print(results, disturbed)
 
@@ -213,36 +221,45 @@ def _print(results: list[Run], disturbed: list[Disturbed]) -> None:
         "router",
         "setpoint",
         "share",
-        "settled (median)",
-        "|mean error| (median, worst)",
+        "settled",
+        "mean error",
         "RMSE",
-        "fixed cap's RMSE",
+        "fixed",
         "ratio",
     ):
         table.add_column(heading, justify="right")
     for kind, share in dict.fromkeys((r.kind, r.share) for r in results):
-        group = [r for r in results if (r.kind, r.share) == (kind, share)]
-        settled = statistics.median(r.settling_s if r.settling_s is not None else 99 for r in group)
-        errors = [abs(r.mean_error) for r in group]
-        ours = statistics.median(r.relative_rmse for r in group)
-        fixed = statistics.median(r.fixed_relative_rmse for r in group)
-        table.add_row(
-            kind,
-            format_rate(group[0].setpoint_pps),
-            f"{share * 100:.0f}%",
-            f"{settled:.0f} s",
-            f"{statistics.median(errors) * 100:.1f}%, {max(errors) * 100:.1f}%",
-            f"{ours * 100:.1f}%",
-            f"{fixed * 100:.1f}%",
-            f"{statistics.median(r.relative_rmse / r.fixed_relative_rmse for r in group):.2f}",
-        )
+        table.add_row(*_row([r for r in results if (r.kind, r.share) == (kind, share)]))
     console = Console(highlight=False, width=120)
     console.print(table)
-    for d in disturbed:
-        recovery = "not" if d.recovery_s is None else f"after {d.recovery_s:.0f} s"
+    console.print("settled: median of the runs; mean error: worst; RMSE: relative, median.")
+    for trouble in disturbed:
+        recovery = "not" if trouble.recovery_s is None else f"after {trouble.recovery_s:.0f} s"
         console.print(
-            f"{d.kind} at {format_rate(d.setpoint_pps)}, disturbed: recovered {recovery}, mean error {d.mean_error * 100:+.1f}%; fixed cap {d.fixed_error * 100:+.1f}%"
+            f"{trouble.kind} at {format_rate(trouble.setpoint_pps)}, disturbed: recovered "
+            f"{recovery}, mean error {trouble.mean_error * 100:+.1f}%; "
+            f"fixed cap {trouble.fixed_error * 100:+.1f}%"
         )
+
+
+def _row(group: list[Run]) -> list[str]:
+    settled = statistics.median(99.0 if r.settling_s is None else r.settling_s for r in group)
+    errors = [abs(r.mean_error) for r in group if r.mean_error is not None]
+    pairs = [
+        (r.relative_rmse, r.fixed_relative_rmse)
+        for r in group
+        if r.relative_rmse is not None and r.fixed_relative_rmse is not None
+    ]
+    return [
+        group[0].kind,
+        format_rate(group[0].setpoint_pps),
+        f"{group[0].share * 100:.0f}%",
+        f"{settled:.0f} s",
+        f"{max(errors) * 100:.1f}%",
+        f"{statistics.median(ours for ours, _ in pairs) * 100:.1f}%",
+        f"{statistics.median(fixed for _, fixed in pairs) * 100:.1f}%",
+        f"{statistics.median(ours / fixed for ours, fixed in pairs):.2f}",
+    ]
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""One program for each figure that README quotes, and the demo."""
