@@ -216,7 +216,7 @@ def _spoken() -> Iterator[None]:
     except Unreachable as error:
         console.print(f"xtc: {error}", markup=False)
         sys.exit(EXIT_UNREACHABLE)
-    except (Refused, Busy, JournalError, ActuatorError) as error:
+    except (Refused, JournalError, ActuatorError) as error:
         console.print(f"xtc: {error}", markup=False)
         sys.exit(EXIT_FAILED)
     except (XtcError, ModelError) as error:

@@ -103,13 +103,14 @@ class Collector:
         return {vr: self._reading(vr, binding, rates) for vr, binding in self._bindings.items()}
 
     def _map(self, names: Iterable[str]) -> None:
-        self._names = frozenset(names)
+        present = frozenset(names)
         self._owned, self._contested = {}, {}
-        for name in sorted(self._names):
+        for name in sorted(present):
             owners = self._claims.owners(name)
             target = self._owned if len(owners) == 1 else self._contested
             for vr in owners:
                 target[vr] = (*target.get(vr, ()), name)
+        self._names = present
 
     def _reading(
         self, vr: str, binding: Binding, rates: Mapping[str, InterfaceRate | Fault]

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 
+import msgspec
 from msgspec.structs import replace
 
 from xtc.actuator.base import Actuator
@@ -13,7 +14,7 @@ from xtc.errors import Gone
 from xtc.instance import Act, Command, Finding, Instance, Mode, Profile, released, step
 from xtc.keeper import CapView, Keeper
 from xtc.law import Sample
-from xtc.lease import Lease
+from xtc.lease import Kind, Lease
 from xtc.routers import RouterPlan
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import Report
@@ -34,6 +35,10 @@ class Managed:
         """What the host may send into each interface; None is no limit."""
         self.limited: tuple[str, ...] = ()
         """The interfaces that bear the limit."""
+        self._obeyed: Lease | None = None
+        """The last lease, even after the router was released: it is not to be replayed."""
+        self.undurable = ""
+        """Why its original could not be made durable, so that it is not capped."""
         self._reading: Reading | None = None
         self._view: CapView | None = None
         self._period: Dithered | None = None
@@ -41,8 +46,16 @@ class Managed:
         self._owes_release = False
         """Whether the loop's release failed, and is to be tried again."""
 
+    def last_lease(self) -> Lease | None:
+        """Return the lease that the next one must follow; to release a router ends a punishment."""
+        if self.instance is not None:
+            return self.instance.lease
+        obeyed = self._obeyed
+        return None if obeyed is None else msgspec.structs.replace(obeyed, kind=Kind.NORMAL)
+
     def activate(self, lease: Lease, now: Seconds) -> None:
         """Begin to hold the router, or give its loop another lease."""
+        self._obeyed = lease
         if self.instance is None:
             adopted = self.keeper.original is not None
             self.instance = Instance(lease=lease, seen_at=now, capped=adopted)
@@ -177,6 +190,8 @@ class Managed:
         held = self.instance is not None or self.keeper.original is not None
         if held and self.keeper.problem is not None:
             return str(self.keeper.problem)
+        if self.instance is not None and self.undurable:
+            return self.undurable
         if self.keeper.yielded:
             return "somebody else keeps changing the cap (find out who, then `xtc resume`)"
         if self._reading is not None and self._reading.problems:

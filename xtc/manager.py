@@ -31,6 +31,7 @@ from xtc.wire import (
     Retune,
     Status,
     decode_request,
+    request_id,
 )
 
 
@@ -111,7 +112,7 @@ class Manager:
         try:
             envelope = decode_request(raw)
         except Refused as refused:
-            return _refusal(refused, "")
+            return _refusal(refused, request_id(raw))
         try:
             return Reply(Answer(self.carry_out(envelope.request)), id=envelope.id)
         except Refused as refused:
@@ -169,8 +170,7 @@ class Manager:
             expires_at=None if request.ttl_s is None else now + request.ttl_s,
             kind=request.kind,
         )
-        current = None if managed.instance is None else managed.instance.lease
-        check_successor(current, lease, now, highest_epoch=self._epoch)
+        check_successor(managed.last_lease(), lease, now, highest_epoch=self._epoch)
         _check_long_enough(request.ttl_s, self._period)
         _check_possible(managed)
         if lease.epoch > self._epoch:
@@ -245,8 +245,11 @@ class Manager:
         }
         durable = self._durable_originals(commands)
         for name, command in commands.items():
-            if command.act is not Act.SET or name in durable:
-                self._routers[name].carry_out(command)
+            managed = self._routers[name]
+            may_act = command.act is not Act.SET or name in durable
+            managed.undurable = "" if may_act else self.journal_problem
+            if may_act:
+                managed.carry_out(command)
         self._leftovers.try_again()
         self._store_lazily()
 

@@ -38,7 +38,7 @@ def status_table(reports: Iterable[Report], histories: dict[str, list[float]]) -
     table.add_column("mode")
     table.add_column("finding")
     if histories:
-        table.add_column("last minute")
+        table.add_column("history")
     for report in reports:
         row = [
             report.vr,

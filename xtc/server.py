@@ -56,6 +56,9 @@ class Server:
         self._listen = listen
         self._handle = handle
         self._context = zmq.Context()
+        self._sockets: list[zmq.Socket[bytes]] = []
+        """All of them, bound or not."""
+        self._files: list[Path] = []
         self._requests: list[zmq.Socket[bytes]] = []
         self._telemetry: dict[zmq.Socket[bytes], bool] = {}
         """Each stream, and whether anybody listens."""
@@ -79,19 +82,18 @@ class Server:
         Raises:
             ConfigError: an address cannot be bound, or TCP lacks its keys.
         """
-        check_listen(self._listen)
-        directory = self._listen.directory
         try:
-            directory.mkdir(mode=0o750, parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError("daemon.runtime_dir", f"{directory}: {error.strerror}") from error
-        try:
-            self._bind(directory)
+            self._open(self._listen.directory)
         except ConfigError:
             self.close()  # or the thread that checks keys would go on
             raise
 
-    def _bind(self, directory: Path) -> None:
+    def _open(self, directory: Path) -> None:
+        check_listen(self._listen)
+        try:
+            directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError("daemon.runtime_dir", f"{directory}: {error.strerror}") from error
         self._admit_only_known_keys()
         self._requests.append(self._local(zmq.ROUTER, directory / REQUESTS))
         self._telemetry[self._local(zmq.XPUB, directory / TELEMETRY)] = False
@@ -102,15 +104,16 @@ class Server:
 
     def close(self) -> None:
         """Let go of sockets and their files."""
-        for socket in (*self._requests, *self._telemetry):
+        for socket in self._sockets:
             socket.close(linger=0)
-        self._requests, self._telemetry = [], {}
+        self._sockets, self._requests, self._telemetry = [], [], {}
         if self._authenticator is not None:
             self._authenticator.stop()
             self._authenticator = None
         self._context.term()
-        for name in (REQUESTS, TELEMETRY):
-            (self._listen.directory / name).unlink(missing_ok=True)
+        for path in self._files:
+            path.unlink(missing_ok=True)
+        self._files = []
 
     def serve(self) -> int:
         """Answer the requests that wait, at most BURST of them; return how many."""
@@ -143,6 +146,7 @@ class Server:
 
     def _socket(self, kind: int) -> "zmq.Socket[bytes]":
         socket: zmq.Socket[bytes] = self._context.socket(kind)
+        self._sockets.append(socket)
         socket.set(zmq.LINGER, 0)
         socket.set(zmq.MAXMSGSIZE, MAX_MESSAGE)
         socket.set(zmq.SNDHWM, QUEUE)
@@ -168,6 +172,7 @@ class Server:
             raise ConfigError("daemon.runtime_dir", f"{path}: {error.strerror}") from error
         finally:
             os.umask(before)
+        self._files.append(path)
         return socket
 
     def _tcp(self, kind: int, address: str) -> "zmq.Socket[bytes]":

@@ -13,6 +13,7 @@ MAX_MESSAGE = 64 * 1024
 """Bytes; the socket drops a larger message and its sender."""
 
 VrName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$(?!\n)")]
+RequestId = Annotated[str, msgspec.Meta(max_length=64)]
 Ttl = Annotated[float, msgspec.Meta(gt=0, le=366 * 86400)]
 
 
@@ -81,7 +82,7 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     request: Request
     version: int = VERSION
-    id: Annotated[str, msgspec.Meta(max_length=64)] = ""
+    id: RequestId = ""
     """Chosen by the sender, returned with the answer."""
 
 
@@ -146,6 +147,11 @@ class _Versioned(msgspec.Struct):
     version: int
 
 
+class _Identified(msgspec.Struct):
+    id: RequestId = ""
+
+
+_decode_id = msgspec.json.Decoder(_Identified)
 _decode_version = msgspec.json.Decoder(_Versioned)
 _decode_envelope = msgspec.json.Decoder(Envelope)
 _decode_reply = msgspec.json.Decoder(Reply)
@@ -170,6 +176,14 @@ def decode_request(raw: bytes) -> Envelope:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem, _, where = str(error).partition(" - at ")
         raise Refused("bad_message", where.strip("`") or "message", problem) from None
+
+
+def request_id(raw: bytes) -> str:
+    """Return the id of a request that was refused, so that its sender knows; "" if it has none."""
+    try:
+        return _decode_id.decode(raw[:MAX_MESSAGE]).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
 
 
 def decode_reply(raw: bytes) -> Reply:

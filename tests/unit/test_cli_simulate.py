@@ -1,0 +1,160 @@
+"""xtc simulate as an operator meets it: options, JSON, and exit codes."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from xtc.cli import app, main
+from xtc.cli_simulate import Disturbance, parse_disturbance
+from xtc.errors import UnitError
+
+CURVE_ONLY = """
+schema = 1
+[host]
+name = "mine"
+[curve]
+points = [[10, 10000], [50, 50000], [100, 80000]]
+"""
+
+
+def _json(*options: str) -> dict[str, Any]:
+    result = CliRunner().invoke(app, ["simulate", "--json", *options], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    document: dict[str, Any] = json.loads(result.stdout)
+    return document
+
+
+def _exit_code(monkeypatch: pytest.MonkeyPatch, *options: str) -> int | str | None:
+    """Return what the installed command would exit with; only main() maps errors to codes."""
+    monkeypatch.setattr(sys, "argv", ["xtc", "simulate", *options])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    return caught.value.code
+
+
+def test_json_has_summary_and_every_second() -> None:
+    document = _json("--setpoint", "20kpps", "--duration", "30s")
+    assert (document["model"], document["law"]) == ("paper", "default")
+    summary = document["summary"]
+    assert summary["setpoint_pps"] == 20e3
+    assert summary["settling_samples"] <= 3
+    assert summary["mean_error"] < 0.01
+    assert summary["relative_rmse"] < 0.01
+    assert summary["mean_throughput_pps"] == pytest.approx(20e3, rel=0.01)
+    assert [sample["t"] for sample in document["samples"]] == list(range(30))
+    assert set(document["samples"][0]) == {"t", "throughput_pps", "cap", "next_cap", "reason"}
+    assert document["samples"][0]["throughput_pps"] == pytest.approx(3200)
+
+
+def test_the_summary_is_that_of_the_printed_samples() -> None:
+    document = _json("--setpoint", "50kpps", "--noise", "5%", "--seed", "3")
+    summary = document["summary"]
+    steady = [s["throughput_pps"] for s in document["samples"]][summary["steady_from"] :]
+    mean = sum(steady) / len(steady)
+    assert summary["mean_throughput_pps"] == pytest.approx(mean)
+    rmse = (sum((value - mean) ** 2 for value in steady) / len(steady)) ** 0.5
+    assert summary["relative_rmse"] == pytest.approx(rmse / mean)
+
+
+@pytest.mark.parametrize("law", ["pi", "dead-beat", "dead-beat-min3"])
+def test_the_published_laws_do_not_hold_5_kpps_where_the_default_one_does(law: str) -> None:
+    assert _json("--setpoint", "5kpps", "--law", law)["summary"]["settling_samples"] is None
+    assert _json("--setpoint", "5kpps")["summary"]["settling_samples"] <= 3
+
+
+def test_a_thief_is_recovered_from() -> None:
+    summary = _json("--setpoint", "20kpps", "--disturb", "15%@30s")["summary"]
+    assert summary["recovery_samples"] <= 3
+
+
+def test_a_model_file_with_only_a_curve_works(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(CURVE_ONLY)
+    document = _json("--setpoint", "30kpps", "--model", str(path))
+    assert document["model"] == "mine"
+    assert document["summary"]["settling_samples"] <= 3
+    assert document["samples"][-1]["cap"] == pytest.approx(0.3, rel=0.01)
+
+
+@pytest.mark.parametrize(("step", "fine"), [((), False), (("--cap-step", "0%"), True)])
+def test_a_step_of_0_is_no_step_even_where_the_model_has_one(
+    step: tuple[str, ...], fine: bool
+) -> None:
+    """20 kp/s on the paper's host is a cap of 6.25 %: between two tenths of a percent."""
+    cap = _json("--setpoint", "20kpps", *step)["samples"][30]["cap"]
+    assert (cap == pytest.approx(0.0625, rel=1e-3)) is fine
+
+
+def test_people_get_a_table_and_the_figures() -> None:
+    result = CliRunner().invoke(app, ["simulate", "--setpoint", "20kpps"], catch_exceptions=False)
+    assert "paper, law default, setpoint 20 kp/s (simulated)" in result.stdout
+    for words in ("settling: ", "mean throughput: 20 kp/s", "mean error: ", "relative RMSE: "):
+        assert words in result.stdout
+
+
+def test_a_good_run_exits_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _exit_code(monkeypatch, "--setpoint", "20kpps") == 0
+
+
+BAD = [
+    *(("--setpoint", text) for text in ("0", "-1", "nan", "inf", "1e30", "", "fast", "20Gpps")),
+    *(("--disturb", text) for text in ("15%", "150%@5s", "100%@5s", "-5%@5s", "@5s", "15%@")),
+    *(("--disturb", text) for text in ("15%@soon", "15%@60s", "15%@-1s", "15%@" + "9" * 400)),
+    *(("--duration", text) for text in ("0", "1s", "-5s", "nan", "1000001s", "a while")),
+    *(("--law", text) for text in ("pid", "")),
+    *(("--noise", text) for text in ("-1%", "nan", "100%", "1e308")),
+    *(("--cap-step", text) for text in ("-1%", "nan", "200%")),
+    *(("--floor", text) for text in ("0", "101%", "-1%")),
+    *(("--start-cap", text) for text in ("0", "500%", "1e300")),
+    *(("--offered", text) for text in ("0", "nan")),
+    *(("--gain", text) for text in ("0", "nan", "inf", "x")),
+    *(("--delay", text) for text in ("-1", "21", "1.5")),
+    ("--seed", "x"),
+    ("--model", "papre"),
+    ("--model", "/nowhere/at/all.toml"),
+]
+
+
+@pytest.mark.parametrize(("option", "text"), BAD)
+def test_every_bad_option_exits_with_2_and_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+    text: str,
+) -> None:
+    setpoint = () if option == "--setpoint" else ("--setpoint", "20kpps")
+    assert _exit_code(monkeypatch, *setpoint, f"{option}={text}") == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert option in captured.err
+    assert "Traceback" not in captured.err
+
+
+@pytest.mark.parametrize(
+    "content", ["", "schema = 1", "schema = 9", "\0", CURVE_ONLY.replace("50000", "nan")]
+)
+def test_a_broken_model_file_exits_with_2(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    content: str,
+) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_text(content)
+    assert _exit_code(monkeypatch, "--setpoint", "20kpps", "--model", str(path)) == 2
+    assert "broken.toml" in capsys.readouterr().err
+
+
+def test_no_setpoint_exits_with_2(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _exit_code(monkeypatch) == 2
+
+
+def test_a_disturbance_is_a_share_and_a_time() -> None:
+    assert parse_disturbance("15%@60s") == Disturbance(0.15, 60)
+    assert parse_disturbance("0.2@1min") == Disturbance(0.2, 60)
+    with pytest.raises(UnitError, match="--disturb"):
+        parse_disturbance("15% at 60s")

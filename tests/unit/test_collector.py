@@ -1,0 +1,73 @@
+"""Throughput Collector: whose interface it is, and in which direction it counts."""
+
+import pytest
+
+from xtc.collector import Binding, Collector, Side, vif_domid
+from xtc.meter import Fault, InterfaceRate
+from xtc.units import PacketsPerSecond
+
+
+def found(rx: float, tx: float, *, rx_dropped: float = 0, tx_dropped: float = 0) -> InterfaceRate:
+    return InterfaceRate(*map(PacketsPerSecond, (rx, rx_dropped, tx, tx_dropped)))
+
+
+def test_the_host_receives_what_the_router_sends() -> None:
+    reading = Collector({"r": Binding(("v",))}).aggregate({"v": found(10, 20, tx_dropped=5)})["r"]
+    assert (reading.throughput, reading.offered) == (10, 25)
+
+
+def test_on_its_own_side_the_router_transmits_what_it_sends() -> None:
+    binding = Binding(("v",), side=Side.ROUTER)
+    reading = Collector({"r": binding}).aggregate({"v": found(10, 20, rx_dropped=5)})["r"]
+    assert (reading.throughput, reading.offered) == (20, 15)
+
+
+def test_throughput_is_summed_over_interfaces() -> None:
+    rates = {"vif7.0": found(10, 1), "vif7.1": found(5, 2), "vif70.0": found(99, 99)}
+    reading = Collector({"r": Binding(domid=7)}).aggregate(rates)["r"]
+    assert (reading.throughput, reading.offered) == (15, 3)
+    assert reading.interfaces == ("vif7.0", "vif7.1")
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+def test_one_interface_without_a_rate_leaves_the_router_without_one(fault: Fault) -> None:
+    rates = {"vif7.0": found(10, 1), "vif7.1": fault}
+    reading = Collector({"r": Binding(("vif7.*",))}).aggregate(rates)["r"]
+    assert reading.throughput is None
+    assert reading.problems == (f"vif7.1: {fault.value}",)
+
+
+def test_an_interface_that_two_claim_belongs_to_neither() -> None:
+    collector = Collector({"a": Binding(("v*",)), "b": Binding(("v0",)), "c": Binding(("w",))})
+    readings = collector.aggregate({"v0": found(1, 1), "w": found(3, 3)})
+    assert readings["a"].throughput is readings["b"].throughput is None
+    assert readings["a"].problems[0] == "v0: claimed by several routers"
+    assert readings["c"].throughput == 3
+
+
+def test_a_router_without_interfaces_is_not_idle_but_unknown() -> None:
+    reading = Collector({"r": Binding(("v",))}).aggregate({"lo": found(1, 1)})["r"]
+    assert reading.throughput is None
+    assert reading.problems == ("no interface matches",)
+
+
+def test_interfaces_are_mapped_anew_when_they_change_and_when_routers_do() -> None:
+    collector = Collector({"r": Binding(("v*",))})
+    collector.aggregate({"v0": found(1, 1)})
+    assert collector.aggregate({"v1": found(2, 2)})["r"].throughput == 2
+    collector.rebind({"s": Binding(("v*",))})
+    assert collector.aggregate({"v1": found(2, 2)})["s"].interfaces == ("v1",)
+
+
+def test_a_host_that_loses_every_interface_after_a_reload_is_read() -> None:
+    collector = Collector({"r": Binding(("v*",))})
+    collector.aggregate({"v0": found(1, 1)})
+    collector.rebind({"r": Binding(("v*",))})
+    assert collector.aggregate({})["r"].problems == ("no interface matches",)
+
+
+@pytest.mark.parametrize(
+    ("name", "domid"), [("vif7.0", 7), ("vif12.3", 12), ("vif7", None), ("xvif7.0", None)]
+)
+def test_only_xens_names_tell_a_domain(name: str, domid: int | None) -> None:
+    assert vif_domid(name) == domid

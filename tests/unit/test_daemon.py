@@ -1,0 +1,283 @@
+"""The daemon: its ticks one by one, and as a process between its signals."""
+
+import json
+import signal
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from running_daemon import RunningDaemon
+from simulated_rig import PAPER, FakeLimiter
+
+from xtc.actuator.base import CapLimits
+from xtc.actuator.simulated import SimulatedHost
+from xtc.assemble import opener
+from xtc.client import Client
+from xtc.clock import FakeClock
+from xtc.configfile import parse_config
+from xtc.daemon import Daemon, _next
+from xtc.errors import MeterError
+from xtc.journal import Journal
+from xtc.manager import Manager
+from xtc.meter import Snapshot
+from xtc.metrics import Metrics
+from xtc.routers import plans
+from xtc.server import Listen, Server
+from xtc.units import CapFraction, Seconds
+from xtc.wire import Activate, Answer, Deactivate, Envelope, Refusal, Request, Status, encode
+
+ROUTERS = """
+[router.{0}]
+actuator = {{ kind = "simulated", plant = "{0}" }}
+interfaces = ["{0}.0"]
+"""
+
+
+class Bench:
+    """A daemon of which every part is real but the clock and the host."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "xtc.toml"
+        self.path.write_text("".join(map(ROUTERS.format, "ab")))
+        self.clock, self.host, self.metrics = FakeClock(100.0), SimulatedHost(), Metrics()
+        for name in "ab":
+            self.host.add(name, PAPER)
+        self.blind = False
+        self.journal = Journal(directory / "state")
+        self.journal.open()
+        config = parse_config(self.path.read_text())
+        self.manager = Manager(
+            plans(config),
+            journal=self.journal,
+            clock=self.clock,
+            open_actuator=opener(self.host),
+            limiter=FakeLimiter(),
+            period=Seconds(1.0),
+        )
+        self.server = Server(Listen(directory / "run"), lambda raw: self.daemon.handle(raw))
+        self.server.open()
+        self.daemon = Daemon(
+            config,
+            path=self.path,
+            clock=self.clock,
+            source=self,
+            manager=self.manager,
+            server=self.server,
+            metrics=self.metrics,
+        )
+
+    def read(self, now: Seconds) -> Snapshot:
+        """Show the simulated host, unless the meter is blind."""
+        if self.blind:
+            raise MeterError(0, "cannot be read")
+        return self.host.read(now)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def tick(self, times: int = 1, *, apart: float = 1.0) -> None:
+        """Do what run() does when a period is over."""
+        for _ in range(times):
+            self.clock.sleep(Seconds(apart))
+            now = self.clock.now()
+            self.daemon._read(now)
+            self.daemon._let_fall(now)
+            self.daemon._guarded("tick", lambda now=now: self.daemon._timed_tick(now))
+
+    def ask(self, request: Request) -> Answer | Refusal:
+        """Send a request as its bytes."""
+        return self.daemon.handle(encode(Envelope(request))).result
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Return the value of a metric, 0 where it has not been counted."""
+        return self.metrics.registry.get_sample_value(name, labels) or 0.0
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path)
+    yield bench
+    bench.server.close()
+    bench.journal.close()
+
+
+@pytest.fixture
+def systemd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(str(tmp_path / "notify"))
+        receiver.setblocking(False)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        yield receiver
+
+
+def test_ticks_hold_a_router_and_show_it(bench: Bench) -> None:
+    bench.ask(Activate("a", 20e3))
+    bench.tick(9)
+    assert bench.metric("xtc_vr_throughput_packets_per_second", vr="a") == pytest.approx(2e4, 0.02)
+    assert bench.metric("xtc_tick_duration_seconds_count") == 9
+
+
+def test_a_blind_meter_is_counted_and_starves_the_watchdog(
+    bench: Bench, systemd: socket.socket
+) -> None:
+    bench.tick(2)
+    assert systemd.recv(100) == systemd.recv(100) == b"WATCHDOG=1"
+    bench.blind = True
+    bench.tick(3)
+    assert bench.metric("xtc_meter_errors_total") == 3
+    with pytest.raises(BlockingIOError):
+        systemd.recv(100)
+
+
+def test_a_late_tick_is_counted_and_one_far_too_late_says_nothing(bench: Bench) -> None:
+    bench.tick(2)
+    bench.tick(apart=2.5)
+    assert bench.metric("xtc_tick_overruns_total") == 1
+    assert bench.manager.reports(bench.clock.now())[0].throughput_pps is not None
+    bench.tick(apart=3.5)
+    assert bench.manager.reports(bench.clock.now())[0].throughput_pps is None
+
+
+def test_ticks_missed_are_never_made_up_for() -> None:
+    assert _next(Seconds(10.0), Seconds(10.0), 1.0) == 11
+    assert _next(Seconds(10.0), Seconds(14.2), 1.0) == 15
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_unforeseen_error_is_survived_and_counted(
+    bench: Bench, systemd: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.manager, "tick", lambda *_: 1 / 0)
+        bench.tick()
+    assert bench.metric("xtc_unexpected_errors_total", where="tick") == 1
+    with pytest.raises(BlockingIOError):
+        systemd.recv(100)
+    bench.tick()
+    assert systemd.recv(100) == b"WATCHDOG=1"
+
+
+def test_refusals_are_counted_by_their_reason(bench: Bench) -> None:
+    bench.ask(Status("nobody"))
+    bench.daemon.handle(b"\xff")
+    assert bench.metric("xtc_messages_rejected_total", reason="unknown_router") == 1
+    assert bench.metric("xtc_messages_rejected_total", reason="bad_message") == 1
+
+
+def test_a_reload_takes_routers_over(bench: Bench, systemd: socket.socket) -> None:
+    bench.ask(Activate("a", 20e3))
+    bench.tick(3)
+    bench.path.write_text(ROUTERS.format("b") + "setpoint = 30000")
+    bench.daemon.reload()
+    notices = [systemd.recv(200) for _ in range(5)]
+    assert [n.split(b"\n")[0] for n in notices[-2:]] == [b"RELOADING=1", b"READY=1"]
+    assert bench.host.routers["a"].cap is None
+    bench.tick(8)
+    assert bench.host.routers["b"].state.throughput == pytest.approx(30e3, 0.02)
+    assert bench.metric("xtc_config_last_reload_successful") == 1
+
+
+@pytest.mark.parametrize("text", ["[nonsense", "router = 3", "[deamon]", "[router.c]"])
+def test_a_bad_file_keeps_the_last_good_one(bench: Bench, text: str) -> None:
+    bench.ask(Activate("a", 20e3))
+    bench.tick(3)
+    bench.path.write_text(text)
+    bench.daemon.reload()
+    bench.tick(5)
+    assert bench.metric("xtc_config_last_reload_successful") == 0
+    assert bench.host.routers["a"].state.throughput == pytest.approx(20e3, 0.02)
+
+
+def test_a_file_that_forgot_most_routers_is_refused(bench: Bench) -> None:
+    for name in "ab":
+        bench.ask(Activate(name, 20e3))
+    bench.tick(3)
+    bench.path.write_text("")
+    bench.daemon.reload()
+    assert bench.metric("xtc_config_last_reload_successful") == 0
+    assert all(router.cap is not None for router in bench.host.routers.values())
+
+
+def test_a_cap_released_within_the_period_does_not_fall_back(bench: Bench) -> None:
+    """Whole percents alternate within a period; what was to fall is not if it was released."""
+    bench.host.routers["a"].limits = CapLimits(CapFraction(0.01), CapFraction(1.0), 0.01)
+    bench.ask(Activate("a", 8.3e3))
+    bench.tick(6)
+    assert bench.daemon._falls
+    bench.ask(Deactivate("a"))
+    bench.ask(Activate("a", 50e3))
+    bench.clock.sleep(Seconds(0.9))
+    bench.daemon._let_fall(bench.clock.now())
+    assert bench.host.routers["a"].cap is None
+
+
+# As a process
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[RunningDaemon]:
+    with RunningDaemon(tmp_path) as process:
+        yield process
+
+
+def asked(process: RunningDaemon, request: Request) -> float | None:
+    """Send a request to the process, and return the setpoint that it then holds."""
+    with Client(process.run, timeout=10) as client:
+        return client.call(request)[0].setpoint_pps
+
+
+def ticked(process: RunningDaemon) -> None:
+    """Wait until a tick has begun and ended that knows of every request so far."""
+    with Client(process.run, timeout=10) as client:
+        for _, _ in zip(range(2), client.telemetry(), strict=False):
+            continue
+
+
+def test_signals_reload_and_stop(process: RunningDaemon) -> None:
+    process.start()
+    assert asked(process, Status()) is None
+    process.configure(router="setpoint = '20kpps'")
+    process.signal(signal.SIGHUP)
+    process.heard("RELOADING=1")
+    process.heard("READY=1")
+    assert asked(process, Status()) == 20e3
+    process.configure(router="setpoint = 'fast'")
+    process.signal(signal.SIGHUP)
+    process.heard("RELOADING=1")
+    process.heard("READY=1")
+    assert asked(process, Status()) == 20e3
+    process.heard("WATCHDOG=1")
+    process.signal(signal.SIGTERM)
+    process.heard("STOPPING=1")
+    assert process.ended() == 0
+    events = [json.loads(line)["event"] for line in process.log.read_text().splitlines()]
+    assert [e for e in events if e != "router"] == [
+        "started",
+        "reloaded",
+        "reload_refused",
+        "stopped",
+    ]
+    with Journal(process.state) as journal:
+        assert not journal.ledger.entries
+
+
+def test_after_kill_9_leases_are_held_on_with(process: RunningDaemon) -> None:
+    process.start()
+    asked(process, Activate("a", 20e3, epoch=4, sequence=2))
+    ticked(process)
+    process.signal(signal.SIGKILL)
+    assert process.ended() == -signal.SIGKILL
+    process.start()
+    assert asked(process, Status("a")) == 20e3
+
+
+def test_on_exit_keep_leaves_the_journal_to_the_next(process: RunningDaemon) -> None:
+    process.configure(daemon="on_exit = 'keep'")
+    process.start()
+    asked(process, Activate("a", 20e3))
+    ticked(process)
+    process.signal(signal.SIGTERM)
+    assert process.ended() == 0
+    with Journal(process.state) as journal:
+        assert journal.ledger.leases["a"].setpoint == 20e3

@@ -1,0 +1,146 @@
+"""The journal: durable or refused, never half; one daemon; and nothing guessed at."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from xtc import journal as module
+from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
+from xtc.errors import Busy, JournalError
+from xtc.journal import Entry, Journal, Ledger, boot_id
+from xtc.lease import Lease
+
+ENTRY = Entry(SimulatedSpec("a"), SimulatedOriginal(0.5))
+LEDGER = Ledger(boot_id(), {"r": ENTRY}, {"r": Lease(2e4, epoch=3)}, {"r": ("r.0",)}, 3)
+
+
+def stored(directory: Path, ledger: Ledger = LEDGER) -> Path:
+    with Journal(directory) as journal:
+        journal.store(ledger)
+    return directory / "journal"
+
+
+def reopened(directory: Path) -> Ledger:
+    with Journal(directory) as journal:
+        assert journal.quarantined is None
+        return journal.ledger
+
+
+def test_a_ledger_survives(tmp_path: Path) -> None:
+    stored(tmp_path / "state")
+    assert reopened(tmp_path / "state") == LEDGER
+
+
+def test_a_fresh_directory_holds_nothing_and_is_ours_alone(tmp_path: Path) -> None:
+    assert reopened(tmp_path / "state") == Ledger(boot_id())
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_second_daemon_is_turned_away_until_the_first_ends(tmp_path: Path) -> None:
+    with Journal(tmp_path), pytest.raises(Busy, match="running xtc daemon"):
+        Journal(tmp_path).open()
+    Journal(tmp_path).open()
+
+
+def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.store(LEDGER)
+        before = (tmp_path / "journal").stat()
+        journal.store(msgspec.structs.replace(LEDGER))
+        assert (tmp_path / "journal").stat() == before
+
+
+def test_a_journal_that_somebody_removed_is_written_again(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.store(LEDGER)
+        (tmp_path / "journal").unlink()
+        journal.store(LEDGER)
+    assert reopened(tmp_path) == LEDGER
+
+
+def flipped(raw: bytes) -> bytes:
+    return raw[:-3] + bytes([raw[-3] ^ 1]) + raw[-2:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [flipped, lambda raw: raw[:-1], lambda raw: raw[5:], lambda _: b"", lambda raw: raw + b"\n"],
+)
+def test_a_journal_that_cannot_be_trusted_is_set_aside(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
+    path = stored(tmp_path)
+    spoilt = damage(path.read_bytes())
+    path.write_bytes(spoilt)
+    with Journal(tmp_path) as journal:
+        assert journal.ledger == Ledger(boot_id())
+        assert journal.quarantined is not None
+        assert journal.quarantined.read_bytes() == spoilt
+        journal.store(LEDGER)
+    assert reopened(tmp_path) == LEDGER
+
+
+def test_a_body_of_another_version_is_set_aside(tmp_path: Path) -> None:
+    body = b'{"boot_id":"x","entries":{"r":{"spec":{"kind":"quantum"},"original":{}}}}'
+    (tmp_path / "journal").write_bytes(
+        module._MAGIC + module._checksum(body) + b"\n" + body  # a whole file with a strange body
+    )
+    with Journal(tmp_path) as journal:
+        assert journal.quarantined is not None
+
+
+def test_another_boot_keeps_epoch_and_endless_leases_alone(tmp_path: Path) -> None:
+    """No cap and no limit outlives a boot, and no instant of its clock means anything."""
+    ending = Lease(1e4, epoch=2, expires_at=9e9)
+    ledger = Ledger("before", {"r": ENTRY}, {"r": Lease(2e4), "s": ending}, {"r": ("r.0",)}, 7)
+    stored(tmp_path, ledger)
+    assert reopened(tmp_path) == Ledger(boot_id(), leases={"r": Lease(2e4)}, highest_epoch=7)
+
+
+@pytest.mark.parametrize("call", ["write", "fsync", "open"])
+def test_a_full_disk_leaves_the_old_ledger_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    with Journal(tmp_path) as journal:
+        journal.store(LEDGER)
+        with monkeypatch.context() as full:
+            full.setattr(os, call, _no_space)
+            with pytest.raises(JournalError, match="No space left"):
+                journal.store(Ledger(boot_id()))
+        assert journal.ledger == LEDGER
+        journal.store(Ledger(boot_id()))
+    assert reopened(tmp_path) == Ledger(boot_id())
+
+
+def _no_space(*_: object, **__: object) -> int:
+    raise OSError(28, "No space left on device")
+
+
+def test_after_a_failure_even_the_old_ledger_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new one was renamed into place before its directory could be synced."""
+    with Journal(tmp_path) as journal:
+        journal.store(LEDGER)
+        with monkeypatch.context() as failing:
+            failing.setattr(module, "_sync_directory", _no_space)
+            with pytest.raises(JournalError):
+                journal.store(Ledger(boot_id()))
+        journal.store(LEDGER)
+    assert reopened(tmp_path) == LEDGER
+
+
+def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:7]))
+    stored(tmp_path)
+    assert reopened(tmp_path) == LEDGER
+
+
+def test_a_state_directory_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(JournalError, match="file"):
+        Journal(tmp_path / "file").open()

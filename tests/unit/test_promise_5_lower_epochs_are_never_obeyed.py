@@ -1,0 +1,77 @@
+"""Promise 5: lower epochs are never obeyed, not even after a restart."""
+
+from pathlib import Path
+
+import pytest
+from simulated_rig import Rig, plan
+
+from xtc import journal as journal_module
+from xtc.wire import Activate, Deactivate
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    rig = Rig(tmp_path, {"a": plan("a"), "b": plan("b", 30e3)})
+    rig.ask(Activate("a", 20e3, epoch=5, sequence=1))
+    return rig
+
+
+def refused(rig: Rig) -> bool:
+    codes = {rig.refused(Activate(vr, 9e3, epoch=4, sequence=99)).code for vr in ("a", "b")}
+    return codes == {"stale_epoch"}
+
+
+def test_not_by_any_router_of_the_host(rig: Rig) -> None:
+    assert refused(rig)
+    assert rig.report("a").setpoint_pps == 20e3
+    assert rig.report("b").setpoint_pps == 30e3
+
+
+def test_not_after_the_router_was_released(rig: Rig) -> None:
+    rig.ask(Deactivate("a"))
+    assert refused(rig)
+
+
+def test_not_after_the_lease_ended(rig: Rig) -> None:
+    rig.ask(Activate("a", 20e3, epoch=6, sequence=1, ttl_s=5.0))
+    rig.tick(10)
+    assert rig.refused(Activate("a", 9e3, epoch=5, sequence=99)).code == "stale_epoch"
+
+
+@pytest.mark.parametrize("ticks", [0, 3])
+def test_not_after_a_crash_however_soon(rig: Rig, ticks: int) -> None:
+    rig.tick(ticks)
+    rig.restart()
+    assert refused(rig)
+
+
+def test_not_after_a_clean_stop(rig: Rig) -> None:
+    rig.manager.stop(release=True)
+    rig.restart()
+    assert refused(rig)
+
+
+def test_not_after_a_reload(rig: Rig) -> None:
+    rig.manager.reconfigure({n: plan(n) for n in "ab"}, max_release_share=1.0)
+    assert refused(rig)
+
+
+def test_not_in_another_boot(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    rig.crash()
+    monkeypatch.setattr(journal_module, "boot_id", lambda: "another")
+    rig.start()
+    assert refused(rig)
+
+
+def test_an_epoch_that_cannot_be_remembered_is_not_obeyed(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(journal_module, "_write_durably", full)
+        assert rig.refused(Activate("a", 9e3, epoch=6)).code == "journal"
+        rig.ask(Activate("a", 25e3, epoch=5, sequence=2))
+    rig.restart()
+    rig.ask(Activate("a", 26e3, epoch=5, sequence=3))

@@ -1,0 +1,101 @@
+"""From configuration to plans: units, models, bounds, and one place for one router."""
+
+from pathlib import Path
+
+import pytest
+
+from xtc.actuator.base import CapLimits
+from xtc.configfile import parse_config
+from xtc.errors import ConfigError
+from xtc.law import Bounds, PaperLaw
+from xtc.routers import RouterPlan, plans
+from xtc.units import CapFraction, Seconds
+
+HEAD = """
+[router.edge1]
+actuator = { kind = "simulated", plant = "a" }
+interfaces = ["a.0"]
+"""
+FINE = CapLimits(CapFraction(0.001), CapFraction(4.0))
+PERCENT = CapLimits(CapFraction(0.01), CapFraction(1.0), 0.01)
+
+
+def planned(more: str = "") -> RouterPlan:
+    return plans(parse_config(HEAD + more))["edge1"]
+
+
+def bounds(more: str, limits: CapLimits) -> Bounds:
+    return planned(more).profile(limits, Seconds(1.0)).bounds
+
+
+@pytest.mark.parametrize("setpoint", ["'20kpps'", "20000", "2e4", "'20 kp/s'"])
+def test_a_rate_is_read_as_it_is_written(setpoint: str) -> None:
+    assert planned(f"setpoint = {setpoint}").setpoint == 20e3
+
+
+def test_caps_are_read_as_percent_or_fraction() -> None:
+    plan = planned("floor = '3%'\nceiling = 0.5\nsafe_cap = '20%'")
+    assert (plan.floor, plan.ceiling, plan.safe_cap) == (0.03, 0.5, 0.2)
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [
+        ("setpoint = 0", "setpoint"),
+        ("setpoint = nan", "setpoint"),
+        ("setpoint = inf", "setpoint"),
+        ("setpoint = '20kbps'", "setpoint"),
+        ("floor = 0", "floor"),
+        ("floor = nan", "floor"),
+        ("ceiling = '-5%'", "ceiling"),
+        ("safe_cap = 'low'", "safe_cap"),
+        ("floor = 0.5\nceiling = 0.4", "floor"),
+        ("law = 'bang-bang'", "law"),
+        ("model = '/nowhere/host.toml'", "model"),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_named(more: str, field: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        planned(more)
+    assert caught.value.where == f"router.edge1.{field}"
+
+
+def test_a_router_needs_interfaces() -> None:
+    with pytest.raises(ConfigError, match=r"router\.edge1: no interfaces .*domid = 7"):
+        plans(parse_config(HEAD.replace('["a.0"]', "[]")))
+
+
+def test_two_routers_never_share_a_place() -> None:
+    with pytest.raises(ConfigError, match=r"router\.edge2\.actuator: the same as router\.edge1"):
+        plans(parse_config(HEAD + HEAD.replace("edge1", "edge2")))
+
+
+def test_a_model_comes_by_name_or_file() -> None:
+    assert planned("model = 'paper'").model is not None
+    assert planned().model is None
+    found = planned("law = 'pi'\nmodel = 'paper'").profile(FINE, Seconds(1.0))
+    assert isinstance(found.law, PaperLaw)
+
+
+def test_bounds_are_the_narrower_of_configuration_and_actuator() -> None:
+    assert bounds("", FINE) == Bounds(CapFraction(0.001), CapFraction(4.0))
+    assert bounds("floor = 0.03\nceiling = 0.5", FINE) == Bounds(
+        CapFraction(0.03), CapFraction(0.5)
+    )
+    assert bounds("floor = 0.0001\nceiling = 64", FINE) == bounds("", FINE)
+
+
+def test_bounds_are_drawn_in_to_whole_steps() -> None:
+    found = bounds("floor = 0.035\nceiling = 0.505", PERCENT)
+    assert (found.floor, found.ceiling) == (pytest.approx(0.04), pytest.approx(0.50))
+
+
+def test_a_floor_above_what_the_host_has_is_its_ceiling() -> None:
+    found = bounds("floor = 8", FINE)
+    assert (found.floor, found.ceiling) == (4.0, 4.0)
+
+
+def test_a_relative_model_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=r"router\.edge1\.model"):
+        planned("model = 'mine.toml'")

@@ -1,0 +1,323 @@
+"""The manager's sockets with real peers: local ones, strangers, friends, and those who mean harm."""
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zmq
+import zmq.auth
+from zmq.utils.monitor import recv_monitor_message
+
+from xtc.client import Client
+from xtc.errors import ConfigError, Refused, Unreachable
+from xtc.server import REQUESTS, TELEMETRY, CurveKeys, Listen, Server, check_listen
+from xtc.wire import (
+    Answer,
+    Envelope,
+    Refusal,
+    Reply,
+    Status,
+    Telemetry,
+    decode_reply,
+    decode_request,
+    decode_telemetry,
+    encode,
+)
+
+Socket = zmq.Socket[bytes]
+WAIT_MS = 5000
+STATUS = encode(Envelope(Status()))
+TICK = Telemetry(1.0, 1, ())
+
+
+def handle(raw: bytes) -> Reply:
+    """Answer as a manager without routers would."""
+    try:
+        return Reply(Answer(()), id=decode_request(raw).id)
+    except Refused as refused:
+        return Reply(Refusal(refused.code, refused.field, refused.problem))
+
+
+class Peers:
+    """Sockets on the other side, closed when the test ends."""
+
+    def __init__(self) -> None:
+        self._context: zmq.Context[Socket] = zmq.Context()
+        self._sockets: list[Socket] = []
+
+    def socket(self, kind: int = zmq.DEALER) -> Socket:
+        """Return a socket that is not connected yet."""
+        self._sockets.append(self._context.socket(kind))
+        return self._sockets[-1]
+
+    def connected(self, address: str) -> Socket:
+        """Return a socket that sends requests there."""
+        socket = self.socket()
+        socket.connect(address)
+        return socket
+
+    def close(self) -> None:
+        """Hang up, everywhere."""
+        for socket in self._sockets:
+            socket.close(linger=0)
+        self._context.term()
+
+    def failure(self, socket: Socket, events: int) -> Socket:
+        """Return a socket that hears when one of these events happens to another."""
+        self._sockets.append(socket.get_monitor_socket(events))
+        return self._sockets[-1]
+
+
+@pytest.fixture
+def peers() -> Iterator[Peers]:
+    peers = Peers()
+    yield peers
+    peers.close()
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[Server]:
+    with Server(Listen(tmp_path / "run"), handle) as server:
+        yield server
+
+
+def address(tmp_path: Path) -> str:
+    return f"ipc://{tmp_path / 'run' / REQUESTS}"
+
+
+def exchanged(server: Server, socket: Socket, *frames: bytes) -> Reply:
+    """Send a message, let the server serve, and return its answer."""
+    socket.send_multipart(frames)
+    assert any(own.poll(WAIT_MS) for own in server.request_sockets)
+    server.serve()
+    assert socket.poll(WAIT_MS)
+    return decode_reply(socket.recv_multipart()[-1])
+
+
+def test_a_request_is_answered_to_whom_it_came_from(
+    local: Server, peers: Peers, tmp_path: Path
+) -> None:
+    one, other = (peers.connected(address(tmp_path)) for _ in range(2))
+    assert exchanged(local, one, encode(Envelope(Status(), id="one"))).id == "one"
+    assert exchanged(local, other, encode(Envelope(Status(), id="other"))).id == "other"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"not json",
+        b"\xff" * 100,
+        b"[" * 60000,
+        b'{"version":7}',
+        b'{"version":1,"request":{"type":"activate","vr":"a","setpoint_pps":NaN}}',
+        b'{"version":1,"request":{"type":"status"},"x":%s}' % (b"9" * 60000),
+        b'{"version":1,"request":{"type":"status","mystery":1}}',
+    ],
+    ids=["empty", "words", "bytes", "nested", "version", "nan", "huge int", "unknown field"],
+)
+def test_every_bad_message_gets_one_refusal_and_the_next_an_answer(
+    local: Server, peers: Peers, tmp_path: Path, raw: bytes
+) -> None:
+    socket = peers.connected(address(tmp_path))
+    assert isinstance(exchanged(local, socket, raw).result, Refusal)
+    assert not socket.poll(0)
+    assert isinstance(exchanged(local, socket, STATUS).result, Answer)
+
+
+def test_a_megabyte_costs_its_sender_the_connection_and_nobody_else(
+    local: Server, peers: Peers, tmp_path: Path
+) -> None:
+    rude = peers.connected(address(tmp_path))
+    monitor = peers.failure(rude, zmq.EVENT_DISCONNECTED)
+    rude.send(b"x" * (1 << 20))
+    assert monitor.poll(WAIT_MS)
+    assert local.serve() == 0
+    polite = peers.connected(address(tmp_path))
+    assert isinstance(exchanged(local, polite, STATUS).result, Answer)
+
+
+def test_many_frames_are_one_message(local: Server, peers: Peers, tmp_path: Path) -> None:
+    socket = peers.connected(address(tmp_path))
+    assert isinstance(exchanged(local, socket, *[b""] * 50, STATUS).result, Answer)
+
+
+def test_a_flood_is_answered_in_parts(local: Server, peers: Peers, tmp_path: Path) -> None:
+    socket = peers.connected(address(tmp_path))
+    for _ in range(600):
+        socket.send(STATUS)
+    (own,) = local.request_sockets
+    served = []
+    while sum(served) < 600:
+        assert own.poll(WAIT_MS)
+        served.append(local.serve())
+    assert max(served) <= 256
+
+
+def test_local_sockets_are_for_owner_and_group(local: Server, tmp_path: Path) -> None:
+    assert local.request_sockets
+    for name in (REQUESTS, TELEMETRY):
+        mode = (tmp_path / "run" / name).stat().st_mode
+        assert stat.S_IMODE(mode) == 0o660
+    assert stat.S_IMODE((tmp_path / "run").stat().st_mode) == 0o750
+
+
+def test_closing_leaves_no_socket_file(tmp_path: Path) -> None:
+    with Server(Listen(tmp_path / "run"), handle):
+        pass
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_telemetry_is_streamed_to_those_who_listen(
+    local: Server, peers: Peers, tmp_path: Path
+) -> None:
+    assert not local.listened_to()
+    listener = peers.socket(zmq.SUB)
+    listener.connect(f"ipc://{tmp_path / 'run' / TELEMETRY}")
+    listener.subscribe(b"")
+    (stream,) = local._telemetry
+    assert stream.poll(WAIT_MS)
+    assert local.listened_to()
+    local.publish(TICK)
+    assert listener.poll(WAIT_MS)
+    assert decode_telemetry(listener.recv()) == TICK
+
+
+def test_a_runtime_directory_that_is_none_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r"daemon\.runtime_dir"):
+        Server(Listen(tmp_path / "file"), handle).open()
+
+
+# The client
+
+
+def test_a_client_without_a_daemon_says_so_in_time(tmp_path: Path) -> None:
+    with Client(tmp_path, timeout=0.05) as client:
+        with pytest.raises(Unreachable, match="xtc run"):
+            client.call(Status())
+        with pytest.raises(Unreachable):
+            next(client.telemetry())
+
+
+# TCP
+
+
+class Keys:
+    """Key files of a daemon, of a policer that it knows, and of one that it does not."""
+
+    def __init__(self, directory: Path) -> None:
+        self.authorised = directory / "authorised"
+        self.authorised.mkdir()
+        (directory / "own").mkdir()
+        _, server = zmq.auth.create_certificates(directory / "own", "server")
+        _, friend = zmq.auth.create_certificates(self.authorised, "friend")
+        _, stranger = zmq.auth.create_certificates(directory / "own", "stranger")
+        self.server, self.friend, self.stranger = map(Path, (server, friend, stranger))
+        self.server.chmod(0o600)
+
+    def listen(self, directory: Path) -> Listen:
+        curve = CurveKeys(self.server, self.authorised)
+        return Listen(directory / "run", "tcp://127.0.0.1:*", "tcp://127.0.0.1:*", curve)
+
+    def dress(self, socket: Socket, own: Path) -> Socket:
+        """Give a socket its own keys, and the server's public one."""
+        public, secret = zmq.auth.load_certificate(own)
+        assert secret is not None
+        socket.curve_publickey, socket.curve_secretkey = public, secret
+        socket.curve_serverkey = zmq.auth.load_certificate(self.server)[0]
+        return socket
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Keys:
+    return Keys(tmp_path)
+
+
+@pytest.fixture
+def remote(keys: Keys, tmp_path: Path) -> Iterator[Server]:
+    with Server(keys.listen(tmp_path), handle) as server:
+        yield server
+
+
+def endpoint(server: Server) -> str:
+    return server.request_sockets[1].get_string(zmq.LAST_ENDPOINT)
+
+
+def test_a_known_key_is_answered_over_tcp(remote: Server, keys: Keys, peers: Peers) -> None:
+    socket = keys.dress(peers.socket(), keys.friend)
+    socket.connect(endpoint(remote))
+    socket.send(STATUS)
+    assert remote.request_sockets[1].poll(WAIT_MS)
+    remote.serve()
+    assert socket.poll(WAIT_MS)
+
+
+def test_an_unknown_key_is_turned_away(remote: Server, keys: Keys, peers: Peers) -> None:
+    socket = keys.dress(peers.socket(), keys.stranger)
+    monitor = peers.failure(socket, zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+    socket.connect(endpoint(remote))
+    socket.send(STATUS)
+    assert monitor.poll(WAIT_MS)
+    assert recv_monitor_message(monitor)["event"] == zmq.EVENT_HANDSHAKE_FAILED_AUTH
+    assert remote.serve() == 0
+
+
+def test_speech_in_the_clear_is_not_heard(remote: Server, peers: Peers) -> None:
+    socket = peers.socket()
+    failed = zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+    monitor = peers.failure(socket, failed | zmq.EVENT_DISCONNECTED)
+    socket.connect(endpoint(remote))
+    socket.send(STATUS)
+    assert monitor.poll(WAIT_MS)
+    assert remote.serve() == 0
+
+
+def test_tcp_without_keys_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="xtc config keys"):
+        check_listen(Listen(tmp_path, tcp_requests="tcp://127.0.0.1:*"))
+
+
+def test_a_secret_that_others_can_read_is_refused(keys: Keys, tmp_path: Path) -> None:
+    keys.server.chmod(0o640)
+    with pytest.raises(ConfigError, match="chmod 600"):
+        check_listen(keys.listen(tmp_path))
+
+
+def test_a_secret_that_is_not_there_is_named(keys: Keys, tmp_path: Path) -> None:
+    keys.server.unlink()
+    with pytest.raises(ConfigError, match=r"server\.secret_key_file"):
+        check_listen(keys.listen(tmp_path))
+
+
+def test_keys_for_nobody_are_refused(keys: Keys, tmp_path: Path) -> None:
+    for file in keys.authorised.iterdir():
+        file.unlink()
+    with pytest.raises(ConfigError, match="nobody could connect"):
+        check_listen(keys.listen(tmp_path))
+
+
+@pytest.mark.parametrize("content", ["", "no key at all", 'curve\n    public-key = "abc"\n'])
+def test_a_file_without_a_secret_is_named(keys: Keys, tmp_path: Path, content: str) -> None:
+    keys.server.write_text(content)
+    with pytest.raises(ConfigError, match=r"server\.secret_key_file"):
+        Server(keys.listen(tmp_path), handle).open()
+
+
+def test_an_address_that_is_taken_is_named_and_nothing_stays_open(
+    remote: Server, keys: Keys, tmp_path: Path
+) -> None:
+    curve = CurveKeys(keys.server, keys.authorised)
+    second = Server(Listen(tmp_path / "other", endpoint(remote), None, curve), handle)
+    with pytest.raises(ConfigError, match=r"server\.tcp.*in use"):
+        second.open()
+    assert list((tmp_path / "other").iterdir()) == []
+
+
+def test_a_library_with_known_holes_is_refused(
+    keys: Keys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(zmq, "zmq_version_info", lambda: (4, 3, 4))
+    with pytest.raises(ConfigError, match="known holes"):
+        check_listen(keys.listen(tmp_path))
