@@ -10,6 +10,7 @@ The ladder of modes is a function of how long the loop has been blind, in period
 A punished router stays where it is until its lease ends, however blind the meter is.
 """
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -138,7 +139,7 @@ def step(
         return instance, lease_command
     if instance.paused:
         return replace(instance, mode=Mode.MANUAL, seen_at=now), KEEP
-    if sample is None:
+    if sample is None or not math.isfinite(sample.throughput):
         return _blind(instance, profile, now)
     instance = replace(instance, seen_at=now)
     if instance.watch.retry_in > 0:
