@@ -195,6 +195,15 @@ class Rig:
         """Return what the plant really forwards."""
         return self.host.routers[name].state.throughput
 
+    def holds(self, name: str, setpoint: float) -> bool:
+        """Whether the plant really forwards what it is to be held at."""
+        return abs(self.throughput(name) - setpoint) <= 0.02 * setpoint
+
+
+def configured_rig(directory: Path, **setpoints: float | None) -> Rig:
+    """Return a rig of routers with these setpoints in their configuration."""
+    return Rig(directory, {name: plan(name, setpoint) for name, setpoint in setpoints.items()})
+
 
 def flat(router: SimulatedRouter) -> None:
     """Let a router forward beside its cap, as the host's kernel does."""

@@ -17,7 +17,7 @@ from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
 laws = st.sampled_from(["default", "pi", "dead-beat", "dead-beat-min3"])
 rates = st.just(0.0) | st.floats(0, 1.5e8)
-caps = st.floats(1e-3, 64)
+caps = st.floats(1e-3, 64).map(CapFraction)
 samples = st.none() | st.builds(
     Sample,
     throughput=rates,
@@ -45,7 +45,7 @@ def plans(draw: st.DrawFn) -> RouterPlan:
         binding=Binding(("r.0",)),
         law=draw(laws),
         model=None,
-        setpoint=draw(st.none() | st.floats(1, 1e9)),
+        setpoint=draw(st.none() | st.floats(1, 1e9).map(PacketsPerSecond)),
         floor=draw(bound),
         ceiling=draw(bound),
         safe_cap=draw(bound),

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from xtc.errors import MeterError
 from xtc.meter import LINE_RATE, Counters, InterfaceRate, parse, rate
-from xtc.units import Seconds
+from xtc.units import PacketsPerSecond, Seconds
 
 HEADER = (
     b"Inter-|   Receive                                                |  Transmit\n"
@@ -72,4 +72,4 @@ def test_a_32_bit_counter_tells_the_same_wherever_it_stands(sent: int, start: in
     after = (start + sent) % (1 << 32)
     found = rate(Counters(start, 0, 0, 0, 0), Counters(after, 0, 0, 0, 0), Seconds(1.0))
     assert isinstance(found, InterfaceRate)
-    assert found.rx == sent
+    assert found.rx == PacketsPerSecond(sent)

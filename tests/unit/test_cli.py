@@ -8,10 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from running_daemon import RunningDaemon
 
 from xtc import __version__
 from xtc.cli import main
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Leave no logger behind that writes to what this test's standard error was."""
+    yield
+    structlog.reset_defaults()
 
 
 class Shell:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xtc.collector import Binding, Collector, Side, vif_domid
+from xtc.collector import Binding, Collector, Reading, Side, vif_domid
 from xtc.meter import Fault, InterfaceRate
 from xtc.units import PacketsPerSecond
 
@@ -11,27 +11,31 @@ def found(rx: float, tx: float, *, rx_dropped: float = 0, tx_dropped: float = 0)
     return InterfaceRate(*map(PacketsPerSecond, (rx, rx_dropped, tx, tx_dropped)))
 
 
+def flows(reading: Reading) -> list[float | None]:
+    return [reading.throughput, reading.offered]
+
+
 def test_the_host_receives_what_the_router_sends() -> None:
     reading = Collector({"r": Binding(("v",))}).aggregate({"v": found(10, 20, tx_dropped=5)})["r"]
-    assert (reading.throughput, reading.offered) == (10, 25)
+    assert flows(reading) == [10, 25]
 
 
 def test_on_its_own_side_the_router_transmits_what_it_sends() -> None:
     binding = Binding(("v",), side=Side.ROUTER)
     reading = Collector({"r": binding}).aggregate({"v": found(10, 20, rx_dropped=5)})["r"]
-    assert (reading.throughput, reading.offered) == (20, 15)
+    assert flows(reading) == [20, 15]
 
 
 def test_throughput_is_summed_over_interfaces() -> None:
     rates = {"vif7.0": found(10, 1), "vif7.1": found(5, 2), "vif70.0": found(99, 99)}
     reading = Collector({"r": Binding(domid=7)}).aggregate(rates)["r"]
-    assert (reading.throughput, reading.offered) == (15, 3)
+    assert flows(reading) == [15, 3]
     assert reading.interfaces == ("vif7.0", "vif7.1")
 
 
 @pytest.mark.parametrize("fault", list(Fault))
 def test_one_interface_without_a_rate_leaves_the_router_without_one(fault: Fault) -> None:
-    rates = {"vif7.0": found(10, 1), "vif7.1": fault}
+    rates: dict[str, InterfaceRate | Fault] = {"vif7.0": found(10, 1), "vif7.1": fault}
     reading = Collector({"r": Binding(("vif7.*",))}).aggregate(rates)["r"]
     assert reading.throughput is None
     assert reading.problems == (f"vif7.1: {fault.value}",)
@@ -42,7 +46,7 @@ def test_an_interface_that_two_claim_belongs_to_neither() -> None:
     readings = collector.aggregate({"v0": found(1, 1), "w": found(3, 3)})
     assert readings["a"].throughput is readings["b"].throughput is None
     assert readings["a"].problems[0] == "v0: claimed by several routers"
-    assert readings["c"].throughput == 3
+    assert flows(readings["c"]) == [3, 3]
 
 
 def test_a_router_without_interfaces_is_not_idle_but_unknown() -> None:
@@ -54,7 +58,7 @@ def test_a_router_without_interfaces_is_not_idle_but_unknown() -> None:
 def test_interfaces_are_mapped_anew_when_they_change_and_when_routers_do() -> None:
     collector = Collector({"r": Binding(("v*",))})
     collector.aggregate({"v0": found(1, 1)})
-    assert collector.aggregate({"v1": found(2, 2)})["r"].throughput == 2
+    assert flows(collector.aggregate({"v1": found(2, 2)})["r"]) == [2, 2]
     collector.rebind({"s": Binding(("v*",))})
     assert collector.aggregate({"v1": found(2, 2)})["s"].interfaces == ("v1",)
 

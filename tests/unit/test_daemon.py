@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from xtc.metrics import Metrics
 from xtc.routers import plans
 from xtc.server import Listen, Server
 from xtc.units import CapFraction, Seconds
-from xtc.wire import Activate, Answer, Deactivate, Envelope, Refusal, Request, Status, encode
+from xtc.wire import Activate, Answer, Deactivate, Envelope, Refusal, Reply, Request, Status, encode
 
 ROUTERS = """
 [router.{0}]
@@ -55,7 +56,7 @@ class Bench:
             limiter=FakeLimiter(),
             period=Seconds(1.0),
         )
-        self.server = Server(Listen(directory / "run"), lambda raw: self.daemon.handle(raw))
+        self.server = Server(Listen(directory / "run"), self._handle)
         self.server.open()
         self.daemon = Daemon(
             config,
@@ -66,6 +67,9 @@ class Bench:
             server=self.server,
             metrics=self.metrics,
         )
+
+    def _handle(self, raw: bytes) -> Reply:
+        return self.daemon.handle(raw)
 
     def read(self, now: Seconds) -> Snapshot:
         """Show the simulated host, unless the meter is blind."""
@@ -83,7 +87,7 @@ class Bench:
             now = self.clock.now()
             self.daemon._read(now)
             self.daemon._let_fall(now)
-            self.daemon._guarded("tick", lambda now=now: self.daemon._timed_tick(now))
+            self.daemon._guarded("tick", partial(self.daemon._timed_tick, now))
 
     def ask(self, request: Request) -> Answer | Refusal:
         """Send a request as its bytes."""
@@ -118,16 +122,14 @@ def test_ticks_hold_a_router_and_show_it(bench: Bench) -> None:
     assert bench.metric("xtc_tick_duration_seconds_count") == 9
 
 
-def test_a_blind_meter_is_counted_and_starves_the_watchdog(
+def test_a_blind_meter_is_counted_and_left_to_the_ladder(
     bench: Bench, systemd: socket.socket
 ) -> None:
-    bench.tick(2)
-    assert systemd.recv(100) == systemd.recv(100) == b"WATCHDOG=1"
+    """A watchdog that a blind meter starved would restart the daemon before it could release."""
     bench.blind = True
     bench.tick(3)
     assert bench.metric("xtc_meter_errors_total") == 3
-    with pytest.raises(BlockingIOError):
-        systemd.recv(100)
+    assert [systemd.recv(100) for _ in range(3)] == [b"WATCHDOG=1"] * 3
 
 
 def test_a_late_tick_is_counted_and_one_far_too_late_says_nothing(bench: Bench) -> None:
@@ -140,8 +142,8 @@ def test_a_late_tick_is_counted_and_one_far_too_late_says_nothing(bench: Bench) 
 
 
 def test_ticks_missed_are_never_made_up_for() -> None:
-    assert _next(Seconds(10.0), Seconds(10.0), 1.0) == 11
-    assert _next(Seconds(10.0), Seconds(14.2), 1.0) == 15
+    assert _next(Seconds(10.0), Seconds(10.0), 1.0) == Seconds(11.0)
+    assert _next(Seconds(10.0), Seconds(14.2), 1.0) == Seconds(15.0)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -156,7 +156,7 @@ def test_a_release_that_fails_keeps_the_original(keeper: Keeper, rig: Rig) -> No
     assert keeper.original is not None
     del rig.faults.errors["r", "restore"]
     assert keeper.release()
-    assert (rig.cap("r"), keeper.original, keeper.problem) == (None, None, None)
+    assert all(left is None for left in (rig.cap("r"), keeper.original, keeper.problem))
 
 
 def change(rig: Rig, cap: float) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from xtc.errors import MeterError
 from xtc.meter import Counters, Fault, InterfaceRate, ProcNetDev, Snapshot, parse, rate, rates
-from xtc.units import Seconds
+from xtc.units import PacketsPerSecond, Seconds
 
 HEADER = (
     b"Inter-|   Receive                                                |  Transmit\n"
@@ -70,13 +70,13 @@ def test_a_text_without_end_is_not_even_split() -> None:
 
 def test_rates_are_per_second_of_real_time() -> None:
     found = rate(counters(100, 50), counters(1100, 350), Seconds(0.5))
-    assert found == InterfaceRate(2000.0, 0.0, 600.0, 0.0)  # type: ignore[arg-type]
+    assert found == InterfaceRate(*map(PacketsPerSecond, (2000, 0, 600, 0)))
 
 
 def test_a_32_bit_counter_wraps() -> None:
     found = rate(counters((1 << 32) - 100), counters(900), Seconds(1.0))
     assert isinstance(found, InterfaceRate)
-    assert found.rx == 1000
+    assert found.rx == PacketsPerSecond(1000)
 
 
 @pytest.mark.parametrize(

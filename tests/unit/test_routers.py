@@ -87,7 +87,7 @@ def test_bounds_are_the_narrower_of_configuration_and_actuator() -> None:
 
 def test_bounds_are_drawn_in_to_whole_steps() -> None:
     found = bounds("floor = 0.035\nceiling = 0.505", PERCENT)
-    assert (found.floor, found.ceiling) == (pytest.approx(0.04), pytest.approx(0.50))
+    assert [found.floor, found.ceiling] == pytest.approx([0.04, 0.50])
 
 
 def test_a_floor_above_what_the_host_has_is_its_ceiling() -> None:

@@ -1,4 +1,4 @@
-"""The manager's sockets with real peers: local ones, strangers, friends, and those who mean harm."""
+"""The manager's sockets with real peers: local ones, friends, strangers, and the malicious."""
 
 import stat
 from collections.abc import Iterator
@@ -148,7 +148,7 @@ def test_a_flood_is_answered_in_parts(local: Server, peers: Peers, tmp_path: Pat
     for _ in range(600):
         socket.send(STATUS)
     (own,) = local.request_sockets
-    served = []
+    served: list[int] = []
     while sum(served) < 600:
         assert own.poll(WAIT_MS)
         served.append(local.serve())
