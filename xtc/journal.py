@@ -5,7 +5,6 @@ trusted is set aside, never guessed at and never a reason not to start.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import os
 from pathlib import Path
@@ -14,7 +13,8 @@ from typing import Self
 import msgspec
 
 from xtc.actuator.spec import ActuatorSpec, Original
-from xtc.errors import Busy, JournalError
+from xtc.errors import JournalError
+from xtc.held import hold
 from xtc.lease import Lease
 
 _MAGIC = b"xtc-journal 1 sha256="
@@ -73,10 +73,9 @@ class Journal:
         """
         try:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self._lock = hold(self._directory, "state_dir")
         except OSError as error:
             raise JournalError(f"{self._directory}: {error.strerror}") from error
-        self._take_lock()
         self._stored = self._read()
 
     def close(self) -> None:
@@ -105,16 +104,6 @@ class Journal:
                 f"{self._path}: {error.strerror}; no new router will be capped until this is mended"
             ) from error
         self._stored, self._in_doubt = ledger, False
-
-    def _take_lock(self) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise Busy(
-                f"{self._directory} is held by a running xtc daemon; "
-                "stop it, or give this one another state_dir"
-            ) from None
 
     def _read(self) -> Ledger:
         try:

@@ -15,7 +15,8 @@ import zmq
 import zmq.auth
 from zmq.auth.thread import ThreadAuthenticator
 
-from xtc.errors import ConfigError
+from xtc.errors import Busy, ConfigError
+from xtc.held import hold
 from xtc.wire import MAX_MESSAGE, Reply, Telemetry, encode
 
 REQUESTS = "manager.sock"
@@ -59,6 +60,7 @@ class Server:
         self._sockets: list[zmq.Socket[bytes]] = []
         """All of them, bound or not."""
         self._files: list[Path] = []
+        self._lock = -1
         self._requests: list[zmq.Socket[bytes]] = []
         self._telemetry: dict[zmq.Socket[bytes], bool] = {}
         """Each stream, and whether anybody listens."""
@@ -80,11 +82,12 @@ class Server:
         """Bind the sockets.
 
         Raises:
+            Busy: another daemon listens there.
             ConfigError: an address cannot be bound, or TCP lacks its keys.
         """
         try:
             self._open(self._listen.directory)
-        except ConfigError:
+        except (ConfigError, Busy):
             self.close()  # or the thread that checks keys would go on
             raise
 
@@ -92,6 +95,7 @@ class Server:
         check_listen(self._listen)
         try:
             directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+            self._lock = hold(directory, "runtime_dir")  # libzmq takes a socket file from anybody
         except OSError as error:
             raise ConfigError("daemon.runtime_dir", f"{directory}: {error.strerror}") from error
         self._admit_only_known_keys()
@@ -114,6 +118,9 @@ class Server:
         for path in self._files:
             path.unlink(missing_ok=True)
         self._files = []
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def serve(self) -> int:
         """Answer the requests that wait, at most BURST of them; return how many."""

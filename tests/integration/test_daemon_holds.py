@@ -39,6 +39,7 @@ def test_what_another_process_takes_of_the_cap_is_given_back(host: Host) -> None
     daemon = host.start()
     daemon.hold(user=20e3)
     daemon.wait_until_held("user")
+    time.sleep(SETTLING)
     hog = router.hog(0.03)
     time.sleep(SETTLING)
     before = cpu_seconds(hog.pid)

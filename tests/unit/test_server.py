@@ -10,7 +10,7 @@ import zmq.auth
 from zmq.utils.monitor import recv_monitor_message
 
 from xtc.client import Client
-from xtc.errors import ConfigError, Refused, Unreachable
+from xtc.errors import Busy, ConfigError, Refused, Unreachable
 from xtc.server import REQUESTS, TELEMETRY, CurveKeys, Listen, Server, check_listen
 from xtc.wire import (
     Answer,
@@ -321,3 +321,10 @@ def test_a_library_with_known_holes_is_refused(
     monkeypatch.setattr(zmq, "zmq_version_info", lambda: (4, 3, 4))
     with pytest.raises(ConfigError, match="known holes"):
         check_listen(keys.listen(tmp_path))
+
+
+def test_two_daemons_do_not_share_a_runtime_directory(tmp_path: Path) -> None:
+    with Server(Listen(tmp_path), handle), pytest.raises(Busy, match="runtime_dir"):
+        Server(Listen(tmp_path), handle).open()
+    with Server(Listen(tmp_path), handle):
+        assert (tmp_path / "manager.sock").exists()
