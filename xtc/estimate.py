@@ -193,7 +193,7 @@ def _filtered(estimate: Estimate, log_y: float) -> Estimate:
         estimate,
         offset=estimate.offset + gain * innovation,
         variance=(1 - gain) * variance,
-        noise=_noise(estimate.noise, innovation, move),
+        noise=_noise(estimate, innovation, move),
         innovation=0.0 if change else innovation,
         correlation=_correlation(estimate, innovation),
     )
@@ -209,9 +209,15 @@ def _correlation(estimate: Estimate, innovation: float) -> float:
     return CORRELATION_MEMORY * estimate.correlation + (1 - CORRELATION_MEMORY) * seen
 
 
-def _noise(noise: float, innovation: float, move: float) -> float:
-    """Learn the noise where the cap stood still, so that a loop's own swing is not taken for it."""
+def _noise(estimate: Estimate, innovation: float, move: float) -> float:
+    """Learn the noise where the cap stood still, so that a loop's own swing is not taken for it.
+
+    Half the squared difference of successive innovations has the noise's variance as its mean,
+    whatever the line is off by (von Neumann, 1941): to miss the setpoint for long is no noise.
+    """
+    noise = estimate.noise
     if move * move >= max(noise, FIRST_NOISE**2):
         return noise
-    seen = min(innovation * innovation, 6 * noise)
+    difference = innovation - estimate.innovation
+    seen = min(difference * difference / 2, 6 * noise)
     return max(NOISE_MEMORY * noise + (1 - NOISE_MEMORY) * seen, QUIETEST**2)
