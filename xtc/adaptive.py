@@ -201,8 +201,7 @@ def _aged(side: Side | None) -> Side | None:
 def _wanted(state: AdaptiveState, setpoint: float, error: float, fastest: float) -> float:
     """Return the log cap at which the line meets the setpoint, kept between known sides."""
     estimate = state.estimate
-    # The filter follows the mean of log(y), which lies half its variance below log of the mean.
-    gap = min(math.log(setpoint) - estimate.level - estimate.noise / 2, fastest)
+    gap = min(math.log(setpoint) - estimate.level, fastest)
     wanted = estimate.acting_cap + gap / _trusted_slope(estimate.slope, gap)
     if state.below is None or state.above is None:
         return wanted

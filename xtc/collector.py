@@ -42,6 +42,11 @@ class Reading:
     problems: tuple[str, ...] = ()
 
 
+def is_glob(pattern: str) -> bool:
+    """Whether a pattern may stand for several names."""
+    return any(character in pattern for character in "*?[")
+
+
 def vif_domid(interface: str) -> int | None:
     """Return the domain of Xen's ``vif<domid>.<n>``, None for any other name."""
     match = _VIF.match(interface)
@@ -55,14 +60,17 @@ class Claims:
         self._by_name: dict[str, list[str]] = {}
         self._by_domid: dict[int, list[str]] = {}
         self._globs: list[tuple[re.Pattern[str], str]] = []
+        self.named: dict[str, tuple[str, ...]] = {}
+        """The interfaces that must be there: those that are named, not only described."""
         for vr, binding in bindings.items():
             if binding.domid is not None:
                 self._by_domid.setdefault(binding.domid, []).append(vr)
+            self.named[vr] = tuple(name for name in binding.patterns if not is_glob(name))
             for pattern in binding.patterns:
                 self._add(pattern, vr)
 
     def _add(self, pattern: str, vr: str) -> None:
-        if any(character in pattern for character in "*?["):
+        if is_glob(pattern):
             self._globs.append((re.compile(translate(pattern)), vr))
         else:
             self._by_name.setdefault(pattern, []).append(vr)
@@ -117,6 +125,7 @@ class Collector:
     ) -> Reading:
         names = self._owned.get(vr, ())
         problems = [f"{name}: claimed by several routers" for name in self._contested.get(vr, ())]
+        problems += [f"{name}: not there" for name in self._claims.named[vr] if name not in rates]
         sent = received = 0.0
         for name in names:
             found = rates[name]
@@ -129,7 +138,7 @@ class Collector:
             else:
                 sent += found.tx
                 received += found.rx + found.rx_dropped
-        if not names:
+        if not names and not problems:
             problems.append("no interface matches")
         if problems:
             return Reading(None, None, names, tuple(problems))

@@ -33,6 +33,10 @@ GAIN_BY_CORRELATION = 0.8
 GAINS = (0.1, 0.7)
 """Noise that lasts from sample to sample deserves more trust, noise that alternates less."""
 CORRELATION_MEMORY = 0.95
+SCATTER_GAIN = 0.75
+"""Trust below which samples are taken to scatter ..."""
+SCATTER = 1.0
+"""... unless they miss the line by more than this (in logarithms)."""
 SURPRISE = 2.5
 """Standard deviations at which two samples in a row on the same side mean change, not noise. One
 alone may be a hiccup of the host: chasing it would double the harm."""
@@ -191,12 +195,21 @@ def _filtered(estimate: Estimate, log_y: float) -> Estimate:
     gain = max(variance / (variance + estimate.noise), least)
     return replace(
         estimate,
-        offset=estimate.offset + gain * innovation,
+        offset=estimate.offset + gain * _followed(innovation, gain),
         variance=(1 - gain) * variance,
         noise=_noise(estimate, innovation, move),
         innovation=0.0 if change else innovation,
         correlation=_correlation(estimate, innovation),
     )
+
+
+def _followed(miss: float, gain: float) -> float:
+    """Return what to follow of a miss: all of it after a change, its share in noise.
+
+    Logarithms would keep the geometric mean of the throughput at the setpoint, shares keep the
+    mean. They are the same but for noise, which is all there is where the gain is low.
+    """
+    return math.expm1(miss) if gain < SCATTER_GAIN and abs(miss) < SCATTER else miss
 
 
 def _is_change(score: float, before: float) -> bool:

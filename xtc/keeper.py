@@ -18,7 +18,7 @@ CONFLICT_MEMORY = 60
 """Periods after which a foreign change is forgotten."""
 MAX_BACKOFF = 32
 """Periods between tries of an actuator that keeps failing."""
-BINDING_USE = 0.9
+BINDING_USE = 0.75
 """Share of its cap that a held router uses, where the platform counts no throttling."""
 SAME_CAP = 1e-3
 """Relative difference up to which a cap read back is the one that was written."""

@@ -7,8 +7,9 @@ first, at the price of an enqueue.
 
 A token bucket counts bytes. Its ``mpu`` makes every packet, whatever its size, cost as much as
 the largest frame of the interface, so that the limit holds in packets/s for any mix of sizes and
-cannot be dodged by sending smaller ones. Packets joined by segmentation offload cost as many
-frames as they hold.
+cannot be dodged by sending smaller ones. Packets that the host has joined (GRO, a local sender's
+segmentation offload) cost their bytes: full-size segments cost as many frames as they hold, but
+small segments joined into one packet cost less than that, and a flood of them passes the limit.
 """
 
 import errno

@@ -165,11 +165,11 @@ def test_a_delay_is_found_out_from_a_start_near_the_setpoint() -> None:
 @pytest.mark.parametrize("kilo", KILOS)
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_thief_of_15_percent_is_recovered_from(host: str, kilo: int) -> None:
-    """Within 3 samples; 15 % less CPU on the log host's cliff is no throughput at all: 4."""
+    """Within 3 samples; 15 % less CPU on the log host's cliff is no throughput at all: 8."""
     scenario = replace(_scenario(kilo), stolen=0.15, stolen_from=30)
     summary = _summary(host, scenario)
     assert summary.recovery_samples is not None
-    assert summary.recovery_samples <= (4 if host == "log" else 3)
+    assert summary.recovery_samples <= (8 if host == "log" else 3)
 
 
 class _FixedCap:

@@ -50,9 +50,16 @@ def test_an_interface_that_two_claim_belongs_to_neither() -> None:
 
 
 def test_a_router_without_interfaces_is_not_idle_but_unknown() -> None:
-    reading = Collector({"r": Binding(("v",))}).aggregate({"lo": found(1, 1)})["r"]
+    reading = Collector({"r": Binding(("v*",))}).aggregate({"lo": found(1, 1)})["r"]
     assert reading.throughput is None
     assert reading.problems == ("no interface matches",)
+
+
+def test_an_interface_that_is_named_must_be_there() -> None:
+    collector = Collector({"r": Binding(("v0", "v1"))})
+    readings = [collector.aggregate({"v0": found(1, 1)})["r"] for _ in range(2)]
+    assert [reading.throughput for reading in readings] == [None, None]
+    assert readings[1].problems == ("v1: not there",)
 
 
 def test_interfaces_are_mapped_anew_when_they_change_and_when_routers_do() -> None:

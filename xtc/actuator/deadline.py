@@ -27,7 +27,9 @@ THREAD_FLOOR: Final = 0.0005
 """The smallest share of one thread: an idle interface keeps it to answer a first packet."""
 _FLOOR: Final = 0.001
 _MIN_RUNTIME_NS: Final = 5_000  # well above the kernel's 1024 ns, and above one packet's cost
-_HUNGRY: Final = 0.9  # a thread that used this much of its share was held back by it
+_HUNGRY: Final = (
+    0.75  # a thread that used this much was held back; budgets of a few packets run over
+)
 _WINDOW: Final = Seconds(0.2)  # use measured for less says little about need
 
 _Result = TypeVar("_Result")

@@ -50,7 +50,7 @@ class GroupV1:
         }
         self._quota, self._period = self._files.values()
         self._stat = KeptFile("cpu.stat", directory=directory)
-        self._clock = _accounting(path) or TaskClock(KeptFile("tasks", directory=directory))
+        self._clock = _accounting(path) or TaskClock(directory)
 
     def read(self) -> Quota:
         """Return the quota in force."""
@@ -109,14 +109,20 @@ class AccountingClock:
 class TaskClock:
     """The CPU time of a v1 group's threads, where cpuacct does not know the group."""
 
-    def __init__(self, tasks: KeptFile) -> None:
-        self._tasks, self._times = tasks, ThreadTimes()
+    def __init__(self, directory: int) -> None:
+        self._directory = os.dup(directory)
+        self._times = ThreadTimes()
 
     def used(self) -> Seconds:
         """Return the CPU time since the first reading; it misses threads that live for less."""
         self._times.read()
-        self._times.follow(int(line) for line in self._tasks.read(_TASK_LIST).splitlines())
+        # A list that stays open is the kernel's copy of an earlier one, renewed by each reading.
+        tasks = KeptFile("tasks", directory=self._directory).read(_TASK_LIST)
+        self._times.follow(int(line) for line in tasks.splitlines())
         return self._times.total
+
+    def __del__(self) -> None:
+        os.close(self._directory)
 
 
 def open_group(path: str) -> Group | None:
