@@ -30,9 +30,9 @@ from xtc.wire import Activate, Deactivate, Pause, Resume
 SHARES = (0.03, 0.1, 0.3, 0.6, 0.9)
 HELD = 34
 """Seconds that a loop is held in a full run: 4 to settle in, 30 that count."""
-BRIEF = 15
+BRIEF = 13
 """Seconds of a brief run, which only shows how fast the loop settles."""
-FIXED = 30
+FIXED = 20
 RATES: dict[RouterKind, float] = {"user-space": 200e3, "kernel": 300e3}
 """Packets/s offered to each kind of router."""
 FILTERS = 60

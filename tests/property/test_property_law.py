@@ -202,7 +202,7 @@ def test_no_wind_up_at_the_ceiling(case: Case, reach: float, saturated: int) -> 
 
 
 @given(st.floats(0.05, 0.9), st.integers(1, 200), st.floats(1e4, 1e7))
-def test_no_wind_up_on_a_linear_router_costs_at_most_two_samples(
+def test_no_wind_up_on_a_linear_router_costs_at_most_three_samples(
     share: float, saturated: int, speed: float
 ) -> None:
     case = Case(
@@ -212,7 +212,7 @@ def test_no_wind_up_on_a_linear_router_costs_at_most_two_samples(
     fresh = _settling(_loop(able, AdaptiveLaw(), case.setpoint, BOUNDS.ceiling), case.setpoint)
     slow = [_plant(case, gain=share * 0.7)] * saturated
     values = _loop(slow + able, AdaptiveLaw(), case.setpoint, BOUNDS.ceiling)
-    assert _settling(values[saturated:], case.setpoint) <= fresh + 2
+    assert _settling(values[saturated:], case.setpoint) <= fresh + 3
 
 
 @given(
