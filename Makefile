@@ -19,7 +19,7 @@ lint: .venv/.ready
 bench: .venv/.ready
 	$(BIN)/python -m benchmarks.laws
 	$(BIN)/python -m benchmarks.cost
-	$(BIN)/python -m benchmarks.loop
+	$(BIN)/python -m benchmarks.loop --full 1
 
 .venv/.ready: requirements.lock pyproject.toml
 	PYTHON=$(PYTHON) sh scripts/setup.sh
