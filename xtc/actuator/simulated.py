@@ -1,6 +1,6 @@
 """A simulated host: routers that answer to their caps, and the /proc/net/dev they would show."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from xtc.actuator.base import CapLimits, CpuUsage
 from xtc.actuator.spec import Original, SimulatedOriginal
@@ -129,11 +129,6 @@ class SimulatedActuator:
         if router is None:
             raise Gone(self._name, "no such router in the simulated plant")
         return router
-
-
-def faster(router: SimulatedRouter, gain: float) -> None:
-    """Make a router's packets cheaper or dearer from now on."""
-    router.plant = replace(router.plant, gain=gain)
 
 
 def _line(router: SimulatedRouter) -> str:
