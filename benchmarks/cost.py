@@ -46,6 +46,7 @@ from xtc.plant import Plant
 from xtc.routers import plans
 from xtc.server import Listen, Server
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.virt.hypervisors import Hypervisors
 
 PREFIX = "xtccost"
 SIZES = (10, 100, 1000)
@@ -112,6 +113,10 @@ class BothActuators:
     def limits(self) -> CapLimits:
         """The real actuator's."""
         return self._real.limits
+
+    def settle(self) -> bool:
+        """As the real one."""
+        return self._real.settle()
 
     def capture(self) -> Original:
         """The real original."""
@@ -198,6 +203,7 @@ def _run(count: int, groups: list[Path], folder: Path) -> Cost:
                 manager=manager,
                 server=server,
                 metrics=metrics,
+                hypervisors=Hypervisors(clock),
             )
             watcher = _Watcher(bill, ticks)
             watcher.start()

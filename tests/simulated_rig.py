@@ -65,6 +65,11 @@ class FaultyActuator:
         """As the plant's."""
         return self._real.limits
 
+    def settle(self) -> bool:
+        """As the plant's, or crash."""
+        self._faults.check(self._name, "settle")
+        return self._real.settle()
+
     def capture(self) -> Original:
         """As the plant's, or crash."""
         self._faults.check(self._name, "capture")

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ from xtc.clock import MonotonicClock
 from xtc.config import Config, ServerSection
 from xtc.daemon import Daemon, set_up_logging
 from xtc.errors import ActuatorError, ConfigError, JournalError
-from xtc.journal import Journal
+from xtc.journal import Entry, Journal
 from xtc.limiter import Limiter
 from xtc.managed import OpenActuator
 from xtc.manager import Manager
@@ -29,9 +29,13 @@ from xtc.routers import RouterPlan, plans
 from xtc.server import CurveKeys, Listen, Server
 from xtc.timing import check_timing
 from xtc.units import PacketsPerSecond, Seconds
+from xtc.virt.hypervisors import Hypervisors
 from xtc.wire import Reply
 
 log = structlog.get_logger()
+
+RELEASE_S = Seconds(10.0)
+"""How long a release without a daemon waits for a hypervisor."""
 
 LOST = "caps of an earlier xtc may stand: release the routers it names by hand"
 """What a journal that cannot be trusted means."""
@@ -56,13 +60,14 @@ def run_daemon(config: Config, path: Path | None) -> None:
         journal = stack.enter_context(Journal(Path(daemon_section.state_dir)))
         if journal.quarantined is not None:
             log.error("journal_set_aside", path=str(journal.quarantined), problem=LOST)
+        hypervisors = Hypervisors(clock)
         metrics = Metrics()
         metrics.configured(msgspec.json.encode(config))
         manager = Manager(
             routers,
             journal=journal,
             clock=clock,
-            open_actuator=opener(simulated),
+            open_actuator=opener(simulated, hypervisors),
             limiter=Limiter(),
             period=period,
         )
@@ -82,17 +87,18 @@ def run_daemon(config: Config, path: Path | None) -> None:
             manager=manager,
             server=server,
             metrics=metrics,
+            hypervisors=hypervisors,
         )
         late.append(daemon)
         daemon.run()
 
 
-def opener(simulated: SimulatedHost | None) -> OpenActuator:
+def opener(simulated: SimulatedHost | None, hypervisors: Hypervisors | None) -> OpenActuator:
     """Return the function that opens actuators for this process."""
 
     def open_one(spec: ActuatorSpec, original: Original | None) -> Actuator:
         find = None if simulated is None else simulated.actuator
-        return open_actuator(spec, original, simulated=find)
+        return open_actuator(spec, original, simulated=find, domains=hypervisors)
 
     return open_one
 
@@ -129,15 +135,18 @@ def release_all(state_dir: Path) -> dict[str, str]:
     """
     outcome: dict[str, str] = {}
     limiter = Limiter()
-    with Journal(state_dir) as journal:
+    with Journal(state_dir) as journal, closing(Hypervisors(MonotonicClock())) as hypervisors:
         if journal.quarantined is not None:
             raise JournalError(
                 "the journal could not be trusted and was set aside as "
                 f"{journal.quarantined}; {LOST}"
             )
         ledger = journal.ledger
+        hypervisors.patience = RELEASE_S
+        hypervisors.use(entry.spec for entry in ledger.entries.values())
+        hypervisors.settle(RELEASE_S)
         for vr, entry in ledger.entries.items():
-            outcome[vr] = _released(entry.spec, entry.original)
+            outcome[vr] = _released(entry, hypervisors)
         limits = {vr: _limited(limiter, every) for vr, every in ledger.limits.items()}
         outcome |= {
             f"{vr}'s limit": "; ".join(still.values()) for vr, still in limits.items() if still
@@ -159,11 +168,12 @@ def _limited(limiter: Limiter, interfaces: Iterable[str]) -> dict[str, str]:
     return still
 
 
-def _released(spec: ActuatorSpec, original: Original) -> str:
-    if isinstance(spec, SimulatedSpec):
+def _released(entry: Entry, hypervisors: Hypervisors) -> str:
+    if isinstance(entry.spec, SimulatedSpec):
         return "released"  # the plant ended with its daemon
     try:
-        open_actuator(spec, original).restore(original)
+        actuator = open_actuator(entry.spec, entry.original, domains=hypervisors)
+        actuator.restore(entry.original)
     except ActuatorError as error:
         return "released" if error.kind == "gone" else str(error)
     return "released"

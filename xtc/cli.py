@@ -13,6 +13,7 @@ from models import ModelError
 from xtc import __version__
 from xtc.assemble import release_all, run_daemon
 from xtc.cli_config import app as config_app
+from xtc.cli_discover import discover
 from xtc.cli_simulate import simulate
 from xtc.client import Client
 from xtc.configfile import DEFAULT_PATH, load_config
@@ -40,6 +41,7 @@ app = typer.Typer(
 )
 app.add_typer(config_app, name="config")
 app.command()(simulate)
+app.command()(discover)
 
 RuntimeDir = Annotated[
     Path, typer.Option(envvar="XTC_RUNTIME_DIR", help="Where the daemon's sockets are.")

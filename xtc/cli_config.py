@@ -1,5 +1,6 @@
 """xtc config: check and show what the daemon would run with, and make keys for TCP."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -28,9 +29,7 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     host = probe()
     kinds = {msgspec.to_builtins(section.actuator)["kind"] for section in loaded.router.values()}
     missing = [
-        f"{kind}: {why}"
-        for kind, why in (("cgroup", host.cgroup), ("deadline", host.deadline))
-        if kind in kinds and why is not None
+        f"{kind}: {why}" for kind, why in asdict(host).items() if kind in kinds and why is not None
     ]
     if missing:
         raise ConfigError(f"{config}: router.*.actuator", "; ".join(missing))

@@ -1,5 +1,6 @@
 """The daemon: one loop that reads, ticks, answers and tells systemd that it is alive."""
 
+import math
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -23,11 +24,20 @@ from xtc.manager import Manager
 from xtc.meter import Snapshot, rates
 from xtc.metrics import Metrics
 from xtc.notify import notify
-from xtc.routers import plans
+from xtc.routers import RouterPlan, plans
 from xtc.server import Server
 from xtc.timing import LATE
 from xtc.units import CapFraction, Seconds
+from xtc.virt.hypervisors import Hypervisors
 from xtc.wire import Refusal, Reply, Report, Telemetry
+
+SETTLE_S = Seconds(5.0)
+"""How long the start waits for hypervisors to tell of their domains."""
+STOP_S = Seconds(10.0)
+"""How long the end waits for hypervisors to put caps back; TimeoutStopSec must be longer."""
+STOP_PAUSE_S = Seconds(0.2)
+MAX_LEAD = 0.4
+"""Share of the period before a tick at which hypervisors are asked at the earliest."""
 
 log = structlog.get_logger()
 
@@ -57,11 +67,13 @@ class Daemon:
         manager: Manager,
         server: Server,
         metrics: Metrics,
+        hypervisors: Hypervisors,
     ) -> None:
         self._config, self._path = config, path
         self._clock, self._source = clock, source
         self._manager, self._server, self._metrics = manager, server, metrics
-        self._collector = Collector(_bindings(manager.routers))
+        self._hypervisors = hypervisors
+        self._collector = Collector(self._bindings())
         self._before: Snapshot | None = None
         """The snapshot of the tick before."""
         self._latest: Snapshot | None = None
@@ -73,6 +85,8 @@ class Daemon:
     def run(self) -> None:
         """Run until a signal asks to stop; then release or keep the caps, as configured."""
         self._catch_signals()
+        self._follow()
+        self._hypervisors.settle(SETTLE_S)
         for trouble in self._manager.start():
             log.error("release_failed", problem=trouble)
         poller = zmq.Poller()
@@ -81,9 +95,9 @@ class Daemon:
         notify("READY=1", self._status())
         log.info("started", routers=len(self._manager.routers))
         now = self._clock.now()
-        next_read = next_tick = now
+        next_read = next_ask = next_tick = now
         while not self._stopping:
-            wait = min(next_read, next_tick, *(at for at, _, _ in self._falls)) - now
+            wait = min(next_read, next_ask, next_tick, *(at for at, _, _ in self._falls)) - now
             if poller.poll(max(0, round(wait * 1000))):
                 self._guarded("serve", self._server.serve)
             if self._reload:
@@ -93,10 +107,32 @@ class Daemon:
                 self._read(now)
                 next_read = _next(next_read, now, self._config.daemon.meter_period_s)
             self._let_fall(now)
+            if now >= next_ask:
+                self._hypervisors.ask()
+                next_ask = Seconds(math.inf)
             if now >= next_tick:
                 self._guarded("tick", partial(self._timed_tick, now))
                 next_tick = _next(next_tick, now, self._config.daemon.period_s)
+                next_ask = Seconds(next_tick - self._lead())
         self._stop()
+
+    def _lead(self) -> float:
+        """Return how long before a tick hypervisors are asked."""
+        return min(self._hypervisors.lead, MAX_LEAD * self._config.daemon.period_s)
+
+    def _follow(self) -> None:
+        """Let the hypervisors know whose domains to follow."""
+        specs = (managed.plan.spec for managed in self._manager.routers.values())
+        self._hypervisors.use(specs, also=self._manager.places)
+
+    def _bindings(self) -> dict[str, Binding]:
+        """Return whose interfaces are whose: configured, or as the hypervisor tells now."""
+        return {name: self._binding(m.plan) for name, m in self._manager.routers.items()}
+
+    def _binding(self, plan: RouterPlan) -> Binding:
+        if plan.domain is None:
+            return plan.binding
+        return self._hypervisors.binding(plan.domain)
 
     def _catch_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -111,10 +147,21 @@ class Daemon:
 
     def _stop(self) -> None:
         notify("STOPPING=1")
-        for trouble in self._manager.stop(release=self._config.daemon.on_exit == "release"):
+        for trouble in self._released():
             log.error("release_failed", problem=trouble)
+        self._hypervisors.close()
         self._source.close()
         log.info("stopped", on_exit=self._config.daemon.on_exit)
+
+    def _released(self) -> list[str]:
+        """Release as configured; what is under way gets the time that a hypervisor may take."""
+        release = self._config.daemon.on_exit == "release"
+        until = self._clock.now() + STOP_S
+        troubles = self._manager.stop(release=release)
+        while troubles and self._hypervisors.states() and self._clock.now() < until:
+            self._clock.sleep(STOP_PAUSE_S)
+            troubles = self._manager.stop(release=release)
+        return troubles
 
     def _read(self, now: Seconds) -> None:
         """Take a snapshot; one that cannot be read leaves the loops to grow blind."""
@@ -151,6 +198,9 @@ class Daemon:
 
     def _tick(self, now: Seconds) -> None:
         """Carry out one tick."""
+        if self._hypervisors.supervise():
+            self._collector.rebind(self._bindings())
+            self._manager.retry()
         readings = self._readings(now)
         self._manager.tick(readings, now)
         period = self._config.daemon.period_s
@@ -182,6 +232,7 @@ class Daemon:
         self._tick_count += 1
         reports = self._manager.reports(now)
         self._metrics.show(reports)
+        self._metrics.show_connections(self._hypervisors.states())
         self._metrics.journal_ok.set(not self._manager.journal_problem)
         for report in reports:
             self._log_change(report)
@@ -233,7 +284,8 @@ class Daemon:
             if config != in_force:
                 log.warning("restart_needed", problem="only [router] takes effect with a reload")
             self._config = in_force
-            self._collector.rebind(_bindings(self._manager.routers))
+            self._follow()
+            self._collector.rebind(self._bindings())
             self._metrics.configured(msgspec.json.encode(config))
             log.info("reloaded", routers=len(self._manager.routers))
         notify("READY=1", self._status())
@@ -246,10 +298,6 @@ def _next(due: Seconds, now: Seconds, period: float) -> Seconds:
     """Return the next instant on the grid: late ticks are skipped, never made up for."""
     missed = max(0, int((now - due) / period))
     return Seconds(due + (missed + 1) * period)
-
-
-def _bindings(routers: Mapping[str, Managed]) -> dict[str, Binding]:
-    return {name: managed.plan.binding for name, managed in routers.items()}
 
 
 def set_up_logging(*, json: bool, level: str) -> None:

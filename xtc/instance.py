@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from xtc.dither import Dithered, dither
+from xtc.dither import Dithered, dither, slots_for
 from xtc.law import Bounds, Law, Reason, Sample
 from xtc.lease import Kind, Lease
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
@@ -97,6 +97,8 @@ class Profile:
     default_setpoint: PacketsPerSecond | None = None
     """Where the router goes when its lease ends; None releases it."""
     safe_cap: CapFraction | None = None
+    slow: bool = False
+    """Whether the actuator is so slow that a cap is not to change within a period."""
 
 
 class Watch(msgspec.Struct, frozen=True, gc=False):
@@ -214,7 +216,9 @@ def _seeing(instance: Instance, profile: Profile, sample: Sample) -> tuple[Insta
 def _spent(cap: CapFraction, profile: Profile, owed: float = 0.0) -> tuple[Dithered, float]:
     """Return how a period is spent at a cap; whatever the law says, no part is out of bounds."""
     bounds = profile.bounds
-    period, owed = dither(bounds.clamp(cap), profile.quantum, owed)
+    wanted = bounds.clamp(cap)
+    slots = slots_for(wanted, profile.quantum, slow=profile.slow)
+    period, owed = dither(wanted, profile.quantum, owed, slots)
     high, low = bounds.clamp(period.high), bounds.clamp(period.low)
     return Dithered(high, low, period.high_slots), owed
 

@@ -20,6 +20,8 @@ MAX_BACKOFF = 32
 """Periods between tries of an actuator that keeps failing."""
 BINDING_USE = 0.75
 """Share of its cap that a held router uses, where the platform counts no throttling."""
+COARSE = 5.0
+"""A cap of fewer grains of CPU time a period cannot be told from one that is not used."""
 SAME_CAP = 1e-3
 """Relative difference up to which a cap read back is the one that was written."""
 WORTH_WRITING = 3e-3
@@ -67,6 +69,8 @@ class Keeper:
         self._open = open_actuator
         self._actuator: Actuator | None = None
         self._wanted: CapFraction | None = None
+        self._underway = False
+        """Whether it is not known yet what became of the cap that was accepted last."""
         self._usage: tuple[Seconds, CpuUsage] | None = None
         self._failing: _Work | None = None
         self._failures = 0
@@ -78,6 +82,11 @@ class Keeper:
     def resting(self) -> bool:
         """Whether the actuator failed so recently that the next try is for a later period."""
         return self._periods < self._rests_until
+
+    @property
+    def slow(self) -> bool:
+        """Whether a cap takes so long to write that it should not change within a period."""
+        return self._actuator is not None and self._actuator.slow
 
     def begin_period(self) -> None:
         """Count a period: rests and the memory of conflicts are measured in them."""
@@ -108,20 +117,37 @@ class Keeper:
 
     def view(self, now: Seconds) -> CapView | None:
         """Return what was in force and in use since the last view; None where it cannot be read."""
+        self._settle()
         if self._actuator is None:
             return None
         return self._guarded(_Work.VIEW, lambda: self._view(now))
+
+    def _settle(self) -> None:
+        """Learn what became of the last cap, where caps are carried out later."""
+        if self._actuator is None:
+            return
+        try:
+            settled = self._actuator.settle()
+        except ActuatorError as error:
+            self._wanted, self._underway = None, False
+            self._note_failure(_Work.SET, error)
+            return
+        if settled and self._underway:
+            self._underway = False
+            self._note_success(_Work.SET)
 
     def _view(self, now: Seconds) -> CapView:
         assert self._actuator is not None  # view() has looked
         cap = self._actuator.applied()
         self._note_conflict(cap)
         usage = self._actuator.usage()
-        before, self._usage = self._usage, (now, usage)
-        if before is None or now <= before[0] or usage.used is None or before[1].used is None:
+        at = now if usage.at is None else usage.at
+        before, self._usage = self._usage, (at, usage)
+        if before is None or at <= before[0] or usage.used is None or before[1].used is None:
             return CapView(cap, None, None)
-        used = CapFraction(max(0.0, (usage.used - before[1].used) / (now - before[0])))
-        return CapView(cap, used, _binding(cap, used, before[1], usage))
+        used = CapFraction(max(0.0, (usage.used - before[1].used) / (at - before[0])))
+        grain = CapFraction(usage.grain / (at - before[0]))
+        return CapView(cap, used, _binding(cap, used, before[1], usage, grain))
 
     def _note_conflict(self, cap: CapFraction | None) -> None:
         self._conflicts = [p for p in self._conflicts if p > self._periods - CONFLICT_MEMORY]
@@ -141,6 +167,8 @@ class Keeper:
             return
         actuator = self._actuator
         self._wanted = self._guarded(_Work.SET, lambda: actuator.apply(cap))
+        self._underway = self._wanted is not None
+        self._settle()
 
     def release(self) -> bool:
         """Put back what stood there before; whether that is done (a router gone is released)."""
@@ -166,6 +194,7 @@ class Keeper:
 
     def _close(self) -> None:
         self._actuator, self.limits, self._wanted, self._usage = None, None, None, None
+        self._underway = False
 
     def _guarded(self, work: _Work, call: Callable[[], T]) -> T | None:
         """Carry out a call; an error becomes the problem, until the same work succeeds."""
@@ -174,11 +203,15 @@ class Keeper:
         except ActuatorError as error:
             self._note_failure(work, error)
             return None
+        if work is not _Work.SET:  # a cap may be accepted now and fail later: see _settle
+            self._note_success(work)
+        return result
+
+    def _note_success(self, work: _Work) -> None:
         if work is not _Work.VIEW:
             self._failures, self._rests_until = 0, 0
         if self._failing is work:
             self.problem, self._failing = None, None
-        return result
 
     def _note_failure(self, work: _Work, error: ActuatorError) -> None:
         """Keep the error, and make tries rarer; reading goes on, as the ladder counts its gaps."""
@@ -200,9 +233,18 @@ def same_cap(one: CapFraction | None, other: CapFraction | None, within: float =
     return abs(one - other) <= within * max(one, other)
 
 
-def _binding(cap: CapFraction | None, used: CapFraction, before: CpuUsage, after: CpuUsage) -> bool:
+def _binding(
+    cap: CapFraction | None,
+    used: CapFraction,
+    before: CpuUsage,
+    after: CpuUsage,
+    grain: CapFraction,
+) -> bool | None:
+    """Return whether the cap held the router; None where its CPU time is counted too coarsely."""
     if cap is None:
         return False
     if before.throttled is not None and after.throttled is not None:
         return after.throttled > before.throttled
+    if cap < COARSE * grain:
+        return None
     return used >= BINDING_USE * cap

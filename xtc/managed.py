@@ -1,5 +1,6 @@
 """One router as the manager holds it: plan, cap, loop, and what is to be reported of it."""
 
+import dataclasses
 import math
 from collections.abc import Callable
 
@@ -110,6 +111,8 @@ class Managed:
             return False
         if self._profile is None and self.keeper.limits is not None:
             self._profile = self.plan.profile(self.keeper.limits, period)
+        if self._profile is not None and self._profile.slow is not self.keeper.slow:
+            self._profile = dataclasses.replace(self._profile, slow=self.keeper.slow)
         return True
 
     def _lose(self) -> None:

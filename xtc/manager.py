@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from xtc.actuator.spec import ActuatorSpec
 from xtc.clock import Clock
 from xtc.collector import Reading
 from xtc.errors import ActuatorError, JournalError, Permanent, Refused
@@ -106,6 +107,16 @@ class Manager:
         if managed.instance is None and managed.plan.setpoint is not None:
             lease = Lease(setpoint_pps=managed.plan.setpoint, epoch=self._epoch, configured=True)
             managed.activate(lease, now)
+
+    @property
+    def places(self) -> tuple[ActuatorSpec, ...]:
+        """Every place where a cap may still stand."""
+        return tuple(entry.spec for entry in self._journal.ledger.entries.values())
+
+    def retry(self) -> None:
+        """Let every actuator be tried at once: something came that may have mended it."""
+        for managed in self._routers.values():
+            managed.keeper.retry()
 
     def handle(self, raw: bytes) -> Reply:
         """Return the reply to the bytes of a request; whatever they are, it is a reply."""

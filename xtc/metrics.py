@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from xtc import __version__
 from xtc.errors import ConfigError
 from xtc.instance import Finding, Mode
+from xtc.virt.hypervisors import ConnectionState
 from xtc.wire import Report
 
 MAX_PORT = 65535
@@ -23,6 +24,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._reports: tuple[Report, ...] = ()
+        self.connections: tuple[ConnectionState, ...] = ()
         self.ticks = Histogram(
             "xtc_tick_duration_seconds",
             "Time that a tick took, from reading to the last cap",
@@ -57,6 +59,10 @@ class Metrics:
     def show(self, reports: tuple[Report, ...]) -> None:
         """Let the next scrape see these reports."""
         self._reports = reports
+
+    def show_connections(self, states: tuple[ConnectionState, ...]) -> None:
+        """Let the next scrape see how the hypervisors' connections stand."""
+        self.connections = states
 
     def configured(self, text: bytes) -> None:
         """Note that this configuration is in force."""
@@ -95,6 +101,7 @@ class _Routers(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield one family after the other from the latest reports."""
         reports = self._metrics.reports
+        yield from _connections(self._metrics.connections)
         yield from _plain(reports)
         for name, words, values in (
             ("xtc_mode", "Where on the ladder each loop stands", Mode),
@@ -107,6 +114,17 @@ class _Routers(Collector):
                 for value in values:
                     family.add_metric((report.vr, value.value), float(value is present))
             yield family
+
+
+def _connections(states: Iterable[ConnectionState]) -> Iterator[Metric]:
+    up = GaugeMetricFamily("xtc_libvirt_up", "Whether libvirt answers", labels=("uri",))
+    given_up = CounterMetricFamily(
+        "xtc_libvirt_calls_given_up", "Calls that hung beyond their deadline", labels=("uri",)
+    )
+    for state in states:
+        up.add_metric((state.uri,), float(state.up))
+        given_up.add_metric((state.uri,), state.given_up)
+    yield from (up, given_up)
 
 
 def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from models import HostModel, ModelError, bundled_host, bundled_names, load_host
 from xtc.actuator.base import CapLimits
-from xtc.actuator.spec import ActuatorSpec
+from xtc.actuator.spec import ActuatorSpec, LibvirtSpec
 from xtc.collector import Binding, Side
 from xtc.config import Config, RouterSection
 from xtc.errors import ConfigError, UnitError
@@ -36,6 +36,12 @@ class RouterPlan:
     floor: CapFraction | None
     ceiling: CapFraction | None
     safe_cap: CapFraction | None
+
+    @property
+    def domain(self) -> LibvirtSpec | None:
+        """The domain whose interfaces are its own, where the configuration names none."""
+        named = self.binding.patterns or self.binding.domid
+        return self.spec if isinstance(self.spec, LibvirtSpec) and not named else None
 
     def profile(self, limits: CapLimits, period: Seconds) -> Profile:
         """Return what the loop needs, within what the actuator can express."""
@@ -72,7 +78,8 @@ def plans(config: Config) -> dict[str, RouterPlan]:
 
 def _plan(name: str, section: RouterSection) -> RouterPlan:
     where = f"router.{name}"
-    if not section.interfaces and section.domid is None:
+    found_by_itself = isinstance(section.actuator, LibvirtSpec)
+    if not (section.interfaces or section.domid or found_by_itself):
         raise ConfigError(where, "no interfaces", 'give interfaces = ["vif7.*"] or domid = 7')
     law_named(section.law, where=f"{where}.law")
     plan = RouterPlan(

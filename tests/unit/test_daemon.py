@@ -26,6 +26,7 @@ from xtc.metrics import Metrics
 from xtc.routers import plans
 from xtc.server import Listen, Server
 from xtc.units import CapFraction, Seconds
+from xtc.virt.hypervisors import Hypervisors
 from xtc.wire import Activate, Answer, Deactivate, Envelope, Refusal, Reply, Request, Status, encode
 
 ROUTERS = """
@@ -52,7 +53,7 @@ class Bench:
             plans(config),
             journal=self.journal,
             clock=self.clock,
-            open_actuator=opener(self.host),
+            open_actuator=opener(self.host, None),
             limiter=FakeLimiter(),
             period=Seconds(1.0),
         )
@@ -66,6 +67,7 @@ class Bench:
             manager=self.manager,
             server=self.server,
             metrics=self.metrics,
+            hypervisors=Hypervisors(self.clock),
         )
 
     def _handle(self, raw: bytes) -> Reply:

@@ -41,6 +41,10 @@ class CpuUsage:
     """CPU time since some fixed instant; None while nothing runs whose time could be told."""
     throttled: int | None
     """Periods in which the cap stopped the router; None where the platform does not count them."""
+    at: Seconds | None = None
+    """When they were read; None is just now."""
+    grain: Seconds = Seconds(0.0)
+    """The steps in which the CPU time is counted."""
 
 
 class Actuator(Protocol):
@@ -53,7 +57,11 @@ class Actuator(Protocol):
 
     @property
     def slow(self) -> bool:
-        """Whether a call may block for longer than a tick can spare (a hypervisor's daemon)."""
+        """Whether a cap takes so long to write that it should not change within a period."""
+        ...
+
+    def settle(self) -> bool:
+        """Return whether no cap is under way; raise what became of the last one if it failed."""
         ...
 
     def capture(self) -> Original:
@@ -65,7 +73,7 @@ class Actuator(Protocol):
         ...
 
     def apply(self, cap: CapFraction) -> CapFraction:
-        """Write a cap and return what the plant really got, read back."""
+        """Write a cap and return what the plant really got, read back, or is bound to get."""
         ...
 
     def usage(self) -> CpuUsage:

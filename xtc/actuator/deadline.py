@@ -76,6 +76,10 @@ class DeadlineActuator:
         """False: microseconds a call, a few milliseconds when threads have changed."""
         return False
 
+    def settle(self) -> bool:
+        """Return True: caps are carried out at once."""
+        return True
+
     def capture(self) -> DeadlineOriginal:
         """Return GRO, threaded NAPI and thread policy of each interface before xtc.
 

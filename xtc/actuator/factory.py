@@ -1,16 +1,18 @@
 """From a specification to the actuator it names, and what this host can do at all."""
 
+import importlib
 import platform
 import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar, assert_never
+from typing import Final, Protocol, TypeVar, assert_never
 
 from xtc.actuator.base import Actuator
 from xtc.actuator.cgroup import CgroupActuator
 from xtc.actuator.deadline import DeadlineActuator
+from xtc.actuator.libvirt import LibvirtActuator
 from xtc.actuator.quota import controller_mount
 from xtc.actuator.refusals import explain_scheduling
 from xtc.actuator.spec import (
@@ -19,6 +21,8 @@ from xtc.actuator.spec import (
     CgroupSpec,
     DeadlineOriginal,
     DeadlineSpec,
+    LibvirtOriginal,
+    LibvirtSpec,
     Original,
     SimulatedSpec,
 )
@@ -36,6 +40,15 @@ class HostSupport:
 
     cgroup: str | None
     deadline: str | None
+    libvirt: str | None
+
+
+class Domains(Protocol):
+    """Opens the actuators of a hypervisor's domains (`xtc.virt.hypervisors`)."""
+
+    def open(self, spec: LibvirtSpec, original: LibvirtOriginal | None) -> LibvirtActuator:
+        """Return the actuator of a domain."""
+        ...
 
 
 def open_actuator(
@@ -43,6 +56,7 @@ def open_actuator(
     original: Original | None = None,
     *,
     simulated: Callable[[str], Actuator] | None = None,
+    domains: Domains | None = None,
 ) -> Actuator:
     """Return the actuator that a specification names.
 
@@ -51,6 +65,7 @@ def open_actuator(
         original: what the journal holds of this router; ``capture`` then returns that, so that a
             cap left by an earlier xtc is never taken for the router's own.
         simulated: finds a router of the simulated plant by name.
+        domains: opens the domains of hypervisors.
 
     Raises:
         Gone: the router does not exist.
@@ -67,6 +82,10 @@ def open_actuator(
             if simulated is None:
                 raise Unsupported(spec.plant, "no simulated plant here", "use xtc simulate")
             return simulated(spec.plant)
+        case LibvirtSpec():
+            if domains is None:
+                raise Unsupported(spec.domain, "no hypervisors here", "use xtc run")
+            return domains.open(spec, _typed(original, LibvirtOriginal, spec.domain))
         case _:
             assert_never(spec)
 
@@ -101,7 +120,7 @@ def _typed(original: Original | None, kind: type[_Kind], target: str) -> _Kind |
 
 def probe() -> HostSupport:
     """Find out, once at the daemon's start, which actuators can work on this host."""
-    return HostSupport(cgroup=probe_cgroup(), deadline=probe_deadline())
+    return HostSupport(probe_cgroup(), probe_deadline(), probe_libvirt())
 
 
 def probe_cgroup() -> str | None:
@@ -113,6 +132,15 @@ def probe_cgroup() -> str | None:
     if any("cpu" in (Path(root) / "cgroup.controllers").read_text().split() for root in unified):
         return None
     return "no cpu controller is mounted, neither cgroup v1 nor v2"
+
+
+def probe_libvirt() -> str | None:
+    """Return why hypervisors cannot be spoken to, None where libvirt-python is there."""
+    try:
+        importlib.import_module("libvirt")
+    except ImportError as error:
+        return f"{error}: apt install python3-libvirt, or pip install 'xtc[libvirt]'"
+    return None
 
 
 def probe_deadline() -> str | None:

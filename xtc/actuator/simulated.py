@@ -97,6 +97,10 @@ class SimulatedActuator:
         """What this actuator can express."""
         return self._router().limits
 
+    def settle(self) -> bool:
+        """Return True: caps are carried out at once."""
+        return True
+
     def capture(self) -> Original:
         """Return the cap that stands there."""
         return SimulatedOriginal(self._router().cap)

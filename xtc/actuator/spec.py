@@ -1,6 +1,6 @@
 """Where a cap goes, and what stood there before: data alone, for configuration and journal."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -45,7 +45,20 @@ class SimulatedSpec(
     """... from so many seconds after the start on."""
 
 
-ActuatorSpec = CgroupSpec | DeadlineSpec | SimulatedSpec
+class LibvirtSpec(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="libvirt"
+):
+    """A domain of Xen, QEMU or LXC: for routers that are virtual machines or containers."""
+
+    domain: Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f]+$")]
+    """Its name or its UUID."""
+    uri: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z+]*:\S+$")] | None = None
+    """The hypervisor, such as xen:///system; libvirt's own default if not given."""
+    scope: Literal["vcpu", "machine"] = "vcpu"
+    """QEMU: whether the cap is on the vCPUs, or on emulator and vhost threads as well."""
+
+
+ActuatorSpec = CgroupSpec | DeadlineSpec | LibvirtSpec | SimulatedSpec
 """Every place a cap can go to."""
 
 
@@ -91,5 +104,12 @@ class SimulatedOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="simu
     cap: float | None
 
 
-Original = CgroupOriginal | DeadlineOriginal | SimulatedOriginal
+class LibvirtOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="libvirt"):
+    """The scheduler parameters that a domain had, by libvirt's names."""
+
+    uuid: str
+    parameters: dict[str, int]
+
+
+Original = CgroupOriginal | DeadlineOriginal | LibvirtOriginal | SimulatedOriginal
 """What release puts back."""

@@ -1,0 +1,162 @@
+"""A cap through libvirt: orders to the threads that make its calls, and what they read back.
+
+No call of this actuator waits for the hypervisor, but for `restore`, which waits a little. What
+it reports was read back at the last look, which the daemon asks for shortly before each tick; a
+cap that is under way is reported as the one in force, and `settle` says when it failed.
+"""
+
+import os
+from typing import Final
+
+from xtc.actuator.base import CapLimits, CpuUsage
+from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec, Original
+from xtc.errors import Gone, Permanent, Transient
+from xtc.units import CapFraction, Seconds
+from xtc.virt.domains import DomainView, Order
+from xtc.virt.session import Session
+from xtc.virt.ways import way_of
+
+SLOW_S: Final = Seconds(0.05)
+"""A hypervisor that takes longer over a cap gets one a period."""
+
+JIFFY_S: Final = Seconds(0.01)
+"""libvirt counts a vCPU's time in the kernel's clock ticks (proc(5), stat)."""
+
+
+class LibvirtActuator:
+    """Caps one run of a domain (`xtc.actuator.base.Actuator`)."""
+
+    def __init__(
+        self,
+        spec: LibvirtSpec,
+        session: Session,
+        view: DomainView,
+        original: LibvirtOriginal | None,
+        *,
+        patience: Seconds,
+    ) -> None:
+        """Open it for the run that a view tells of.
+
+        Raises:
+            Unsupported: xtc knows no way to cap what this driver runs.
+        """
+        self._session, self._patience = session, patience
+        self._uuid, self._domid, self._name = view.uuid, view.domid, view.name
+        self._way = way_of(view.name, session.view.driver, spec.scope)
+        self._limits = self._way.limits(view.vcpus, os.cpu_count() or 1)
+        self._original = original
+        self._order: Order | None = None
+        """The last cap that was ordered, until it is known what became of it."""
+        self._restoring: Order | None = None
+        self._slow = False
+
+    @property
+    def limits(self) -> CapLimits:
+        """What the hypervisor's scheduler can express."""
+        return self._limits
+
+    @property
+    def slow(self) -> bool:
+        """Whether the last cap took so long to write that one a period is enough."""
+        return self._slow
+
+    def settle(self) -> bool:
+        """Return whether no cap is under way.
+
+        Raises:
+            ActuatorError: the last cap failed; said once for each that was ordered.
+        """
+        order, outcome = self._order, self._session.outcome(self._uuid)
+        if order is None:
+            return True
+        if outcome is None or outcome.order.number < order.number:
+            return False
+        self._order = None
+        if outcome.error is not None:
+            raise outcome.error
+        self._slow = outcome.took > SLOW_S
+        return True
+
+    def capture(self) -> LibvirtOriginal:
+        """Return what stood there before xtc: the journal's, the domain's mark, or what is there.
+
+        A domain that came with a cap from another host bears a mark of what it was before.
+        """
+        if self._original is None:
+            view = self._view()
+            parameters = self._way.original(view.parameters) | dict(view.mark or {})
+            self._original = LibvirtOriginal(self._uuid, parameters)
+        return self._original
+
+    def applied(self) -> CapFraction | None:
+        """Return the cap in force or under way.
+
+        Raises:
+            Gone: the domain stopped, or was started anew.
+            Transient: libvirt does not answer.
+        """
+        view = self._view()
+        pending = self._session.pending(self._uuid)
+        return self._cap(view.parameters if pending is None else pending.parameters, view)
+
+    def apply(self, cap: CapFraction) -> CapFraction:
+        """Order a cap and return it as the hypervisor will hold it; `settle` says if it did."""
+        view = self._view()
+        wanted = self._limits.bound(cap, target=self._name)
+        parameters = self._way.parameters(wanted, view.vcpus, view.parameters)
+        mark = self.capture().parameters
+        self._order = self._session.order(view, parameters, self._way.flags, mark=mark)
+        return self._cap(parameters, view) or wanted
+
+    def usage(self) -> CpuUsage:
+        """Return the CPU time of what the cap holds, with the instant at which it was read."""
+        view = self._view()
+        if self._way.by_vcpu:
+            return CpuUsage(view.used_by_vcpus, None, at=view.seen_at, grain=JIFFY_S)
+        return CpuUsage(view.used, None, at=view.seen_at)
+
+    def restore(self, original: Original) -> None:
+        """Put back what stood there; a domain that is gone is restored already.
+
+        Raises:
+            Permanent: the original is another actuator's.
+            Transient: it is under way, and not confirmed yet.
+        """
+        if not isinstance(original, LibvirtOriginal):
+            raise Permanent(self._name, f"cannot restore a {type(original).__name__}")
+        try:
+            order = self._restoring or self._order_back(original)
+        except Gone:
+            return  # the cap went with the run of the domain that bore it
+        outcome = self._session.wait_for(order, self._patience)
+        self._restoring = order if outcome is None else None
+        if outcome is None:
+            raise Transient(self._name, "the release is under way")
+        if outcome.error is not None and not isinstance(outcome.error, Gone):
+            raise outcome.error
+
+    def _order_back(self, original: LibvirtOriginal) -> Order:
+        view = self._view()
+        return self._session.order(view, original.parameters, self._way.flags, mark=None)
+
+    def _cap(self, parameters: object, view: DomainView) -> CapFraction | None:
+        try:
+            return self._way.cap(parameters, view.vcpus)  # type: ignore[arg-type]
+        except KeyError as error:
+            raise Transient(self._name, f"the hypervisor does not tell {error}") from error
+
+    def _view(self) -> DomainView:
+        """Return what is known of this run of the domain."""
+        host = self._session.view
+        if not host.surveyed:
+            raise host.problem or Transient(self._name, "libvirt has not answered yet")
+        view = host.domains.get(self._uuid)
+        if view is None or not view.active:
+            raise Gone(self._name, "the domain does not run")
+        if view.domid != self._domid:
+            raise Gone(self._name, "the domain was started anew")
+        if view.problem is not None:
+            raise view.problem
+        if self._session.is_stale(self._uuid):
+            raise Transient(self._name, "libvirt does not answer")
+        return view

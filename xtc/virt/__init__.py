@@ -1,0 +1,1 @@
+"""Hypervisors through libvirt: their domains followed, their calls made off the loop."""

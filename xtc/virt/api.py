@@ -1,0 +1,182 @@
+"""What xtc needs of libvirt-python: its calls as protocols, its constants, and the real thing."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cache
+from typing import Any, Final, Protocol
+
+from xtc.errors import Unsupported
+
+AFFECT_CURRENT: Final = 0
+AFFECT_LIVE: Final = 1
+METADATA_ELEMENT: Final = 2
+PAUSED: Final = 3
+"""`virDomainState`: the guest's vCPUs are stopped by an operator."""
+
+_FIX: Final = "install it: apt install python3-libvirt, or pip install 'xtc[libvirt]'"
+
+
+class Code(IntEnum):
+    """`virErrorNumber`, as far as xtc tells errors apart (libvirt/virterror.h)."""
+
+    INTERNAL_ERROR = 1
+    NO_SUPPORT = 3
+    INVALID_ARG = 8
+    OPERATION_DENIED = 29
+    SYSTEM_ERROR = 38
+    NO_DOMAIN = 42
+    AUTH_FAILED = 45
+    OPERATION_INVALID = 55
+    CONFIG_UNSUPPORTED = 67
+    ARGUMENT_UNSUPPORTED = 74
+    AUTH_CANCELLED = 79
+    NO_DOMAIN_METADATA = 80
+    OPERATION_UNSUPPORTED = 84
+    ACCESS_DENIED = 88
+
+
+class EventId(IntEnum):
+    """`virDomainEventID`: the events that xtc listens to."""
+
+    LIFECYCLE = 0
+    DEVICE_REMOVED = 15
+    DEVICE_ADDED = 19
+
+
+Parameters = Mapping[str, int]
+"""Scheduler parameters by libvirt's names."""
+
+
+class Domain(Protocol):
+    """`virDomain`. Every call may block, and raises `Api.errors`."""
+
+    def name(self) -> str:
+        """Return its name, without asking the hypervisor."""
+        ...
+
+    def UUIDString(self) -> str:  # noqa: N802  libvirt's name
+        """Return its UUID, without asking the hypervisor."""
+        ...
+
+    def ID(self) -> int:  # noqa: N802
+        """Return the number of this run of it, -1 where it does not run."""
+        ...
+
+    def isActive(self) -> int:  # noqa: N802
+        """Return whether it runs."""
+        ...
+
+    def XMLDesc(self, flags: int = 0) -> str:  # noqa: N802
+        """Return its live description."""
+        ...
+
+    def info(self) -> Sequence[int]:
+        """Return state, memory, memory, vCPUs and CPU time in ns."""
+        ...
+
+    def vcpus(self) -> tuple[Sequence[Sequence[int]], Any]:
+        """Return (number, state, CPU time in ns, CPU) for every vCPU, and their pinning."""
+        ...
+
+    def schedulerType(self) -> Sequence[Any]:  # noqa: N802
+        """Return the scheduler's name and how many parameters it has."""
+        ...
+
+    def schedulerParametersFlags(self, flags: int) -> Parameters:  # noqa: N802
+        """Return the scheduler's parameters."""
+        ...
+
+    def setSchedulerParametersFlags(self, parameters: Parameters, flags: int) -> int:  # noqa: N802
+        """Set some of the scheduler's parameters."""
+        ...
+
+    def metadata(self, kind: int, uri: str, flags: int) -> str:
+        """Return an element of its metadata."""
+        ...
+
+    def setMetadata(  # noqa: N802
+        self, kind: int, metadata: str | None, key: str, uri: str, flags: int
+    ) -> int:
+        """Set an element of its metadata, or remove it with None."""
+        ...
+
+
+class Connection(Protocol):
+    """`virConnect`."""
+
+    def getType(self) -> str:  # noqa: N802
+        """Return the driver's name: Xen, QEMU or LXC."""
+        ...
+
+    def listAllDomains(self, flags: int = 0) -> Sequence[Domain]:  # noqa: N802
+        """Return every domain, running or not."""
+        ...
+
+    def isAlive(self) -> int:  # noqa: N802
+        """Return whether the connection stands, as far as the client knows."""
+        ...
+
+    def setKeepAlive(self, interval: int, count: int) -> int:  # noqa: N802
+        """Have the connection end after so many unanswered probes, so many seconds apart."""
+        ...
+
+    def registerCloseCallback(self, callback: Callable[..., None], opaque: object) -> int:  # noqa: N802
+        """Call back when the connection ends."""
+        ...
+
+    def domainEventRegisterAny(  # noqa: N802
+        self, domain: Domain | None, event: int, callback: Callable[..., None], opaque: object
+    ) -> int:
+        """Call back with (connection, domain, ...) for every such event."""
+        ...
+
+    def close(self) -> int:
+        """Let go of it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """An entry to libvirt, or to something that behaves like it."""
+
+    open: Callable[[str | None], Connection]
+    failure: type[Exception]
+    """`libvirtError`: it has `get_error_code()` and `get_error_message()`."""
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """Everything that a call raises: libvirt-python refuses what it cannot pass on itself."""
+        return (self.failure, LookupError, OverflowError, TypeError)
+
+
+@cache
+def real_api() -> Api:
+    """Load libvirt-python and start its event loop, once a process.
+
+    The loop is libvirt's own, in a thread: the daemon's loop is no asyncio (ADR 0001, 0014). It
+    must run before the first connection is opened, or keepalive and events do not work.
+
+    Raises:
+        Unsupported: libvirt-python is not installed.
+    """
+    try:
+        import libvirt  # noqa: PLC0415  an extra: hosts without hypervisor do not have it
+    except ImportError as error:
+        raise Unsupported("libvirt", f"libvirt-python cannot be used: {error}", _FIX) from error
+    libvirt.registerErrorHandler(_be_quiet, None)
+    libvirt.virEventRegisterDefaultImpl()
+    threading.Thread(
+        target=_run_events, args=(libvirt,), name="xtc-libvirt-events", daemon=True
+    ).start()
+    return Api(libvirt.open, libvirt.libvirtError)
+
+
+def _be_quiet(_opaque: object, _error: object) -> None:
+    """Keep libvirt from writing on standard error what it raises all the same."""
+
+
+def _run_events(libvirt: Any) -> None:
+    while True:
+        libvirt.virEventRunDefaultImpl()

@@ -1,0 +1,107 @@
+"""The threads that make libvirt's calls: one keeps the connection, a few visit domains."""
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from xtc.clock import Clock
+from xtc.errors import ActuatorError, Transient
+from xtc.units import Seconds
+from xtc.virt import visits
+from xtc.virt.api import Api
+from xtc.virt.board import Board
+from xtc.virt.explain import explain
+from xtc.virt.link import Link
+
+HANDS: Final = 4
+"""libvirtd takes five requests of a client at a time."""
+SURVEY_S: Final = Seconds(10.0)
+"""The safety net below the events: how often everything is listed and described anew."""
+BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Between tries to connect; the last goes on."""
+LULL_S: Final = Seconds(5.0)
+
+log = structlog.get_logger()
+
+
+class Crew:
+    """Connects, surveys and visits for as long as the board employs it."""
+
+    def __init__(self, api: Api, uri: str | None, board: Board, clock: Clock) -> None:
+        self._api, self._board, self._clock = api, board, clock
+        self._uri, self._name = uri, uri or "libvirt"
+        self._threads: list[threading.Thread] = []
+
+    @property
+    def working(self) -> bool:
+        """Whether any of its threads has not come back yet."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    def begin(self) -> None:
+        """Start; the board must employ it by now."""
+        self._start(self._keep_connected)
+
+    def _start(self, work: Callable[[], None]) -> None:
+        # A call that hangs must not keep the daemon from ending.
+        thread = threading.Thread(target=work, name="xtc-libvirt", daemon=True)
+        self._threads = [*(t for t in self._threads if t.is_alive()), thread]
+        thread.start()
+
+    def _employed(self) -> bool:
+        return self._board.employs(self)
+
+    def _keep_connected(self) -> None:
+        """Connect, serve, connect again; the wait between tries grows while none succeeds."""
+        tries = 0
+        while self._employed():
+            self._board.connecting(self)
+            try:
+                link = Link(self._api, self._uri, self._board.note_change)
+            except self._api.errors as error:
+                self._board.unreachable(self, explain(self._name, error))
+                tries += 1
+            else:
+                tries = 0
+                self._serve(link)
+            rest = BACKOFF_S[min(tries, len(BACKOFF_S) - 1)]
+            self._board.wait_until(lambda: not self._employed(), Seconds(rest))
+
+    def _serve(self, link: Link) -> None:
+        """Survey while the connection stands; hands visit meanwhile."""
+        self._board.connected(self, link, link.driver)
+        log.info("libvirt_connected", uri=self._name, driver=link.driver)
+        for _ in range(HANDS):
+            self._start(lambda: self._guarded(link, self._visit))
+        self._guarded(link, self._survey)
+        link.close()
+
+    def _guarded(self, link: Link, work: Callable[[Link], None]) -> None:
+        """Work until the connection ends; what nobody foresaw ends it, and is survived."""
+        problem: ActuatorError = Transient(self._name, "the connection ended")
+        try:
+            work(link)
+        except ActuatorError as error:
+            problem = error
+        except self._api.errors as error:
+            problem = explain(self._name, error)
+        except Exception as error:  # the threads' firewall: whatever it is, connect anew
+            log.exception("unexpected_error", where="libvirt")
+            problem = Transient(self._name, f"{type(error).__name__}: {error}")
+        if self._board.serves(link):
+            log.warning("libvirt_lost", uri=self._name, problem=str(problem))
+            self._board.lost(link, problem)
+
+    def _survey(self, link: Link) -> None:
+        while link.alive and self._board.take_survey(link, SURVEY_S):
+            if link.alive:
+                self._board.surveyed(link, visits.survey(link))
+
+    def _visit(self, link: Link) -> None:
+        """Visit one domain after the other while the connection stands."""
+        while link.alive and self._board.serves(link):
+            visit = self._board.take(link, LULL_S)
+            if visit is not None:
+                view, outcome = visits.pay(link, self._clock, visit)
+                self._board.visited(link, visit, view, outcome)

@@ -1,0 +1,85 @@
+"""One open connection to libvirt: keepalive, its events and its end; and its domains by UUID."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+import structlog
+
+from xtc.errors import ActuatorError
+from xtc.virt.api import Api, Connection, Domain, EventId
+
+KEEPALIVE_S: Final = 2
+KEEPALIVES: Final = 3
+"""A libvirt that hangs fails its calls after (KEEPALIVES + 1) * KEEPALIVE_S seconds."""
+
+log = structlog.get_logger()
+
+Changed = Callable[[str | None], None]
+"""Told of a domain that changed, by UUID; None is that the connection ended."""
+
+
+class Link:
+    """A connection, opened in the thread that uses it. Any call may block."""
+
+    def __init__(self, api: Api, uri: str | None, changed: Changed) -> None:
+        """Open it, and register for its end and its events; surveys find what it cannot tell.
+
+        Raises:
+            Exception: one of `Api.errors`; nothing is left open.
+        """
+        self.api = api
+        self._changed = changed
+        self._ended = False
+        self.connection: Connection = api.open(uri)
+        self.domains: dict[str, Domain] = {}
+        try:
+            self.driver = self.connection.getType()
+            self._listen()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def troubles(self) -> tuple[type[Exception], ...]:
+        """Everything that work on a domain raises: libvirt's errors, and what xtc makes of them."""
+        return (ActuatorError, *self.api.errors)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the connection stands, as far as its client knows."""
+        return not self._ended and bool(self.connection.isAlive())
+
+    def _listen(self) -> None:
+        self._register(lambda: self.connection.setKeepAlive(KEEPALIVE_S, KEEPALIVES))
+        self._register(lambda: self.connection.registerCloseCallback(self._on_close, None))
+        for event in EventId:
+            self._register(partial(self._on, event))
+
+    def _register(self, register: Callable[[], object]) -> None:
+        try:
+            register()
+        except self.api.errors as error:
+            log.debug("libvirt_lacks", driver=self.driver, problem=str(error))
+
+    def _on(self, event: EventId) -> int:
+        return self.connection.domainEventRegisterAny(None, event, self._on_event, None)
+
+    def _on_event(self, _connection: object, domain: Domain, *_details: object) -> None:
+        self._changed(domain.UUIDString())
+
+    def _on_close(self, *_details: object) -> None:
+        self._ended = True
+        self._changed(None)
+
+    def list(self) -> list[Domain]:
+        """Return every domain of the host, and keep them for `domains`."""
+        found = list(self.connection.listAllDomains(0))
+        self.domains = {domain.UUIDString(): domain for domain in found}
+        return found
+
+    def close(self) -> None:
+        """Let go; a connection that is dead already has nothing to say about it."""
+        with suppress(*self.api.errors):
+            self.connection.close()

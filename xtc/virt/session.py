@@ -1,0 +1,139 @@
+"""One connection as the loop sees it: what is known, what is ordered, and who is given up."""
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Final
+
+import structlog
+
+from xtc.clock import Clock
+from xtc.errors import Unsupported
+from xtc.units import Seconds
+from xtc.virt.api import Api
+from xtc.virt.board import Board
+from xtc.virt.crew import Crew
+from xtc.virt.domains import DomainView, HostView, Order, Outcome
+
+CALL_DEADLINE_S: Final = Seconds(15.0)
+"""After this a call is given up, with its thread: keepalive should have failed it long before."""
+MAX_GIVEN_UP: Final = 3
+"""Crews whose threads have not come back; with so many, no more are sent after them."""
+STALE_S: Final = Seconds(1.5)
+"""A domain that was asked about for longer is not known any more."""
+
+log = structlog.get_logger()
+
+
+class Session:
+    """The loop's end of one connection. Nothing here waits but what says so."""
+
+    def __init__(self, load: Callable[[], Api], uri: str | None, clock: Clock) -> None:
+        self._load, self._clock = load, clock
+        self.uri = uri
+        self._board = Board(clock)
+        self._numbers = count(1)
+        self._crew: Crew | None = None
+        self._given_up: list[Crew] = []
+        self.given_up = 0
+        """How often a crew was given up, for metrics."""
+
+    @property
+    def view(self) -> HostView:
+        """What is known of the host."""
+        return self._board.view
+
+    @property
+    def version(self) -> int:
+        """Changes when domains, or their interfaces, come or go."""
+        return self._board.version
+
+    def start(self) -> None:
+        """Begin to connect; a host without libvirt-python is a connection that never comes."""
+        try:
+            api = self._load()
+        except Unsupported as problem:
+            self._board.employ(self)
+            self._board.unreachable(self, problem)
+            return
+        self._crew = Crew(api, self.uri, self._board, self._clock)
+        self._board.employ(self._crew)
+        self._crew.begin()
+
+    @property
+    def answer_time(self) -> Seconds:
+        """How long before a tick to ask, so that the answer is fresh but there."""
+        return self._board.answer_time
+
+    def want(self, wanted: Callable[[DomainView], bool]) -> None:
+        """Say which domains are to be followed."""
+        self._board.want(wanted)
+
+    def ask(self) -> None:
+        """Have the domains that are wanted looked at, for the tick to come."""
+        self._board.ask()
+
+    def supervise(self) -> None:
+        """Give up a crew whose call hangs beyond its deadline, and send another."""
+        self._given_up = [crew for crew in self._given_up if crew.working]
+        if self._crew is None or self._board.longest() < CALL_DEADLINE_S:
+            return
+        if len(self._given_up) >= MAX_GIVEN_UP:
+            return
+        log.warning("libvirt_hangs", uri=self.uri, given_up=len(self._given_up) + 1)
+        self._given_up.append(self._crew)
+        self.given_up += 1
+        self.start()
+
+    def order(
+        self,
+        view: DomainView,
+        parameters: Mapping[str, int],
+        flags: int,
+        *,
+        mark: Mapping[str, int] | None,
+    ) -> Order:
+        """Have parameters written to a run of a domain, in place of what was not begun yet."""
+        order = Order(next(self._numbers), view.uuid, view.domid, dict(parameters), flags, mark)
+        self._board.post(order)
+        return order
+
+    def pending(self, uuid: str) -> Order | None:
+        """Return the order of a domain that is not carried out yet."""
+        return self._board.pending(uuid)
+
+    def outcome(self, uuid: str) -> Outcome | None:
+        """Return what became of the last order that came to an end."""
+        return self._board.outcome(uuid)
+
+    def is_stale(self, uuid: str) -> bool:
+        """Whether a domain has been asked about in vain for too long."""
+        return self._board.unanswered(uuid) > STALE_S
+
+    def wait_for(self, order: Order, patience: Seconds) -> Outcome | None:
+        """Wait for what becomes of an order; None where that takes longer, or its time is spent.
+
+        Who waits for a domain that has kept others waiting as long already does not wait at all,
+        so that one that hangs costs the loop this time once.
+        """
+        if self._board.longest() > patience:
+            patience = Seconds(0.0)
+        self._board.wait_until(lambda: self._ended(order) is not None, patience)
+        return self._ended(order)
+
+    def _ended(self, order: Order) -> Outcome | None:
+        outcome = self._board.outcome(order.uuid)
+        return outcome if outcome is not None and outcome.order.number >= order.number else None
+
+    def settle(self, patience: Seconds) -> bool:
+        """Wait until every domain that is wanted is known, or why not; whether that came."""
+        return self._board.wait_until(self._settled, patience)
+
+    def _settled(self) -> bool:
+        view = self.view
+        if view.problem is not None:
+            return True
+        return view.surveyed and not self._board.to_describe()
+
+    def close(self) -> None:
+        """Employ nobody any more: threads end when their calls do."""
+        self._board.employ(None)
