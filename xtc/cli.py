@@ -17,6 +17,7 @@ from xtc.cli_discover import discover
 from xtc.cli_simulate import simulate
 from xtc.client import Client
 from xtc.configfile import DEFAULT_PATH, load_config
+from xtc.daemon import set_up_logging
 from xtc.errors import ActuatorError, Busy, JournalError, Refused, Unreachable, XtcError
 from xtc.lease import Kind
 from xtc.output import print_json, print_status
@@ -193,7 +194,9 @@ def root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
-    """Take the options that stand before a command."""
+    """Take the options that stand before a command; only the daemon logs what goes well."""
+    del version  # its callback has done the work
+    set_up_logging(json=False, level="error")
 
 
 def _ttl(text: str | None) -> float | None:

@@ -201,6 +201,7 @@ class Daemon:
         if self._hypervisors.supervise():
             self._collector.rebind(self._bindings())
             self._manager.retry()
+            self._manager.release_marked(self._hypervisors.is_marked)
         readings = self._readings(now)
         self._manager.tick(readings, now)
         period = self._config.daemon.period_s

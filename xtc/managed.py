@@ -187,6 +187,7 @@ class Managed:
             problem=self._problem(),
             law=self.plan.law,
             limit_pps=self.limit,
+            cap_known=view is not None or instance is None,
         )
 
     def _problem(self) -> str:

@@ -1,7 +1,7 @@
 """XTC Manager: activates, retunes, pauses and releases instances, and ticks them all."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -117,6 +117,15 @@ class Manager:
         """Let every actuator be tried at once: something came that may have mended it."""
         for managed in self._routers.values():
             managed.keeper.retry()
+
+    def release_marked(self, is_marked: Callable[[ActuatorSpec], bool]) -> None:
+        """Release routers that came with the cap of another host's xtc and are not held here."""
+        for managed in self._routers.values():
+            keeper = managed.keeper
+            arrived = managed.instance is None and keeper.original is None
+            if arrived and is_marked(managed.plan.spec) and keeper.prepare():
+                self._store_lazily()
+                managed.release()
 
     def handle(self, raw: bytes) -> Reply:
         """Return the reply to the bytes of a request; whatever they are, it is a reply."""

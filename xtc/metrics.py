@@ -156,7 +156,8 @@ def _derived(reports: tuple[Report, ...]) -> Iterator[Metric]:
         "xtc_vr_problem", "Whether something keeps its loop from working", labels=("vr",)
     )
     for report in reports:
-        capped.add_metric((report.vr,), float(report.cap is not None))
+        if report.cap_known:
+            capped.add_metric((report.vr,), float(report.cap is not None))
         problem.add_metric((report.vr,), float(bool(report.problem)))
         if report.setpoint_pps is not None and report.throughput_pps is not None:
             error.add_metric((report.vr,), report.setpoint_pps - report.throughput_pps)

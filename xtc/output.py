@@ -46,7 +46,7 @@ def status_table(reports: Iterable[Report], histories: dict[str, list[float]]) -
             _rate(report.setpoint_pps),
             _error(report),
             _rate(report.offered_pps),
-            format_cap(report.cap),
+            format_cap(report.cap) if report.cap_known else "?",
             "-" if report.used is None else format_cap(report.used),
             f"[{STYLES[report.mode.value]}]{report.mode.value}[/]",
             escape(report.problem) or report.finding.value,

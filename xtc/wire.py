@@ -108,6 +108,8 @@ class Report(msgspec.Struct, frozen=True):
     """What keeps the loop from doing its work, and what to do about it."""
     law: str = ""
     limit_pps: float | None = None
+    cap_known: bool = True
+    """Whether the cap could be read; if not, `cap` says nothing."""
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer"):

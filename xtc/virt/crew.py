@@ -65,17 +65,19 @@ class Crew:
             else:
                 tries = 0
                 self._serve(link)
+                link.close()
             rest = BACKOFF_S[min(tries, len(BACKOFF_S) - 1)]
             self._board.wait_until(lambda: not self._employed(), Seconds(rest))
 
     def _serve(self, link: Link) -> None:
         """Survey while the connection stands; hands visit meanwhile."""
+        if not self._employed():
+            return
         self._board.connected(self, link, link.driver)
         log.info("libvirt_connected", uri=self._name, driver=link.driver)
         for _ in range(HANDS):
             self._start(lambda: self._guarded(link, self._visit))
         self._guarded(link, self._survey)
-        link.close()
 
     def _guarded(self, link: Link, work: Callable[[Link], None]) -> None:
         """Work until the connection ends; what nobody foresaw ends it, and is survived."""

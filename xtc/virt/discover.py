@@ -75,7 +75,7 @@ def look(load: Callable[[], Api], uri: str | None, clock: Clock) -> Host:
 
 def candidate(host: HostView, view: DomainView, uri: str | None) -> Candidate:
     """Return what is to be said of one domain."""
-    obstacles = _obstacles(host, view)
+    obstacles = _obstacles(view)
     controllable = not obstacles
     return Candidate(
         domain=view.name,
@@ -93,7 +93,7 @@ def candidate(host: HostView, view: DomainView, uri: str | None) -> Candidate:
     )
 
 
-def _obstacles(host: HostView, view: DomainView) -> list[str]:
+def _obstacles(view: DomainView) -> list[str]:
     if not view.active:
         return ["it does not run: start it, and xtc follows by itself once it is configured"]
     obstacles = []

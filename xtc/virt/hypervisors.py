@@ -37,6 +37,7 @@ class Hypervisors:
         self._clock, self._load = clock, load
         self._sessions: dict[str | None, Session] = {}
         self._specs: tuple[LibvirtSpec, ...] = ()
+        self._bindings: dict[LibvirtSpec, Binding] = {}
         self._seen: tuple[object, ...] = ()
         self.patience = RELEASE_PATIENCE_S
         """How long `restore` may wait for the hypervisor."""
@@ -98,13 +99,22 @@ class Hypervisors:
                 raise Permanent(spec.domain, f"is {other.domain} too", "one router, one domain")
 
     def binding(self, spec: LibvirtSpec) -> Binding:
-        """Return how to recognise a domain's interfaces; none are its own where it does not run."""
+        """Return how to recognise a domain's interfaces; none are its own where it does not run.
+
+        While libvirt does not answer, its interfaces are those that they were.
+        """
         session = self._sessions.get(spec.uri)
         host = HostView() if session is None else session.view
-        view = host.find(spec.domain)
-        if view is None or not view.active:
-            return Binding()
-        return Binding(view.interfaces, view.domid if host.driver == "Xen" else None)
+        if host.surveyed:
+            self._bindings[spec] = _binding(host, host.find(spec.domain))
+        return self._bindings.get(spec, Binding())
+
+    def is_marked(self, spec: ActuatorSpec) -> bool:
+        """Whether a running domain bears the mark of an xtc, here or where it came from."""
+        if not isinstance(spec, LibvirtSpec) or spec.uri not in self._sessions:
+            return False
+        view = self._sessions[spec.uri].view.find(spec.domain)
+        return view is not None and view.active and view.mark is not None
 
     @property
     def lead(self) -> Seconds:
@@ -143,3 +153,9 @@ class Hypervisors:
         for session in self._sessions.values():
             session.close()
         self._sessions = {}
+
+
+def _binding(host: HostView, view: DomainView | None) -> Binding:
+    if view is None or not view.active:
+        return Binding()
+    return Binding(view.interfaces, view.domid if host.driver == "Xen" else None)
