@@ -142,10 +142,11 @@ def release_all(state_dir: Path) -> dict[str, str]:
                 f"{journal.quarantined}; {LOST}"
             )
         ledger = journal.ledger
-        hypervisors.patience = RELEASE_S
+        hypervisors.patience.most = RELEASE_S
         hypervisors.use(entry.spec for entry in ledger.entries.values())
         hypervisors.settle(RELEASE_S)
         for vr, entry in ledger.entries.items():
+            hypervisors.patience.refill()
             outcome[vr] = _released(entry, hypervisors)
         limits = {vr: _limited(limiter, every) for vr, every in ledger.limits.items()}
         outcome |= {

@@ -160,6 +160,7 @@ class Daemon:
         troubles = self._manager.stop(release=release)
         while troubles and self._hypervisors.states() and self._clock.now() < until:
             self._clock.sleep(STOP_PAUSE_S)
+            self._hypervisors.supervise()
             troubles = self._manager.stop(release=release)
         return troubles
 

@@ -12,7 +12,9 @@ from xtc.actuator.base import CapLimits, CpuUsage
 from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec, Original
 from xtc.errors import Gone, Permanent, Transient
 from xtc.units import CapFraction, Seconds
+from xtc.virt.api import Parameters
 from xtc.virt.domains import DomainView, Order
+from xtc.virt.patience import Patience
 from xtc.virt.session import Session
 from xtc.virt.ways import way_of
 
@@ -33,7 +35,7 @@ class LibvirtActuator:
         view: DomainView,
         original: LibvirtOriginal | None,
         *,
-        patience: Seconds,
+        patience: Patience,
     ) -> None:
         """Open it for the run that a view tells of.
 
@@ -84,7 +86,10 @@ class LibvirtActuator:
         """
         if self._original is None:
             view = self._view()
-            parameters = self._way.original(view.parameters) | dict(view.mark or {})
+            try:
+                parameters = self._way.original(view.parameters) | dict(view.mark or {})
+            except KeyError as error:
+                raise self._untold(error) from error
             self._original = LibvirtOriginal(self._uuid, parameters)
         return self._original
 
@@ -95,8 +100,8 @@ class LibvirtActuator:
             Gone: the domain stopped, or was started anew.
             Transient: libvirt does not answer.
         """
+        pending = self._session.pending(self._uuid)  # first: it may be carried out just now
         view = self._view()
-        pending = self._session.pending(self._uuid)
         return self._cap(view.parameters if pending is None else pending.parameters, view)
 
     def apply(self, cap: CapFraction) -> CapFraction:
@@ -106,6 +111,7 @@ class LibvirtActuator:
         parameters = self._way.parameters(wanted, view.vcpus, view.parameters)
         mark = self.capture().parameters
         self._order = self._session.order(view, parameters, self._way.flags, mark=mark)
+        self._restoring = None  # a release that was under way is overtaken
         return self._cap(parameters, view) or wanted
 
     def usage(self) -> CpuUsage:
@@ -139,11 +145,14 @@ class LibvirtActuator:
         view = self._view()
         return self._session.order(view, original.parameters, self._way.flags, mark=None)
 
-    def _cap(self, parameters: object, view: DomainView) -> CapFraction | None:
+    def _cap(self, parameters: Parameters, view: DomainView) -> CapFraction | None:
         try:
-            return self._way.cap(parameters, view.vcpus)  # type: ignore[arg-type]
+            return self._way.cap(parameters, view.vcpus)
         except KeyError as error:
-            raise Transient(self._name, f"the hypervisor does not tell {error}") from error
+            raise self._untold(error) from error
+
+    def _untold(self, error: KeyError) -> Transient:
+        return Transient(self._name, f"the hypervisor does not tell {error}")
 
     def _view(self) -> DomainView:
         """Return what is known of this run of the domain."""
@@ -157,6 +166,8 @@ class LibvirtActuator:
             raise Gone(self._name, "the domain was started anew")
         if view.problem is not None:
             raise view.problem
+        if not view.visited:
+            raise Transient(self._name, "libvirt has not told about it yet")
         if self._session.is_stale(self._uuid):
             raise Transient(self._name, "libvirt does not answer")
         return view

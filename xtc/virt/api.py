@@ -61,11 +61,7 @@ class Domain(Protocol):
         ...
 
     def ID(self) -> int:  # noqa: N802
-        """Return the number of this run of it, -1 where it does not run."""
-        ...
-
-    def isActive(self) -> int:  # noqa: N802
-        """Return whether it runs."""
+        """Return the number of the run in which this object was looked up, -1 if in none."""
         ...
 
     def XMLDesc(self, flags: int = 0) -> str:  # noqa: N802
@@ -112,6 +108,10 @@ class Connection(Protocol):
 
     def listAllDomains(self, flags: int = 0) -> Sequence[Domain]:  # noqa: N802
         """Return every domain, running or not."""
+        ...
+
+    def lookupByUUIDString(self, uuid: str) -> Domain:  # noqa: N802
+        """Return a domain as it is now."""
         ...
 
     def isAlive(self) -> int:  # noqa: N802

@@ -160,6 +160,8 @@ class Board:
     def take_survey(self, link: object, patience: Seconds) -> bool:
         """Wait for a survey to be due; False where the link is not heard any more."""
         with self._changed:
+            if self._link is not link:
+                return False
             self._busy.pop(_SURVEY, None)
             self._changed.wait_for(lambda: self._survey or self._link is not link, patience)
             if self._link is not link:

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -9,11 +10,12 @@ import structlog
 from xtc.clock import Clock
 from xtc.errors import ActuatorError, Transient
 from xtc.units import Seconds
-from xtc.virt import visits
 from xtc.virt.api import Api
 from xtc.virt.board import Board
+from xtc.virt.domains import DomainView, Outcome, Visit
 from xtc.virt.explain import explain
 from xtc.virt.link import Link
+from xtc.virt.visits import Visitor, survey
 
 HANDS: Final = 4
 """libvirtd takes five requests of a client at a time."""
@@ -57,17 +59,28 @@ class Crew:
         tries = 0
         while self._employed():
             self._board.connecting(self)
-            try:
-                link = Link(self._api, self._uri, self._board.note_change)
-            except self._api.errors as error:
-                self._board.unreachable(self, explain(self._name, error))
-                tries += 1
-            else:
-                tries = 0
+            link = self._connected()
+            tries = tries + 1 if link is None else 0
+            if link is not None:
                 self._serve(link)
                 link.close()
             rest = BACKOFF_S[min(tries, len(BACKOFF_S) - 1)]
             self._board.wait_until(lambda: not self._employed(), Seconds(rest))
+
+    def _connected(self) -> Link | None:
+        """Open a connection; why not is on the board."""
+        try:
+            return Link(self._api, self._uri, self._board.note_change)
+        except self._api.errors as error:
+            problem = explain(self._name, error)
+        except Exception as error:  # the threads' firewall: whatever it is, try again
+            problem = self._unforeseen(error)
+        self._board.unreachable(self, problem)
+        return None
+
+    def _unforeseen(self, error: Exception) -> ActuatorError:
+        log.exception("unexpected_error", where="libvirt")
+        return Transient(self._name, f"{type(error).__name__}: {error}")
 
     def _serve(self, link: Link) -> None:
         """Survey while the connection stands; hands visit meanwhile."""
@@ -89,8 +102,7 @@ class Crew:
         except self._api.errors as error:
             problem = explain(self._name, error)
         except Exception as error:  # the threads' firewall: whatever it is, connect anew
-            log.exception("unexpected_error", where="libvirt")
-            problem = Transient(self._name, f"{type(error).__name__}: {error}")
+            problem = self._unforeseen(error)
         if self._board.serves(link):
             log.warning("libvirt_lost", uri=self._name, problem=str(problem))
             self._board.lost(link, problem)
@@ -98,12 +110,24 @@ class Crew:
     def _survey(self, link: Link) -> None:
         while link.alive and self._board.take_survey(link, SURVEY_S):
             if link.alive:
-                self._board.surveyed(link, visits.survey(link))
+                self._board.surveyed(link, survey(link))
 
     def _visit(self, link: Link) -> None:
         """Visit one domain after the other while the connection stands."""
+        visitor = Visitor(link, self._clock, lambda: self._board.serves(link))
         while link.alive and self._board.serves(link):
             visit = self._board.take(link, LULL_S)
             if visit is not None:
-                view, outcome = visits.pay(link, self._clock, visit)
-                self._board.visited(link, visit, view, outcome)
+                self._board.visited(link, visit, *self._paid(visitor, visit))
+
+    def _paid(self, visitor: Visitor, visit: Visit) -> tuple[DomainView, Outcome | None]:
+        """Pay a visit; what nobody foresaw of one domain costs no other."""
+        try:
+            return visitor.pay(visit)
+        except ActuatorError:
+            raise
+        except Exception as error:  # the visits' firewall: it becomes the domain's problem
+            problem = self._unforeseen(error)
+            view = replace(visit.known, visited=True, described=False, problem=problem)
+            order = visit.order
+            return view, None if order is None else Outcome(order, problem, Seconds(0.0))

@@ -18,6 +18,8 @@ class DomainView:
     """The number of this run of it; -1 where it does not run."""
     visited: bool = False
     """Whether more than the list of domains was asked for in this run of it."""
+    described: bool = False
+    """Whether its XML and metadata were read since something called for it."""
     scheduler: str = ""
     """Xen's; other hypervisors have no choice."""
     vcpus: int = 1

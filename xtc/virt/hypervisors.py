@@ -12,10 +12,11 @@ from xtc.errors import Gone, Permanent, Transient
 from xtc.units import Seconds
 from xtc.virt.api import Api, real_api
 from xtc.virt.domains import DomainView, HostView
+from xtc.virt.patience import Patience
 from xtc.virt.session import Session
 
 RELEASE_PATIENCE_S: Final = Seconds(0.3)
-"""How long a release may hold up the loop; what takes longer is confirmed in a later period."""
+"""How long all releases of a period may hold up the loop; the rest is confirmed in a later one."""
 
 
 LEAST_LEAD_S: Final = 0.01
@@ -39,8 +40,8 @@ class Hypervisors:
         self._specs: tuple[LibvirtSpec, ...] = ()
         self._bindings: dict[LibvirtSpec, Binding] = {}
         self._seen: tuple[object, ...] = ()
-        self.patience = RELEASE_PATIENCE_S
-        """How long `restore` may wait for the hypervisor."""
+        self.patience = Patience(clock, RELEASE_PATIENCE_S)
+        """How long `restore` may wait for hypervisors in one period."""
 
     def use(self, specs: Iterable[ActuatorSpec], also: Iterable[ActuatorSpec] = ()) -> None:
         """Follow the domains of routers, and of what earlier ones left; and no others."""
@@ -95,7 +96,8 @@ class Hypervisors:
 
     def _check_alone(self, spec: LibvirtSpec, view: DomainView) -> None:
         for other in self._specs:
-            if other != spec and other.uri == spec.uri and other.domain in {view.name, view.uuid}:
+            same = other.domain == view.name or other.domain.lower() == view.uuid
+            if same and other != spec and other.uri == spec.uri:
                 raise Permanent(spec.domain, f"is {other.domain} too", "one router, one domain")
 
     def binding(self, spec: LibvirtSpec) -> Binding:
@@ -128,7 +130,8 @@ class Hypervisors:
             session.ask()
 
     def supervise(self) -> bool:
-        """Give up calls that hang; whether domains came or went since the last call."""
+        """Begin a period: give up calls that hang; whether domains came or went since the last."""
+        self.patience.refill()
         for session in self._sessions.values():
             session.supervise()
         seen = tuple((uri, s.version) for uri, s in self._sessions.items())

@@ -1,4 +1,4 @@
-"""One open connection to libvirt: keepalive, its events and its end; and its domains by UUID."""
+"""One open connection to libvirt: keepalive, its events, its end, and its domains."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -33,7 +33,6 @@ class Link:
         self._changed = changed
         self._ended = False
         self.connection: Connection = api.open(uri)
-        self.domains: dict[str, Domain] = {}
         try:
             self.driver = self.connection.getType()
             self._listen()
@@ -74,10 +73,12 @@ class Link:
         self._changed(None)
 
     def list(self) -> list[Domain]:
-        """Return every domain of the host, and keep them for `domains`."""
-        found = list(self.connection.listAllDomains(0))
-        self.domains = {domain.UUIDString(): domain for domain in found}
-        return found
+        """Return every domain of the host."""
+        return list(self.connection.listAllDomains(0))
+
+    def look_up(self, uuid: str) -> Domain:
+        """Return a domain as it is now: an object that is kept tells its old ID for ever."""
+        return self.connection.lookupByUUIDString(uuid)
 
     def close(self) -> None:
         """Let go; a connection that is dead already has nothing to say about it."""

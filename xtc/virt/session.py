@@ -13,6 +13,7 @@ from xtc.virt.api import Api
 from xtc.virt.board import Board
 from xtc.virt.crew import Crew
 from xtc.virt.domains import DomainView, HostView, Order, Outcome
+from xtc.virt.patience import Patience
 
 CALL_DEADLINE_S: Final = Seconds(15.0)
 """After this a call is given up, with its thread: keepalive should have failed it long before."""
@@ -109,15 +110,11 @@ class Session:
         """Whether a domain has been asked about in vain for too long."""
         return self._board.unanswered(uuid) > STALE_S
 
-    def wait_for(self, order: Order, patience: Seconds) -> Outcome | None:
-        """Wait for what becomes of an order; None where that takes longer, or its time is spent.
-
-        Who waits for a domain that has kept others waiting as long already does not wait at all,
-        so that one that hangs costs the loop this time once.
-        """
-        if self._board.longest() > patience:
-            patience = Seconds(0.0)
-        self._board.wait_until(lambda: self._ended(order) is not None, patience)
+    def wait_for(self, order: Order, patience: Patience) -> Outcome | None:
+        """Wait for what becomes of an order; None where that takes longer."""
+        patience.spend(
+            lambda most: self._board.wait_until(lambda: self._ended(order) is not None, most)
+        )
         return self._ended(order)
 
     def _ended(self, order: Order) -> Outcome | None:

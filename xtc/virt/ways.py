@@ -17,6 +17,19 @@ from xtc.virt.api import AFFECT_CURRENT, AFFECT_LIVE, Parameters
 
 PERCENT: Final = 0.01
 UNCAPPED_QUOTA: Final = -1
+_UNLIMITED: Final = 2**44 - 1
+"""What libvirt tells of an uncapped quota on cgroup v2 (VIR_CGROUP_CPU_QUOTA_MAX)."""
+
+
+def told(parameters: Parameters) -> dict[str, int]:
+    """Return parameters as they were told, with every uncapped quota as -1.
+
+    cgroup v1 tells -1, v2 tells 2^44 - 1; both take -1.
+    """
+    return {
+        key: UNCAPPED_QUOTA if key.endswith("_quota") and not 0 < value < _UNLIMITED else value
+        for key, value in parameters.items()
+    }
 
 
 class Way(Protocol):
@@ -103,17 +116,16 @@ class QuotaWay:
 
     def cap(self, parameters: Parameters, vcpus: int) -> CapFraction | None:
         """Return the cap, None for a negative quota."""
-        quota, period = parameters[f"{self.prefix}_quota"], parameters[f"{self.prefix}_period"]
-        if quota <= 0 or period <= 0:
+        standing = told(parameters)
+        quota, period = standing[f"{self.prefix}_quota"], standing[f"{self.prefix}_period"]
+        if quota == UNCAPPED_QUOTA or period <= 0:
             return None
         return CapFraction(quota / period * (1 if self.shared else vcpus))
 
     def original(self, parameters: Parameters) -> dict[str, int]:
         """Return quota and period, uncapped as -1 however the hypervisor told it."""
-        quota = parameters[f"{self.prefix}_quota"]
-        return self._named(
-            quota if quota > 0 else UNCAPPED_QUOTA, parameters[f"{self.prefix}_period"]
-        )
+        standing = told(parameters)
+        return self._named(standing[f"{self.prefix}_quota"], standing[f"{self.prefix}_period"])
 
     def _named(self, quota_us: int, period_us: int) -> dict[str, int]:
         return {f"{self.prefix}_period": period_us, f"{self.prefix}_quota": quota_us}

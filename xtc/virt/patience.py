@@ -1,0 +1,26 @@
+"""What waiting for hypervisors may cost the loop: one budget a period, for all together."""
+
+from collections.abc import Callable
+
+from xtc.clock import Clock
+from xtc.units import Seconds
+
+
+class Patience:
+    """Time that is spent by who waits first; a hypervisor that hangs costs it once."""
+
+    def __init__(self, clock: Clock, most: Seconds) -> None:
+        """Begin with all of it."""
+        self._clock = clock
+        self.most = most
+        self._left = most
+
+    def refill(self) -> None:
+        """Begin another period."""
+        self._left = self.most
+
+    def spend(self, wait: Callable[[Seconds], object]) -> None:
+        """Wait, for as long as is left."""
+        begun = self._clock.now()
+        wait(self._left)
+        self._left = Seconds(max(0.0, self._left - (self._clock.now() - begun)))
