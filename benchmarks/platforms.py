@@ -72,7 +72,8 @@ def latency(platform: str, spec: LibvirtSpec) -> Latency:
     hypervisors = Hypervisors(MonotonicClock())
     hypervisors.use([spec])
     hypervisors.settle(Seconds(10.0))
-    hypervisors.patience = Seconds(5.0)
+    hypervisors.patience.most = Seconds(5.0)
+    hypervisors.patience.refill()
     actuator = hypervisors.open(spec, None)
     original = actuator.capture()
     times = []

@@ -74,12 +74,12 @@ class Crew:
         except self._api.errors as error:
             problem = explain(self._name, error)
         except Exception as error:  # the threads' firewall: whatever it is, try again
+            log.exception("unexpected_error", where="libvirt")
             problem = self._unforeseen(error)
         self._board.unreachable(self, problem)
         return None
 
     def _unforeseen(self, error: Exception) -> ActuatorError:
-        log.exception("unexpected_error", where="libvirt")
         return Transient(self._name, f"{type(error).__name__}: {error}")
 
     def _serve(self, link: Link) -> None:
@@ -102,6 +102,7 @@ class Crew:
         except self._api.errors as error:
             problem = explain(self._name, error)
         except Exception as error:  # the threads' firewall: whatever it is, connect anew
+            log.exception("unexpected_error", where="libvirt")
             problem = self._unforeseen(error)
         if self._board.serves(link):
             log.warning("libvirt_lost", uri=self._name, problem=str(problem))
@@ -127,6 +128,7 @@ class Crew:
         except ActuatorError:
             raise
         except Exception as error:  # the visits' firewall: it becomes the domain's problem
+            log.exception("unexpected_error", where="libvirt")
             problem = self._unforeseen(error)
             view = replace(visit.known, visited=True, described=False, problem=problem)
             order = visit.order
