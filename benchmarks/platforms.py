@@ -26,6 +26,7 @@ from lab.libvirt.server import PrivateLibvirtd
 from lab.topology import Lab
 from xtc.actuator.spec import LibvirtSpec
 from xtc.clock import MonotonicClock
+from xtc.daemon import set_up_logging
 from xtc.errors import Transient
 from xtc.units import CapFraction, Seconds, format_rate
 from xtc.virt.hypervisors import Hypervisors
@@ -164,6 +165,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--share", type=float, action="append", help="of the uncapped throughput")
     options = parser.parse_args()
+    set_up_logging(json=False, level="error")
     if missing := requirements.missing():
         sys.exit("libvirt's platforms need: " + " ".join(missing))
     try:

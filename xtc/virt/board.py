@@ -222,6 +222,7 @@ class Board:
                 self._outcomes[uuid] = outcome
             if self._asked.get(uuid, begun) <= begun:
                 self._note_answer(self._asked.pop(uuid, None))
+            self._survey = self._survey or view.domid != visit.known.domid
             present = self.view.domains.get(uuid)
             if present is not None and present.domid == visit.known.domid:
                 self._publish(replace(self.view, domains={**self.view.domains, uuid: view}))

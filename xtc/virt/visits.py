@@ -84,6 +84,9 @@ class Visitor:
         order, view, begun = visit.order, visit.known, self.clock.now()
         if order is None:
             return view, None
+        if order.domid != view.domid:
+            gone = Gone(view.name, "the domain was started anew")
+            return view, Outcome(order, gone, Seconds(0.0))
         try:
             if order.mark is not None:
                 view = self._with_mark(domain, view, order)
@@ -108,8 +111,6 @@ class Visitor:
         return error
 
     def _written(self, domain: Domain, view: DomainView, order: Order) -> DomainView:
-        if order.domid != view.domid:
-            raise Gone(view.name, "the domain was started anew")
         self._check_heard(view)
         domain.setSchedulerParametersFlags(dict(order.parameters), order.flags)
         got = told(domain.schedulerParametersFlags(order.flags))
