@@ -13,16 +13,16 @@ CAPS = st.floats(1e-4, 16.0)
 QUANTA = st.sampled_from([0.001, 0.003, 0.01, 0.07, 0.1])
 
 
-@given(cap=CAPS, quantum=QUANTA, periods=st.integers(1, 60))
+@given(cap=CAPS, quantum=QUANTA, periods=st.integers(1, 60), slots=st.sampled_from([1, SLOTS]))
 def test_the_mean_over_many_periods_is_the_cap_within_a_slot(
-    cap: float, quantum: float, periods: int
+    cap: float, quantum: float, periods: int, slots: int
 ) -> None:
     owed, spent = 0.0, list[float]()
     for _ in range(periods):
-        period, owed = dither(CapFraction(cap), quantum, owed)
+        period, owed = dither(CapFraction(cap), quantum, owed, slots)
         spent.extend(period.caps)
     wanted = max(cap, quantum)
-    assert math.fsum(spent) / len(spent) == pytest.approx(wanted, abs=quantum / SLOTS / periods)
+    assert math.fsum(spent) / len(spent) == pytest.approx(wanted, abs=quantum / slots / periods)
 
 
 @given(caps=st.lists(CAPS, min_size=1, max_size=30), quantum=QUANTA)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xtc.dither import SLOTS, Dithered, dither
+from xtc.dither import SLOTS, Dithered, dither, slots_for
 from xtc.units import CapFraction
 
 PERCENT = 0.01
@@ -58,3 +58,20 @@ def test_without_a_quantum_the_cap_passes_through() -> None:
 def test_the_mean_is_that_of_the_slots(slots: int) -> None:
     period = Dithered(CapFraction(0.5), CapFraction(0.4), slots)
     assert period.mean == pytest.approx(sum(period.caps) / SLOTS)
+
+
+def test_in_one_slot_the_whole_period_is_one_of_the_neighbours() -> None:
+    low, owed = dither(CapFraction(0.073), PERCENT, slots=1)
+    assert _percents(low) == [7] * SLOTS
+    high, owed = dither(CapFraction(0.073), PERCENT, owed, slots=1)
+    assert _percents(high) == [8] * SLOTS
+    assert owed == pytest.approx(-0.004)
+
+
+@pytest.mark.parametrize(
+    ("cap", "slow", "slots"), [(0.05, False, SLOTS), (0.05, True, 1), (0.6, False, 1)]
+)
+def test_periods_are_cut_where_a_step_matters_and_the_actuator_bears_it(
+    cap: float, *, slow: bool, slots: int
+) -> None:
+    assert slots_for(CapFraction(cap), PERCENT, slow=slow) == slots

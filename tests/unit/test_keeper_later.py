@@ -1,0 +1,171 @@
+"""The keeper of a cap that is carried out later: under way, failed, slow, coarsely counted."""
+
+from pathlib import Path
+
+import pytest
+from simulated_rig import PERIOD, FaultyActuator, Rig, plan
+
+from xtc.actuator.base import Actuator, CpuUsage
+from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
+from xtc.errors import Gone, Transient
+from xtc.keeper import MAX_CONFLICTS, Keeper
+from xtc.units import CapFraction, Seconds
+
+HALF, THIRD = CapFraction(0.5), CapFraction(0.3)
+LATE = Transient("r", "refused in the end")
+
+
+class LaterActuator(FaultyActuator):
+    """Accepts a cap now, carries it out when told; counts CPU time when and as it likes."""
+
+    slow = False
+
+    def __init__(self, rig: Rig) -> None:
+        super().__init__("r", rig.host.actuator("r"), rig.faults)
+        self.pending: CapFraction | None = None
+        self.read: CpuUsage | None = None
+
+    def apply(self, cap: CapFraction) -> CapFraction:
+        self._faults.calls.append(("r", "apply"))
+        self.pending = cap
+        return cap
+
+    def applied(self) -> CapFraction | None:
+        return self._real.applied() if self.pending is None else self.pending
+
+    def settle(self) -> bool:
+        super().settle()
+        return self.pending is None
+
+    def usage(self) -> CpuUsage:
+        return self.read or super().usage()
+
+    def carry_out(self) -> None:
+        if self.pending is not None:
+            self._real.apply(self.pending)
+        self.pending = None
+
+    def refuse(self, rig: Rig) -> None:
+        self.pending = None
+        rig.faults.errors["r", "settle"] = LATE
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path, {"r": plan("r")})
+
+
+@pytest.fixture
+def actuator(rig: Rig) -> LaterActuator:
+    return LaterActuator(rig)
+
+
+@pytest.fixture
+def keeper(actuator: LaterActuator) -> Keeper:
+    def open_it(_spec: ActuatorSpec, _original: Original | None) -> Actuator:
+        return actuator
+
+    keeper = Keeper(SimulatedSpec("r"), open_it)
+    keeper.prepare()
+    return keeper
+
+
+def look(keeper: Keeper, rig: Rig) -> None:
+    keeper.begin_period()
+    rig.clock.sleep(PERIOD)
+    keeper.view(rig.clock.now())
+
+
+def test_a_cap_that_is_under_way_is_nobodys_conflict(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator
+) -> None:
+    keeper.set(HALF)
+    for _ in range(2 * MAX_CONFLICTS):
+        look(keeper, rig)
+    actuator.carry_out()
+    look(keeper, rig)
+    assert (keeper.yielded, keeper.problem, rig.cap("r")) == (False, None, HALF)
+
+
+def test_a_cap_that_fails_in_the_end_is_a_problem_and_no_conflict(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator
+) -> None:
+    for _ in range(2 * MAX_CONFLICTS):
+        keeper.set(HALF)
+        actuator.refuse(rig)
+        look(keeper, rig)
+        del rig.faults.errors["r", "settle"]
+        assert keeper.problem is LATE
+    assert not keeper.yielded
+
+
+def test_caps_that_fail_in_the_end_are_tried_more_and_more_rarely(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator
+) -> None:
+    for _ in range(40):
+        keeper.set(HALF)
+        if actuator.pending is not None:
+            actuator.refuse(rig)
+        look(keeper, rig)
+        rig.faults.errors.pop(("r", "settle"), None)
+    assert 4 <= rig.faults.calls.count(("r", "apply")) <= 7
+
+
+def test_the_problem_ends_when_a_cap_is_carried_out_and_not_when_it_is_accepted(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator
+) -> None:
+    keeper.set(HALF)
+    actuator.refuse(rig)
+    look(keeper, rig)
+    del rig.faults.errors["r", "settle"]
+    look(keeper, rig)
+    keeper.set(THIRD)
+    look(keeper, rig)
+    assert keeper.problem is LATE
+    actuator.carry_out()
+    look(keeper, rig)
+    assert keeper.problem is None
+
+
+def test_a_domain_that_went_while_its_cap_was_under_way_is_gone(keeper: Keeper, rig: Rig) -> None:
+    keeper.set(HALF)
+    rig.faults.errors["r", "settle"] = Gone("r", "stopped")
+    look(keeper, rig)
+    assert isinstance(keeper.problem, Gone)
+    assert keeper.limits is None
+
+
+def used(keeper: Keeper, rig: Rig, actuator: LaterActuator, *, grain: float) -> bool | None:
+    """Use 30 ms in 2 s, told with the instants of the counting; return whether the cap bound."""
+    keeper.set(CapFraction(0.015))
+    actuator.carry_out()
+    for at, seconds in ((10.0, 1.0), (12.0, 1.03)):
+        actuator.read = CpuUsage(Seconds(seconds), None, at=Seconds(at), grain=Seconds(grain))
+        rig.clock.sleep(PERIOD)
+        view = keeper.view(rig.clock.now())
+    assert view is not None
+    assert view.used == pytest.approx(0.015)
+    return view.binding
+
+
+def test_cpu_time_is_counted_between_the_instants_at_which_it_was_read(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator
+) -> None:
+    assert used(keeper, rig, actuator, grain=0.0) is True
+
+
+def test_what_is_counted_too_coarsely_for_a_small_cap_says_nothing(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator
+) -> None:
+    assert used(keeper, rig, actuator, grain=0.01) is None
+
+
+def test_without_a_new_look_nothing_is_known_of_the_use(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator
+) -> None:
+    actuator.read = CpuUsage(Seconds(1.0), None, at=Seconds(10.0))
+    for _ in range(2):
+        look(keeper, rig)
+    view = keeper.view(rig.clock.now())
+    assert view is not None
+    assert (view.used, view.binding) == (None, None)
