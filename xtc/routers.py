@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from models import HostModel, ModelError, bundled_host, bundled_names, load_host
 from xtc.actuator.base import CapLimits
@@ -81,6 +82,7 @@ def _plan(name: str, section: RouterSection) -> RouterPlan:
     found_by_itself = isinstance(section.actuator, LibvirtSpec)
     if not (section.interfaces or section.domid or found_by_itself):
         raise ConfigError(where, "no interfaces", 'give interfaces = ["vif7.*"] or domid = 7')
+    _check_local(section, f"{where}.actuator.uri")
     law_named(section.law, where=f"{where}.law")
     plan = RouterPlan(
         name=name,
@@ -96,6 +98,13 @@ def _plan(name: str, section: RouterSection) -> RouterPlan:
     if plan.floor is not None and plan.ceiling is not None and plan.floor > plan.ceiling:
         raise ConfigError(f"{where}.floor", "above the ceiling", "swap them")
     return plan
+
+
+def _check_local(section: RouterSection, where: str) -> None:
+    """Refuse another machine's hypervisor: its interfaces are not counted here."""
+    spec = section.actuator
+    if isinstance(spec, LibvirtSpec) and spec.uri is not None and urlsplit(spec.uri).hostname:
+        raise ConfigError(where, f"{spec.uri} is another machine", "run an xtc there")
 
 
 def model_named(name: str, where: str = "model") -> HostModel:

@@ -13,7 +13,7 @@ from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec, Original
 from xtc.errors import Gone, Permanent, Transient
 from xtc.units import CapFraction, Seconds
 from xtc.virt.api import Parameters
-from xtc.virt.domains import DomainView, Order
+from xtc.virt.domains import DomainView, Order, afresh
 from xtc.virt.patience import Patience
 from xtc.virt.session import Session
 from xtc.virt.ways import way_of
@@ -75,7 +75,7 @@ class LibvirtActuator:
             return False
         self._order = None
         if outcome.error is not None:
-            raise outcome.error
+            raise afresh(outcome.error)
         self._slow = outcome.took > SLOW_S
         return True
 
@@ -139,7 +139,7 @@ class LibvirtActuator:
         if outcome is None:
             raise Transient(self._name, "the release is under way")
         if outcome.error is not None and not isinstance(outcome.error, Gone):
-            raise outcome.error
+            raise afresh(outcome.error)
 
     def _order_back(self, original: LibvirtOriginal) -> Order:
         view = self._view()
@@ -158,14 +158,14 @@ class LibvirtActuator:
         """Return what is known of this run of the domain."""
         host = self._session.view
         if not host.surveyed:
-            raise host.problem or Transient(self._name, "libvirt has not answered yet")
+            raise afresh(host.problem or Transient(self._name, "libvirt has not answered yet"))
         view = host.domains.get(self._uuid)
         if view is None or not view.active:
             raise Gone(self._name, "the domain does not run")
         if view.domid != self._domid:
             raise Gone(self._name, "the domain was started anew")
         if view.problem is not None:
-            raise view.problem
+            raise afresh(view.problem)
         if not view.visited:
             raise Transient(self._name, "libvirt has not told about it yet")
         if self._session.is_stale(self._uuid):

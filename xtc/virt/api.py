@@ -132,6 +132,14 @@ class Connection(Protocol):
         """Call back with (connection, domain, ...) for every such event."""
         ...
 
+    def unregisterCloseCallback(self) -> int:  # noqa: N802
+        """Call back no more when the connection ends."""
+        ...
+
+    def domainEventDeregisterAny(self, number: int) -> int:  # noqa: N802
+        """Call back no more for what was registered under this number."""
+        ...
+
     def close(self) -> int:
         """Let go of it."""
         ...

@@ -94,3 +94,8 @@ class Visit:
     order: Order | None = None
     describe: bool = False
     """Read its XML and metadata anew."""
+
+
+def afresh(error: ActuatorError) -> ActuatorError:
+    """Return an error to be raised again: what is raised often must not gather tracebacks."""
+    return error.with_traceback(None)

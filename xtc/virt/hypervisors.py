@@ -11,7 +11,7 @@ from xtc.collector import Binding
 from xtc.errors import Gone, Permanent, Transient
 from xtc.units import Seconds
 from xtc.virt.api import Api, real_api
-from xtc.virt.domains import DomainView, HostView
+from xtc.virt.domains import DomainView, HostView, afresh
 from xtc.virt.patience import Patience
 from xtc.virt.session import Session
 
@@ -73,7 +73,7 @@ class Hypervisors:
         if original is not None and original.uuid != view.uuid:
             raise Gone(spec.domain, "another domain bears this name now")
         if view.problem is not None:
-            raise view.problem
+            raise afresh(view.problem)
         self._check_alone(spec, view)
         return LibvirtActuator(
             spec, self._sessions[spec.uri], view, original, patience=self.patience
@@ -84,7 +84,7 @@ class Hypervisors:
         host = None if session is None else session.view
         if host is None or not host.surveyed:
             problem = None if host is None else host.problem
-            raise problem or Transient(spec.domain, "libvirt has not answered yet")
+            raise afresh(problem or Transient(spec.domain, "libvirt has not answered yet"))
         view = host.find(spec.domain)
         if view is None:
             raise Gone(spec.domain, "there is no such domain (`xtc discover` lists them)")

@@ -32,6 +32,7 @@ class Link:
         self.api = api
         self._changed = changed
         self._ended = False
+        self._undo: list[Callable[[], object]] = []
         self.connection: Connection = api.open(uri)
         try:
             self.driver = self.connection.getType()
@@ -51,19 +52,22 @@ class Link:
         return not self._ended and bool(self.connection.isAlive())
 
     def _listen(self) -> None:
-        self._register(lambda: self.connection.setKeepAlive(KEEPALIVE_S, KEEPALIVES))
-        self._register(lambda: self.connection.registerCloseCallback(self._on_close, None))
+        connection = self.connection
+        self._try(lambda: connection.setKeepAlive(KEEPALIVE_S, KEEPALIVES))
+        self._try(lambda: connection.registerCloseCallback(self._on_close, None))
+        self._undo.append(connection.unregisterCloseCallback)
         for event in EventId:
-            self._register(partial(self._on, event))
+            self._try(partial(self._listen_to, event))
 
-    def _register(self, register: Callable[[], object]) -> None:
+    def _listen_to(self, event: EventId) -> None:
+        number = self.connection.domainEventRegisterAny(None, event, self._on_event, None)
+        self._undo.append(partial(self.connection.domainEventDeregisterAny, number))
+
+    def _try(self, work: Callable[[], object]) -> None:
         try:
-            register()
+            work()
         except self.api.errors as error:
             log.debug("libvirt_lacks", driver=self.driver, problem=str(error))
-
-    def _on(self, event: EventId) -> int:
-        return self.connection.domainEventRegisterAny(None, event, self._on_event, None)
 
     def _on_event(self, _connection: object, domain: Domain, *_details: object) -> None:
         self._changed(domain.UUIDString())
@@ -81,6 +85,10 @@ class Link:
         return self.connection.lookupByUUIDString(uuid)
 
     def close(self) -> None:
-        """Let go; a connection that is dead already has nothing to say about it."""
-        with suppress(*self.api.errors):
-            self.connection.close()
+        """Let go; a connection that is dead already has nothing to say about it.
+
+        Callbacks hold on to the connection, so they go first.
+        """
+        for undo in (*self._undo, self.connection.close):
+            with suppress(*self.api.errors):
+                undo()
