@@ -133,10 +133,16 @@ class Board:
         return self._link is link
 
     def connecting(self, crew: object) -> None:
-        """Note that a connection is being opened, which may hang."""
+        """Note that a connection is being opened or closed, which may hang."""
         with self._changed:
             if self._crew is crew:
                 self._busy[_SURVEY] = self._clock.now()
+
+    def resting(self, crew: object) -> None:
+        """Note that nothing is being done that may hang."""
+        with self._changed:
+            if self._crew is crew:
+                self._busy.pop(_SURVEY, None)
 
     def unreachable(self, crew: object, problem: ActuatorError) -> None:
         """Publish that no connection could be opened."""

@@ -63,7 +63,9 @@ class Crew:
             tries = tries + 1 if link is None else 0
             if link is not None:
                 self._serve(link)
+                self._board.connecting(self)  # to close may hang as well
                 link.close()
+                self._board.resting(self)
             rest = BACKOFF_S[min(tries, len(BACKOFF_S) - 1)]
             self._board.wait_until(lambda: not self._employed(), Seconds(rest))
 
