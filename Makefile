@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-xen lint bench deb lock clean
+.PHONY: demo test test-xen lint bench deb man lock clean
 
 demo: .venv/.ready
 	$(BIN)/python -m benchmarks.demo
@@ -19,6 +19,9 @@ test-xen: .venv/.ready
 
 deb: .venv/.ready
 	sh deploy/debian/build.sh
+
+man: .venv/.ready
+	$(BIN)/python -m deploy.manpages build/man
 
 lint: .venv/.ready
 	$(BIN)/ruff check .

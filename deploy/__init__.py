@@ -1,0 +1,1 @@
+"""What it takes to install xtc: units, package, container image, man pages."""

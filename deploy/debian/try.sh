@@ -1,0 +1,57 @@
+#!/bin/sh
+# Installs the package in a Debian 12 of its own, uses, removes and purges it. Root; a minute.
+set -eu
+cd "$(dirname "$0")/../.."
+DEB=$(readlink -f "${1:-$(ls dist/xtc_*.deb)}")
+BASE=$PWD/build/debian
+
+if [ ! -d "$BASE" ]; then
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' | head -n 1)
+    debootstrap --variant=minbase --include=man-db,bash-completion bookworm "$BASE.new" "$mirror"
+    mv "$BASE.new" "$BASE"
+fi
+
+# The mounts live and die with this namespace; what is installed is in memory.
+export DEB BASE
+exec unshare --mount sh -eu <<'INSIDE'
+mount -t tmpfs none /mnt
+mkdir /mnt/up /mnt/work /mnt/root
+mount -t overlay -o "lowerdir=$BASE,upperdir=/mnt/up,workdir=/mnt/work" none /mnt/root
+mount -t proc proc /mnt/root/proc
+cp /etc/resolv.conf /mnt/root/etc/
+cp "$DEB" /mnt/root/xtc.deb
+in_it() { chroot /mnt/root env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"; }
+apt_get() { in_it env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -y "$@"; }
+say() { echo "== $*"; }
+
+say "install"
+apt_get update
+apt_get install --no-install-recommends /xtc.deb python3-libvirt >/dev/null
+in_it xtc --version
+in_it xtc config check
+in_it python3 -I -c 'import sys; sys.path.insert(0, "/usr/lib/xtc/python"); import libvirt; print("libvirt-python", libvirt.getVersion())'
+in_it xtc release --all
+in_it man xtc | grep -q 'xtc activate'
+in_it man xtc.toml | grep -q period_s
+in_it bash -ic '. /usr/share/bash-completion/bash_completion; _completion_loader xtc;
+    COMP_WORDS=(xtc rel) COMP_CWORD=1; _xtc_completion xtc; test "${COMPREPLY[0]}" = release' 2>/dev/null
+test ! -e /mnt/root/etc/systemd/system/multi-user.target.wants/xtc.service
+
+say "upgrade to the same, with a changed configuration"
+echo '# changed' >>/mnt/root/etc/xtc/xtc.toml
+in_it dpkg -i /xtc.deb >/dev/null
+tail -n 1 /mnt/root/etc/xtc/xtc.toml
+
+say "remove: the configuration stays, nothing else"
+apt_get remove xtc >/dev/null
+test -e /mnt/root/etc/xtc/xtc.toml
+test ! -e /mnt/root/usr/lib/xtc
+test ! -e /mnt/root/usr/bin/xtc
+
+say "purge: nothing stays"
+apt_get purge xtc >/dev/null
+left=$(cd /mnt/root && find etc usr lib var run \( -name 'xtc*' -o -path '*/xtc/*' \) \
+    ! -path 'var/cache/man/*' ! -path 'var/lib/apt/*')
+test -z "$left" || { echo "left: $left"; exit 1; }
+say "done"
+INSIDE

@@ -1,0 +1,134 @@
+"""xtc(8), from the command line itself."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from deploy.manpages import roff
+from xtc import __version__
+
+Command = Any
+"""A command or parameter as typer has it: its classes are not part of its interface."""
+
+FILES = {
+    "/etc/xtc/xtc.toml": "the configuration, see xtc.toml(5)",
+    "/etc/xtc/conf.d/*.toml": "drop-ins, laid over it in the order of their names",
+    "/var/lib/xtc/journal": "what stood before each cap; leases; the highest epoch",
+    "/run/xtc/manager.sock, /run/xtc/telemetry.sock": "the daemon's local sockets",
+}
+STATUS = {
+    "0": "done",
+    "1": "refused or failed",
+    "2": "wrong usage or configuration",
+    "3": "no daemon answers",
+}
+SIGNALS = {
+    "SIGTERM, SIGINT": "ends the daemon, which puts back what stood before its caps, or keeps "
+    "them: `daemon.on_exit` in xtc.toml(5)",
+    "SIGHUP": "reads the routers of the configuration anew",
+}
+
+
+def page(command: Command, date: str) -> str:
+    """Return xtc(8) for the root of the command line."""
+    return "".join(
+        [
+            roff.title("xtc", 8, date, __version__),
+            roff.heading("Name"),
+            r"xtc \- hold virtual routers at their promised packet rates" + "\n",
+            roff.heading("Synopsis"),
+            f"{roff.bold('xtc')} {roff.italic('COMMAND')} [{roff.italic('OPTION')} ...]\n",
+            roff.heading("Description"),
+            f"{roff.inline(command.help)}\n",
+            roff.heading("Options"),
+            *map(_parameter, _shown(command)),
+            roff.heading("Commands"),
+            *(_command(words, one) for words, one in _leaves(("xtc",), command)),
+            _table("Signals", SIGNALS),
+            _table("Exit status", STATUS),
+            _table("Environment", _environment(command)),
+            _table("Files", FILES),
+            roff.heading("See also"),
+            f"{roff.bold('xtc.toml')}(5)\n",
+        ]
+    )
+
+
+def _leaves(words: tuple[str, ...], command: Command) -> Iterator[tuple[tuple[str, ...], Command]]:
+    """Yield every command that does something, by its words."""
+    children = getattr(command, "commands", {})
+    for name, child in sorted(children.items()):
+        if not child.hidden:
+            yield from _leaves((*words, name), child)
+    if not children:
+        yield words, command
+
+
+def _shown(command: Command) -> list[Command]:
+    return [parameter for parameter in command.params if not parameter.hidden]
+
+
+def _command(words: Sequence[str], command: Command) -> str:
+    parameters = _shown(command)
+    arguments = [each for each in parameters if each.param_type_name == "argument"]
+    needed = [each for each in parameters if each.required and each not in arguments]
+    synopsis = [roff.bold(" ".join(words)), *map(_argument, arguments)]
+    synopsis += [f"{roff.bold(each.opts[0])} {_value(each)}" for each in needed]
+    if len(parameters) > len(arguments) + len(needed):
+        synopsis.append(f"[{roff.italic('OPTION')} ...]")
+    return "".join(
+        [
+            roff.subheading(" ".join(words)),
+            " ".join(synopsis) + "\n",
+            *(f".PP\n{roff.inline(' '.join(text.split()))}\n" for text in _help(command)),
+            *map(_parameter, parameters),
+        ]
+    )
+
+
+def _help(command: Command) -> list[str]:
+    return [text for text in (command.help or "").split("\n\n") if text.strip()]
+
+
+def _argument(argument: Command) -> str:
+    name = roff.italic(argument.name.upper())
+    return name if argument.required else f"[{name}]"
+
+
+def _value(option: Command) -> str:
+    return roff.italic(option.name.upper())
+
+
+def _parameter(parameter: Command) -> str:
+    if parameter.param_type_name == "argument":
+        term = _argument(parameter)
+    else:
+        term = ", ".join(map(roff.bold, [*parameter.opts, *parameter.secondary_opts]))
+        term += "" if parameter.is_flag else f" {_value(parameter)}"
+    return roff.entry(term, roff.inline(parameter.help or ""), _defaults(parameter))
+
+
+def _defaults(parameter: Command) -> str:
+    """Return the default and the variable that stands for an option, where there are such."""
+    words = []
+    switch = getattr(parameter, "is_flag", False)
+    if parameter.default is not None and not switch and not callable(parameter.default):
+        words.append(f"default {roff.bold(str(parameter.default))}")
+    if parameter.envvar:
+        words.append(f"variable {roff.bold(parameter.envvar)}")
+    return f"({', '.join(words)})" if words else ""
+
+
+def _environment(command: Command) -> dict[str, str]:
+    """Return the variables that stand for options."""
+    stands = {
+        parameter.envvar: f"stands for `{parameter.opts[0]}`"
+        for _, leaf in _leaves((), command)
+        for parameter in _shown(leaf)
+        if parameter.envvar
+    }
+    return dict(sorted(stands.items()))
+
+
+def _table(name: str, rows: dict[str, str]) -> str:
+    entries = (roff.entry(roff.bold(term), roff.inline(words)) for term, words in rows.items())
+    return roff.heading(name) + "".join(entries)
