@@ -44,7 +44,7 @@ class CpuUsage:
     at: Seconds | None = None
     """When they were read; None is just now."""
     grain: Seconds = Seconds(0.0)
-    """The steps in which the CPU time is counted."""
+    """The steps in which CPU time is given out or counted."""
 
 
 class Actuator(Protocol):

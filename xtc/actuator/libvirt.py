@@ -21,9 +21,6 @@ from xtc.virt.ways import way_of
 SLOW_S: Final = Seconds(0.05)
 """A hypervisor that takes longer over a cap gets one a period."""
 
-JIFFY_S: Final = Seconds(0.01)
-"""libvirt counts a vCPU's time in the kernel's clock ticks (proc(5), stat)."""
-
 
 class LibvirtActuator:
     """Caps one run of a domain (`xtc.actuator.base.Actuator`)."""
@@ -117,9 +114,8 @@ class LibvirtActuator:
     def usage(self) -> CpuUsage:
         """Return the CPU time of what the cap holds, with the instant at which it was read."""
         view = self._view()
-        if self._way.by_vcpu:
-            return CpuUsage(view.used_by_vcpus, None, at=view.seen_at, grain=JIFFY_S)
-        return CpuUsage(view.used, None, at=view.seen_at)
+        used = view.used_by_vcpus if self._way.by_vcpu else view.used
+        return CpuUsage(used, None, at=view.seen_at, grain=self._way.grain)
 
     def restore(self, original: Original) -> None:
         """Put back what stood there; a domain that is gone is restored already.

@@ -12,10 +12,12 @@ from typing import Final, Protocol
 from xtc.actuator.base import CapLimits
 from xtc.actuator.quota import FLOOR, quota_for
 from xtc.errors import Unsupported
-from xtc.units import CapFraction
+from xtc.units import CapFraction, Seconds
 from xtc.virt.api import AFFECT_CURRENT, AFFECT_LIVE, Parameters
 
 PERCENT: Final = 0.01
+JIFFY_S: Final = Seconds(0.01)
+"""libvirt counts a vCPU's time in the kernel's clock ticks (proc(5), stat)."""
 UNCAPPED_QUOTA: Final = -1
 _UNLIMITED: Final = 2**44 - 1
 """What libvirt tells of an uncapped quota on cgroup v2 (VIR_CGROUP_CPU_QUOTA_MAX)."""
@@ -45,6 +47,11 @@ class Way(Protocol):
         """Whether its cap holds the vCPUs alone, so that only their time is to be counted."""
         ...
 
+    @property
+    def grain(self) -> Seconds:
+        """The steps in which CPU time is given out or counted."""
+        ...
+
     def limits(self, vcpus: int, host_cpus: int) -> CapLimits:
         """Return what caps it can express."""
         ...
@@ -69,6 +76,8 @@ class XenWay:
     flags: int = AFFECT_CURRENT
     """Xen's driver refuses any flag."""
     by_vcpu: bool = False
+    grain: Seconds = Seconds(0.03)
+    """credit hands out CPU time in slices of 30 ms: a cap of 5 % gives 3 to 6 % in a second."""
 
     def limits(self, vcpus: int, host_cpus: int) -> CapLimits:
         """1 % to all of its vCPUs, in whole percents."""
@@ -101,6 +110,7 @@ class QuotaWay:
     by_vcpu: bool
     flags: int = AFFECT_LIVE
     """Without it the configuration of a stopped domain would be changed in silence."""
+    grain: Seconds = Seconds(0.0)
 
     def limits(self, vcpus: int, host_cpus: int) -> CapLimits:
         """0.1 % of each vCPU to all of them; threads beside the vCPUs may use the host's CPUs."""
@@ -135,7 +145,7 @@ class QemuVcpuWay(QuotaWay):
     """QEMU, each vCPU by a quota of its own; emulator and vhost threads are free."""
 
     def __init__(self) -> None:
-        super().__init__("vcpu", shared=False, by_vcpu=True)
+        super().__init__("vcpu", shared=False, by_vcpu=True, grain=JIFFY_S)
 
 
 class QemuMachineWay(QuotaWay):
