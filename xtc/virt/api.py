@@ -76,6 +76,10 @@ class Domain(Protocol):
         """Return (number, state, CPU time in ns, CPU) for every vCPU, and their pinning."""
         ...
 
+    def getCPUStats(self, total: bool, flags: int = 0) -> Sequence[Mapping[str, int]]:  # noqa: N802
+        """Return the CPU time that its control group has used, in ns."""
+        ...
+
     def schedulerType(self) -> Sequence[Any]:  # noqa: N802
         """Return the scheduler's name and how many parameters it has."""
         ...

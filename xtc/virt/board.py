@@ -38,6 +38,8 @@ class Board:
         self._busy: dict[str, Seconds] = {}
         """What a thread works on, since when."""
         self._survey = False
+        self._lost_sight = False
+        """Whether a domain was not as it was listed; it is looked for with the next asking."""
         self._wanted: Callable[[DomainView], bool] = lambda _view: False
         self.view = HostView()
         """What is known; replaced as a whole, and so readable without the lock."""
@@ -85,6 +87,7 @@ class Board:
             for uuid, view in self.view.domains.items():
                 if view.active and self._wanted(view):
                     self._asked.setdefault(uuid, now)
+            self._survey, self._lost_sight = self._survey or self._lost_sight, False
             self._changed.notify_all()
 
     def unanswered(self, uuid: str) -> Seconds:
@@ -228,7 +231,7 @@ class Board:
                 self._outcomes[uuid] = outcome
             if self._asked.get(uuid, begun) <= begun:
                 self._note_answer(self._asked.pop(uuid, None))
-            self._survey = self._survey or view.domid != visit.known.domid
+            self._lost_sight = self._lost_sight or view.domid != visit.known.domid
             present = self.view.domains.get(uuid)
             if present is not None and present.domid == visit.known.domid:
                 self._publish(replace(self.view, domains={**self.view.domains, uuid: view}))

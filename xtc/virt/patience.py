@@ -15,6 +15,11 @@ class Patience:
         self.most = most
         self._left = most
 
+    @property
+    def spent(self) -> bool:
+        """Whether nothing is left."""
+        return self._left <= 0
+
     def refill(self) -> None:
         """Begin another period."""
         self._left = self.most

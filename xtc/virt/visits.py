@@ -174,14 +174,16 @@ class Visitor:
         way = way_of(view.name, self.link.driver, "vcpu")
         check_scheduler(view.name, self.link.driver, view.scheduler)
         parameters = told(domain.schedulerParametersFlags(way.flags))
-        info, used_by_vcpus = domain.info(), None
-        if way.by_vcpu:
+        info = domain.info()
+        used, used_by_vcpus = info[4], None
+        if way.by_vcpu:  # QEMU's info() counts in clock ticks, and no vhost threads
+            used = domain.getCPUStats(True)[0]["cpu_time"]
             used_by_vcpus = Seconds(sum(vcpu[2] for vcpu in domain.vcpus()[0]) / 1e9)
         return replace(
             view,
             vcpus=max(1, info[3]),
             parameters=parameters,
-            used=Seconds(info[4] / 1e9),
+            used=Seconds(used / 1e9),
             used_by_vcpus=used_by_vcpus,
             seen_at=self.clock.now(),
         )
