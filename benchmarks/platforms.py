@@ -70,11 +70,9 @@ class Held:
 
 def latency(platform: str, spec: LibvirtSpec) -> Latency:
     """Order caps through xtc's own actuator, one after the other."""
-    hypervisors = Hypervisors(MonotonicClock())
+    hypervisors = Hypervisors(MonotonicClock(), patience=Seconds(5.0))
     hypervisors.use([spec])
     hypervisors.settle(Seconds(10.0))
-    hypervisors.patience.most = Seconds(5.0)
-    hypervisors.patience.refill()
     actuator = hypervisors.open(spec, None)
     original = actuator.capture()
     times = []

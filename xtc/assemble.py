@@ -135,19 +135,17 @@ def release_all(state_dir: Path) -> dict[str, str]:
     """
     outcome: dict[str, str] = {}
     limiter = Limiter()
-    with Journal(state_dir) as journal, closing(Hypervisors(MonotonicClock())) as hypervisors:
+    with Journal(state_dir) as journal, _hypervisors() as hypervisors:
         if journal.quarantined is not None:
             raise JournalError(
                 "the journal could not be trusted and was set aside as "
                 f"{journal.quarantined}; {LOST}"
             )
         ledger = journal.ledger
-        hypervisors.patience.most = RELEASE_S
         hypervisors.use(entry.spec for entry in ledger.entries.values())
         hypervisors.settle(RELEASE_S)
         for vr, entry in ledger.entries.items():
-            if not hypervisors.patience.spent:  # one that hangs costs it once, not for each
-                hypervisors.patience.refill()
+            hypervisors.be_patient()
             outcome[vr] = _released(entry, hypervisors)
         limits = {vr: _limited(limiter, every) for vr, every in ledger.limits.items()}
         outcome |= {
@@ -157,6 +155,11 @@ def release_all(state_dir: Path) -> dict[str, str]:
         limited = {vr: tuple(still) for vr, still in limits.items() if still}
         journal.store(msgspec.structs.replace(ledger, entries=kept, limits=limited, leases={}))
     return outcome
+
+
+def _hypervisors() -> "closing[Hypervisors]":
+    """Return hypervisors for who has nothing else to do than to wait for them."""
+    return closing(Hypervisors(MonotonicClock(), patience=RELEASE_S))
 
 
 def _limited(limiter: Limiter, interfaces: Iterable[str]) -> dict[str, str]:

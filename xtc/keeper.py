@@ -168,11 +168,14 @@ class Keeper:
         actuator = self._actuator
         self._wanted = self._guarded(_Work.SET, lambda: actuator.apply(cap))
         self._underway = self._wanted is not None
+        if self._underway and self._failing is _Work.RELEASE:
+            self.problem, self._failing = None, None  # held again: nothing is to be released
         self._settle()
 
     def release(self) -> bool:
         """Put back what stood there before; whether that is done (a router gone is released)."""
         original, actuator = self.original, self._actuator
+        self._wanted, self._underway = None, False  # what is found now is the release's doing
         if original is None:
             return True
         done = self._guarded(_Work.RELEASE, lambda: self._restore(actuator, original))

@@ -14,7 +14,6 @@ from xtc.errors import Gone, Permanent, Transient
 from xtc.units import CapFraction, Seconds
 from xtc.virt.api import Parameters
 from xtc.virt.domains import DomainView, Order, afresh
-from xtc.virt.patience import Patience
 from xtc.virt.session import Session
 from xtc.virt.ways import way_of
 
@@ -31,15 +30,13 @@ class LibvirtActuator:
         session: Session,
         view: DomainView,
         original: LibvirtOriginal | None,
-        *,
-        patience: Patience,
     ) -> None:
         """Open it for the run that a view tells of.
 
         Raises:
             Unsupported: xtc knows no way to cap what this driver runs.
         """
-        self._session, self._patience = session, patience
+        self._session = session
         self._uuid, self._domid, self._name = view.uuid, view.domid, view.name
         self._way = way_of(view.name, session.view.driver, spec.scope)
         self._limits = self._way.limits(view.vcpus, os.cpu_count() or 1)
@@ -130,7 +127,7 @@ class LibvirtActuator:
             order = self._restoring or self._order_back(original)
         except Gone:
             return  # the cap went with the run of the domain that bore it
-        outcome = self._session.wait_for(order, self._patience)
+        outcome = self._session.wait_for(order)
         self._restoring = order if outcome is None else None
         if outcome is None:
             raise Transient(self._name, "the release is under way")

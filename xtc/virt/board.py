@@ -5,7 +5,7 @@ one domain at a time, orders first, so that a domain that is slow holds up no ot
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
@@ -234,7 +234,9 @@ class Board:
             self._lost_sight = self._lost_sight or view.domid != visit.known.domid
             present = self.view.domains.get(uuid)
             if present is not None and present.domid == visit.known.domid:
-                self._publish(replace(self.view, domains={**self.view.domains, uuid: view}))
+                self.version += _layout(view) != _layout(present)
+                domains = {**self.view.domains, uuid: view}
+                self.view = replace(self.view, domains=domains)
             self._changed.notify_all()
 
     def _note_answer(self, asked: Seconds | None) -> None:
@@ -256,8 +258,8 @@ class Board:
 
     def _publish(self, view: HostView) -> None:
         before, self.view = self.view, view
-        if before.surveyed != view.surveyed or _layout(before.domains) != _layout(view.domains):
-            self.version += 1
+        layouts = [{_layout(domain) for domain in v.domains.values()} for v in (before, view)]
+        self.version += before.surveyed != view.surveyed or layouts[0] != layouts[1]
         self._changed.notify_all()
 
 
@@ -268,5 +270,5 @@ def _merged(known: DomainView | None, new: DomainView) -> DomainView:
     return replace(known, name=new.name)
 
 
-def _layout(domains: Mapping[str, DomainView]) -> set[tuple[object, ...]]:
-    return {(v.uuid, v.name, v.domid, v.visited, v.interfaces) for v in domains.values()}
+def _layout(view: DomainView) -> tuple[object, ...]:
+    return (view.uuid, view.name, view.domid, view.visited, view.interfaces)

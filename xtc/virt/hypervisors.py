@@ -12,12 +12,7 @@ from xtc.errors import Gone, Permanent, Transient
 from xtc.units import Seconds
 from xtc.virt.api import Api, real_api
 from xtc.virt.domains import DomainView, HostView, afresh
-from xtc.virt.patience import Patience
-from xtc.virt.session import Session
-
-RELEASE_PATIENCE_S: Final = Seconds(0.3)
-"""How long all releases of a period may hold up the loop; the rest is confirmed in a later one."""
-
+from xtc.virt.session import RELEASE_PATIENCE_S, Session
 
 LEAST_LEAD_S: Final = 0.01
 
@@ -34,14 +29,17 @@ class ConnectionState:
 class Hypervisors:
     """Holds one session for each URI; starts and ends them as routers come and go."""
 
-    def __init__(self, clock: Clock, load: Callable[[], Api] = real_api) -> None:
-        self._clock, self._load = clock, load
+    def __init__(
+        self,
+        clock: Clock,
+        load: Callable[[], Api] = real_api,
+        patience: Seconds = RELEASE_PATIENCE_S,
+    ) -> None:
+        self._clock, self._load, self._patience = clock, load, patience
         self._sessions: dict[str | None, Session] = {}
         self._specs: tuple[LibvirtSpec, ...] = ()
         self._bindings: dict[LibvirtSpec, Binding] = {}
         self._seen: tuple[object, ...] = ()
-        self.patience = Patience(clock, RELEASE_PATIENCE_S)
-        """How long `restore` may wait for hypervisors in one period."""
 
     def use(self, specs: Iterable[ActuatorSpec], also: Iterable[ActuatorSpec] = ()) -> None:
         """Follow the domains of routers, and of what earlier ones left; and no others."""
@@ -57,7 +55,7 @@ class Hypervisors:
     def _follow(self, uri: str | None, domains: set[str]) -> None:
         session = self._sessions.get(uri)
         if session is None:
-            session = self._sessions[uri] = Session(self._load, uri, self._clock)
+            session = self._sessions[uri] = Session(self._load, uri, self._clock, self._patience)
             session.start()
         session.want(lambda view: view.name in domains or view.uuid in domains)
 
@@ -75,9 +73,7 @@ class Hypervisors:
         if view.problem is not None:
             raise afresh(view.problem)
         self._check_alone(spec, view)
-        return LibvirtActuator(
-            spec, self._sessions[spec.uri], view, original, patience=self.patience
-        )
+        return LibvirtActuator(spec, self._sessions[spec.uri], view, original)
 
     def _known(self, spec: LibvirtSpec) -> DomainView:
         session = self._sessions.get(spec.uri)
@@ -131,12 +127,18 @@ class Hypervisors:
 
     def supervise(self) -> bool:
         """Begin a period: give up calls that hang; whether domains came or went since the last."""
-        self.patience.refill()
         for session in self._sessions.values():
+            session.patience.refill()
             session.supervise()
         seen = tuple((uri, s.version) for uri, s in self._sessions.items())
         changed, self._seen = seen != self._seen, seen
         return changed
+
+    def be_patient(self) -> None:
+        """Wait anew for hypervisors that have answered; one that hangs has cost its patience."""
+        for session in self._sessions.values():
+            if not session.patience.spent:
+                session.patience.refill()
 
     def settle(self, patience: Seconds) -> None:
         """Wait until what is wanted is known, or why not; at most so long for all together."""

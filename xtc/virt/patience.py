@@ -1,4 +1,4 @@
-"""What waiting for hypervisors may cost the loop: one budget a period, for all together."""
+"""What waiting for one hypervisor may cost the loop: a budget a period, for all its domains."""
 
 from collections.abc import Callable
 

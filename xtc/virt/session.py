@@ -17,6 +17,8 @@ from xtc.virt.patience import Patience
 
 CALL_DEADLINE_S: Final = Seconds(15.0)
 """After this a call is given up, with its thread: keepalive should have failed it long before."""
+RELEASE_PATIENCE_S: Final = Seconds(0.3)
+"""How long a hypervisor's releases may hold up the loop in a period."""
 MAX_GIVEN_UP: Final = 3
 """Crews whose threads have not come back; with so many, no more are sent after them."""
 STALE_S: Final = Seconds(1.5)
@@ -28,8 +30,16 @@ log = structlog.get_logger()
 class Session:
     """The loop's end of one connection. Nothing here waits but what says so."""
 
-    def __init__(self, load: Callable[[], Api], uri: str | None, clock: Clock) -> None:
+    def __init__(
+        self,
+        load: Callable[[], Api],
+        uri: str | None,
+        clock: Clock,
+        patience: Seconds = RELEASE_PATIENCE_S,
+    ) -> None:
         self._load, self._clock = load, clock
+        self.patience = Patience(clock, patience)
+        """How long the loop may wait for this hypervisor's releases in one period."""
         self.uri = uri
         self._board = Board(clock)
         self._numbers = count(1)
@@ -110,9 +120,9 @@ class Session:
         """Whether a domain has been asked about in vain for too long."""
         return self._board.unanswered(uuid) > STALE_S
 
-    def wait_for(self, order: Order, patience: Patience) -> Outcome | None:
-        """Wait for what becomes of an order; None where that takes longer."""
-        patience.spend(
+    def wait_for(self, order: Order) -> Outcome | None:
+        """Wait for what becomes of an order; None where that takes more patience than is left."""
+        self.patience.spend(
             lambda most: self._board.wait_until(lambda: self._ended(order) is not None, most)
         )
         return self._ended(order)
