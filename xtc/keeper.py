@@ -113,6 +113,8 @@ class Keeper:
             self.limits, self._actuator = actuator.limits, actuator
         if self.original is None:
             self.original = self._actuator.capture()
+        if isinstance(self.problem, Gone):
+            self.problem, self._failing = None, None  # whatever found it gone: it is there
         return True
 
     def view(self, now: Seconds) -> CapView | None:

@@ -7,14 +7,16 @@ from models import ControlGains, HostModel, paper_host
 from xtc.adaptive import AdaptiveLaw
 from xtc.errors import ConfigError
 from xtc.law import DEAD_BEAT, DEAD_BEAT_MIN3, PI, Law, PaperGains, PaperLaw
+from xtc.selftuning import SelfTuningLaw
 from xtc.units import CapFraction
 
 DEFAULT = "default"
-NAMES = (DEFAULT, "pi", "dead-beat", "dead-beat-min3")
+SELF_TUNING = "self-tuning"
+NAMES = (DEFAULT, SELF_TUNING, "pi", "dead-beat", "dead-beat-min3")
 
 
 def law_named(name: str, model: HostModel | None = None, *, where: str = "law") -> Law[Any]:
-    """Return a law; the default one starts from the model's curve, lag and delay.
+    """Return a law; the two that learn start from the model's curve, lag and delay.
 
     The paper's laws keep the gains that the paper prints unless the model brings its own.
 
@@ -23,6 +25,8 @@ def law_named(name: str, model: HostModel | None = None, *, where: str = "law") 
     """
     if name == DEFAULT:
         return _adaptive(model)
+    if name == SELF_TUNING:
+        return _self_tuning(model)
     gains = _published(model)
     if name not in gains:
         raise ConfigError(where, f"there is no law {name!r}", f"choose one of {', '.join(NAMES)}")
@@ -33,6 +37,12 @@ def _adaptive(model: HostModel | None) -> AdaptiveLaw:
     if model is None:
         return AdaptiveLaw()
     return AdaptiveLaw(curve=model.curve, lag=model.lag, delay=model.delay_samples)
+
+
+def _self_tuning(model: HostModel | None) -> SelfTuningLaw:
+    if model is None:
+        return SelfTuningLaw()
+    return SelfTuningLaw(curve=model.curve, lag=model.lag, delay=model.delay_samples)
 
 
 def _published(model: HostModel | None) -> dict[str, PaperGains]:

@@ -4,21 +4,16 @@ The paper gave its self-tuning regulator up because it never settled. It fitted 
 throughput over log(cap), which is a line near one operating point only, and learned from every
 sample, also from those that showed nothing but noise. This one differs in both.
 
-Coordinates. It learns `a` and the elasticity s = d log(y) / d log(cap), in
+Coordinates. Throughput and cap both count as shares of themselves, that is in logarithms: where
+throughput is proportional to the cap, as on every measured host at small caps, the slope s is 1 at
+every cap and every speed of the host; on a concave curve it lies in [0, 1]. Changes have no offset,
+so that a host which becomes half as fast is a single sample that no move explains, and not another
+pair of parameters. The law itself is Eq. 2 with the dead-beat gains Kp = a/b and Ki = (1 - a)/b of
+the learned a and b (`xtc.tuning`), which is (setpoint - where the throughput is going)/s.
 
-    dy(k) = a·dy(k-1) + (1 - a)·s·du(k),
-
-where dy is the change of the throughput and du that of the cap, each as a share of itself. Where
-throughput is proportional to the cap, as on every measured host at small caps, s is 1 at every cap
-and every speed of the host; on a concave curve it lies in [0, 1]. Differences have no offset, so
-that a host which becomes half as fast is a single sample that no move explains, not another pair
-of parameters. The law itself is Eq. 2 with the dead-beat gains Kp = a/b and Ki = (1 - a)/b of the
-learned a and b = (1 - a)·s.
-
-Learning is recursive least squares with forgetting. A sample teaches only if the moves before it
-exceed the noise (excitation), the cap shaped it, and the cap stood where the law had put it, within
-its bounds. What is learned is projected into what hosts can be, and its covariance never exceeds
-that of the start. When the loop swings, it is slowed down until it is still.
+Nothing is learned where the cap did not shape the sample, where it stood at a bound, where another
+hand had put it (as in a pause), and where next to nothing is forwarded. What is within the noise is
+answered in part. When the loop swings all the same, it is slowed down until it is still.
 """
 
 import math
@@ -30,34 +25,15 @@ from msgspec.structs import replace
 from models import ThroughputCurve
 from xtc.adaptive import FASTEST_RISE, NEAR, STARVED, extended_cap, is_binding
 from xtc.law import Bounds, Decision, Reason, Sample
+from xtc.tuning import LAGS, SLOPES, History, Tuning, learned
 from xtc.units import MAX_RATE, CapFraction, PacketsPerSecond
 
-LAGS = (0.0, 0.95)
-"""Between these lies `a` of every host that a loop of one sample can hold."""
-SLOPES = (0.3, 6.0)
-"""Elasticities: below, a knee, where trust would overshoot; above, steeper than any host."""
-FORGETTING = 0.9
-"""What a lesson still weighs after the next one; samples that teach nothing forget nothing."""
-DOUBT = (0.1, 1.0)
-"""Variances of a and of (1 - a)·s at the start, and the most that they can become."""
-BEND = 0.5
-"""Standard deviation of the elasticity that a move of log(cap) by 1 costs: curves bend."""
-FIRST_NOISE = 0.05**2
-QUIETEST = 0.002**2
-"""Variances of a sample at a constant cap, as a share: the first guess, and the least."""
-NOISE_MEMORY = 0.9
-EXCITED = 3.0
-"""A move teaches when it exceeds the noise of a difference by this factor ..."""
-LEAST_MOVE = 0.02
-"""... and this share."""
-UNLIKELY = 4.0
-"""A miss of so many standard deviations is a change of the host, and no lesson."""
 SURPRISE = 5.0
-"""Standard deviations of the noise beyond which an error is answered in full."""
+"""Standard deviations of the noise beyond which a gap is answered in full."""
 LASTING = 2.0
 """How much more the lesser of two gaps in a row on the same side counts."""
 CALM_GAIN = 0.15
-"""Share of an error within the noise that is answered."""
+"""Share of a gap within the noise that is answered."""
 SWING = 0.05
 """An error that changes sign and exceeds this share of the setpoint is a swing."""
 SLOWER = 0.6
@@ -66,65 +42,39 @@ FASTER = 1.05
 """By how much the speed recovers in a sample without swing."""
 SLOWEST = 0.15
 ELSEWHERE = 0.05
-"""A cap further than this share from what was decided was set by another hand."""
-
-
-class Tuning(msgspec.Struct, frozen=True, gc=False):
-    """What has been learned: a, (1 - a)·s, and how sure that is."""
-
-    lag: float = 0.0
-    gain: float = 1.0
-    """(1 - a)·s: the share of a move of the cap that shows in the same sample."""
-    var_lag: float = DOUBT[0]
-    covariance: float = 0.0
-    var_gain: float = DOUBT[1]
-    noise: float = FIRST_NOISE
-    """Variance of a sample at a constant cap, as a share of the throughput."""
-    lessons: int = 0
-    """Samples that taught something."""
-
-    @property
-    def slope(self) -> float:
-        """The elasticity d log(throughput) / d log(cap) of the settled router."""
-        return self.gain / (1 - self.lag)
-
-
-class Seen(msgspec.Struct, frozen=True, gc=False):
-    """A sample that may be compared with the next."""
-
-    throughput: float
-    cap: float
+"""A cap further than this share from what was decided was put there by another hand."""
 
 
 class SelfTuningState(msgspec.Struct, frozen=True, gc=False):
     """All that the law remembers."""
 
     tuning: Tuning
-    latest: Seen | None = None
-    before: Seen | None = None
+    history: History = History()
     decided: float | None = None
-    """The cap that was asked for, where it was within the bounds."""
+    """The cap that was asked for; None where it stood at a bound."""
+    setpoint: float | None = None
     error: float = 0.0
     """log(setpoint / throughput) of the sample before."""
     gap: float = 0.0
-    """The same of where the throughput was going."""
-    setpoint: float | None = None
+    """log(setpoint / where the throughput was going) of the sample before."""
     speed: float = 1.0
     """Share of the full answer that is given; less while the loop swings."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelfTuningLaw:
-    """Dead-beat on what it has learned; a trained host's curve and lag are where it starts."""
+    """Dead-beat on what it has learned; a trained host's lag and delay are where it starts."""
 
     curve: ThroughputCurve | None = None
     lag: float = 0.0
     """`a` of Eq. 1 to begin with."""
+    delay: int = 0
+    """Samples until a cap shows in the throughput, where it is known beforehand."""
 
     def start(self, cap: CapFraction | None) -> SelfTuningState:
         """Begin with the trained lag and an elasticity of 1."""
         lag = min(max(self.lag, LAGS[0]), LAGS[1])
-        return SelfTuningState(Tuning(lag=lag, gain=1 - lag), decided=cap)
+        return SelfTuningState(Tuning(lag=lag, gain=1 - lag, delay=self.delay), decided=cap)
 
     def step(
         self,
@@ -136,119 +86,41 @@ class SelfTuningLaw:
         """Learn from the sample, then give the cap that Eq. 2 asks for."""
         if sample.cap is None or not is_binding(sample):
             return self._unshaped(state, setpoint, sample, bounds)
-        here = Seen(_bounded(sample.throughput, setpoint), max(sample.cap, 1e-6))
-        state = _with_sample(state, here)
-        state = _with_speed(state, math.log(setpoint / here.throughput), setpoint)
+        starved = sample.throughput <= STARVED * setpoint
+        rate = min(max(sample.throughput, STARVED * setpoint), MAX_RATE)
+        state = _with_sample(state, rate, max(sample.cap, 1e-6), starved=starved)
+        state = _with_speed(state, math.log(setpoint / rate), setpoint)
         gap = _gap(state, setpoint)
-        move = _move(state, gap)
-        return _decided(replace(state, gap=gap), here.cap * math.exp(move), bounds)
+        wanted = math.log(state.history.acting(state.tuning.delay)) + _move(state, gap)
+        return _decided(replace(state, gap=gap), wanted, bounds)
 
     def _unshaped(
         self, state: SelfTuningState, setpoint: float, sample: Sample, bounds: Bounds
     ) -> tuple[SelfTuningState, Decision]:
         """Learn nothing where no cap shaped the sample: hold below the setpoint, cap above it."""
-        forgot = replace(state, latest=None, before=None, decided=None, setpoint=setpoint)
+        forgot = replace(state, history=History(), decided=None, setpoint=setpoint, gap=0.0)
         if sample.throughput >= setpoint:
             given = bounds.ceiling if sample.cap is None else sample.cap
             used = given if sample.used is None else min(given, sample.used)
-            return _decided(forgot, max(used, 1e-6) * setpoint / sample.throughput, bounds)
+            rate = min(sample.throughput, MAX_RATE)
+            return _decided(forgot, math.log(max(used, 1e-6) * setpoint / rate), bounds)
         if sample.cap is not None:
             return forgot, Decision(bounds.clamp(sample.cap), Reason.NOT_BINDING)
         if self.curve is not None:
-            return _decided(forgot, extended_cap(self.curve, setpoint), bounds)
+            return _decided(forgot, math.log(extended_cap(self.curve, setpoint)), bounds)
         return forgot, Decision(bounds.ceiling, Reason.NOT_BINDING)
 
 
-def _bounded(throughput: float, setpoint: float) -> float:
-    return min(max(throughput, STARVED * setpoint), MAX_RATE)
-
-
-def _with_sample(state: SelfTuningState, here: Seen) -> SelfTuningState:
+def _with_sample(
+    state: SelfTuningState, rate: float, cap: float, *, starved: bool
+) -> SelfTuningState:
     """Learn from the sample if it follows from the two before it, and keep it for the next."""
-    latest, before = state.latest, state.before
-    own = state.decided is not None and abs(here.cap / state.decided - 1) <= ELSEWHERE
-    if not own:
-        latest = before = None
-    tuning = state.tuning
-    if latest is not None and before is not None:
-        tuning = learned(tuning, before, latest, here)
-    return replace(state, tuning=tuning, latest=here, before=latest)
-
-
-def learned(tuning: Tuning, before: Seen, latest: Seen, here: Seen) -> Tuning:
-    """Return what is known after three samples in a row.
-
-    All changes are shares of one throughput, the largest of the three: lag mixes throughputs, not
-    their logarithms.
-    """
-    scale = max(before.throughput, latest.throughput, here.throughput)
-    rise = (here.throughput - latest.throughput) / scale
-    rise_before = (latest.throughput - before.throughput) / scale
-    move = _reached(tuning, latest, here) / scale * (1 - latest.cap / here.cap)
-    miss = rise - tuning.lag * rise_before - tuning.gain * move
-    bend = (BEND * math.log(here.cap / latest.cap)) ** 2
-    tuning = replace(tuning, var_gain=min(tuning.var_gain + bend, DOUBT[1]))
-    spread = 2 * (1 + tuning.lag + tuning.lag**2) * tuning.noise
-    # The differences of two samples, each with its own noise, are what a move must exceed.
-    if rise_before**2 + move**2 <= max(EXCITED**2 * 2 * tuning.noise, LEAST_MOVE**2):
-        return replace(tuning, noise=_noise(tuning.noise, miss**2 / spread * tuning.noise))
-    expected = spread + _doubt(tuning, rise_before, move)
-    if miss**2 > UNLIKELY**2 * expected:
-        tuning = replace(tuning, var_lag=DOUBT[0], covariance=0.0, var_gain=DOUBT[1])
-        most = UNLIKELY * math.sqrt(spread + _doubt(tuning, rise_before, move))
-        miss = min(max(miss, -most), most)
-    return _taught(tuning, rise_before, move, miss, spread)
-
-
-def _reached(tuning: Tuning, latest: Seen, here: Seen) -> float:
-    """Return about where the throughput goes at the present cap, without the lag."""
-    settled = (here.throughput - tuning.lag * latest.throughput) / (1 - tuning.lag)
-    return min(max(settled, here.throughput / 2), 2 * here.throughput)
-
-
-def _doubt(tuning: Tuning, rise: float, move: float) -> float:
-    """Return the variance of a prediction that the parameters' own doubt makes."""
-    return (
-        tuning.var_lag * rise * rise
-        + 2 * tuning.covariance * rise * move
-        + tuning.var_gain * move * move
-    )
-
-
-def _taught(tuning: Tuning, rise: float, move: float, miss: float, spread: float) -> Tuning:
-    """Recursive least squares with forgetting, projected into what hosts can be."""
-    of_lag = tuning.var_lag * rise + tuning.covariance * move
-    of_gain = tuning.covariance * rise + tuning.var_gain * move
-    share = FORGETTING * spread + _doubt(tuning, rise, move)
-    lag = min(max(tuning.lag + of_lag * miss / share, LAGS[0]), LAGS[1])
-    gain = tuning.gain + of_gain * miss / share
-    least, most = (slope * (1 - lag) for slope in SLOPES)
-    var_lag, covariance, var_gain = _bounded_covariance(
-        (tuning.var_lag - of_lag * of_lag / share) / FORGETTING,
-        (tuning.covariance - of_lag * of_gain / share) / FORGETTING,
-        (tuning.var_gain - of_gain * of_gain / share) / FORGETTING,
-    )
-    return Tuning(
-        lag=lag,
-        gain=min(max(gain, least), most),
-        var_lag=var_lag,
-        covariance=covariance,
-        var_gain=var_gain,
-        noise=tuning.noise,
-        lessons=tuning.lessons + 1,
-    )
-
-
-def _bounded_covariance(lag: float, both: float, gain: float) -> tuple[float, float, float]:
-    """Shrink a covariance to what was doubted at the start, keeping it positive."""
-    lag, gain = max(lag, 1e-12), max(gain, 1e-12)
-    by_lag, by_gain = min(1.0, DOUBT[0] / lag) ** 0.5, min(1.0, DOUBT[1] / gain) ** 0.5
-    most = 0.999 * (lag * gain) ** 0.5
-    return lag * by_lag**2, min(max(both, -most), most) * by_lag * by_gain, gain * by_gain**2
-
-
-def _noise(noise: float, seen: float) -> float:
-    return max(NOISE_MEMORY * noise + (1 - NOISE_MEMORY) * min(seen, 6 * noise), QUIETEST)
+    history = state.history
+    elsewhere = state.decided is None or abs(cap / state.decided - 1) > ELSEWHERE
+    if elsewhere or starved:
+        history = History()
+    history = history.with_sample(rate, cap)
+    return replace(state, tuning=learned(state.tuning, history), history=history)
 
 
 def _with_speed(state: SelfTuningState, error: float, setpoint: float) -> SelfTuningState:
@@ -264,12 +136,11 @@ def _with_speed(state: SelfTuningState, error: float, setpoint: float) -> SelfTu
 
 
 def _gap(state: SelfTuningState, setpoint: float) -> float:
-    """Return log(setpoint / where the throughput goes at the present cap)."""
-    assert state.latest is not None  # the caller has just stored it
-    y, lag = state.latest.throughput, state.tuning.lag
-    if state.before is not None:
-        y = max((y - lag * state.before.throughput) / (1 - lag), y / 3)
-    return math.log(setpoint / y)
+    """Return log(setpoint / where the throughput goes at the acting cap), without the lag."""
+    rate, lag = state.history.rates[0], state.tuning.lag
+    if len(state.history.rates) > 1:
+        rate = max((rate - lag * state.history.rates[1]) / (1 - lag), rate / 3)
+    return math.log(setpoint / rate)
 
 
 def _move(state: SelfTuningState, gap: float) -> float:
@@ -294,9 +165,10 @@ def _trusted(slope: float, gap: float) -> float:
 
 
 def _decided(
-    state: SelfTuningState, cap: float, bounds: Bounds
+    state: SelfTuningState, wanted: float, bounds: Bounds
 ) -> tuple[SelfTuningState, Decision]:
-    """Keep the cap within its bounds; a cap that they changed is not one to learn from."""
+    """Keep the cap within its bounds; one that they changed is not one to learn from."""
+    cap = math.exp(min(wanted, 50.0))
     if cap < bounds.floor:
         return replace(state, decided=None), Decision(bounds.floor, Reason.AT_FLOOR)
     if cap > bounds.ceiling:

@@ -135,6 +135,21 @@ def test_a_domain_that_went_while_its_cap_was_under_way_is_gone(keeper: Keeper, 
     assert keeper.limits is None
 
 
+def test_a_domain_that_is_back_has_no_problem_left_of_when_it_went(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator
+) -> None:
+    keeper.set(HALF)
+    rig.faults.errors["r", "settle"] = Gone("r", "stopped")
+    look(keeper, rig)
+    del rig.faults.errors["r", "settle"]
+    keeper.forget()
+    actuator.pending = None
+    for _ in range(3):
+        keeper.begin_period()
+    assert keeper.prepare()
+    assert keeper.problem is None
+
+
 def used(keeper: Keeper, rig: Rig, actuator: LaterActuator, *, grain: float) -> bool | None:
     """Use 30 ms in 2 s, told with the instants of the counting; return whether the cap bound."""
     keeper.set(CapFraction(0.015))

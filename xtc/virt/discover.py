@@ -19,8 +19,6 @@ from xtc.virt.ways import way_of
 
 PATIENCE_S: Final = Seconds(10.0)
 _FORWARDING: Final = Path("/proc/sys/net/ipv4/ip_forward")
-_NAMESPACE_OF_INIT: Final = "/proc/{domid}/ns/net"
-"""A container's domid is the pid of its init (libvirt, LXC driver)."""
 _PLAIN_NAME: Final = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$")
 
 
@@ -107,13 +105,22 @@ def _obstacles(view: DomainView) -> list[str]:
 
 def _remarks(host: HostView, view: DomainView) -> list[str]:
     remarks = [f"its {kind} interface is not counted" for kind in view.uncounted]
-    netns = _NAMESPACE_OF_INIT.format(domid=view.domid)
-    if host.driver == "LXC" and _may_forward(netns):
+    netns = _namespace_of(view.domid) if host.driver == "LXC" else None
+    if netns is not None and _may_forward(netns):
         remarks.append(
             "ip_forward is on in it; what the host's kernel forwards no quota caps: for that use "
             f'actuator = {{ kind = "deadline", netns = "{netns}", interfaces = [...] }}'
         )
     return remarks
+
+
+def _namespace_of(domid: int) -> str | None:
+    """Return a container's network namespace: that of the only child of its controller."""
+    try:
+        children = Path(f"/proc/{domid}/task/{domid}/children").read_text().split()
+    except OSError:
+        return None  # another host's container
+    return f"/proc/{children[0]}/ns/net" if children else None
 
 
 def _may_forward(netns: str) -> bool:

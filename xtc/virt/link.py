@@ -21,10 +21,10 @@ Changed = Callable[[str | None], None]
 
 
 class Link:
-    """A connection, opened in the thread that uses it. Any call may block."""
+    """A connection, opened in the one thread that uses it. Any call may block."""
 
-    def __init__(self, api: Api, uri: str | None, changed: Changed) -> None:
-        """Open it, and register for its end and its events; surveys find what it cannot tell.
+    def __init__(self, api: Api, uri: str | None, changed: Changed | None = None) -> None:
+        """Open it, register for its end, and for events if somebody is to be told of them.
 
         Raises:
             Exception: one of `Api.errors`; nothing is left open.
@@ -56,7 +56,7 @@ class Link:
         self._try(lambda: connection.setKeepAlive(KEEPALIVE_S, KEEPALIVES))
         self._try(lambda: connection.registerCloseCallback(self._on_close, None))
         self._undo.append(connection.unregisterCloseCallback)
-        for event in EventId:
+        for event in EventId if self._changed is not None else ():
             self._try(partial(self._listen_to, event))
 
     def _listen_to(self, event: EventId) -> None:
@@ -70,11 +70,15 @@ class Link:
             log.debug("libvirt_lacks", driver=self.driver, problem=str(error))
 
     def _on_event(self, _connection: object, domain: Domain, *_details: object) -> None:
-        self._changed(domain.UUIDString())
+        self._tell(domain.UUIDString())
 
     def _on_close(self, *_details: object) -> None:
         self._ended = True
-        self._changed(None)
+        self._tell(None)
+
+    def _tell(self, uuid: str | None) -> None:
+        if self._changed is not None:
+            self._changed(uuid)
 
     def list(self) -> list[Domain]:
         """Return every domain of the host."""

@@ -17,6 +17,8 @@ from xtc.virt.ways import check_scheduler, told, way_of
 
 _DOM0: Final = "00000000-0000-0000-0000-000000000000"
 """Xen lists the domain that all this runs in among the others."""
+BLURRED_S: Final = Seconds(0.1)
+"""A reading of CPU time that took longer is no reading."""
 _NO_METADATA: Final = {Code.NO_SUPPORT, Code.OPERATION_UNSUPPORTED, Code.ARGUMENT_UNSUPPORTED}
 
 
@@ -174,16 +176,20 @@ class Visitor:
         way = way_of(view.name, self.link.driver, "vcpu")
         check_scheduler(view.name, self.link.driver, view.scheduler)
         parameters = told(domain.schedulerParametersFlags(way.flags))
-        info = domain.info()
-        used, used_by_vcpus = info[4], None
-        if way.by_vcpu:  # QEMU's info() counts in clock ticks, and no vhost threads
-            used = domain.getCPUStats(True)[0]["cpu_time"]
-            used_by_vcpus = Seconds(sum(vcpu[2] for vcpu in domain.vcpus()[0]) / 1e9)
-        return replace(
-            view,
-            vcpus=max(1, info[3]),
-            parameters=parameters,
-            used=Seconds(used / 1e9),
-            used_by_vcpus=used_by_vcpus,
-            seen_at=self.clock.now(),
-        )
+        view = replace(view, parameters=parameters, vcpus=max(1, domain.info()[3]))
+        begun = self.clock.now()
+        used, by_vcpus = _cpu_time(domain, by_vcpu=way.by_vcpu)
+        took = self.clock.now() - begun
+        if took > BLURRED_S:
+            return view  # held up half-way, so that nobody knows when it was counted
+        at = Seconds(begun + took / 2)
+        return replace(view, used=used, used_by_vcpus=by_vcpus, seen_at=at)
+
+
+def _cpu_time(domain: Domain, *, by_vcpu: bool) -> tuple[Seconds, Seconds | None]:
+    """Return the CPU time of all of a domain, and of its vCPUs where that is asked for."""
+    if not by_vcpu:
+        return Seconds(domain.info()[4] / 1e9), None
+    vcpus = Seconds(sum(vcpu[2] for vcpu in domain.vcpus()[0]) / 1e9)
+    # QEMU's info() counts in clock ticks, and no vhost threads.
+    return Seconds(domain.getCPUStats(True)[0]["cpu_time"] / 1e9), vcpus
