@@ -1,0 +1,84 @@
+"""Routers of a private libvirtd on a host of the lab, and their quotas read from the kernel."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from conftest import Daemon, Host, quota_of
+
+from lab import cgroups
+from lab.libvirt import requirements
+from lab.libvirt.routers import GuestHost, GuestRouter
+from lab.libvirt.server import PrivateLibvirtd
+
+FLOODS: Final = {"lxc": 30e3, "lxc-kernel": 20e3, "qemu": 20e3}
+"""What each kind is sent, in packets/s: more than it may carry in any test."""
+
+
+class LibvirtHost:
+    """A host of the lab with a libvirtd of its own, and routers in it."""
+
+    def __init__(self, host: Host, guests: GuestHost) -> None:
+        self.host, self.guests, self.libvirtd = host, guests, guests.libvirtd
+
+    def router(self, name: str, kind: Any) -> GuestRouter:
+        """Start a router, and flood it once it forwards."""
+        (router,) = self.routers(**{name: kind})
+        return router
+
+    def routers(self, **kinds: Any) -> list[GuestRouter]:
+        """Start routers at once, and flood them once they forward."""
+        routers = [self.guests.add_router(name, kind) for name, kind in kinds.items()]
+        for router in routers:
+            router.wait_until_forwarding()
+            router.flood(FLOODS[router.domain.kind])
+        return routers
+
+    def start(self, period_s: float = 1.0) -> Daemon:
+        """Start a daemon for every router of the lab and of libvirt."""
+        routers = self.guests.routers.values()
+        self.host.configure(period_s, **{router.name: table(router) for router in routers})
+        return self.host.start()
+
+    def held(self, period_s: float = 1.0, **setpoints: float) -> Daemon:
+        """Start a daemon that holds routers, and return when it does."""
+        daemon = self.start(period_s)
+        daemon.hold(**setpoints)
+        daemon.wait_until_held(*setpoints)
+        return daemon
+
+
+def table(router: GuestRouter) -> str:
+    """Return a router's table of the configuration: no interfaces are named."""
+    return f'actuator = {{ kind = "libvirt", domain = "{router.name}", uri = "{router.uri}" }}'
+
+
+def group(router: GuestRouter) -> Path:
+    """Return the control group that holds a router's quota while it runs."""
+    kind = "qemu" if router.domain.kind == "qemu" else "lxc"
+    root = cgroups.find_root()
+    assert root is not None
+    parent = root / f"{router.libvirtd.partition}.partition"
+    (found,) = parent.glob(f"{kind}-*-{router.name}.libvirt-{kind}")
+    return found / "vcpu0" if kind == "qemu" else found
+
+
+def cap_of(router: GuestRouter) -> float | None:
+    """Return the cap in force as the kernel tells it; None is uncapped."""
+    quota, period = quota_of(group(router))
+    return None if quota is None else quota / period
+
+
+@contextmanager
+def libvirt_on(host: Host, folder: Path) -> Iterator[LibvirtHost]:
+    """Give a host a libvirtd, or skip where this machine lacks something for it."""
+    pytest.importorskip("libvirt", reason="libvirt-python is not installed")
+    if missing := requirements.missing():
+        pytest.skip("; ".join(missing))
+    with (
+        PrivateLibvirtd(folder / "lv", host.lab.dom0_netns) as libvirtd,
+        GuestHost(host.lab, libvirtd) as guests,
+    ):
+        yield LibvirtHost(host, guests)

@@ -1,0 +1,103 @@
+"""Real machines under QEMU: held by the real daemon through libvirt, with its caps travelling."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from conftest import Daemon, Host, near_setpoint, quota_of
+from libvirt_host import LibvirtHost, cap_of, group, libvirt_on, table
+
+from lab.libvirt.server import PrivateLibvirtd
+from xtc.instance import Finding
+from xtc.wire import Report, Retune
+
+pytestmark = pytest.mark.root
+
+SETTLING, WATCHED, SWAPPED = 3.0, 20.0, 8.0
+AGAIN_S = 10.0
+"""Within this a router is held again once libvirt answers again."""
+
+
+@pytest.fixture
+def libvirt(host: Host, tmp_path: Path) -> Iterator[LibvirtHost]:
+    with libvirt_on(host, tmp_path) as libvirt_host:
+        yield libvirt_host
+
+
+@pytest.mark.timeout(120)
+def test_machines_and_containers_are_held_swapped_and_released(libvirt: LibvirtHost) -> None:
+    routers = libvirt.routers(gold="qemu", iron="qemu", silver="lxc", zinc="lxc")
+    daemon = libvirt.start()
+    assert [cap_of(router) for router in routers] == [None] * 4
+    daemon.hold(gold=10e3, iron=6e3, silver=16e3, zinc=8e3)
+    errors = mean_errors(libvirt, daemon, WATCHED, gold=10e3, iron=6e3, silver=16e3, zinc=8e3)
+    assert max(map(abs, errors)) <= 0.05, errors
+    swapped = {"gold": 6e3, "iron": 10e3, "silver": 8e3, "zinc": 16e3}
+    for vr, setpoint in swapped.items():
+        daemon.ask(Retune(vr, setpoint))
+    errors = mean_errors(libvirt, daemon, SWAPPED, **swapped)
+    assert max(map(abs, errors)) <= 0.08, errors
+    assert None not in [cap_of(router) for router in routers]
+    daemon.stop()
+    assert [cap_of(router) for router in routers] == [None] * 4
+
+
+def test_a_machine_is_followed_through_hot_plug_and_the_death_of_libvirtd(
+    libvirt: LibvirtHost,
+) -> None:
+    gold = libvirt.router("gold", "qemu")
+    daemon = libvirt.held(0.5, gold=6e3)
+    assert len(daemon.report("gold").interfaces) == 2
+    gold.attach_interface()
+    daemon.wait_for("gold", lambda report: len(report.interfaces) == 3)
+    libvirt.libvirtd.kill()
+    cap = cap_of(gold)
+    assert cap is not None
+    daemon.wait_for("gold", lambda report: bool(report.problem))
+    assert cap_of(gold) == pytest.approx(cap, rel=0.3)
+    libvirt.libvirtd.start()
+    daemon.wait_for("gold", held_without_problem, AGAIN_S)
+    daemon.stop()
+    assert cap_of(gold) is None
+
+
+def test_a_migrated_machine_is_adopted_and_gets_back_its_true_original(
+    libvirt: LibvirtHost, host: Host, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        target = stack.enter_context(
+            PrivateLibvirtd(tmp_path / "lv2", host.lab.dom0_netns, "xtcint-target")
+        )
+        gold = libvirt.router("gold", "qemu")
+        gold.set_quota(0.8)
+        source = libvirt.held(0.5, gold=6e3)
+        cap = cap_of(gold)
+        moved = gold.migrate(target)
+        source.wait_for("gold", lambda report: report.finding is Finding.GONE)
+        assert cap_of(moved) == pytest.approx(cap, rel=0.3)
+        (tmp_path / "second").mkdir()
+        second = Host(host.lab, tmp_path / "second", stack)
+        second.configure(0.5, gold=f'{table(moved)}\nsetpoint = "4kpps"')
+        daemon = second.start()
+        daemon.wait_for("gold", held_without_problem, AGAIN_S)
+        assert daemon.report("gold").setpoint_pps == 4e3
+        daemon.stop()
+        assert quota_of(group(moved)) == (80_000, 100_000)
+        source.stop()
+
+
+def held_without_problem(report: Report) -> bool:
+    return near_setpoint(report) and not report.problem
+
+
+def mean_errors(
+    libvirt: LibvirtHost, daemon: Daemon, seconds: float, **setpoints: float
+) -> list[float]:
+    """Return how far each router's mean throughput is from its setpoint, once all are held."""
+    daemon.wait_until_held(*setpoints)
+    time.sleep(SETTLING)
+    routers = [libvirt.guests.routers[name] for name in setpoints]
+    means = libvirt.host.mean_throughput(seconds, *routers)
+    return [mean / setpoint - 1 for mean, setpoint in zip(means, setpoints.values(), strict=True)]
