@@ -40,6 +40,8 @@ TELLING = 0.3
 """A change of log(cap) or log(throughput) that can tell delays apart."""
 LIKELY = (0.4, 1.5)
 """Elasticities that most hosts show."""
+LIKELY_LAG = 0.6
+"""Hardly a host keeps more of a step than this after one sample."""
 FORETOLD = 0.1
 """A sample missed by less than this share is no reason to doubt the delay."""
 DELAY_MEMORY = 0.7
@@ -150,7 +152,7 @@ def _with_delay(tuning: Tuning, history: History) -> Tuning:
     if max(abs(rise), *map(abs, moves)) < TELLING or tuning.delay > LONGEST_DELAY:
         return tuning
     misfits = tuple(
-        DELAY_MEMORY * misfit + _unexplained(rise, move, tuning.slope) ** 2
+        DELAY_MEMORY * misfit + _unexplained(history, move, tuning.slope) ** 2
         for misfit, move in zip(tuning.misfits, moves, strict=True)
     )
     best, present = misfits.index(min(misfits)), misfits[tuning.delay]
@@ -163,10 +165,17 @@ def _log_move(history: History, delay: int) -> float:
     return math.log(history.acting(delay) / history.acting(delay + 1))
 
 
-def _unexplained(rise: float, move: float, slope: float) -> float:
-    """Return by how much a rise misses what a move can do at any likely elasticity."""
+def _unexplained(history: History, move: float, slope: float) -> float:
+    """Return by how much the rise of log(throughput) misses what a move can do on a likely host.
+
+    A host with lag falls slowly however deep the cap fell, and goes on where it was going.
+    """
+    rise = math.log(history.rates[0] / history.rates[1])
+    going_on = 1 + LIKELY_LAG * (history.rates[1] - history.rates[-1]) / history.rates[1]
+    lasting = math.log(max(going_on, LIKELY_LAG**5)) if len(history.rates) > 2 else 0.0
     ends = LIKELY[0] * move, max(slope, LIKELY[1]) * move
-    return max(min(ends) - rise, rise - max(ends), 0.0)
+    highest = max(*ends, math.log(LIKELY_LAG)) if move < 0 else max(ends)
+    return max(min(ends) + min(lasting, 0.0) - rise, rise - highest - max(lasting, 0.0), 0.0)
 
 
 def _doubting(tuning: Tuning, history: History) -> Tuning:

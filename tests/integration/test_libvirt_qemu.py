@@ -31,10 +31,11 @@ def test_machines_and_containers_are_held_swapped_and_released(libvirt: LibvirtH
     routers = libvirt.routers(gold="qemu", iron="qemu", silver="lxc", zinc="lxc")
     daemon = libvirt.start()
     assert [cap_of(router) for router in routers] == [None] * 4
-    daemon.hold(gold=10e3, iron=6e3, silver=16e3, zinc=8e3)
-    errors = mean_errors(libvirt, daemon, WATCHED, gold=10e3, iron=6e3, silver=16e3, zinc=8e3)
+    setpoints = {"gold": 5e3, "iron": 3e3, "silver": 12e3, "zinc": 6e3}
+    daemon.hold(**setpoints)
+    errors = mean_errors(libvirt, daemon, WATCHED, **setpoints)
     assert max(map(abs, errors)) <= 0.05, errors
-    swapped = {"gold": 6e3, "iron": 10e3, "silver": 8e3, "zinc": 16e3}
+    swapped = {"gold": 3e3, "iron": 5e3, "silver": 6e3, "zinc": 12e3}
     for vr, setpoint in swapped.items():
         daemon.ask(Retune(vr, setpoint))
     errors = mean_errors(libvirt, daemon, SWAPPED, **swapped)

@@ -84,7 +84,7 @@ class LibvirtActuator:
                 parameters = self._way.original(view.parameters) | dict(view.mark or {})
             except KeyError as error:
                 raise self._untold(error) from error
-            self._original = LibvirtOriginal(self._uuid, parameters)
+            self._original = LibvirtOriginal(self._uuid, self._domid, parameters)
         return self._original
 
     def applied(self) -> CapFraction | None:

@@ -108,6 +108,8 @@ class LibvirtOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="libvir
     """The scheduler parameters that a domain had, by libvirt's names."""
 
     uuid: str
+    domid: int
+    """The run of the domain that had them: the next one has its own."""
     parameters: dict[str, int]
 
 

@@ -70,6 +70,8 @@ class Hypervisors:
         view = self._known(spec)
         if original is not None and original.uuid != view.uuid:
             raise Gone(spec.domain, "another domain bears this name now")
+        if original is not None and original.domid != view.domid:
+            raise Gone(spec.domain, "it was started anew, and its cap went with the run before")
         if view.problem is not None:
             raise afresh(view.problem)
         self._check_alone(spec, view)
