@@ -1,6 +1,7 @@
 """xtc: the command line of the daemon and of those who talk to it."""
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,10 @@ Ttl = Annotated[str | None, typer.Option(help="How long it holds, such as 10min;
 Epoch = Annotated[int, typer.Option(help="The policer's epoch; a lower one is never obeyed.")]
 Sequence = Annotated[int, typer.Option(help="Order within the epoch.")]
 Punish = Annotated[bool, typer.Option("--punish", help="Hold it even when the meter is blind.")]
+
+RELEASE_S = 10.0
+"""How long `release` goes on asking for what could not be undone at once."""
+ASK_AGAIN_S = 0.5
 
 RUNTIME = Path("/run/xtc")
 STATE = Path("/var/lib/xtc")
@@ -160,16 +165,30 @@ def release(
     if (vr is None) is not every:
         raise typer.BadParameter("name one router, or give --all")
     if vr is not None:
-        _ask(Deactivate(vr), runtime_dir, json)
+        _release(vr, runtime_dir, json)
         return
     try:
         outcome = release_all(state_dir)
     except Busy:
-        _ask(Deactivate(None), runtime_dir, json)
+        _release(None, runtime_dir, json)
         return
     _print_released(outcome, json=json)
     if any(words != "released" for words in outcome.values()):
         raise typer.Exit(EXIT_FAILED)
+
+
+def _release(vr: str | None, runtime_dir: Path, json: bool) -> None:
+    """Ask the daemon, and ask again while a hypervisor takes its time."""
+    until = time.monotonic() + RELEASE_S
+    while True:
+        try:
+            _ask(Deactivate(vr), runtime_dir, json)
+        except Refused as refused:
+            if refused.code != "not_released" or time.monotonic() > until:
+                raise
+            time.sleep(ASK_AGAIN_S)
+        else:
+            return
 
 
 def _print_released(outcome: dict[str, str], *, json: bool) -> None:

@@ -108,11 +108,9 @@ class Keeper:
         return not self.resting and self._guarded(_Work.OPEN, self._prepare) is not None
 
     def _prepare(self) -> bool:
-        if self._actuator is None:
-            actuator = self._open(self.spec, self.original)
-            self.limits, self._actuator = actuator.limits, actuator
+        actuator = self._opened(self.original)
         if self.original is None:
-            self.original = self._actuator.capture()
+            self.original = actuator.capture()
         if isinstance(self.problem, Gone):
             self.problem, self._failing = None, None  # whatever found it gone: it is there
         return True
@@ -176,20 +174,27 @@ class Keeper:
 
     def release(self) -> bool:
         """Put back what stood there before; whether that is done (a router gone is released)."""
-        original, actuator = self.original, self._actuator
+        original = self.original
         self._wanted, self._underway = None, False  # what is found now is the release's doing
         if original is None:
             return True
-        done = self._guarded(_Work.RELEASE, lambda: self._restore(actuator, original))
+        done = self._guarded(_Work.RELEASE, lambda: self._restore(original))
         if done is None and not isinstance(self.problem, Gone):
             return False
         self.problem, self._failing = None, None
         self.forget()
         return True
 
-    def _restore(self, actuator: Actuator | None, original: Original) -> bool:
-        (actuator or self._open(self.spec, original)).restore(original)
+    def _restore(self, original: Original) -> bool:
+        self._opened(original).restore(original)
         return True
+
+    def _opened(self, original: Original | None) -> Actuator:
+        """Return the actuator, opened if it was not: it knows what is under way."""
+        if self._actuator is None:
+            actuator = self._open(self.spec, original)
+            self.limits, self._actuator = actuator.limits, actuator
+        return self._actuator
 
     def forget(self) -> None:
         """Start from nothing: what is opened next may be another router, or others' work on it."""

@@ -160,6 +160,18 @@ class Board:
                 self._link, self._survey = link, True
                 self._publish(HostView(driver, connected=True))
 
+    def opening(self, link: object, hand: int) -> None:
+        """Note that a hand of a link opens its own connection, which may hang."""
+        with self._changed:
+            if self._link is link:
+                self._busy[f"hand {hand}"] = self._clock.now()
+
+    def opened(self, link: object, hand: int) -> None:
+        """Note that it has."""
+        with self._changed:
+            if self._link is link:
+                self._busy.pop(f"hand {hand}", None)
+
     def lost(self, link: object, problem: ActuatorError) -> None:
         """Publish that the connection ended: nothing is known any more."""
         with self._changed:

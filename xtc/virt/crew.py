@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -95,8 +96,8 @@ class Crew:
             return
         self._board.connected(self, link, link.driver)
         log.info("libvirt_connected", uri=self._name, driver=link.driver)
-        for _ in range(HANDS):
-            self._start(lambda: self._guarded(link, self._visit))
+        for hand in range(HANDS):
+            self._start(partial(self._guarded, link, partial(self._visit, hand=hand)))
         self._guarded(link, self._survey)
 
     def _guarded(self, link: Link, work: Callable[[Link], None]) -> None:
@@ -120,9 +121,11 @@ class Crew:
             if link.alive:
                 self._board.surveyed(link, survey(link))
 
-    def _visit(self, link: Link) -> None:
+    def _visit(self, link: Link, hand: int) -> None:
         """Visit one domain after the other while both connections stand, this hand's and that."""
+        self._board.opening(link, hand)
         with closing(Link(self._api, self._uri)) as own:
+            self._board.opened(link, hand)
             visitor = Visitor(own, self._clock, lambda: self._board.serves(link))
             while own.alive and self._board.serves(link):
                 visit = self._board.take(link, LULL_S)

@@ -1,0 +1,181 @@
+"""The real daemon on real Xen, emulated: it holds paravirtualised routers whatever befalls them.
+
+Asserted are order and ratio: emulation has no true rates. Errors and times are reported.
+"""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xen.boot import Findings, Xen
+from xen.cache import Cache
+from xen.image import build
+from xen.table import table
+
+pytestmark = [pytest.mark.xen, pytest.mark.timeout(1800)]
+
+ASPECTS = (
+    *("discover", "flood", "latency", "hold", "retune", "pause"),
+    *("release", "foreign", "restart", "crash"),
+)
+ORIGINAL_CAPS = [0, 95]
+"""Of gold and silver before xtc; the exercise gave silver its own."""
+
+
+PROJECT = Path(__file__).parents[2]
+FOLDER = PROJECT / "build/xen"
+
+
+@pytest.fixture(scope="session")
+def xen(request: pytest.FixtureRequest) -> Iterator[Xen]:
+    """The image, built or from the cache, which no other run uses meanwhile."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    terminal = request.config.pluginmanager.getplugin("terminalreporter")
+
+    def say(words: str) -> None:
+        with capture.global_and_fixture_disabled():
+            terminal.write_line(f"{time.strftime('%H:%M:%S')} xen: {words}")
+
+    cache = Cache(FOLDER, say)
+    with cache.locked():
+        booted = Xen(build(cache, PROJECT / "requirements.lock", PROJECT), PROJECT, FOLDER, say)
+        yield booted
+        write_down(booted.reports)
+        for words in (FOLDER / "report.txt").read_text().splitlines():
+            say(words)
+
+
+def write_down(reports: dict[str, dict[str, Any]]) -> None:
+    """Leave all that was found, and the figures as a table."""
+    (FOLDER / "report.json").write_text(json.dumps(reports, indent=1) + "\n")
+    lines = [line for name, report in reports.items() for line in table(name, report)]
+    (FOLDER / "report.txt").write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="session")
+def credit(xen: Xen) -> Findings:
+    return xen.run("credit", ASPECTS)
+
+
+@pytest.fixture(scope="session")
+def credit2(xen: Xen) -> Findings:
+    return xen.run("credit2", ("discover", "flood", "hold", "release"))
+
+
+def test_discover_finds_the_guests_with_their_interfaces(credit: Findings) -> None:
+    check_discovered(credit.of("discover"))
+
+
+def test_a_configuration_without_interfaces_is_enough(credit: Findings) -> None:
+    assert credit.of("discover")["check"]["routers"] == ["gold", "silver"]
+
+
+def check_discovered(found: dict[str, Any]) -> None:
+    (host,) = found["hosts"]
+    assert host["problem"] == ""
+    domains = {one["domain"]: one for one in host["domains"]}
+    assert domains.keys() == {"gold", "silver"}, "dom0 itself is no router"
+    for name, (domid, uuid) in found["guests"].items():
+        domain = domains[name]
+        assert (domain["uuid"], domain["running"], domain["controllable"]) == (uuid, True, True)
+        assert sorted(domain["interfaces"]) == [f"vif{domid}.0", f"vif{domid}.1"]
+        assert 'kind = "libvirt"' in domain["configuration"]
+    assert (domains["gold"]["cap"], domains["silver"]["cap"]) == (None, 0.95)
+
+
+def test_a_cap_change_takes_less_than_a_period(credit: Findings) -> None:
+    assert credit.of("latency")["p90_ms"] < 1000
+
+
+def test_starting_the_daemon_changes_no_cap(credit: Findings) -> None:
+    assert credit.of("hold")["caps_before"] == ORIGINAL_CAPS
+
+
+def test_two_setpoints_are_held(credit: Findings) -> None:
+    check_held(credit.of("hold"))
+
+
+def test_setpoints_are_swapped(credit: Findings) -> None:
+    check_held(credit.of("retune"))
+
+
+def check_held(found: dict[str, Any]) -> None:
+    """Order and ratio of two throughputs are those of the setpoints, and so roughly each."""
+    rates = {name: seen["throughput_pps"] for name, seen in found["seen"].items()}
+    setpoints = found["setpoints"]
+    above, below = sorted(setpoints, key=setpoints.__getitem__, reverse=True)
+    ratio, wanted = rates[above] / rates[below], setpoints[above] / setpoints[below]
+    assert ratio == pytest.approx(wanted, rel=0.4)
+    check_each(found)
+
+
+def check_each(found: dict[str, Any]) -> None:
+    """Each is capped, throttled, and roughly at its setpoint."""
+    for name, seen in found["seen"].items():
+        assert 0 < seen["cap_percent"] < ORIGINAL_CAPS[1]
+        assert seen["throughput_pps"] < 0.9 * seen["offered_pps"]
+        assert seen["throughput_pps"] == pytest.approx(found["setpoints"][name], rel=0.4)
+
+
+def test_a_paused_routers_cap_stays_where_it_is(credit: Findings) -> None:
+    found = credit.of("pause")
+    assert found["report"]["mode"] == "manual"
+    assert found["report"]["setpoint_pps"] == found["high_pps"]
+    assert set(found["caps"]) == {found["cap_before"]}
+
+
+def test_a_resumed_router_follows_the_setpoint_it_was_given_meanwhile(credit: Findings) -> None:
+    found = credit.of("pause")
+    rate = found["resumed"]["gold"]["throughput_pps"]
+    assert rate == pytest.approx(found["high_pps"], rel=0.4)
+    assert rate > 1.5 * found["low_pps"]
+
+
+def test_a_released_router_is_uncapped_and_forwards_more(credit: Findings) -> None:
+    found = credit.of("release")
+    assert found["cap"] == 0
+    assert found["seen"]["gold"]["throughput_pps"] > 1.3 * found["setpoint_pps"]
+
+
+def test_foreign_caps_are_corrected_and_then_yielded_to(credit: Findings) -> None:
+    found = credit.of("foreign")
+    assert len(found["corrected_s"]) >= 3
+    assert (found["report"]["finding"], found["report"]["mode"]) == ("foreign", "manual")
+    assert found["cap"] == 77
+    assert found["resumed"]["mode"] == "closed_loop"
+    assert 0 < found["resumed_cap"] < 77
+
+
+def test_a_guest_started_anew_is_found_and_held_by_itself(credit: Findings) -> None:
+    found = credit.of("restart")
+    before, after = found["before"], found["after"]
+    assert after["domid"] > before["domid"]
+    for life in (before, after):
+        assert sorted(life["interfaces"]) == [f"vif{life['domid']}.{n}" for n in (0, 1)]
+    check_each(found)
+
+
+def test_caps_outlive_a_killed_daemon_and_are_adopted(credit: Findings) -> None:
+    found = credit.of("crash")
+    assert found["left_behind"] == found["unattended"]
+    for cap, adopted in zip(found["unattended"], found["adopted"], strict=True):
+        assert 0 < cap < 95
+        assert 0 < adopted < 95
+        assert adopted == pytest.approx(cap, rel=0.7)
+
+
+def test_the_next_daemon_releases_to_the_true_originals(credit: Findings) -> None:
+    found = credit.of("crash")
+    assert (found["released"], found["left"]) == (ORIGINAL_CAPS, ORIGINAL_CAPS)
+    assert found["exit_code"] == 0
+    for held, free in zip(found["seen"].values(), found["free"].values(), strict=True):
+        assert free["throughput_pps"] > 1.2 * held["throughput_pps"]
+
+
+def test_credit2_is_held_as_well(credit2: Findings) -> None:
+    check_discovered(credit2.of("discover"))
+    check_held(credit2.of("hold"))
+    assert credit2.of("release")["cap"] == 0

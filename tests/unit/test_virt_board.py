@@ -1,0 +1,361 @@
+"""The board without threads: whose turn it is, who is heard, and what becomes of orders."""
+
+from dataclasses import replace
+
+import pytest
+
+from xtc.clock import FakeClock
+from xtc.errors import ActuatorError, Gone, Transient
+from xtc.units import Seconds
+from xtc.virt.board import ANSWER_MEMORY, Board
+from xtc.virt.domains import DomainView, Order, Outcome, Visit
+
+AT_ONCE = Seconds(0.0)
+GOLD, SILVER = DomainView("u-gold", "gold", 1), DomainView("u-silver", "silver", 2)
+
+
+class Scene:
+    """A board with a crew and a link that stand for the threads, and two domains."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock(100.0)
+        self.board = Board(self.clock)
+        self.crew, self.link = object(), object()
+        self.board.want(lambda _view: True)
+        self.board.employ(self.crew)
+        self.connect(self.link)
+
+    def connect(self, link: object) -> None:
+        self.link = link
+        self.board.connected(self.crew, link, "QEMU")
+        self.found(GOLD, SILVER)
+
+    def found(self, *found: DomainView) -> None:
+        assert self.board.take_survey(self.link, AT_ONCE)
+        self.board.surveyed(self.link, found)
+
+    def take(self) -> Visit | None:
+        return self.board.take(self.link, AT_ONCE)
+
+    def pay(self, visit: Visit, **found: object) -> None:
+        """Come back from a visit; an order has been carried out."""
+        view = replace(visit.known, **({"visited": True, "described": True} | found))
+        outcome = None if visit.order is None else Outcome(visit.order, None, Seconds(0.1))
+        self.board.visited(self.link, visit, view, outcome)
+
+    def pay_all(self) -> list[Visit]:
+        paid = []
+        while (visit := self.take()) is not None:
+            self.pay(visit)
+            paid.append(visit)
+        return paid
+
+    def order(self, number: int, known: DomainView = GOLD) -> Order:
+        order = Order(number, known.uuid, known.domid, {"cap": number}, 0, None)
+        self.board.post(order)
+        return order
+
+    def error(self, known: DomainView = GOLD) -> ActuatorError | None:
+        outcome = self.board.outcome(known.uuid)
+        assert outcome is not None
+        return outcome.error
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+@pytest.fixture
+def idle(scene: Scene) -> Scene:
+    """A scene in which everything was visited once."""
+    scene.pay_all()
+    return scene
+
+
+def test_what_a_survey_found_is_described(scene: Scene) -> None:
+    assert scene.board.view.surveyed
+    assert scene.board.to_describe()
+    visits = scene.pay_all()
+    assert {visit.known.name for visit in visits} == {"gold", "silver"}
+    assert all(visit.describe for visit in visits)
+    assert not scene.board.to_describe()
+
+
+def test_what_nobody_wants_is_not_visited() -> None:
+    scene = Scene()
+    scene.board.want(lambda view: view.name == "silver")
+    scene.found(GOLD, SILVER)
+    assert [visit.known.name for visit in scene.pay_all()] == ["silver"]
+    scene.board.ask()
+    assert [visit.known.name for visit in scene.pay_all()] == ["silver"]
+
+
+def test_who_stands_still_is_not_asked(idle: Scene) -> None:
+    idle.found(replace(GOLD, domid=-1), SILVER)
+    idle.pay_all()
+    idle.board.ask()
+    assert [visit.known.name for visit in idle.pay_all()] == ["silver"]
+
+
+def test_one_visit_a_domain_at_a_time(idle: Scene) -> None:
+    idle.board.ask()
+    first, second = idle.take(), idle.take()
+    assert first is not None
+    assert second is not None
+    assert first.known.uuid != second.known.uuid
+    idle.board.ask()
+    idle.order(1)
+    assert idle.take() is None
+    idle.pay(first)
+    again = idle.take()
+    assert again is not None
+    assert again.known.uuid == first.known.uuid
+
+
+def test_orders_come_first_then_descriptions_then_looks(idle: Scene) -> None:
+    bronze = DomainView("u-bronze", "bronze", 3)
+    idle.board.note_change(None)
+    idle.found(GOLD, SILVER, bronze)
+    idle.pay_all()
+    idle.board.ask()
+    idle.board.note_change(SILVER.uuid)
+    order = idle.order(1, bronze)
+    turns = idle.pay_all()
+    assert [visit.known.name for visit in turns] == ["bronze", "silver", "gold"]
+    assert [visit.order for visit in turns] == [order, None, None]
+    assert [visit.describe for visit in turns] == [False, True, False]
+
+
+def test_one_visit_serves_every_wish(idle: Scene) -> None:
+    idle.board.ask()
+    idle.board.note_change(GOLD.uuid)
+    order = idle.order(1)
+    visit = idle.take()
+    assert visit is not None
+    assert (visit.order, visit.describe) == (order, True)
+    idle.pay(visit)
+    assert [visit.known.name for visit in idle.pay_all()] == ["silver"]
+
+
+def test_what_was_asked_during_a_visit_is_asked_again(idle: Scene) -> None:
+    idle.board.note_change(GOLD.uuid)
+    visit = idle.take()
+    assert visit is not None
+    idle.clock.sleep(Seconds(0.5))
+    idle.board.ask()
+    idle.pay(visit)
+    assert "gold" in [visit.known.name for visit in idle.pay_all()]
+
+
+def test_the_latest_order_wins(idle: Scene) -> None:
+    idle.order(1)
+    latest = idle.order(2)
+    visit = idle.take()
+    assert visit is not None
+    assert visit.order == idle.board.pending(GOLD.uuid) == latest
+    idle.pay(visit)
+    assert idle.take() is None
+    outcome = idle.board.outcome(GOLD.uuid)
+    assert outcome is not None
+    assert outcome.order == latest
+    assert idle.board.pending(GOLD.uuid) is None
+
+
+def test_an_order_under_way_is_followed_by_the_next(idle: Scene) -> None:
+    first = idle.order(1)
+    visit = idle.take()
+    assert visit is not None
+    assert idle.board.pending(GOLD.uuid) == first
+    second = idle.order(2)
+    assert idle.board.pending(GOLD.uuid) == second
+    idle.pay(visit)
+    after = idle.take()
+    assert after is not None
+    assert after.order == second
+
+
+def test_an_order_for_nobody_fails(idle: Scene) -> None:
+    idle.board.post(Order(1, "u-none", 1, {}, 0, None))
+    outcome = idle.board.outcome("u-none")
+    assert outcome is not None
+    assert isinstance(outcome.error, Gone)
+
+
+def test_an_order_for_who_was_undefined_meanwhile_fails(idle: Scene) -> None:
+    idle.order(1)
+    idle.board.note_change(None)
+    idle.found(SILVER)
+    assert isinstance(idle.error(), Gone)
+    assert idle.board.pending(GOLD.uuid) is None
+
+
+# Who is heard.
+
+
+def test_another_run_starts_from_nothing(idle: Scene) -> None:
+    idle.board.note_change(GOLD.uuid)
+    idle.found(replace(GOLD, domid=9), SILVER)
+    view = idle.board.view.find("gold")
+    assert view is not None
+    assert (view.domid, view.visited) == (9, False)
+
+
+def test_what_a_visit_found_of_an_earlier_run_is_void(idle: Scene) -> None:
+    idle.board.ask()
+    visit = idle.take()
+    assert visit is not None
+    idle.board.note_change(None)
+    idle.found(replace(GOLD, domid=9), SILVER)
+    idle.pay(visit, parameters={"cap": 7})
+    view = idle.board.view.domains[visit.known.uuid]
+    assert (view.domid, view.parameters) == (9, {})
+
+
+def test_a_domain_that_was_started_anew_is_looked_for_with_the_next_ask(idle: Scene) -> None:
+    idle.board.ask()
+    visit = idle.take()
+    assert visit is not None
+    idle.pay(visit, domid=-1, problem=Gone("gold", "the domain was started anew"))
+    assert not idle.board._survey, "one that is gone again and again must not keep libvirtd busy"
+    idle.board.ask()
+    assert idle.board._survey
+
+
+def test_what_an_old_link_says_is_void(idle: Scene) -> None:
+    idle.board.ask()
+    old, visit = idle.link, idle.take()
+    assert visit is not None
+    idle.board.lost(old, Transient("libvirt", "the connection ended"))
+    idle.connect(object())
+    idle.board.visited(old, visit, replace(visit.known, vcpus=64), None)
+    idle.board.surveyed(old, [])
+    idle.board.lost(old, Transient("libvirt", "again"))
+    assert idle.board.view.surveyed
+    assert idle.board.view.domains[visit.known.uuid].vcpus == 1
+    assert idle.board.take(old, AT_ONCE) is None
+    assert not idle.board.take_survey(old, AT_ONCE)
+
+
+def test_an_old_links_survey_does_not_hide_that_the_new_crew_hangs(idle: Scene) -> None:
+    old, new = idle.link, object()
+    idle.board.employ(new)
+    idle.board.connecting(new)
+    idle.clock.sleep(Seconds(5.0))
+    assert not idle.board.take_survey(old, AT_ONCE)
+    assert idle.board.longest() == 5.0
+
+
+def test_what_an_old_crew_says_is_void(idle: Scene) -> None:
+    old, idle.crew = idle.crew, object()
+    idle.board.employ(idle.crew)
+    idle.connect(object())
+    idle.board.connecting(old)
+    idle.board.connected(old, object(), "LXC")
+    idle.board.unreachable(old, Transient("libvirt", "no"))
+    assert (idle.board.view.driver, idle.board.view.surveyed) == ("QEMU", True)
+    assert idle.board.serves(idle.link)
+    assert not idle.board.employs(old)
+
+
+def test_a_lost_link_fails_every_order_and_forgets_everything(idle: Scene) -> None:
+    idle.order(1)
+    visit = idle.take()
+    assert visit is not None
+    idle.order(2, SILVER)
+    problem = Transient("libvirt", "the connection ended")
+    idle.board.lost(idle.link, problem)
+    assert idle.error(GOLD) is problem
+    assert idle.error(SILVER) is problem
+    assert idle.board.pending(GOLD.uuid) is None
+    assert (idle.board.view.surveyed, idle.board.view.problem) == (False, problem)
+    assert not idle.board.view.domains
+    assert idle.board.longest() == 0.0
+    idle.order(3)
+    assert idle.error(GOLD) is problem
+
+
+def test_what_an_earlier_crew_began_is_in_doubt(idle: Scene) -> None:
+    idle.order(1)
+    assert idle.take() is not None
+    idle.board.employ(object())
+    assert isinstance(idle.error(), Transient)
+    assert "in doubt" in str(idle.error())
+
+
+def test_to_employ_nobody_ends_it(idle: Scene) -> None:
+    idle.board.employ(None)
+    assert not idle.board.employs(idle.crew)
+    assert not idle.board.take_survey(idle.link, AT_ONCE)
+    assert idle.take() is None
+
+
+# Times and versions.
+
+
+def test_who_is_asked_in_vain_is_noticed(idle: Scene) -> None:
+    assert idle.board.unanswered(GOLD.uuid) == 0.0
+    idle.board.ask()
+    idle.clock.sleep(Seconds(1.0))
+    idle.board.ask()
+    idle.clock.sleep(Seconds(1.0))
+    assert idle.board.unanswered(GOLD.uuid) == 2.0
+    idle.pay_all()
+    assert idle.board.unanswered(GOLD.uuid) == 0.0
+
+
+def test_an_order_that_hangs_makes_its_domain_unanswered(idle: Scene) -> None:
+    idle.order(1)
+    assert idle.take() is not None
+    idle.clock.sleep(Seconds(3.0))
+    assert idle.board.unanswered(GOLD.uuid) == idle.board.longest() == 3.0
+    assert idle.board.unanswered(SILVER.uuid) == 0.0
+
+
+def test_a_survey_that_hangs_is_work_too(idle: Scene) -> None:
+    idle.board.note_change(None)
+    assert idle.board.take_survey(idle.link, AT_ONCE)
+    idle.clock.sleep(Seconds(4.0))
+    assert idle.board.longest() == 4.0
+    idle.board.surveyed(idle.link, [GOLD, SILVER])
+
+
+def test_answers_are_timed_from_the_asking_and_the_worst_fades(idle: Scene) -> None:
+    def ask(took: float) -> float:
+        idle.board.ask()
+        idle.clock.sleep(Seconds(took))
+        idle.pay_all()
+        return idle.board.answer_time
+
+    assert ask(0.4) == pytest.approx(0.4)
+    assert ask(0.1) == pytest.approx(0.4 * ANSWER_MEMORY**2)  # two domains answered
+    for _ in range(50):
+        ask(0.1)
+    assert idle.board.answer_time == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        ({"interfaces": ("vnet9",)}, True),
+        ({"domid": -1}, True),
+        ({"parameters": {"cap": 1}}, False),
+    ],
+)
+def test_the_version_counts_what_changes_who_owns_which_interface(
+    idle: Scene, change: dict[str, object], counts: bool
+) -> None:
+    idle.board.ask()
+    visit, before = idle.take(), idle.board.version
+    assert visit is not None
+    idle.pay(visit, **change)
+    assert (idle.board.version > before) is counts
+
+
+def test_a_hand_that_hangs_while_it_opens_its_connection_counts_as_work(idle: Scene) -> None:
+    idle.board.resting(idle.crew)
+    idle.board.opening(idle.link, 0)
+    idle.clock.sleep(20.0)
+    assert idle.board.longest() == 20.0
+    idle.board.opened(idle.link, 0)
+    assert idle.board.longest() == 0.0

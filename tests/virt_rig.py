@@ -1,0 +1,139 @@
+"""What the tests of hypervisors share: sessions with real threads, ended whatever happens."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from fake_libvirt import LIMIT_S, FakeHost
+
+from xtc.clock import Clock
+from xtc.units import Seconds
+from xtc.virt.board import Board
+from xtc.virt.domains import DomainView, Outcome
+from xtc.virt.link import Link
+from xtc.virt.session import Session
+from xtc.virt.visits import Visitor, survey
+
+NO_TIME = Seconds(0.0)
+SHORTLY = Seconds(0.01)
+
+
+def until(board: Board, holds: Callable[[], bool]) -> None:
+    """Wait until something holds, looking at every change on the board, and now and then."""
+    end = time.monotonic() + LIMIT_S
+    while not board.wait_until(holds, SHORTLY):
+        assert time.monotonic() < end, "what was waited for did not come"
+
+
+def quiet(session: Session) -> None:
+    """Wait until nothing is left to do: no order, no question, no survey."""
+    board = session._board
+    until(
+        board,
+        lambda: (
+            board.view.surveyed
+            and not board._survey
+            and not (board._orders or board._describe or board._asked or board._busy)
+        ),
+    )
+
+
+def idle_threads() -> int:
+    """Return how many threads of crews there are."""
+    return sum(thread.name == "xtc-libvirt" for thread in threading.enumerate())
+
+
+class ByHand:
+    """A session whose threads are the test itself: nothing happens until `work`."""
+
+    def __init__(self, host: FakeHost, clock: Clock) -> None:
+        self.host, self.clock = host, clock
+        self.session = Session(host.load, None, clock, NO_TIME)
+        self.board = self.session._board
+        self.session.want(lambda _view: True)
+        self.board.employ(self)
+        self.connect()
+
+    def connect(self) -> None:
+        """Open a connection, and survey."""
+        self.link = Link(self.host.load(), None, self.board.note_change)
+        self.board.connected(self, self.link, self.link.driver)
+        self.survey()
+
+    def survey(self) -> None:
+        """List the domains, if that is due."""
+        if self.board._survey and self.board.take_survey(self.link, NO_TIME):
+            self.board.surveyed(self.link, survey(self.link))
+
+    def work(self) -> None:
+        """Do all that there is to do."""
+        self.survey()
+        visitor = Visitor(self.link, self.clock, lambda: self.board.serves(self.link))
+        while (visit := self.board.take(self.link, NO_TIME)) is not None:
+            self.board.visited(self.link, visit, *visitor.pay(visit))
+        if self.board._survey:
+            self.work()
+
+    def look(self) -> None:
+        """Ask about every domain, and answer."""
+        self.session.ask()
+        self.work()
+
+    def view(self, name: str) -> DomainView:
+        """Return what is known of a domain."""
+        found = self.session.view.find(name)
+        assert found is not None
+        return found
+
+
+class Running:
+    """A session over a fake host, with threads, that follows every domain."""
+
+    def __init__(self, host: FakeHost, clock: Clock) -> None:
+        self.host = host
+        self.session = Session(host.load, None, clock)
+        self.board = self.session._board
+        self.session.want(lambda _view: True)
+        self.session.start()
+
+    def view(self, name: str) -> DomainView:
+        found = self.session.view.find(name)
+        assert found is not None
+        return found
+
+    def known(self, name: str) -> bool:
+        found = self.session.view.find(name)
+        return found is not None and found.visited and found.problem is None
+
+    def look(self, name: str) -> DomainView:
+        """Ask, and wait for the answer."""
+        self.session.ask()
+        uuid = self.host.guests[name].uuid
+        until(self.board, lambda: uuid not in self.board._asked)
+        return self.view(name)
+
+    def outcome(self, name: str, number: int) -> Outcome:
+        """Wait for what becomes of an order."""
+        uuid = self.host.guests[name].uuid
+
+        def ended() -> bool:
+            outcome = self.session.outcome(uuid)
+            return outcome is not None and outcome.order.number >= number
+
+        until(self.board, ended)
+        outcome = self.session.outcome(uuid)
+        assert outcome is not None
+        return outcome
+
+
+@contextmanager
+def running(host: FakeHost, clock: Clock) -> Iterator[Running]:
+    """Begin a session; at the end thaw what hangs, and wait for its threads."""
+    scene = Running(host, clock)
+    try:
+        yield scene
+    finally:
+        host.thaw()
+        scene.session.close()
+        until(scene.board, lambda: idle_threads() == 0)
