@@ -25,17 +25,20 @@ from msgspec.structs import replace
 from models import ThroughputCurve
 from xtc.adaptive import FASTEST_RISE, NEAR, STARVED, extended_cap, is_binding
 from xtc.law import Bounds, Decision, Reason, Sample
-from xtc.tuning import LAGS, SLOPES, History, Tuning, learned
+from xtc.tuning import LAGS, History, Tuning, learned
 from xtc.units import MAX_RATE, CapFraction, PacketsPerSecond
 
-SURPRISE = 5.0
+SURPRISE = 8.0
 """Standard deviations of the noise beyond which a gap is answered in full."""
-LASTING = 2.0
-"""How much more the lesser of two gaps in a row on the same side counts."""
+LASTING = 3.2
+"""How much more the lesser of two gaps in a row on the same side counts: one alone may be a hiccup
+of the host, and chasing it would double the harm."""
 CALM_GAIN = 0.15
 """Share of a gap within the noise that is answered."""
 SWING = 0.05
-"""An error that changes sign and exceeds this share of the setpoint is a swing."""
+"""An error that changes sign and exceeds this share of the setpoint ..."""
+SWING_NOISE = 5.0
+"""... and so many standard deviations of the noise is a swing."""
 SLOWER = 0.6
 """What a swing leaves of the speed."""
 FASTER = 1.05
@@ -125,7 +128,7 @@ def _with_sample(
 
 def _with_speed(state: SelfTuningState, error: float, setpoint: float) -> SelfTuningState:
     """Slow down while the loop swings about its setpoint beyond the noise, else recover."""
-    clear = max(SWING, SURPRISE * math.sqrt(state.tuning.noise))
+    clear = max(SWING, SWING_NOISE * math.sqrt(state.tuning.noise))
     swings = (
         state.setpoint == setpoint
         and error * state.error < 0
@@ -146,19 +149,20 @@ def _gap(state: SelfTuningState, setpoint: float) -> float:
 def _move(state: SelfTuningState, gap: float) -> float:
     """Return by how much Eq. 2 moves log(cap): the gap over the slope, or a share of it in noise.
 
-    A gap that lasts is no noise: what the last move left of it counts twice.
+    A gap that lasts is no noise: what the last move left of it counts more.
     """
     lag = state.tuning.lag
     spread = math.sqrt(state.tuning.noise * (1 + lag * lag)) / (1 - lag)
     lasting = min(abs(gap), abs(state.gap)) if gap * state.gap > 0 else 0.0
     clear = min(max(abs(gap), LASTING * lasting) / (SURPRISE * spread), 1.0)
     answer = state.speed * (CALM_GAIN + (1 - CALM_GAIN) * clear**4)
-    return min(answer * gap / _trusted(state.tuning.slope, gap), FASTEST_RISE)
+    # Of noise, logarithms keep the geometric mean at the setpoint, and shares the mean.
+    followed = gap if clear == 1.0 else -math.expm1(-gap)
+    return min(answer * followed / _trusted(state.tuning.slope, gap), FASTEST_RISE)
 
 
 def _trusted(slope: float, gap: float) -> float:
     """An elasticity below 1 lengthens the step: trust it near, and half on the way down."""
-    slope = min(max(slope, SLOPES[0]), SLOPES[1])
     if abs(gap) >= NEAR:
         return max(slope, 1.0)
     return (slope + 1) / 2 if gap < 0 and slope < 1 else slope

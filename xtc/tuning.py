@@ -18,6 +18,8 @@ LAGS = (0.0, 0.95)
 """Between these lies `a` of every host that a loop of one sample can hold."""
 SLOPES = (0.3, 6.0)
 """Elasticities: below, a knee, where trust would overshoot; above, steeper than any host."""
+GAINS = (SLOPES[0] * (1 - LAGS[1]), SLOPES[1])
+"""Between these lies b; the slope is bounded in use, where a bound cannot hold back the lag."""
 FORGETTING = 0.9
 """What a lesson still weighs after the next one."""
 DOUBT = (0.1, 1.0)
@@ -71,7 +73,7 @@ class Tuning(msgspec.Struct, frozen=True, gc=False):
     @property
     def slope(self) -> float:
         """The elasticity d log(throughput) / d log(cap) of the settled router."""
-        return self.gain / (1 - self.lag)
+        return min(max(self.gain / (1 - self.lag), SLOPES[0]), SLOPES[1])
 
 
 class History(msgspec.Struct, frozen=True, gc=False):
@@ -199,7 +201,6 @@ def _taught(tuning: Tuning, rise: float, move: float, miss: float, spread: float
     of_gain = tuning.covariance * rise + tuning.var_gain * move
     share = FORGETTING * spread + _doubt(tuning, rise, move)
     lag = min(max(tuning.lag + of_lag * miss / share, LAGS[0]), LAGS[1])
-    least, most = (slope * (1 - lag) for slope in SLOPES)
     var_lag, covariance, var_gain = _bounded(
         (tuning.var_lag - of_lag * of_lag / share) / FORGETTING,
         (tuning.covariance - of_lag * of_gain / share) / FORGETTING,
@@ -208,7 +209,7 @@ def _taught(tuning: Tuning, rise: float, move: float, miss: float, spread: float
     return replace(
         tuning,
         lag=lag,
-        gain=min(max(tuning.gain + of_gain * miss / share, least), most),
+        gain=min(max(tuning.gain + of_gain * miss / share, GAINS[0]), GAINS[1]),
         var_lag=var_lag,
         covariance=covariance,
         var_gain=var_gain,
