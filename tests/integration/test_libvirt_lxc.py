@@ -17,7 +17,8 @@ from xtc.wire import Report, Status
 
 pytestmark = pytest.mark.root
 
-FROZEN_S = 15.0
+FROZEN_S = 11.0
+"""Longer than keepalive takes to end a connection."""
 AGAIN_S = 10.0
 """Within this a router is held again once libvirt answers again."""
 
