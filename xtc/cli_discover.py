@@ -56,7 +56,8 @@ def _print_toml(hosts: list[Host]) -> None:
 def _print_table(hosts: list[Host]) -> None:
     domains = [domain for host in hosts for domain in host.domains]
     if not domains:
-        typer.echo("no domains")
+        if not any(host.problem for host in hosts):
+            typer.echo("no domains")
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("domain", "uuid", "driver", "state", "vCPUs", "interfaces", "cap", "verdict"):
