@@ -15,7 +15,7 @@ from xtc.wire import Report, Retune
 
 pytestmark = pytest.mark.root
 
-SETTLING, WATCHED, SWAPPED = 3.0, 20.0, 8.0
+SETTLING, WATCHED, SWAPPED = 2.0, 20.0, 6.0
 AGAIN_S = 10.0
 """Within this a router is held again once libvirt answers again."""
 
