@@ -145,3 +145,19 @@ def test_a_hang_costs_the_patience_once_for_many_routers(many: Many) -> None:
     for actuator, original in zip(actuators, originals, strict=True):
         actuator.restore(original)
     assert host.made(SET) == len(actuators)
+
+
+def test_a_release_is_not_done_while_a_cap_that_was_given_up_may_still_land(
+    scene: ActuatorScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = scene.capped()
+    monkeypatch.setattr(Session, "in_doubt", property(lambda _session: True))
+    assert not scene.restored(original)
+    scene.work()
+    assert not scene.restored(original)
+    scene.gold.parameters["cap"] = 35  # it lands
+    monkeypatch.setattr(Session, "in_doubt", property(lambda _session: False))
+    assert not scene.restored(original)
+    scene.work()
+    assert scene.restored(original)
+    assert scene.gold.parameters["cap"] == 0

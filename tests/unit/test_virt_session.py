@@ -336,9 +336,12 @@ def test_a_given_up_hand_does_nothing_more_after_it_thaws(scene: Running, clock:
     until(scene.board, lambda: scene.known("gold"))
     back = order(scene, "gold", FREE)
     assert scene.outcome("gold", back.number).error is None
+    scene.session.supervise()
+    assert scene.session.in_doubt
     scene.host.faults = frozen
     scene.host.thaw()
     until(scene.board, lambda: idle_threads() == 1 + crew.HANDS)
+    assert not scene.session.in_doubt
     assert cap(scene) == 0
     assert Call(stuck, "setSchedulerParametersFlags", "gold") not in scene.host.calls
 

@@ -83,6 +83,11 @@ class Session:
         """Have the domains that are wanted looked at, for the tick to come."""
         self._board.ask()
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a call that was given up has not come back, so that it may still do its work."""
+        return any(crew.working for crew in self._given_up)
+
     def supervise(self) -> None:
         """Give up a crew whose call hangs beyond its deadline, and send another."""
         self._given_up = [crew for crew in self._given_up if crew.working]
