@@ -1,0 +1,140 @@
+"""xtc-train on real packets: a short sweep, and what is left of one that is stopped or killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import quota_of
+
+from lab import cgroups, requirements
+from lab.teardown import tear_down
+from training.data import Sample, read_csv
+from training.errors import RecordingError
+from training.fit import fit
+from training.sites import LAB_PREFIX, LAB_ROUTER
+from xtc.assemble import release_all
+from xtc.journal import Journal
+
+pytestmark = pytest.mark.root
+OFFERED = "60kpps"
+
+
+class Sweeps:
+    """Starts sweeps of the lab's user-space router, all into one file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file, self.state = folder / "sweep.csv", folder / "state"
+        self.running: list[subprocess.Popen[str]] = []
+
+    def start(self, budget: str) -> "subprocess.Popen[str]":
+        options = ["--budget", budget, "--period", "0.5", "--offered", OFFERED, "--json"]
+        places = ["--output", str(self.file), "--lab-state-dir", str(self.state)]
+        command = [sys.executable, "-m", "training.cli", "sweep", "--lab", "user-space"]
+        process = subprocess.Popen(
+            [*command, *options, *places],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.running.append(process)
+        return process
+
+    def capped(self) -> tuple[Sample, ...]:
+        """Wait until the file shows a sample under a cap; return all that it shows."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            samples = self.samples()
+            if samples and samples[-1].cap is not None:
+                return samples
+            time.sleep(0.05)
+        pytest.fail(f"no capped sample within 20 s: {self.samples()}")
+
+    def samples(self) -> tuple[Sample, ...]:
+        try:
+            return read_csv(self.file).samples
+        except RecordingError:
+            return ()
+
+    def close(self) -> None:
+        for process in self.running:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        tear_down(LAB_PREFIX)
+
+
+@pytest.fixture
+def sweeps(tmp_path: Path) -> Iterator[Sweeps]:
+    missing = requirements.missing() if os.geteuid() == 0 else ["needs root"]
+    if missing:
+        pytest.skip("; ".join(missing))
+    sweeps = Sweeps(tmp_path)
+    yield sweeps
+    sweeps.close()
+
+
+def quota() -> int | None:
+    """Return the quota of the lab's router, None where it has none."""
+    root = cgroups.find_root()
+    assert root is not None
+    return quota_of(root / LAB_PREFIX / LAB_ROUTER)[0]
+
+
+def left_in(state: Path) -> list[str]:
+    """Return what the journal says may still be capped."""
+    with Journal(state) as journal:
+        return list(journal.ledger.entries)
+
+
+def ended(process: "subprocess.Popen[str]") -> tuple[int, Any, str]:
+    out, error = process.communicate(timeout=40)
+    return process.returncode, json.loads(out) if out else None, error
+
+
+def test_a_sweep_that_was_stopped_goes_on_and_ends_with_a_fit(sweeps: Sweeps) -> None:
+    first = sweeps.start("25s")
+    sweeps.capped()
+    first.send_signal(signal.SIGINT)
+    code, _, error = ended(first)
+    assert code == 1
+    assert "stopped; what was capped is as it was" in error
+    assert left_in(sweeps.state) == []
+    before = sweeps.samples()
+    code, summary, error = ended(sweeps.start("25s"))
+    assert code == 0, error
+    assert left_in(sweeps.state) == []
+    recording = read_csv(sweeps.file)
+    assert recording.samples[: len(before)] == before
+    assert summary["samples"] == len(recording.samples) > len(before)
+    assert recording.samples[-1].at <= 25
+    assert recording.metadata.offered_pps == 60e3
+    found = fit(recording)
+    assert found.points[0].throughput_pps.value < 0.3 * found.top_pps
+    assert found.curve_r_squared > 0.8
+    assert -0.5 < found.eq1.a.value < 0.5
+
+
+def test_a_killed_sweep_is_undone_by_release_all_and_can_be_gone_on_with(sweeps: Sweeps) -> None:
+    killed = sweeps.start("60s")
+    sweeps.capped()
+    killed.kill()
+    killed.wait(5)
+    assert quota() is not None
+    assert left_in(sweeps.state) == [LAB_ROUTER]
+    assert release_all(sweeps.state) == {LAB_ROUTER: "released"}
+    assert quota() is None
+    before = sweeps.samples()
+    again = sweeps.start("60s")
+    while len(sweeps.samples()) == len(before) and again.poll() is None:
+        time.sleep(0.05)
+    again.terminate()
+    assert ended(again)[0] == 1
+    assert sweeps.samples()[: len(before)] == before
+    assert left_in(sweeps.state) == []

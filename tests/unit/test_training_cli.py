@@ -1,0 +1,225 @@
+"""xtc-train as an operator meets it: options, JSON, files, and exit codes."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from training_rig import router, swept
+from typer.testing import CliRunner
+
+from models import bundled_host, dump_host, load_host, paper_host
+from training.cli import app, main
+from training.data import read_csv
+from training.load import Command
+from training.progress import clock_time, describe
+from training.sweep import Progress
+from training.watch import MeasureError
+from xtc.clock import FakeClock
+from xtc.journal import Journal
+
+CONFIG = """
+[daemon]
+state_dir = "{0}/state"
+runtime_dir = "{0}/run"
+[router.gold]
+actuator = {{ kind = "simulated", plant = "gold" }}
+interfaces = ["gold.0"]
+"""
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A simulated router, on a clock that jumps."""
+    monkeypatch.setattr("training.sites.MonotonicClock", lambda: FakeClock(100.0))
+    path = tmp_path / "xtc.toml"
+    path.write_text(CONFIG.format(tmp_path))
+    return path
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of the measured hinge."""
+    path = tmp_path_factory.mktemp("sweep") / "sweep.csv"
+    swept(router("hinge", noise=0.01), path)
+    return path
+
+
+def shown(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(a) for a in arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def document(*arguments: object) -> Any:
+    return json.loads(shown(*arguments, "--json"))
+
+
+def failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int | str | None, str]:
+    """Return what the installed command would exit with, and its one line."""
+    monkeypatch.setattr(sys, "argv", ["xtc-train", *map(str, arguments)])
+    with pytest.raises(SystemExit) as caught:
+        main()
+    return caught.value.code, capsys.readouterr().err
+
+
+def test_a_configured_router_is_swept_into_a_file(config: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sweep.csv"
+    summary = document("sweep", "--config", config, "--output", output, "--budget", "5min")
+    found = read_csv(output)
+    assert summary["output"] == str(output)
+    assert summary["samples"] == len(found.samples)
+    assert summary["caps"] >= 7
+    assert summary["offered_pps"] is None
+    assert summary["seconds"] <= 300
+    assert found.metadata.router == "gold"
+    assert found.metadata.actuator == "simulated"
+
+
+def test_the_same_command_goes_on_with_its_file(config: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sweep.csv"
+    first = document("sweep", "-c", config, "-o", output, "--budget", "1min")
+    second = document("sweep", "-c", config, "-o", output, "--budget", "5min")
+    assert second["samples"] > first["samples"]
+
+
+def test_without_json_a_line_says_what_comes_next(config: Path, tmp_path: Path) -> None:
+    output = tmp_path / "sweep.csv"
+    words = shown("sweep", "--config", config, "--output", output, "--budget", "1min")
+    assert f"next: xtc-train fit {output}" in words
+    assert "the operator's load" in words
+
+
+def test_a_fit_becomes_a_model_file_that_the_daemon_reads(recording: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.toml"
+    found = document("fit", recording, "--output", model)
+    host, truth = load_host(model), bundled_host("hinge")
+    assert found["eq1"]["a"]["value"] == pytest.approx(0.0, abs=0.05)
+    for cap in (0.05, 0.2, 0.5):
+        assert host.curve.throughput(cap) == pytest.approx(truth.curve.throughput(cap), rel=0.04)
+    assert host.pi is not None
+    words = shown("fit", recording, "--output", model)
+    assert f'model = "{model}"' in words
+    assert "held-out caps" in words
+
+
+def test_the_papers_gains_are_designed_from_its_model() -> None:
+    found = document("design", "--model", "paper")
+    assert round(found["pi"]["kp"] * 1e3, 3) == -1.747
+    assert round(found["pi"]["ki"] * 1e3, 3) == 11.311
+    assert round(found["dead_beat"]["kp"] * 1e3, 3) == 1.452
+    assert round(found["dead_beat"]["ki"] * 1e3, 3) == 14.419
+    assert "dead-beat" in shown("design", "--model", "paper")
+
+
+def test_a_design_takes_its_specification(recording: Path) -> None:
+    slow = document("design", recording, "--settling", "20s", "--overshoot", "1%")
+    assert (slow["wanted_settling_s"], slow["wanted_overshoot"]) == (20, 0.01)
+    assert slow["pi"]["ki"] < document("design", recording)["pi"]["ki"]
+
+
+def test_a_validation_compares_what_was_foretold_with_fact(config: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.toml"
+    model.write_text(dump_host(paper_host()))
+    options = ("--config", config, "--model", model, "--setpoint", "20kpps", "--hold", "15s")
+    found = document("validate", *options)
+    assert [one["setpoint_pps"] for one in found] == [20e3]
+    assert found[0]["fact"]["cap"] == pytest.approx(found[0]["foretold"]["cap"], rel=0.05)
+    words = shown("validate", *options)
+    assert "foretold" in words
+    assert "fact" in words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("fit", "nowhere.csv"), 2, "give the path of a recording that exists"),
+        (("design", "--model", "hinge"), 2, "has no [log_model]"),
+        (("design",), 2, "give the CSV of a sweep, or --model"),
+        (("sweep", "--lab", "user-space", "--router", "x"), 2, "brings its own router"),
+        (("sweep", "--lab", "other"), 2, "user-space, kernel"),
+        (("sweep", "--config", "/nowhere.toml"), 2, "/nowhere.toml"),
+        (("sweep", "--source", "flood"), 2, "{rate}"),
+        (("sweep", "--budget", "soon"), 2, "a duration such as"),
+        (("validate", "--model", "nowhere.toml"), 2, "nowhere.toml"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    code: int,
+    words: str,
+) -> None:
+    found, error = failure(monkeypatch, capsys, *arguments)
+    assert found == code
+    assert words in " ".join(error.split())
+    assert "Traceback" not in error
+
+
+def test_a_budget_that_holds_no_sweep_is_refused(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, error = failure(monkeypatch, capsys, "sweep", "-c", config, "--budget", "10s")
+    assert found == 2
+    assert "at least 40 s at a period of 1 s" in error
+    assert error.count("\n") == 1
+
+
+def test_a_rate_that_nothing_sends_is_refused(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found, error = failure(monkeypatch, capsys, "sweep", "-c", config, "--offered", "60kpps")
+    assert found == 2
+    assert "give --source or --lab" in error
+
+
+def test_a_running_daemon_is_named(
+    config: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with Journal(tmp_path / "state"):
+        found, error = failure(monkeypatch, capsys, "sweep", "-c", config)
+    assert found == 2
+    assert "is held by a running xtc daemon; stop it" in error
+
+
+def test_too_little_data_is_a_failure_that_says_what_to_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "sweep.csv"
+    simulated = router("hinge")
+    simulated.breaks_after = 20
+    with pytest.raises(InterruptedError):
+        swept(simulated, path)
+    found, error = failure(monkeypatch, capsys, "fit", path)
+    assert found == 1
+    assert "measure 5 caps or more" in error
+
+
+def test_a_given_source_is_started_with_each_rate_and_ended(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    source = Command(f"sh -c 'echo {{rate}} >> {log}; exec sleep 60'")
+    for rate in (20e3, 35000.4):
+        source.set_rate(rate)
+        while not log.exists() or f"{rate:.0f}" not in log.read_text():
+            assert source.alive
+    source.stop()
+    assert log.read_text().split() == ["20000", "35000"]
+    assert not source.alive
+
+
+def test_a_source_that_cannot_be_started_is_named() -> None:
+    with pytest.raises(MeasureError, match="no-such-program: No such file"):
+        Command("no-such-program {rate}").set_rate(1.0)
+
+
+def test_progress_is_told_in_words() -> None:
+    progress = Progress("held_out", 0.125, 34_500.0, 9, 200.0, 65.0)
+    assert describe(progress) == "held out 12.5%: 34.5 kp/s, 9 caps, 1:05 left at most"
+    assert clock_time(0) == "0:00"

@@ -1,0 +1,57 @@
+"""A trained host is a model file that the daemon reads back and holds routers with."""
+
+from pathlib import Path
+
+import pytest
+from test_training_fit import Sweep, plant
+
+from models import dump_host, load_host
+from training.design import design
+from training.fit import fit
+from training.model import host_model, lag_of
+from xtc.laws import NAMES, law_named
+from xtc.simulate import Scenario, run, summarise
+from xtc.units import PacketsPerSecond
+
+PLANT = plant("hinge", 0.2)
+RECORDING = Sweep(PLANT, noise=0.02).whole()
+FIT = fit(RECORDING)
+MODEL = host_model(FIT, design(FIT.eq1.a.value, FIT.eq1.b.value), RECORDING.metadata)
+
+
+def test_it_survives_its_file(tmp_path: Path) -> None:
+    (tmp_path / "host.toml").write_text(dump_host(MODEL))
+    read = load_host(tmp_path / "host.toml")
+    assert read.lag == MODEL.lag == pytest.approx(0.2, abs=0.05)
+    assert read.name == "simulated"
+    assert read.pi == MODEL.pi
+    assert read.curve.throughput(0.33) == pytest.approx(PLANT.curve.throughput(0.33), rel=0.05)
+
+
+def test_its_lag_is_one_that_a_host_can_have_even_where_noise_says_less() -> None:
+    lags = [fit(Sweep(plant("hinge"), noise=0.05, seed=seed).whole()) for seed in range(8)]
+    assert min(found.eq1.a.value for found in lags) < 0
+    assert all(0 <= lag_of(found) < 0.2 for found in lags)
+
+
+def test_its_steady_line_is_the_one_that_was_measured() -> None:
+    assert MODEL.log_model is not None
+    assert MODEL.log_model.gain == pytest.approx(FIT.eq1.line.gain.value)
+    assert MODEL.log_model.cap_threshold == FIT.cap_threshold
+
+
+def test_the_minimum_cap_of_dead_beat_is_the_smallest_useful_one() -> None:
+    assert MODEL.dead_beat is not None
+    assert MODEL.dead_beat.min_cap == FIT.smallest_useful_cap
+
+
+def test_it_says_where_it_comes_from_and_how_good_it_is() -> None:
+    assert "hinge" in MODEL.description
+    assert "held out" in MODEL.description
+
+
+@pytest.mark.parametrize("law", NAMES)
+def test_every_law_holds_the_host_that_it_was_trained_on(law: str) -> None:
+    scenario = Scenario(PacketsPerSecond(60e3))
+    summary = summarise(run(PLANT, law_named(law, MODEL), scenario), scenario)
+    assert summary.mean_error <= (0.02 if law in {"default", "self-tuning"} else 0.10)

@@ -1,0 +1,194 @@
+"""xtc-train fit, design and report: what a sweep says, without touching any router."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from models import HostModel, dump_host
+from training.data import Recording, read_csv
+from training.errors import DesignError
+from xtc.errors import ConfigError
+from xtc.output import print_json
+from xtc.routers import model_named
+from xtc.units import format_cap, format_rate, parse_duration, parse_fraction
+
+if TYPE_CHECKING:
+    # scipy, control and matplotlib take seconds to load, and a sweep needs none of them: what
+    # uses them is imported where it is called.
+    from training.design import Design, Loop
+    from training.fit import Fit
+    from training.points import Interval
+
+RecordingPath = Annotated[Path, typer.Argument(help="The CSV of a sweep.")]
+Settling = Annotated[str, typer.Option(help="The time in which the PI law is to settle.")]
+Overshoot = Annotated[str, typer.Option(help="By how much it may exceed a new setpoint.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def fit(
+    recording: RecordingPath,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write the model file there.")
+    ] = None,
+    settling: Settling = "5s",
+    overshoot: Overshoot = "8%",
+    json: Json = False,
+) -> None:
+    """Fit a host's model to a sweep; exit code 1, and what to measure, where it cannot be."""
+    measured = read_csv(recording)
+    found = _fit(measured)
+    if output is not None:
+        _write(_host_model(found, _design(found, measured, settling, overshoot), measured), output)
+    if json:
+        print_json(found)
+    else:
+        _print_fit(found)
+        if output is not None:
+            typer.echo(f'{output}: written; name it as model = "{output}" in the configuration')
+
+
+def design(
+    recording: Annotated[Path | None, typer.Argument(help="The CSV of a sweep.")] = None,
+    model: Annotated[str | None, typer.Option(help="Or a model file, or paper or log.")] = None,
+    settling: Settling = "5s",
+    overshoot: Overshoot = "8%",
+    json: Json = False,
+) -> None:
+    """Design the gains of the paper's two laws from settling time and overshoot."""
+    if (recording is None) is (model is None):
+        raise typer.BadParameter("give the CSV of a sweep, or --model")
+    if model is not None:
+        found = _design_of_model(model_named(model, "--model"), settling, overshoot)
+    else:
+        assert recording is not None  # one of the two is given
+        measured = read_csv(recording)
+        found = _design(_fit(measured), measured, settling, overshoot)
+    if json:
+        print_json(found)
+    else:
+        _print_design(found)
+
+
+def report(
+    recording: RecordingPath,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page.")] = Path(
+        "report.html"
+    ),
+    settling: Settling = "5s",
+    overshoot: Overshoot = "8%",
+    json: Json = False,
+) -> None:
+    """Write one HTML page on a sweep: curve, residuals, poles, step response, what to expect."""
+    measured = read_csv(recording)
+    found = _fit(measured)
+    gains = _design(found, measured, settling, overshoot)
+    _write_report(measured, found, gains, output)
+    if json:
+        print_json({"output": str(output)})
+    else:
+        typer.echo(f"{output}: written")
+
+
+def _fit(measured: Recording) -> "Fit":
+    from training.fit import fit as fitted  # noqa: PLC0415
+
+    return fitted(measured)
+
+
+def _host_model(found: "Fit", gains: "Design", measured: Recording) -> HostModel:
+    from training.model import host_model  # noqa: PLC0415
+
+    return host_model(found, gains, measured.metadata)
+
+
+def _write_report(measured: Recording, found: "Fit", gains: "Design", path: Path) -> None:
+    from training.report import write_report  # noqa: PLC0415
+
+    write_report(measured, found, gains, path)
+
+
+def _design(found: "Fit", measured: Recording, settling: str, overshoot: str) -> "Design":
+    from training.model import lag_of  # noqa: PLC0415
+
+    lag, period = lag_of(found), measured.metadata.period_s
+    return _designed(lag, found.eq1.b.value, settling, overshoot, period)
+
+
+def _design_of_model(host: HostModel, settling: str, overshoot: str) -> "Design":
+    line = host.log_model
+    if line is None:
+        raise DesignError("--model", f"{host.name} has no [log_model]", "fit one to a sweep")
+    return _designed(line.a, line.b, settling, overshoot, 1.0)
+
+
+def _designed(a: float, b: float, settling: str, overshoot: str, period_s: float) -> "Design":
+    from training.design import design as designed  # noqa: PLC0415
+
+    return designed(
+        a,
+        b,
+        settling_s=parse_duration(settling, field="--settling"),
+        overshoot=parse_fraction(overshoot, field="--overshoot"),
+        period_s=period_s,
+    )
+
+
+def _write(host: HostModel, path: Path) -> None:
+    try:
+        path.write_text(dump_host(host), encoding="utf-8")
+    except OSError as error:
+        fix = "give a path that this user may write"
+        raise ConfigError("--output", f"{path}: {error.strerror}", fix) from error
+
+
+def _print_fit(found: "Fit") -> None:
+    reached = "" if found.threshold_reached else " (the sweep's last; throughput still rises)"
+    held_out = found.held_out_error
+    rows = [
+        ("curve", f"{len(found.points)} caps, R² {found.curve_r_squared:.4f}"),
+        ("top", format_rate(found.top_pps)),
+        ("cap threshold", format_cap(found.cap_threshold) + reached),
+        ("smallest useful cap", format_cap(found.smallest_useful_cap)),
+        ("shape", found.shapes.better),
+        ("a", _interval(found.eq1.a)),
+        ("b", f"{_interval(found.eq1.b)} kp/s per decade"),
+        ("Eq. 1", f"R² {found.eq1.r_squared:.4f}"),
+        ("noise of a sample", f"{found.noise * 100:.1f}%"),
+    ]
+    if held_out is not None:
+        rows.append(("held-out caps", f"median error {held_out * 100:.1f}%"))
+    _print_rows(rows)
+
+
+def _interval(value: "Interval") -> str:
+    return f"{value.value:.4g} (95 %: {value.low:.4g} to {value.high:.4g})"
+
+
+def _print_design(found: "Design") -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("law", "Kp", "Ki", "settles", "overshoot", "stable up to", "phase margin"):
+        table.add_column(heading, justify="right")
+    table.add_row("PI", *_loop(found.pi))
+    table.add_row("dead-beat", *_loop(found.dead_beat))
+    Console(highlight=False).print(table)
+    typer.echo(f"for a = {found.a:.4g}, b = {found.b:.4g}; gains in decades of cap per kp/s")
+
+
+def _loop(loop: "Loop") -> tuple[str, ...]:
+    return (
+        f"{loop.kp * 1e3:.3f}e-3",
+        f"{loop.ki * 1e3:.3f}e-3",
+        f"{loop.settling_s:g} s",
+        f"{loop.overshoot * 100:.1f}%",
+        f"{loop.largest_gain:.2f} b",
+        f"{loop.phase_margin_deg:.0f}°",
+    )
+
+
+def _print_rows(rows: list[tuple[str, str]]) -> None:
+    width = max(len(name) for name, _ in rows)
+    for name, words in rows:
+        typer.echo(f"{name:<{width}}  {words}")

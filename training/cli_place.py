@@ -1,0 +1,106 @@
+"""The options that say which router is measured, and under which load."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lab.plan import check_kind
+from training.bench import Bench
+from training.load import saturating_rate
+from training.sites import LAB_STATE, Site, configured_site, lab_site
+from training.watch import Stop
+from xtc.errors import ConfigError
+from xtc.units import parse_duration, parse_rate
+
+LabKind = Annotated[
+    str | None,
+    typer.Option("--lab", help="Measure a flooded router made for it: user-space or kernel."),
+]
+ConfigPath = Annotated[
+    Path, typer.Option("--config", "-c", envvar="XTC_CONFIG", help="Whose routers are measured.")
+]
+RouterName = Annotated[
+    str | None, typer.Option("--router", help="Which of them; its name in the configuration.")
+]
+Source = Annotated[
+    str | None,
+    typer.Option(help="A command that floods the router; {rate} stands for packets/s."),
+]
+Offered = Annotated[
+    str | None,
+    typer.Option(help="Packet rate to send, such as 200kpps; what saturates the router if not."),
+]
+LabPeriod = Annotated[
+    str, typer.Option("--period", help="Between samples in a lab; else the configuration's.")
+]
+LabState = Annotated[
+    Path, typer.Option("--lab-state-dir", help="Where the journal of a lab's router is.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+STATE = LAB_STATE
+
+
+@contextmanager
+def measured_site(
+    lab: str | None,
+    config: Path,
+    router: str | None,
+    source: str | None,
+    period: str,
+    lab_state: Path,
+) -> Iterator[Site]:
+    """Hold the router that the options name; signals end the work between two samples.
+
+    Raises:
+        ConfigError: the options contradict each other, or the configuration cannot be used.
+    """
+    _check(lab, router, source)
+    with Stop() as stop:
+        if lab is None:
+            with configured_site(config, router, source, stop) as site:
+                yield site
+        else:
+            seconds = parse_duration(period, field="--period")
+            with lab_site(check_kind(lab), seconds, lab_state, stop) as site:
+                yield site
+
+
+def _check(lab: str | None, router: str | None, source: str | None) -> None:
+    if lab is not None and (router is not None or source is not None):
+        raise ConfigError("--lab", "brings its own router and source", "leave --router, --source")
+    if source is not None and "{rate}" not in source:
+        raise ConfigError("--source", "has no {rate}", "write {rate} where packets/s belong")
+
+
+def send(
+    site: Site, bench: Bench, offered: str | None, known: float | None, tell: Callable[[str], None]
+) -> float | None:
+    """Send what is asked for, else what is known, else what saturates the router.
+
+    Returns:
+        The offered load in packets/s; None where the operator's own traffic is used.
+
+    Raises:
+        ConfigError: a rate is given, but nothing that could send it.
+    """
+    rate = None if offered is None else parse_rate(offered, field="--offered")
+    if site.load is None:
+        if rate is not None:
+            raise ConfigError("--offered", "nothing sends it", "give --source or --lab")
+        return None
+    wanted = rate or known
+    if wanted is None:
+        tell("looking for the rate that saturates the router")
+        return saturating_rate(site.load, lambda: _flow(bench))
+    site.load.set_rate(wanted)
+    return wanted
+
+
+def _flow(bench: Bench) -> tuple[float, float | None]:
+    """Return throughput and offered load once a new rate shows."""
+    bench.sample()
+    measured = bench.sample()
+    return measured.throughput, measured.offered

@@ -1,0 +1,101 @@
+"""xtc-train validate: the closed loop with a new model, against what the model foretold."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from training.cli_place import (
+    STATE,
+    ConfigPath,
+    Json,
+    LabKind,
+    LabPeriod,
+    LabState,
+    Offered,
+    RouterName,
+    Source,
+    measured_site,
+    send,
+)
+from training.progress import clock_time, shown
+from training.validate import Outcome, Validation, setpoints_of
+from training.validate import validate as run_validation
+from xtc.configfile import DEFAULT_PATH
+from xtc.output import print_json
+from xtc.routers import model_named
+from xtc.units import format_cap, format_rate, parse_duration, parse_rate
+
+
+def validate(
+    model: Annotated[str, typer.Option(help="The model file to judge.")],
+    lab: LabKind = None,
+    config: ConfigPath = DEFAULT_PATH,
+    router: RouterName = None,
+    source: Source = None,
+    offered: Offered = None,
+    setpoint: Annotated[
+        list[str] | None,
+        typer.Option(help="A packet rate to hold; repeatable. Else 10 to 90 % of the top."),
+    ] = None,
+    hold: Annotated[str, typer.Option(help="How long each is held; 15 periods at least.")] = "30s",
+    untrained: Annotated[
+        bool, typer.Option("--untrained", help="Hold without the model, for comparison.")
+    ] = False,
+    period: LabPeriod = "1s",
+    lab_state_dir: LabState = STATE,
+    json: Json = False,
+) -> None:
+    """Hold a router at several setpoints with a model, and compare with what it foretold."""
+    host = model_named(model, "--model")
+    seconds = parse_duration(hold, field="--hold")
+    given = [parse_rate(text, field="--setpoint") for text in setpoint or ()]
+    setpoints = setpoints_of(host, given)
+    with (
+        measured_site(lab, config, router, source, period, lab_state_dir) as site,
+        shown(quiet=json) as tell,
+    ):
+        with site.bench() as bench:
+            send(site, bench, offered, host.curve.offered, lambda words: tell(0.0, 1.0, words))
+        total = seconds * len(setpoints)
+
+        def watcher(goal: float, rate: float | None, left: int) -> None:
+            after = len(setpoints) - setpoints.index(goal) - 1
+            to_go = left * site.period + after * seconds
+            shown_rate = "-" if rate is None else format_rate(rate)
+            words = f"{format_rate(goal)}: {shown_rate}, {clock_time(to_go)} left"
+            tell(total - to_go, to_go, words)
+
+        found = run_validation(
+            site,
+            host,
+            setpoints,
+            hold=round(seconds / site.period),
+            watcher=watcher,
+            trained=not untrained,
+        )
+    if json:
+        print_json(found)
+    else:
+        _print(found)
+
+
+def _print(found: list[Validation]) -> None:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("setpoint", "", "cap", "settled", "mean error", "RMSE"):
+        table.add_column(heading, justify="right")
+    for one in found:
+        table.add_row(format_rate(one.setpoint_pps), "foretold", *_row(one.foretold))
+        table.add_row("", "fact", *_row(one.fact))
+    Console(highlight=False).print(table)
+
+
+def _row(outcome: Outcome) -> tuple[str, str, str, str]:
+    settled = "never" if outcome.settling_s is None else f"{outcome.settling_s:g} s"
+    return (
+        format_cap(outcome.cap),
+        settled,
+        f"{outcome.mean_error * 100:+.1f}%",
+        f"{outcome.relative_rmse * 100:.1f}%",
+    )

@@ -1,0 +1,294 @@
+"""What a sweep measured: samples, where they come from, and the CSV file that keeps both.
+
+A file begins with the metadata, one TOML `key = value` a line behind `# `; then come a header and
+one row a sample. Rows are only ever appended, so that a sweep can be resumed. A last line without
+a newline was cut off by a crash and is left out: write what was read before appending to it.
+"""
+
+import difflib
+import json
+import os
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_args
+
+import msgspec
+from msgspec import Meta
+
+from models.curve import MAX_CAP, MAX_RATE
+from training.errors import RecordingError, SampleError
+
+Phase = Literal["uncapped", "steady", "step", "held_out"]
+"""What a sample is for: steady ones show the curve, steps the dynamics, held out ones the truth."""
+
+PHASES: tuple[Phase, ...] = get_args(Phase)
+COLUMNS = ("at_s", "cap", "throughput_pps", "offered_pps", "used", "binding", "phase", "visit")
+UNCAPPED = "uncapped"
+"""What stands in the cap's column where there was none; 0 would be another thing."""
+
+MAX_BYTES = 1 << 24
+"""A sweep of an hour takes 1 MB; whatever is larger is no recording."""
+LONGEST = 1e9
+"""Seconds; a sweep that takes longer is a slip of the pen."""
+_FLAGS = {"": None, "true": True, "false": False}
+_EXPECTED = {"cap": f"give CPUs, or {UNCAPPED}", "binding": "give true, false or nothing"}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What one period showed of the router.
+
+    Raises:
+        SampleError: a number is not finite or out of bounds.
+    """
+
+    at: float
+    """Seconds since the sweep began, at the end of the period."""
+    cap: float | None
+    """The cap in force, in CPUs; None where the router was uncapped."""
+    throughput_pps: float
+    offered_pps: float | None = None
+    """Offered load in packets/s, where it is known."""
+    used: float | None = None
+    """CPUs used on average, where the platform counts them."""
+    binding: bool | None = None
+    """Whether the cap held the router back; None where the platform cannot tell."""
+    phase: Phase = "steady"
+    visit: int = 0
+    """Counts visits of caps; the samples of one visit follow one change of cap."""
+
+    def __post_init__(self) -> None:
+        _require("at_s", self.at, 0.0, LONGEST, "give seconds since the sweep began")
+        if self.cap is not None:
+            _require("cap", self.cap, 1e-9, MAX_CAP, f"give CPUs above 0, or {UNCAPPED}")
+        _require("throughput_pps", self.throughput_pps, 0.0, MAX_RATE, "give packets/s")
+        if self.offered_pps is not None:
+            _require("offered_pps", self.offered_pps, 0.0, MAX_RATE, "give packets/s, or nothing")
+        if self.used is not None:
+            _require("used", self.used, 0.0, MAX_CAP, "give CPUs, or nothing")
+        _phase(self.phase)
+        if self.visit < 0:
+            raise SampleError("visit", f"{self.visit}", "count from 0")
+
+
+_Text = Annotated[str, Meta(max_length=1000)]
+_Rate = Annotated[float, Meta(gt=0, le=MAX_RATE)]
+
+
+class Metadata(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which host was measured, and how."""
+
+    host: Annotated[str, Meta(min_length=1, max_length=100)]
+    cpu: _Text = ""
+    kernel: _Text = ""
+    hypervisor: _Text = ""
+    actuator: _Text = ""
+    router: _Text = ""
+    period_s: Annotated[float, Meta(gt=0, le=3600)] = 1.0
+    """Seconds from one sample to the next."""
+    started: _Text = ""
+    """When the sweep began, ISO 8601."""
+    xtc_version: _Text = ""
+    offered_pps: _Rate | None = None
+    """Offered load in packets/s; None where nobody controlled it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A sweep, whole or as far as it came."""
+
+    metadata: Metadata
+    samples: tuple[Sample, ...]
+
+
+def csv_head(metadata: Metadata) -> str:
+    """Return what a file begins with, before any row."""
+    values = msgspec.to_builtins(metadata)
+    lines = [f"# {key} = {_toml(value)}" for key, value in values.items() if value is not None]
+    return "\n".join([*lines, ",".join(COLUMNS)]) + "\n"
+
+
+def csv_row(sample: Sample) -> str:
+    """Return a sample's line, newline included; appending it to the file is all a sweep does."""
+    binding = "" if sample.binding is None else str(sample.binding).lower()
+    cells = (
+        *(repr(float(sample.at)), UNCAPPED if sample.cap is None else repr(float(sample.cap))),
+        *(repr(float(sample.throughput_pps)), _optional(sample.offered_pps)),
+        *(_optional(sample.used), binding, sample.phase, str(sample.visit)),
+    )
+    return ",".join(cells) + "\n"
+
+
+def write_csv(recording: Recording, path: Path) -> None:
+    """Write a recording; a crash leaves the file as it was, or as it shall be.
+
+    Raises:
+        RecordingError: the file cannot be written.
+    """
+    text = csv_head(recording.metadata) + "".join(map(csv_row, recording.samples))
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        raise _unusable(path, error, "give a path that this user may write") from error
+
+
+def append_csv(sample: Sample, path: Path) -> None:
+    """Append a sample to a file that `write_csv` began.
+
+    Raises:
+        RecordingError: the file cannot be written.
+    """
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(csv_row(sample))
+    except OSError as error:
+        raise _unusable(path, error, "give a path that this user may write") from error
+
+
+def read_csv(path: Path) -> Recording:
+    """Read a recording.
+
+    Raises:
+        RecordingError: the file cannot be read or used; it names line, column and fix.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise _unusable(path, error, "give the path of a recording that exists") from error
+    if len(content) > MAX_BYTES:
+        raise RecordingError(str(path), 0, "file", "too large", "give a recording of a sweep")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise RecordingError(str(path), 0, "file", "not UTF-8", "save it as UTF-8") from error
+    return parse_csv(text, str(path))
+
+
+def parse_csv(text: str, source: str) -> Recording:
+    """Read a recording's text; ``source`` is what errors call it.
+
+    Raises:
+        RecordingError: the text cannot be used; it names line, column and fix.
+    """
+    lines = text.replace("\r\n", "\n").split("\n")[:-1]
+    head = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    metadata = _metadata(lines[:head], source)
+    if head == len(lines) or tuple(lines[head].split(",")) != COLUMNS:
+        fix = f"the header is {','.join(COLUMNS)}"
+        raise RecordingError(source, head + 1, "header", "missing or another", fix)
+    rows = enumerate(lines[head + 1 :], start=head + 2)
+    return Recording(metadata, tuple(_samples(rows, source)))
+
+
+def _samples(rows: Iterable[tuple[int, str]], source: str) -> Iterator[Sample]:
+    latest = 0.0
+    for number, line in rows:
+        if not line.strip():
+            continue
+        sample = _sample(line, number, source)
+        if sample.at < latest:
+            fix = "keep rows in the order of their time"
+            raise RecordingError(source, number, "at_s", f"{sample.at:g} after {latest:g}", fix)
+        latest = sample.at
+        yield sample
+
+
+def _sample(line: str, number: int, source: str) -> Sample:
+    cells = [cell.strip() for cell in line.split(",")]
+    if len(cells) != len(COLUMNS):
+        problem = f"{len(cells)} cells under {len(COLUMNS)} columns"
+        raise RecordingError(source, number, "row", problem, "remove or mend the line")
+    row = _Row(dict(zip(COLUMNS, cells, strict=True)), number, source)
+    try:
+        return Sample(
+            at=row.read("at_s", float),
+            cap=None if row.cells["cap"] == UNCAPPED else row.read("cap", float),
+            throughput_pps=row.read("throughput_pps", float),
+            offered_pps=row.read("offered_pps", float) if row.cells["offered_pps"] else None,
+            used=row.read("used", float) if row.cells["used"] else None,
+            binding=row.read("binding", _FLAGS.__getitem__),
+            phase=_phase(row.cells["phase"]),
+            visit=row.read("visit", int),
+        )
+    except SampleError as error:
+        raise RecordingError(source, number, error.field, error.problem, error.fix) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One line's cells, and where they stand."""
+
+    cells: dict[str, str]
+    number: int
+    source: str
+
+    def read(self, column: str, convert: Callable[[str], T]) -> T:
+        try:
+            return convert(self.cells[column])
+        except (ValueError, KeyError) as error:
+            problem = f"{self.cells[column][:40]!r} cannot be read"
+            fix = _EXPECTED.get(column, "give a number")
+            raise RecordingError(self.source, self.number, column, problem, fix) from error
+
+
+def _phase(text: str) -> Phase:
+    for phase in PHASES:
+        if text == phase:
+            return phase
+    raise SampleError("phase", f"{text[:40]!r}", f"give one of {', '.join(PHASES)}")
+
+
+def _metadata(lines: list[str], source: str) -> Metadata:
+    values: dict[str, Any] = {}
+    where = dict[str, int]()
+    for number, line in enumerate(lines, start=1):
+        fix = "write `# key = value`, the value as in TOML"
+        try:
+            values |= (found := tomllib.loads(line.removeprefix("#")))
+        except (ValueError, RecursionError) as error:
+            raise RecordingError(source, number, "metadata", "not TOML", fix) from error
+        where |= dict.fromkeys(found, number)
+    try:
+        return msgspec.convert(values, Metadata)
+    except msgspec.ValidationError as error:
+        raise _wrong_metadata(source, where, error) from error
+
+
+def _wrong_metadata(
+    source: str, where: dict[str, int], error: msgspec.ValidationError
+) -> RecordingError:
+    """Find the key that msgspec's words are about, its line, and what it may have been."""
+    problem = str(error)
+    key = next((key for key in where if f"`{key}`" in problem or f".{key}`" in problem), "metadata")
+    known = difflib.get_close_matches(key, Metadata.__struct_fields__, n=1)
+    fix = f"did you mean {known[0]}?" if known and known[0] != key else "mend or remove the line"
+    return RecordingError(source, where.get(key, 0), key, problem, fix)
+
+
+def _toml(value: str | float) -> str:
+    """Return the value as TOML; JSON escapes text the same way but for DEL."""
+    text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(float(value))
+    return text.replace("\x7f", "\\u007f")
+
+
+def _optional(value: float | None) -> str:
+    return "" if value is None else repr(float(value))
+
+
+def _require(field: str, value: float, least: float, most: float, fix: str) -> None:
+    if not least <= value <= most:
+        raise SampleError(field, f"{value:g} is not within {least:g} to {most:g}", fix)
+
+
+def _unusable(path: Path, error: OSError, fix: str) -> RecordingError:
+    return RecordingError(str(path), 0, "file", error.strerror or str(error), fix)

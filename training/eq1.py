@@ -1,0 +1,224 @@
+"""Eq. 1 of the paper by least squares: y(k+1) = a·y(k) + b·u(k), u = log10(cap in percent).
+
+`a` is what is left of a step one sample later, so only samples that follow a step show it. The
+paper regresses y(k+1) on y(k) and u(k) jointly. That is right where the host follows Eq. 1, and
+wrong where its curve bends: y(k) then knows better than log(cap) where the host will be, and the
+bend is taken for lag (0.05 to 0.2 on a hinge that has none). Here every cap has a level of its
+own, so that the shape of the curve cannot pass for dynamics; b then follows from the steady slope
+b/(1 - a). The joint estimate is given beside it.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU
+from training.data import Sample
+from training.points import Interval, interval
+
+Array = npt.NDArray[np.float64]
+
+LEAST_STEPS = 3
+"""Changes of cap among the step responses without which `a` is anyone's guess."""
+SLACK = 0.5
+"""Samples that are later than this share of a period do not follow each other."""
+LONGEST_DELAY = 2
+"""Samples of delay that are looked for."""
+CLEARLY = 0.5
+"""A delay is believed when it leaves less than this share of the squares unexplained."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """The steady state of Eq. 1: throughput as a straight line over log10(cap in percent)."""
+
+    gain: Interval
+    """b / (1 - a), kp/s per decade of cap."""
+    mean_throughput: float
+    """The operating point's throughput, kp/s: the mean over the region."""
+    mean_log_cap: float
+    """The operating point's cap, log10 of percent."""
+    r_squared: float
+    points: int
+
+
+class Joint(msgspec.Struct, frozen=True):
+    """Eq. 1 as the paper fits it: both parameters at once, over all samples of the region."""
+
+    a: Interval
+    b: Interval
+    r_squared: float
+
+
+class Residual(msgspec.Struct, frozen=True):
+    """One sample against what Eq. 1 foretold from the one before (paper, Fig. 4); kp/s."""
+
+    cap: float
+    estimated: float
+    actual: float
+
+
+class Eq1(msgspec.Struct, frozen=True):
+    """Eq. 1 of one host, in the paper's units."""
+
+    a: Interval
+    b: Interval
+    """kp/s per decade of cap within one sample."""
+    line: Line
+    joint: Joint
+    delay: int
+    """Whole samples before a cap shows at all."""
+    r_squared: float
+    """Of the samples of the region against what Eq. 1 foretold from the ones before."""
+    pairs: int
+    """Samples of step responses that `a` was found from."""
+    residuals: tuple[Residual, ...]
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """Two samples that follow each other: kp/s before and after, and the cap of the latter."""
+
+    before: float
+    after: float
+    cap: float
+    moved: bool
+    """Whether the cap changed between the two."""
+
+    @property
+    def log_cap(self) -> float:
+        """log10 of the cap in percent."""
+        return log_percent(self.cap)
+
+
+def log_percent(cap: float) -> float:
+    """Return the paper's u of a cap in CPUs."""
+    return math.log10(cap * PERCENT_PER_CPU)
+
+
+def pairs_of(samples: Sequence[Sample], period: float, below: float, delay: int = 0) -> list[Pair]:
+    """Return the neighbours of which the latter was shaped by a cap below the threshold.
+
+    Args:
+        samples: in the order of their time.
+        period: seconds from one sample to the next; a gap makes strangers of neighbours.
+        below: the cap threshold in CPUs.
+        delay: samples before a cap shows; with 1 the cap of the sample before is the one that acts.
+    """
+    found = []
+    reach = max(1, delay)
+    for index in range(reach, len(samples)):
+        before, after, acting = (samples[index - back] for back in (1, 0, delay))
+        if (
+            after.at - samples[index - reach].at <= (reach + SLACK) * period
+            and acting.cap is not None
+            and acting.cap < below
+            and after.binding is not False
+        ):
+            rates = before.throughput_pps / PACKETS_PER_KP, after.throughput_pps / PACKETS_PER_KP
+            moved = index > delay and acting.cap != samples[index - delay - 1].cap
+            found.append(Pair(*rates, acting.cap, moved))
+    return found
+
+
+def steady_line(points: Sequence[tuple[float, float]]) -> Line:
+    """Fit the steady state of Eq. 1 to points (cap in CPUs, throughput in packets/s).
+
+    At least three points, of two caps or more. From such points alone `a` is not known, and b
+    only as b/(1 - a).
+    """
+    u = np.array([log_percent(cap) for cap, _ in points])
+    y = np.array([rate / PACKETS_PER_KP for _, rate in points])
+    columns = np.column_stack((u - u.mean(), np.ones(len(u))))
+    values, errors, r_squared = _least_squares(columns, y)
+    gain = interval(values[0], errors[0], len(y) - 2)
+    return Line(gain, float(y.mean()), float(u.mean()), r_squared, len(points))
+
+
+def lag_of(pairs: Sequence[Pair]) -> Interval:
+    """Return `a` with a level of its own for every cap."""
+    return _lag_and_missed(pairs)[0]
+
+
+def delay_of(pairs_at: Callable[[int], Sequence[Pair]]) -> int:
+    """Return the whole samples before a cap shows: 0 unless another is clearly better."""
+    missed = [
+        _lag_and_missed(pairs_at(delay))[1] / len(pairs_at(delay))
+        for delay in range(LONGEST_DELAY + 1)
+        if len(pairs_at(delay)) > LEAST_STEPS
+    ]
+    best = missed.index(min(missed))
+    return best if missed[best] < CLEARLY * missed[0] else 0
+
+
+def _lag_and_missed(pairs: Sequence[Pair]) -> tuple[Interval, float]:
+    caps = sorted({pair.cap for pair in pairs})
+    levels = np.array([[float(pair.cap == cap) for cap in caps] for pair in pairs])
+    columns = np.column_stack(([pair.before for pair in pairs], levels))
+    after = np.array([pair.after for pair in pairs])
+    values, errors, r_squared = _least_squares(columns, after)
+    freedom = len(pairs) - len(caps) - 1
+    missed = (1 - r_squared) * float(((after - after.mean()) ** 2).sum())
+    return interval(values[0], errors[0], freedom), missed
+
+
+def joint_of(pairs: Sequence[Pair]) -> Joint:
+    """Return `a` and b as the paper finds them, about the means of the samples."""
+    before = np.array([pair.before for pair in pairs])
+    log_caps = np.array([pair.log_cap for pair in pairs])
+    columns = np.column_stack(
+        (before - before.mean(), log_caps - log_caps.mean(), np.ones(len(pairs)))
+    )
+    values, errors, r_squared = _least_squares(columns, np.array([pair.after for pair in pairs]))
+    a, b = (interval(values[i], errors[i], len(pairs) - 3) for i in range(2))
+    return Joint(a, b, r_squared)
+
+
+def eq1_of(line: Line, steps: Sequence[Pair], every: Sequence[Pair], delay: int) -> Eq1:
+    """Return Eq. 1 from the steady line, the step responses, and all neighbours of the region."""
+    a = lag_of(steps)
+    b = _product(line.gain, a)
+    residuals = tuple(_residual(pair, a.value, line) for pair in every)
+    actual = np.array([residual.actual for residual in residuals])
+    missed = actual - np.array([residual.estimated for residual in residuals])
+    return Eq1(
+        a=a,
+        b=b,
+        line=line,
+        joint=joint_of(every),
+        delay=delay,
+        r_squared=_explained(actual, missed),
+        pairs=len(steps),
+        residuals=residuals,
+    )
+
+
+def _residual(pair: Pair, a: float, line: Line) -> Residual:
+    steady = line.mean_throughput + line.gain.value * (pair.log_cap - line.mean_log_cap)
+    return Residual(pair.cap, a * pair.before + (1 - a) * steady, pair.after)
+
+
+def _product(gain: Interval, a: Interval) -> Interval:
+    """Return b = gain·(1 - a); the two are found from different samples, so their errors add."""
+    value = gain.value * (1 - a.value)
+    of_gain = (gain.high - gain.value) * (1 - a.value)
+    half = math.hypot(of_gain, gain.value * (a.high - a.value))
+    return Interval(value, value - half, value + half)
+
+
+def _least_squares(columns: Array, y: Array) -> tuple[list[float], list[float], float]:
+    """Return the parameters, their standard errors, and R²."""
+    values, _, rank, _ = np.linalg.lstsq(columns, y, rcond=None)
+    missed = y - columns @ values
+    freedom = max(len(y) - int(rank), 1)
+    variance = float(missed @ missed) / freedom
+    covariance = variance * np.linalg.pinv(columns.T @ columns)
+    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return [float(v) for v in values], [float(e) for e in errors], _explained(y, missed)
+
+
+def _explained(y: Array, missed: Array) -> float:
+    """Return R²: the share of the variance that is not missed (paper, section 5.2)."""
+    spread = float(((y - y.mean()) ** 2).sum())
+    return 1 - float((missed**2).sum()) / spread if spread > 0 else 0.0

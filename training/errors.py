@@ -1,0 +1,46 @@
+"""The typed errors of training; each carries its data and says what to do.
+
+TrainingError
+├── RecordingError   a file of samples that cannot be used: file, line, column
+├── SampleError      a sample that no host can have shown
+├── UnfitError       samples that cannot support a fit: says what to measure
+└── DesignError      a specification that no gains meet
+"""
+
+
+class TrainingError(Exception):
+    """The root: everything that training raises on purpose."""
+
+
+class SampleError(TrainingError, ValueError):
+    """A sample that no host can have shown: which field, what is wrong, and how to mend it."""
+
+    def __init__(self, field: str, problem: str, fix: str) -> None:
+        self.field, self.problem, self.fix = field, problem, fix
+        super().__init__(f"{field}: {problem} ({fix})")
+
+
+class RecordingError(TrainingError):
+    """A file of samples that cannot be used: where, what is wrong, and how to mend it."""
+
+    def __init__(self, path: str, line: int, column: str, problem: str, fix: str) -> None:
+        self.path, self.line, self.column = path, line, column
+        self.problem, self.fix = problem, fix
+        where = f"{path}, line {line}, {column}" if line else f"{path}: {column}"
+        super().__init__(f"{where}: {problem} ({fix})")
+
+
+class UnfitError(TrainingError):
+    """Samples that cannot support a fit: what they lack, and what to measure."""
+
+    def __init__(self, lacks: str, problem: str, measure: str) -> None:
+        self.lacks, self.problem, self.measure = lacks, problem, measure
+        super().__init__(f"{problem}: {measure}")
+
+
+class DesignError(TrainingError, ValueError):
+    """A specification that no gains meet: which figure, what is wrong, and how to mend it."""
+
+    def __init__(self, field: str, problem: str, fix: str) -> None:
+        self.field, self.problem, self.fix = field, problem, fix
+        super().__init__(f"{field}: {problem} ({fix})")

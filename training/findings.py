@@ -1,0 +1,180 @@
+"""Says in plain words what a fit found, and what to be careful about; pure."""
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+
+from models.logcap import PACKETS_PER_KP
+from training.data import Recording
+from training.design import Design, Loop
+from training.eq1 import log_percent
+from training.fit import SCATTERED, Fit
+from training.points import CapPoint
+from xtc.units import format_cap, format_rate
+
+NOISY = 0.10
+"""A sample that scatters by more is a poor guide for a loop that acts on every one."""
+MISSED = 0.05
+"""A median error at held-out caps above this makes the curve doubtful."""
+UNSURE = 0.1
+"""Half the interval of `a` above which its value says little."""
+APART = 1.1
+"""Caps closer than this ratio have no slope that could be believed."""
+POOR = 0.95
+"""R² of Eq. 1 below which the gains designed from it are a rough guess."""
+
+
+def plain_words(fit: Fit) -> list[str]:
+    """Return what the host does, a sentence or two each."""
+    top, threshold = format_rate(fit.top_pps), format_cap(fit.cap_threshold)
+    reached = (
+        f"from a cap of {threshold} on, more CPU adds nothing"
+        if fit.threshold_reached
+        else f"at the largest cap measured, {threshold}, it still rises"
+    )
+    return [
+        f"The router forwards up to {top}; {reached}.",
+        f"{_sentence(fit.shapes.words)}.{_bend(fit)}",
+        _smallest(fit),
+        _dynamics(fit),
+        _noise(fit),
+        _held_out(fit),
+    ]
+
+
+def cautions(recording: Recording, fit: Fit, design: Design) -> list[str]:
+    """Return what to be careful about; nothing where nothing stands out."""
+    return [*_of_curve(recording, fit), *_of_eq1(fit), *_of_design(fit, design)]
+
+
+def steepest(fit: Fit) -> float:
+    """Return the curve's largest local slope in log(cap), as a multiple of Eq. 1's steady gain."""
+    slopes = (_slope(low, high) for low, high in _far_apart(fit.points))
+    return max(slopes, default=0.0) / fit.eq1.line.gain.value
+
+
+def _slope(low: CapPoint, high: CapPoint) -> float:
+    """Return kp/s per decade of cap."""
+    rise = (high.smoothed_pps - low.smoothed_pps) / PACKETS_PER_KP
+    return rise / (log_percent(high.cap) - log_percent(low.cap))
+
+
+def _far_apart(points: tuple[CapPoint, ...]) -> Iterator[tuple[CapPoint, CapPoint]]:
+    return ((low, high) for low, high in pairwise(points) if high.cap >= APART * low.cap)
+
+
+def _bend(fit: Fit) -> str:
+    """Say where a hinge bends: noise at the top may put the threshold far above that."""
+    if fit.shapes.better != "hinge":
+        return ""
+    hinge = fit.shapes.hinge
+    return (
+        f" The hinge is {format_rate(hinge.slope)} per CPU up to a cap of "
+        f"{format_cap(hinge.top_pps / hinge.slope)}."
+    )
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _smallest(fit: Fit) -> str:
+    smallest = format_cap(fit.smallest_useful_cap)
+    if fit.smallest_useful_cap <= fit.points[0].cap:
+        return f"The smallest useful cap is {smallest} or less: it is the smallest one measured."
+    return (
+        f"The smallest useful cap is {smallest}: below it, samples scatter by more than "
+        f"{SCATTERED:.0%}, or nothing is forwarded."
+    )
+
+
+def _noise(fit: Fit) -> str:
+    return (
+        f"At a constant cap, one sample scatters by {fit.noise:.1%} of its mean (median of all "
+        "caps). No loop can be quieter than this."
+    )
+
+
+def _dynamics(fit: Fit) -> str:
+    a = fit.eq1.a
+    late = (
+        f", after {fit.eq1.delay} samples in which it does not show at all" if fit.eq1.delay else ""
+    )
+    return (
+        f"One sample after a change of cap, {max(a.value, 0):.1%} of the way is still to go{late} "
+        f"(a of Eq. 1: {a.value:.3f}, 95 % interval {a.low:.3f} to {a.high:.3f})."
+    )
+
+
+def _held_out(fit: Fit) -> str:
+    if fit.held_out_error is None:
+        return "No cap was held out, so that nothing judges the curve but its own data."
+    return (
+        f"The curve foretells {len(fit.held_out)} caps that it has not seen within "
+        f"{fit.held_out_error:.1%} (median)."
+    )
+
+
+def _of_curve(recording: Recording, fit: Fit) -> Iterator[str]:
+    if not fit.threshold_reached:
+        yield (
+            "The sweep ended below the top: setpoints above "
+            f"{format_rate(fit.top_pps)} are beyond what is known. Measure larger caps."
+        )
+    if fit.noise > NOISY:
+        yield (
+            f"Samples scatter by {fit.noise:.0%}: look for other work on the host's CPUs, or "
+            "use a longer period."
+        )
+    if fit.held_out_error is not None and fit.held_out_error > MISSED:
+        yield (
+            f"Held-out caps are missed by {fit.held_out_error:.1%} (median), more than "
+            f"{MISSED:.0%}: the host changed during the sweep, or has a bend between two caps."
+        )
+    if recording.metadata.offered_pps is None:
+        yield (
+            "Nobody controlled the offered load: where it varied, the curve shows the traffic "
+            "and not the host."
+        )
+
+
+def _of_eq1(fit: Fit) -> Iterator[str]:
+    a, joint = fit.eq1.a, fit.eq1.joint.a.value
+    if a.high - a.value > UNSURE:
+        yield (
+            f"a of Eq. 1 is known to ±{a.high - a.value:.2f} only: a longer sweep follows more "
+            "steps."
+        )
+    if not a.low <= joint <= a.high:
+        yield (
+            f"The paper's own regression, a and b at once, would say a = {joint:.3f}: it takes "
+            "the bend of the curve for lag. The value from step responses is used."
+        )
+    if fit.eq1.r_squared < POOR:
+        yield (
+            f"Eq. 1 explains {fit.eq1.r_squared:.1%} of what samples do: the gains of the "
+            "published laws are a rough guess here. The default law needs none."
+        )
+
+
+def _of_design(fit: Fit, design: Design) -> Iterator[str]:
+    if fit.eq1.delay:
+        yield (
+            f"A new cap shows {_delay(fit)} late. The published laws are designed "
+            "without a delay: their margins below do not hold. The default law knows of it."
+        )
+    slope = steepest(fit)
+    for name, loop in (("PI", design.pi), ("dead-beat", design.dead_beat)):
+        if slope >= loop.largest_gain:
+            yield (
+                f"Somewhere the curve is {slope:.1f} times as steep as Eq. 1 says; the "
+                f"{name} law bears {_times(loop)}, so that it swings there."
+            )
+
+
+def _delay(fit: Fit) -> str:
+    return "1 sample" if fit.eq1.delay == 1 else f"{fit.eq1.delay} samples"
+
+
+def _times(loop: Loop) -> str:
+    return "any" if math.isinf(loop.largest_gain) else f"{loop.largest_gain:.2f} times"

@@ -1,0 +1,116 @@
+"""What is sent towards the router: the lab's source, a given command, or whatever comes anyway."""
+
+import shlex
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from training.watch import MeasureError
+
+PLACEHOLDER = "{rate}"
+END_S = 3.0
+"""How long a source may take to end when it is asked to."""
+FIRST_RATE = 25e3
+LAST_RATE = 25.6e6
+"""Packets/s between which the rate that saturates a router is looked for."""
+FORWARDED = 0.9
+"""A router that forwards less than this share of what is sent is saturated."""
+RISES = 1.1
+"""A router that forwards less than this many times what it forwarded before is at its end."""
+SENT = 0.9
+"""A source that sends less than this share of what it was told has reached its own end."""
+
+
+class Load(Protocol):
+    """Sends packets towards the router."""
+
+    def set_rate(self, rate_pps: float) -> None:
+        """Send at another rate from now on, in packets/s."""
+        ...
+
+    def stop(self) -> None:
+        """Send no more."""
+        ...
+
+
+class Command:
+    """A program of the operator's that sends, started anew for each rate.
+
+    Raises:
+        MeasureError: it cannot be started.
+    """
+
+    def __init__(self, template: str) -> None:
+        """Take a command line in which ``{rate}`` stands for whole packets/s."""
+        self._words = shlex.split(template)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def set_rate(self, rate_pps: float) -> None:
+        """End the program and start it with another rate."""
+        self.stop()
+        words = [word.replace(PLACEHOLDER, f"{rate_pps:.0f}") for word in self._words]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603  the operator's own command
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+            )
+        except OSError as error:
+            raise MeasureError("--source", f"{words[0]}: {error.strerror}", "mend it") from error
+
+    @property
+    def alive(self) -> bool:
+        """Whether the program runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self) -> None:
+        """End the program, by force if need be."""
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def saturating_rate(load: Load, measure: Callable[[], tuple[float, float | None]]) -> float:
+    """Raise the rate until it saturates the router; send at that rate, and return it.
+
+    Args:
+        load: what sends.
+        measure: returns throughput and offered load, in packets/s, at the rate in force.
+    """
+    tried: list[tuple[float, float, float | None]] = []
+    while (rate := next_rate(tried)) is not None:
+        load.set_rate(rate)
+        tried.append((rate, *measure()))
+    found = tried[-1][0]
+    for rate, throughput, offered in reversed(tried):
+        if not _lossy(rate, throughput, offered):
+            break
+        found = rate
+    load.set_rate(found)
+    return found
+
+
+def next_rate(tried: Sequence[tuple[float, float, float | None]]) -> float | None:
+    """Return the rate to try next, in packets/s, None when the last saturates the router.
+
+    A loss alone may be a passing one: the router must also forward no more than at the rate before.
+
+    Args:
+        tried: (rate, throughput, offered) of each rate so far.
+    """
+    if not tried:
+        return FIRST_RATE
+    rate, throughput, offered = tried[-1]
+    exhausted = offered is not None and offered < SENT * rate
+    flat = len(tried) > 1 and throughput < RISES * tried[-2][1]
+    saturated = flat and _lossy(rate, throughput, offered)
+    return None if saturated or exhausted or rate >= LAST_RATE else 2 * rate
+
+
+def _lossy(rate: float, throughput: float, offered: float | None) -> bool:
+    return throughput < FORWARDED * (rate if offered is None else offered)

@@ -1,0 +1,73 @@
+"""Turns a fit and a design into the model file's host."""
+
+from models import ControlGains, HostModel, LogCapModel
+from training.data import Metadata
+from training.design import Design, Loop
+from training.fit import Fit
+
+LARGEST_LAG = 0.95
+"""A host that keeps more than this of a step is not held by a loop of one sample."""
+PAPER_FLOOR = 0.01
+"""The smallest cap of Xen, and of a quota with a period of 100 ms."""
+
+
+def host_model(fit: Fit, design: Design, metadata: Metadata) -> HostModel:
+    """Return the host as `models.dump_host` writes it and the daemon reads it.
+
+    The minimum cap of the dead-beat law, which the paper found by trial (section 7.2.2), is the
+    smallest useful cap of the fit.
+
+    Raises:
+        models.InvalidModelError: the numbers describe no host.
+    """
+    floor = min(PAPER_FLOOR, fit.points[0].cap)
+    return HostModel(
+        name=metadata.host,
+        description=_description(fit, metadata),
+        hypervisor=metadata.hypervisor,
+        cpu=metadata.cpu,
+        kernel=metadata.kernel,
+        measured_curve=fit.curve,
+        log_model=_log_model(fit),
+        lag=lag_of(fit),
+        delay_samples=fit.eq1.delay,
+        cap_floor=floor,
+        cap_ceiling=max(1.0, fit.points[-1].cap),
+        pi=_gains(design.pi, design.period_s, floor),
+        dead_beat=_gains(design.dead_beat, design.period_s, fit.smallest_useful_cap),
+    )
+
+
+def lag_of(fit: Fit) -> float:
+    """Return the fitted `a`, within what a stable host can have: noise may put it below 0."""
+    return min(max(fit.eq1.a.value, 0.0), LARGEST_LAG)
+
+
+def _log_model(fit: Fit) -> LogCapModel:
+    """Return Eq. 1; `b` goes with the lag, so that the steady slope stays what was measured."""
+    eq1, lag = fit.eq1, lag_of(fit)
+    return LogCapModel(
+        a=lag,
+        b=eq1.line.gain.value * (1 - lag),
+        mean_throughput=eq1.line.mean_throughput,
+        mean_log_cap=eq1.line.mean_log_cap,
+        cap_threshold=fit.cap_threshold,
+        offered=fit.offered_pps or fit.top_pps,
+        r_squared=min(max(eq1.r_squared, 0.0), 1.0),
+    )
+
+
+def _gains(loop: Loop, period_s: float, min_cap: float) -> ControlGains:
+    return ControlGains(kp=loop.kp, ki=loop.ki, period=period_s, min_cap=min_cap)
+
+
+def _description(fit: Fit, metadata: Metadata) -> str:
+    parts = [
+        f"Measured {metadata.started}" if metadata.started else "Measured",
+        f"through {metadata.actuator}" if metadata.actuator else "",
+        f"on router {metadata.router}" if metadata.router else "",
+        f"by xtc {metadata.xtc_version}" if metadata.xtc_version else "",
+    ]
+    error = fit.held_out_error
+    told = "" if error is None else f" Caps held out were foretold within {error:.1%} (median)."
+    return f"{' '.join(filter(None, parts))}: {fit.shapes.words}.{told}"[:1000]

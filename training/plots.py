@@ -1,0 +1,150 @@
+"""Draws what a fit and a design say: on axes given (notebooks), or as SVG (reports)."""
+
+import io
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU
+from training.design import Design
+from training.fit import Fit
+
+INK, LINE = "#1b1f24", "#d0d7de"
+FIRST, SECOND, THIRD = "#0b5cad", "#b3470b", "#1a7f37"
+_THEME = {
+    INK: "var(--ink)",
+    LINE: "var(--line)",
+    FIRST: "var(--first)",
+    SECOND: "var(--second)",
+    THIRD: "var(--third)",
+}
+"""What each colour is called in `page.css`, so that drawings follow light and dark."""
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text: it can be read aloud and searched
+    "svg.hashsalt": "xtc",  # the same data gives the same page
+    "font.size": 11.0,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "grid.color": LINE,
+    "legend.frameon": False,
+}
+SMOOTH = 200
+"""Points of a drawn curve."""
+
+Draw = Callable[[Axes], None]
+
+
+def svg(draw: Draw, size: tuple[float, float] = (7.5, 4.2)) -> str:
+    """Return a drawing as SVG in the colours of the page."""
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure.subplots())
+        buffer = io.StringIO()
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
+    text = buffer.getvalue()
+    for colour, name in _THEME.items():
+        text = text.replace(colour, name)
+    return text
+
+
+def draw_curve(axes: Axes, fit: Fit) -> None:
+    """Draw means with 95 % intervals, the curve, both shapes, the threshold, and held-out caps."""
+    caps = [p.cap * PERCENT_PER_CPU for p in fit.points]
+    rates = [p.throughput_pps for p in fit.points]
+    halves = [(rate.high - rate.value) / PACKETS_PER_KP for rate in rates]
+    grid = [caps[-1] * (n + 1) / SMOOTH for n in range(SMOOTH)]
+    hinge, logarithm = (
+        [shape.throughput(cap / PERCENT_PER_CPU) / PACKETS_PER_KP for cap in grid]
+        for shape in (fit.shapes.hinge, fit.shapes.logarithm)
+    )
+    smooth = [p.smoothed_pps / PACKETS_PER_KP for p in fit.points]
+    axes.plot([0, *caps], [0, *smooth], color=FIRST, label="monotone curve")
+    axes.plot(grid, hinge, ":", color=INK, label="hinge", linewidth=1)
+    axes.plot(grid, logarithm, "--", color=INK, label="logarithm", linewidth=1)
+    means = [rate.value / PACKETS_PER_KP for rate in rates]
+    axes.errorbar(
+        *(caps, means, halves), fmt="o", color=FIRST, capsize=3, label="measured, 95 %", zorder=3
+    )
+    if fit.held_out:
+        held = [h.cap * PERCENT_PER_CPU for h in fit.held_out]
+        measured = [h.measured_pps / PACKETS_PER_KP for h in fit.held_out]
+        axes.plot(held, measured, "D", color=SECOND, label="held out", zorder=4)
+    axes.axvline(fit.cap_threshold * PERCENT_PER_CPU, color=THIRD, label="cap threshold")
+    _finish(axes, "cap (% of one CPU)", "throughput (kp/s)")
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(left=0)
+
+
+def draw_residuals(axes: Axes, fit: Fit) -> None:
+    """Draw what Eq. 1 estimates against what came, as Fig. 4 of the paper does."""
+    estimated = [r.estimated for r in fit.eq1.residuals]
+    actual = [r.actual for r in fit.eq1.residuals]
+    ends = [min(*estimated, *actual), max(*estimated, *actual)]
+    axes.plot(ends, ends, color=INK, linewidth=1, label="unit slope: a perfect model")
+    axes.plot(actual, estimated, "o", color=FIRST, markersize=4, alpha=0.6, label="samples")
+    _finish(axes, "actual throughput (kp/s)", "estimated by Eq. 1 (kp/s)")
+
+
+def draw_poles(axes: Axes, design: Design) -> None:
+    """Draw the poles and zeros of both loops, and the circle that holds what is stable."""
+    turn = [2 * math.pi * n / SMOOTH for n in range(SMOOTH + 1)]
+    axes.plot([math.cos(t) for t in turn], [math.sin(t) for t in turn], color=INK, linewidth=1)
+    for loop, colour, name in (
+        (design.pi, FIRST, "PI"),
+        (design.dead_beat, SECOND, "dead-beat"),
+    ):
+        at = [(pole.re, pole.im) for pole in loop.poles]
+        axes.plot(*_columns(at), "x", color=colour, markersize=9, label=f"{name}: poles")
+        if loop.zero is not None:
+            axes.plot(
+                *([loop.zero], [0.0], "o"),
+                color=colour,
+                markersize=9,
+                fillstyle="none",
+                label=f"{name}: zero",
+            )
+    axes.set_aspect("equal", adjustable="datalim")
+    _finish(axes, "real part", "imaginary part")
+
+
+def draw_step(axes: Axes, design: Design) -> None:
+    """Draw the answer of both loops to a step of the setpoint, on Eq. 1."""
+    for loop, colour, name in (
+        (design.pi, FIRST, "PI"),
+        (design.dead_beat, SECOND, "dead-beat"),
+    ):
+        times = [n * design.period_s for n in range(len(loop.step))]
+        axes.step(times, loop.step, where="post", color=colour, marker="o", label=name)
+    axes.axhspan(0.98, 1.02, color=LINE, label="within 2 %", zorder=0)
+    _finish(axes, "seconds after the step", "throughput (share of the setpoint)")
+
+
+def draw_lines(
+    axes: Axes, x: Sequence[float], lines: dict[str, Sequence[float]], names: tuple[str, str]
+) -> None:
+    """Draw one line a series over a common axis; notebooks compare laws with it."""
+    for (label, values), marker in zip(lines.items(), "osD^vP*X", strict=False):
+        axes.plot(x, values, marker=marker, markersize=5, label=label)
+    _finish(axes, *names)
+
+
+def _columns(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in pairs], [y for _, y in pairs]
+
+
+def _finish(axes: Axes, x: str, y: str) -> None:
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(visible=True)
+    axes.set_axisbelow(True)
+    axes.legend(loc="best")

@@ -1,0 +1,251 @@
+"""Writes what a sweep says of its host as one HTML page: no network, no scripts, nothing beside it.
+
+Light and dark follow the reader's system; figures have alternative texts, tables captions. All
+text that comes from files is escaped.
+"""
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+from models import HostModel
+from training.data import Metadata, Recording
+from training.design import Design, Loop
+from training.errors import TrainingError
+from training.expect import Expectation, expected
+from training.findings import cautions, plain_words, steepest
+from training.fit import Fit
+from training.model import host_model
+from training.page import Figures, Markup, document, element, joined, table
+from training.plots import draw_curve, draw_poles, draw_residuals, draw_step, svg
+from training.points import Interval
+from training.validate import setpoints_of
+from xtc.laws import law_named
+from xtc.units import format_cap, format_rate
+
+LAWS = (
+    ("default", "default, with this model"),
+    ("pi", "PI"),
+    ("dead-beat-min3", "dead-beat, minimum cap 3"),
+)
+ABOUT = (
+    ("host", "host"),
+    ("cpu", "CPU"),
+    ("kernel", "kernel"),
+    ("hypervisor", "hypervisor"),
+    ("actuator", "capped through"),
+    ("router", "router"),
+    ("started", "measured"),
+    ("xtc_version", "xtc"),
+)
+
+
+class ReportError(TrainingError):
+    """A page that cannot be written: where, why, and how to mend it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path, self.problem = path, problem
+        self.fix = "give a path that this user may write"
+        super().__init__(f"{path}: {problem} ({self.fix})")
+
+
+def write_report(recording: Recording, fit: Fit, design: Design, path: Path) -> None:
+    """Write the page.
+
+    Raises:
+        ReportError: the file cannot be written.
+        models.InvalidModelError: the numbers describe no host.
+    """
+    text = report(recording, fit, design)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ReportError(str(path), error.strerror or str(error)) from error
+
+
+def report(recording: Recording, fit: Fit, design: Design) -> str:
+    """Return the page as HTML."""
+    metadata = recording.metadata
+    host = host_model(fit, design, metadata)
+    figures = Figures()
+    title = f"What {metadata.host} forwards at each CPU cap"
+    return document(
+        title,
+        (
+            element("h1", title),
+            *_words(recording, fit, design),
+            *_curve(fit, figures),
+            *_eq1(fit, figures),
+            *_loops(fit, design, figures),
+            *_expectations(host, fit),
+            *_about(metadata, recording),
+        ),
+    )
+
+
+def _words(recording: Recording, fit: Fit, design: Design) -> Iterator[Markup]:
+    yield element("ul", *(element("li", words) for words in plain_words(fit)))
+    yield element("h2", "Be careful about")
+    found = cautions(recording, fit, design)
+    if found:
+        yield element("ul", *(element("li", words) for words in found))
+    else:
+        yield element("p", "Nothing stands out.")
+
+
+def _curve(fit: Fit, figures: Figures) -> Iterator[Markup]:
+    yield element("h2", "The curve")
+    yield figures.figure(
+        svg(lambda axes: draw_curve(axes, fit)),
+        f"Throughput over cap. It rises to {format_rate(fit.top_pps)} at a cap of "
+        f"{format_cap(fit.cap_threshold)}. The table of caps below has the numbers.",
+        "Means at each cap with 95 % intervals; the monotone curve through them, which the model "
+        "file keeps; a hinge and a logarithm for comparison; caps that no fit has seen.",
+    )
+    yield table("Measured caps", ("cap", "mean", "95 % interval", "samples", "scatter"), _caps(fit))
+    if fit.held_out:
+        head = ("cap", "foretold", "measured", "error")
+        yield table("Caps held out of the fit", head, _held_out(fit))
+
+
+def _caps(fit: Fit) -> Iterator[tuple[str, ...]]:
+    for point in fit.points:
+        rate = point.throughput_pps
+        yield (
+            format_cap(point.cap),
+            format_rate(rate.value),
+            f"{format_rate(rate.low)} to {format_rate(rate.high)}",
+            str(point.samples),
+            f"{point.scatter:.1%}",
+        )
+
+
+def _held_out(fit: Fit) -> Iterator[tuple[str, ...]]:
+    for one in fit.held_out:
+        rates = format_rate(one.predicted_pps), format_rate(one.measured_pps)
+        yield (format_cap(one.cap), *rates, f"{one.error:.1%}")
+
+
+def _eq1(fit: Fit, figures: Figures) -> Iterator[Markup]:
+    eq1 = fit.eq1
+    yield element("h2", "Eq. 1 of the paper")
+    yield element(
+        "p",
+        "y(k+1) = a y(k) + b u(k), with u = log10(cap in percent) and y in kp/s, both as offsets "
+        "from the operating point. It covers the caps below the threshold only.",
+    )
+    yield figures.figure(
+        svg(lambda axes: draw_residuals(axes, fit)),
+        f"Residual plot of {len(eq1.residuals)} samples: R² is {eq1.r_squared:.4f}.",
+        "What Eq. 1 estimates from the sample before, against what came. Points off the line "
+        "show where the curve is no straight line over log(cap).",
+    )
+    rows = (
+        ("a", _interval(eq1.a, 4)),
+        ("b, kp/s per decade of cap", _interval(eq1.b, 2)),
+        ("b / (1 - a), the steady gain", _interval(eq1.line.gain, 2)),
+        ("operating point", f"{eq1.line.mean_throughput:.2f} kp/s, {eq1.line.mean_log_cap:.3f}"),
+        ("R² of Eq. 1", f"{eq1.r_squared:.4f}"),
+        ("R² of the monotone curve", f"{fit.curve_r_squared:.4f}"),
+        ("R² of the hinge", f"{fit.shapes.hinge.r_squared:.4f}"),
+        ("R² of the logarithm", f"{fit.shapes.logarithm.r_squared:.4f}"),
+        ("delay, samples", str(eq1.delay)),
+        ("a and b at once, as the paper fits", f"{eq1.joint.a.value:.4f}, {eq1.joint.b.value:.2f}"),
+    )
+    yield table("The fit; 95 % intervals in brackets", ("quantity", "value"), rows)
+
+
+def _interval(value: Interval, digits: int) -> str:
+    return f"{value.value:.{digits}f} ({value.low:.{digits}f} to {value.high:.{digits}f})"
+
+
+def _loops(fit: Fit, design: Design, figures: Figures) -> Iterator[Markup]:
+    yield element("h2", "The published laws on this host")
+    yield element(
+        "p",
+        f"Designed for a settling time of {design.wanted_settling_s:g} s and an overshoot of "
+        f"{design.wanted_overshoot:.0%}. These figures are Eq. 1's: without noise, bends, dead "
+        "zone or whole percents. The default law needs no gains.",
+    )
+    yield figures.figure(
+        svg(lambda axes: draw_poles(axes, design), (7.5, 5.0)),
+        f"Poles and zeros in the z-plane: PI {_poles(design.pi)}; dead-beat "
+        f"{_poles(design.dead_beat)}. All lie within the unit circle.",
+        "Within the circle a loop is stable; the nearer to its middle, the faster it settles.",
+    )
+    yield figures.figure(
+        svg(lambda axes: draw_step(axes, design)),
+        f"Step responses: PI settles in {design.pi.settling_s:g} s and overshoots by "
+        f"{design.pi.overshoot:.1%}; dead-beat settles in {design.dead_beat.settling_s:g} s.",
+        "The answer to a step of the setpoint, simulated on Eq. 1.",
+    )
+    slope = f"{steepest(fit):.2f} times that of Eq. 1"
+    rows = list(
+        zip(
+            ("Kp", "Ki", "settles within 2 %", "overshoot", "bears a gain of", "phase margin"),
+            *(_loop(loop) for loop in (design.pi, design.dead_beat)),
+            strict=True,
+        )
+    )
+    rows.append(("steepest slope of the curve", slope, slope))
+    yield table("Gains and margins", ("quantity", "PI", "dead-beat"), rows)
+
+
+def _poles(loop: Loop) -> str:
+    return " and ".join(f"{pole.re:.3f}{pole.im:+.3f}i" for pole in loop.poles)
+
+
+def _loop(loop: Loop) -> tuple[str, ...]:
+    largest = "any" if math.isinf(loop.largest_gain) else f"{loop.largest_gain:.2f} times b"
+    return (
+        f"{loop.kp * 1e3:.3f}e-3",
+        f"{loop.ki * 1e3:.3f}e-3",
+        f"{loop.settling_s:g} s",
+        f"{loop.overshoot:.1%}",
+        largest,
+        f"{loop.phase_margin_deg:.1f}°",
+    )
+
+
+def _expectations(host: HostModel, fit: Fit) -> Iterator[Markup]:
+    setpoints = setpoints_of(host, [])
+    runs = [expected(host, law_named(law, host), setpoints, noise=fit.noise) for law, _ in LAWS]
+    yield element("h2", "What to expect")
+    yield element(
+        "p",
+        "Each law simulated for 120 samples on the monotone curve, with the noise that was "
+        "measured, from uncapped. In a cell: samples until the loop stays within 5 % (and three "
+        "times the noise), the mean error, and the relative RMSE.",
+    )
+    rows = (
+        (format_rate(setpoint), format_cap(host.curve.cap_for(setpoint)), *map(_expectation, row))
+        for setpoint, *row in zip(setpoints, *runs, strict=True)
+    )
+    yield table("At five setpoints", ("setpoint", "cap", *(name for _, name in LAWS)), rows)
+
+
+def _expectation(run: Expectation) -> str:
+    settled = "never" if run.settling_samples is None else f"{run.settling_samples}"
+    return f"{settled}; {run.mean_error:+.1%}; {run.relative_rmse:.1%}"
+
+
+def _about(metadata: Metadata, recording: Recording) -> Iterator[Markup]:
+    yield element("h2", "What was measured")
+    rows = [(name, str(getattr(metadata, key))) for key, name in ABOUT if getattr(metadata, key)]
+    offered = metadata.offered_pps
+    rows += [
+        ("offered load", "not controlled" if offered is None else format_rate(offered)),
+        ("period", f"{metadata.period_s:g} s"),
+        ("samples", str(len(recording.samples))),
+    ]
+    yield table("Host and sweep", ("quantity", "value"), rows)
+    yield element(
+        "p",
+        joined(
+            (
+                "Written by ",
+                element("code", "xtc-train report"),
+                "; docs/training.md of xtc says what each figure means.",
+            )
+        ),
+    )

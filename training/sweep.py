@@ -1,0 +1,187 @@
+"""Drives a router through the caps that the planner asks for, and keeps every sample at once."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from training.bench import Measured
+from training.data import Metadata, Recording, Sample, append_csv, read_csv, write_csv
+from training.known import Aims, Known, Span, settled, visits_of
+from training.metadata import check_same
+from training.planner import Request, enough, most_left, next_request
+from xtc.errors import Admission
+from xtc.units import CapFraction
+
+READ_BACK = 5e-3
+"""Relative difference up to which a cap read back is the one that was asked for."""
+LOWER = 0.8
+"""What is left of the ceiling when the kernel has no CPU time for it."""
+
+
+class Capped(Protocol):
+    """A router that can be capped and sampled (`training.bench.Bench`)."""
+
+    @property
+    def span(self) -> Span:
+        """The caps that may be given."""
+        ...
+
+    def cap(self, cap: CapFraction) -> None:
+        """Put a cap in force."""
+        ...
+
+    def sample(self) -> Measured:
+        """Return what the next period shows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a sweep stands."""
+
+    phase: str
+    cap: float | None
+    throughput_pps: float | None
+    caps: int
+    """How many caps the curve has."""
+    done_s: float
+    left_s: float
+    """At most."""
+
+
+Watcher = Callable[[Progress], None]
+
+
+def resumed(metadata: Metadata, path: Path) -> Recording:
+    """Return what an interrupted sweep has in a file, or begin the file.
+
+    Raises:
+        RecordingError: the file is another sweep's, no recording, or cannot be written.
+    """
+    if not path.exists():
+        fresh = Recording(metadata, ())
+        write_csv(fresh, path)
+        return fresh
+    recording = read_csv(path)
+    check_same(recording.metadata, metadata, path)
+    write_csv(recording, path)  # without a last line that a crash has cut off
+    return recording
+
+
+class Sweep:
+    """One sweep of one router into one file."""
+
+    def __init__(
+        self, bench: Capped, recording: Recording, path: Path, aims: Aims, watcher: Watcher
+    ) -> None:
+        self._bench, self._path, self._aims, self._watcher = bench, path, aims, watcher
+        self._metadata, self._samples = recording.metadata, list(recording.samples)
+        self._span = bench.span
+        self._fresh = True
+        self._spent = self._samples[-1].at if self._samples else 0.0
+        """Seconds that were spent measuring, discarded samples included."""
+        self._began: float | None = None
+
+    def run(self) -> Recording:
+        """Measure until the planner wants no more.
+
+        Raises:
+            Stopped: somebody asked to stop; running again goes on from there.
+            MeasureError: the router cannot be measured.
+            ActuatorError: it cannot be capped.
+            RecordingError: the file cannot be written.
+        """
+        while (request := next_request(self._known(), self._left())) is not None:
+            self._visit(request)
+        return Recording(self._metadata, tuple(self._samples))
+
+    def _known(self) -> Known:
+        return Known(visits_of(self._samples), self._span, self._aims, self._fresh)
+
+    def _left(self) -> int:
+        return int(self._aims.samples - self._spent / self._metadata.period_s + 1e-6)
+
+    def _visit(self, request: Request) -> None:
+        """Go to a cap and stay until the request is met."""
+        known = self._known()
+        visit = known.visits[-1].number + 1 if known.visits else 0
+        if request.cap is not None and not self._capped(request.cap):
+            return
+        measured = self._settled(known.noise) if request.settles else self._take()
+        values: list[float] = []
+        until = self._spent + most_left(known, self._left()) * self._metadata.period_s
+        while True:
+            self._keep(measured, request, visit)
+            values.append(measured.throughput)
+            self._tell(known, measured, request, until)
+            if enough(values, request, known.noise):
+                break
+            measured = self._take()
+        self._fresh = False
+
+    def _capped(self, cap: float) -> bool:
+        """Put a cap in force; one that the kernel has no time left for lowers the ceiling."""
+        try:
+            self._bench.cap(CapFraction(cap))
+        except Admission:
+            lower = LOWER * cap
+            if lower <= self._span.floor:
+                raise
+            self._span = replace(self._span, ceiling=lower)
+            return False
+        return True
+
+    def _settled(self, noise: float) -> Measured:
+        """Discard samples until two in a row are alike; the second of them counts."""
+        before = self._take()
+        for _ in range(self._aims.settling):
+            now = self._take()
+            if settled(before.throughput, now.throughput, noise):
+                break
+            before = now
+        return now
+
+    def _take(self) -> Measured:
+        measured = self._bench.sample()
+        if self._began is None:
+            self._began = measured.at - self._metadata.period_s - self._spent
+        self._spent = measured.at - self._began
+        return measured
+
+    def _keep(self, measured: Measured, request: Request, visit: int) -> None:
+        sample = Sample(
+            at=round(self._spent, 6),
+            cap=_in_force(measured.cap, request.cap),
+            throughput_pps=measured.throughput,
+            offered_pps=measured.offered,
+            used=measured.used,
+            binding=measured.binding,
+            phase=request.phase,
+            visit=visit,
+        )
+        append_csv(sample, self._path)
+        self._samples.append(sample)
+
+    def _tell(self, known: Known, measured: Measured, request: Request, until: float) -> None:
+        self._watcher(
+            Progress(
+                request.phase,
+                measured.cap,
+                measured.throughput,
+                len(known.points),
+                self._spent,
+                max(0.0, until - self._spent),
+            )
+        )
+
+
+def _in_force(got: float | None, wanted: float | None) -> float | None:
+    """Return the cap as it was asked for, unless another one was read back.
+
+    A cap that is split over threads reads back a little differently each time; to the curve it is
+    one cap.
+    """
+    if got is None or wanted is None or abs(got - wanted) > READ_BACK * wanted:
+        return got
+    return wanted

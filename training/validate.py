@@ -1,0 +1,252 @@
+"""Runs the closed loop with a new model on the host, and compares what was foretold with fact.
+
+The loop is the daemon's own: its manager, keeper and law, on the same meter. What is foretold comes
+from simulating the same law on the model.
+"""
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Self
+
+import msgspec
+
+from models import HostModel
+from training.bench import RESTORE_S, OwnPart, clear
+from training.sites import Site
+from training.watch import PATIENCE, Event, MeasureError
+from xtc.adaptive import extended_cap
+from xtc.errors import Refused
+from xtc.law import Bounds
+from xtc.laws import DEFAULT, law_named
+from xtc.limiter import Limiter
+from xtc.managed import Managed
+from xtc.manager import Manager
+from xtc.plant import Plant
+from xtc.simulate import Scenario, run
+from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.wire import Activate, Deactivate, Report
+
+SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Setpoints where none is given, as shares of the model's top throughput."""
+BAND = 0.05
+WINDOW = 10
+"""Samples whose mean must lie within the band for the loop to count as settled at their start."""
+COUNTED = 4
+"""The first sample that errors are counted from: the lag of the router is no error of the loop."""
+RESTS = 2
+"""Periods for which the router is let go before each setpoint."""
+LEAST_HOLD = 15
+"""Periods that a hold takes at least: some to settle in, and a window."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one setpoint, foretold or in fact."""
+
+    cap: float | None
+    """The mean cap once settled, in CPUs."""
+    settling_s: float | None
+    """Seconds from the first cap until the mean of ten samples is within 5 %; None: never."""
+    mean_error: float
+    """(mean - setpoint) / setpoint once settled."""
+    relative_rmse: float
+    """About the mean, once settled (paper, section 7.1)."""
+
+
+class Validation(msgspec.Struct, frozen=True):
+    """One setpoint: what the model foretold, and what the host did."""
+
+    setpoint_pps: float
+    foretold: Outcome
+    fact: Outcome
+
+    @property
+    def cap_error(self) -> float | None:
+        """How far the foretold cap is from the one that held, as a share of that."""
+        if self.fact.cap is None or self.foretold.cap is None:
+            return None
+        return self.foretold.cap / self.fact.cap - 1
+
+
+Watcher = Callable[[float, float | None, int], None]
+"""Called with setpoint, throughput and periods left."""
+
+
+def foretell(
+    model: HostModel | None, plant: HostModel, setpoint: float, *, samples: int, period: float
+) -> Outcome:
+    """Return what simulating the default law, given the model or none, on the plant says."""
+    ceiling = CapFraction(plant.cap_ceiling)
+    scenario = Scenario(
+        setpoint=PacketsPerSecond(setpoint),
+        duration=samples,
+        start_cap=ceiling,
+        bounds=Bounds(CapFraction(plant.cap_floor), ceiling),
+        quantum=plant.cap_step,
+        delay=plant.delay_samples,
+    )
+    offered = PacketsPerSecond(plant.curve.offered or plant.curve.top)
+    simulated = run(Plant(plant.curve, offered, plant.lag), law_named(DEFAULT, model), scenario)
+    found = outcome(
+        [s.throughput_pps for s in simulated], [s.cap for s in simulated], setpoint, period
+    )
+    cap = extended_cap(plant.curve, PacketsPerSecond(setpoint))
+    return msgspec.structs.replace(found, cap=cap)
+
+
+def setpoints_of(model: HostModel, given: Sequence[float]) -> list[float]:
+    """Return the setpoints to hold: those given, or shares of the model's top throughput."""
+    return list(given) or [share * model.curve.top for share in SHARES]
+
+
+def validate(
+    site: Site,
+    model: HostModel,
+    setpoints: Iterable[float],
+    *,
+    hold: int,
+    watcher: Watcher,
+    trained: bool = True,
+) -> list[Validation]:
+    """Hold each setpoint for some periods; the router is released before each and at the end.
+
+    Args:
+        site: where the router is.
+        model: what foretells.
+        setpoints: in packets/s.
+        hold: periods for each.
+        watcher: is told of every period.
+        trained: whether the loop, too, is given the model.
+
+    Raises:
+        Stopped: somebody asked to stop.
+        MeasureError: the router cannot be measured, or could not be released.
+        Refused: the manager will not hold it.
+    """
+    law_model = model if trained else None
+    found = []
+    with Loop(site, law_model) as loop:
+        for setpoint in setpoints:
+            fact = loop.hold(setpoint, max(hold, LEAST_HOLD), watcher)
+            ahead = foretell(
+                law_model, model, setpoint, samples=max(hold, LEAST_HOLD), period=site.period
+            )
+            found.append(Validation(setpoint, ahead, fact))
+    return found
+
+
+class Loop:
+    """The daemon's manager with one router, ticked by hand."""
+
+    def __init__(self, site: Site, model: HostModel | None) -> None:
+        self._site, self._name, self._sequence = site, site.plan.name, 0
+        self._journal = OwnPart(site.journal, site.plan.spec)
+        plan = dataclasses.replace(site.plan, law=DEFAULT, model=model, setpoint=None)
+        self._manager = Manager(
+            {self._name: plan},
+            journal=self._journal,
+            clock=site.watch.clock,
+            open_actuator=site.open_actuator,
+            limiter=Limiter(),
+            period=site.period,
+        )
+        self._falls: list[Event] = []
+
+    def __enter__(self) -> Self:
+        site = self._site
+        clear(site.plan, self._journal, site.open_actuator, site.watch, site.hypervisors)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release; a hypervisor gets some seconds for it."""
+        site, clock = self._site, self._site.watch.clock
+        until = clock.now() + RESTORE_S
+        while troubles := self._manager.stop(release=True):
+            if clock.now() > until:
+                fix = "mend that, then run `xtc release --all`"
+                raise MeasureError(self._name, f"is still capped: {'; '.join(troubles)}", fix)
+            clock.sleep(Seconds(0.2))
+            site.hypervisors.supervise()
+
+    def hold(self, setpoint: float, periods: int, watcher: Watcher) -> Outcome:
+        """Hold the router from released on, and return what became of it."""
+        self._let_go()
+        self._sequence += 1
+        epoch = self._journal.ledger.highest_epoch
+        self._manager.carry_out(Activate(self._name, setpoint, epoch, self._sequence))
+        values: list[float] = []
+        caps: list[float | None] = []
+        blind = 0
+        while len(values) < periods:
+            report = self._tick()
+            if report.throughput_pps is None:
+                blind += 1
+                if blind > PATIENCE:
+                    raise MeasureError(self._name, report.problem or "no throughput", "mend that")
+                continue
+            values.append(report.throughput_pps)
+            caps.append(report.cap)
+            watcher(setpoint, report.throughput_pps, periods - len(values))
+        return outcome(values, caps, setpoint, self._site.period)
+
+    def _let_go(self) -> None:
+        """Release the router, and wait until what it does then shows."""
+        for _ in range(PATIENCE):
+            try:
+                self._manager.carry_out(Deactivate(self._name))
+                break
+            except Refused:
+                self._tick()
+        for _ in range(RESTS):
+            self._tick()
+
+    def _tick(self) -> Report:
+        """Let a period pass, and the manager decide on it."""
+        site = self._site
+        period = site.watch.next(self._falls)
+        readings = {} if period.reading is None else {self._name: period.reading}
+        self._manager.tick(readings, period.at)
+        self._falls = [
+            (Seconds(period.at + slot * site.period / 10), _fall(managed, cap))
+            for slot, managed, cap in self._manager.falling_caps()
+        ]
+        return self._manager.reports(period.at)[0]
+
+
+def outcome(
+    values: Sequence[float], caps: Sequence[float | None], setpoint: float, period: float
+) -> Outcome:
+    """Return the figures of a hold, whose first sample is of before the first cap."""
+    settled = settling(values, setpoint)
+    steady = len(values) // 2 if settled is None else max(settled, COUNTED)
+    mean = statistics.fmean(values[steady:])
+    held = [cap for cap in caps[steady:] if cap is not None]
+    return Outcome(
+        cap=statistics.fmean(held) if held else None,
+        settling_s=None if settled is None else max(0, settled - 1) * period,
+        mean_error=mean / setpoint - 1,
+        relative_rmse=statistics.pstdev(values[steady:]) / mean if mean else math.inf,
+    )
+
+
+def settling(values: Sequence[float], setpoint: float) -> int | None:
+    """Return the first sample from which on ten have a mean within the band; None: there is none.
+
+    The first sample of all is of before the first cap.
+    """
+    for first in range(1, len(values) - WINDOW + 1):
+        if abs(statistics.fmean(values[first : first + WINDOW]) / setpoint - 1) <= BAND:
+            return first
+    return None
+
+
+def _fall(managed: Managed, cap: CapFraction) -> Callable[[], None]:
+    """Return what lowers a cap within its period, unless it was released or changed meanwhile."""
+
+    def fall() -> None:
+        part = managed.low_part()
+        if part is not None and part[1] == cap:
+            managed.keeper.set(cap)
+
+    return fall
