@@ -61,6 +61,19 @@ def test_an_idle_threads_share_goes_to_the_busy_one_within_three_steps(
     assert shares[busy] >= 0.9 * (cap - least * (count - 1))
 
 
+@given(
+    st.floats(min_value=0.02, max_value=1.0),
+    st.floats(min_value=0.6, max_value=1.0),
+    st.floats(min_value=0.0, max_value=1.0),
+)
+def test_a_bursty_thread_keeps_its_share_beside_one_with_a_packet_now_and_then(
+    cap: float, burst: float, packet: float
+) -> None:
+    busy = cap - FLOOR
+    shares = split(cap, [burst * busy, packet * FLOOR], [busy, FLOOR], FLOOR)
+    assert shares[0] >= 0.9 * busy
+
+
 @given(caps, st.integers(min_value=1, max_value=8))
 def test_threads_that_are_all_busy_share_alike(cap: float, count: int) -> None:
     equal = [cap / count] * count

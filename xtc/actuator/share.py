@@ -18,9 +18,11 @@ def split(
 
     A thread that used less than 90 % of its previous share needs what it used and a margin; a
     hungry one may double. Needs are met from the smallest up (max-min fairness). What is left
-    goes to the hungry, then to all alike, so that the shares add up to the cap: all of it if
-    ``cap`` is at most ``ceiling`` times the threads. Each gets at least the floor, or an equal
-    share of a cap that is too small for that.
+    goes to all in proportion to that, so that the shares add up to the cap: all of it if ``cap``
+    is at most ``ceiling`` times the threads. Proportion, since a busy thread whose budget comes
+    in bursts may seem idle for a while: with equal parts, or all to the hungry, it would lose
+    what it did not use to a thread with a packet now and then. Each gets at least the floor, or
+    an equal share of a cap that is too small for that.
     """
     if not usages:
         return []
@@ -31,17 +33,18 @@ def split(
         min(max(share * _GROWTH if more else used * _MARGIN, least), ceiling)
         for used, share, more in zip(usages, previous, hungry, strict=True)
     ]
-    shares = fill(total, needs)
-    shares = _add(shares, total, [ceiling if more else 0.0 for more in hungry])
-    return _add(shares, total, [ceiling] * count)
+    return _stretch(fill(total, needs), total, ceiling)
 
 
-def _add(shares: Sequence[float], total: float, limits: Sequence[float]) -> list[float]:
-    """Share out what is left of the total, to each up to its limit."""
-    room = [max(0.0, limit - share) for share, limit in zip(shares, limits, strict=True)]
-    return [
-        share + extra for share, extra in zip(shares, fill(total - sum(shares), room), strict=True)
-    ]
+def _stretch(shares: Sequence[float], total: float, ceiling: float) -> list[float]:
+    """Multiply the shares by one factor, each up to the ceiling, so that they add up."""
+    stretched = list(shares)
+    left, weight = total, sum(shares)
+    for index in sorted(range(len(shares)), key=shares.__getitem__, reverse=True):
+        if weight > 0:
+            stretched[index] = min(ceiling, left * shares[index] / weight)
+        left, weight = left - stretched[index], weight - shares[index]
+    return stretched
 
 
 def fill(total: float, wants: Sequence[float]) -> list[float]:
