@@ -15,12 +15,12 @@ fi
 export DEB BASE
 exec unshare --mount sh -eu <<'INSIDE'
 mount -t tmpfs none /mnt
-mkdir /mnt/up /mnt/work /mnt/root
-mount -t overlay -o "lowerdir=$BASE,upperdir=/mnt/up,workdir=/mnt/work" none /mnt/root
-mount -t proc proc /mnt/root/proc
-cp /etc/resolv.conf /mnt/root/etc/
-cp "$DEB" /mnt/root/xtc.deb
-in_it() { chroot /mnt/root env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"; }
+mkdir /mnt/up /mnt/work /mnt/system
+mount -t overlay -o "lowerdir=$BASE,upperdir=/mnt/up,workdir=/mnt/work" none /mnt/system
+mount -t proc proc /mnt/system/proc
+cp /etc/resolv.conf /mnt/system/etc/
+cp "$DEB" /mnt/system/xtc.deb
+in_it() { chroot /mnt/system env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"; }
 apt_get() { in_it env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -y "$@"; }
 say() { echo "== $*"; }
 
@@ -35,22 +35,22 @@ in_it man xtc | grep -q 'xtc activate'
 in_it man xtc.toml | grep -q period_s
 in_it bash -ic '. /usr/share/bash-completion/bash_completion; _completion_loader xtc;
     COMP_WORDS=(xtc rel) COMP_CWORD=1; _xtc_completion xtc; test "${COMPREPLY[0]}" = release' 2>/dev/null
-test ! -e /mnt/root/etc/systemd/system/multi-user.target.wants/xtc.service
+test ! -e /mnt/system/etc/systemd/system/multi-user.target.wants/xtc.service
 
 say "upgrade to the same, with a changed configuration"
-echo '# changed' >>/mnt/root/etc/xtc/xtc.toml
+echo '# changed' >>/mnt/system/etc/xtc/xtc.toml
 in_it dpkg -i /xtc.deb >/dev/null
-tail -n 1 /mnt/root/etc/xtc/xtc.toml
+tail -n 1 /mnt/system/etc/xtc/xtc.toml
 
 say "remove: the configuration stays, nothing else"
 apt_get remove xtc >/dev/null
-test -e /mnt/root/etc/xtc/xtc.toml
-test ! -e /mnt/root/usr/lib/xtc
-test ! -e /mnt/root/usr/bin/xtc
+test -e /mnt/system/etc/xtc/xtc.toml
+test ! -e /mnt/system/usr/lib/xtc
+test ! -e /mnt/system/usr/bin/xtc
 
 say "purge: nothing stays"
 apt_get purge xtc >/dev/null
-left=$(cd /mnt/root && find etc usr lib var run \( -name 'xtc*' -o -path '*/xtc/*' \) \
+left=$(cd /mnt/system && find etc usr lib var run \( -name 'xtc*' -o -path '*/xtc/*' \) \
     ! -path 'var/cache/man/*' ! -path 'var/lib/apt/*')
 test -z "$left" || { echo "left: $left"; exit 1; }
 say "done"
