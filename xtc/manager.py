@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from xtc.acceptance import check_active, check_long_enough, check_possible
 from xtc.actuator.spec import ActuatorSpec
 from xtc.clock import Clock
 from xtc.collector import Reading
-from xtc.errors import ActuatorError, JournalError, Permanent, Refused
+from xtc.errors import ActuatorError, JournalError, Refused
 from xtc.instance import Act, Command
 from xtc.journal import Entry, Journal, Ledger
 from xtc.keeper import Keeper
@@ -16,7 +17,6 @@ from xtc.lease import Lease, check_successor
 from xtc.leftovers import Leftovers, LimiterPort
 from xtc.managed import Managed, OpenActuator
 from xtc.routers import RouterPlan
-from xtc.timing import LEASE_PERIODS
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import (
     Activate,
@@ -162,10 +162,10 @@ class Manager:
             case Activate():
                 self._grant(managed, request, now)
             case Retune():
-                _check_active(managed)
+                check_active(managed)
                 self._grant(managed, request, now)
             case Pause() | Resume():
-                _check_active(managed)
+                check_active(managed)
                 managed.pause(paused=isinstance(request, Pause))
             case Deactivate():
                 self._deactivate(managed)
@@ -191,8 +191,8 @@ class Manager:
             kind=request.kind,
         )
         check_successor(managed.last_lease(), lease, now, highest_epoch=self._epoch)
-        _check_long_enough(request.ttl_s, self._period)
-        _check_possible(managed)
+        check_long_enough(request.ttl_s, self._period)
+        check_possible(managed)
         if lease.epoch > self._epoch:
             self._raise_epoch(lease.epoch)
         managed.activate(lease, now)
@@ -370,31 +370,6 @@ class Manager:
         troubles = self._end(self._routers.values()) if release else []
         self._store_lazily()
         return troubles
-
-
-def _check_active(managed: Managed) -> None:
-    if managed.instance is None:
-        raise Refused(
-            "inactive",
-            "vr",
-            f"{managed.plan.name} is not being held",
-            f"`xtc activate {managed.plan.name} --setpoint 20kpps` begins it",
-        )
-
-
-def _check_possible(managed: Managed) -> None:
-    """Refuse to promise what this host cannot do; what may yet come right is no reason."""
-    managed.keeper.retry()
-    problem = None if managed.keeper.prepare() else managed.keeper.problem
-    if isinstance(problem, Permanent):
-        raise Refused(problem.kind, "vr", f"{problem.target}: {problem.problem}", problem.fix)
-
-
-def _check_long_enough(ttl_s: float | None, period: Seconds) -> None:
-    """Refuse a lease that would end before its effect can be seen (`xtc.timing`)."""
-    if ttl_s is not None and ttl_s < LEASE_PERIODS * period:
-        least = LEASE_PERIODS * period
-        raise Refused("too_short", "ttl_s", f"{ttl_s:g} s is too short", f"at least {least:g} s")
 
 
 def _release(managed: Managed) -> str:

@@ -1,0 +1,44 @@
+"""Whether a request may be carried out on a router; a refusal names the field and the fix."""
+
+from xtc.errors import Permanent, Refused
+from xtc.managed import Managed
+from xtc.timing import LEASE_PERIODS
+from xtc.units import Seconds
+
+
+def check_active(managed: Managed) -> None:
+    """Refuse to change the loop of a router that has none.
+
+    Raises:
+        Refused: the router is not being held.
+    """
+    if managed.instance is None:
+        raise Refused(
+            "inactive",
+            "vr",
+            f"{managed.plan.name} is not being held",
+            f"`xtc activate {managed.plan.name} --setpoint 20kpps` begins it",
+        )
+
+
+def check_possible(managed: Managed) -> None:
+    """Refuse to promise what this host cannot do; what may yet come right is no reason.
+
+    Raises:
+        Refused: the actuator cannot be prepared, and no retry will mend it.
+    """
+    managed.keeper.retry()
+    problem = None if managed.keeper.prepare() else managed.keeper.problem
+    if isinstance(problem, Permanent):
+        raise Refused(problem.kind, "vr", f"{problem.target}: {problem.problem}", problem.fix)
+
+
+def check_long_enough(ttl_s: float | None, period: Seconds) -> None:
+    """Refuse a lease that would end before its effect can be seen (`xtc.timing`).
+
+    Raises:
+        Refused: the time to live is shorter than LEASE_PERIODS of the loop.
+    """
+    if ttl_s is not None and ttl_s < LEASE_PERIODS * period:
+        least = LEASE_PERIODS * period
+        raise Refused("too_short", "ttl_s", f"{ttl_s:g} s is too short", f"at least {least:g} s")
