@@ -3,9 +3,9 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
@@ -30,6 +30,21 @@ MAX_LINE = 4096
 _AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<key>.*)`$", re.DOTALL)
 _MISSING = re.compile(r"^Object missing required field `(?P<key>.*)`$")
+_NO_CHOICE = re.compile(r"^Invalid (?:enum )?value (?P<value>.*)$", re.DOTALL)
+_MALFORMED = re.compile(r"^Expected `str` (?:matching regex|of length) ")
+
+_NAME = "router"
+"""The key by which FORMS knows a router's own name."""
+FORMS = {
+    _NAME: "a name of 1 to 64 letters, digits and . _ : -, the first a letter or a digit",
+    "domain": "the domain's name or UUID: 1 to 255 characters, none of them a control character",
+    "interfaces": "an interface's name, such as eth0: 1 to 15 characters, no blank and no slash",
+    "netns": "the whole path, such as /run/netns/gold",
+    "path": "the whole path, such as /sys/fs/cgroup/routers/gold",
+    "plant": "the name of a simulated router",
+    "uri": "a connection, such as xen:///system, qemu:///system or lxc:///system",
+}
+"""What to write where a text has to be of a certain form."""
 
 
 def load_config(path: Path) -> Config:
@@ -116,29 +131,63 @@ def _convert(path: Path, tables: dict[str, Any], *, partial: bool = False) -> Co
 
 def _explained(path: Path, table: str, error: msgspec.ValidationError) -> ConfigError:
     match = _AT.match(str(error))
-    problem, field = (match["problem"], match["path"] or "") if match else (str(error), "")
-    field = _joined(table, field)
+    problem, inside = (match["problem"], match["path"] or "") if match else (str(error), "")
+    field = _joined(table, inside)
     if unknown := _UNKNOWN.match(problem):
         key = unknown["key"]
         nearest = difflib.get_close_matches(key, sorted(KEYS), n=1)
         fix = f"did you mean {nearest[0]}?" if nearest else "remove it"
         return ConfigError(f"{path}: {_joined(field, key)}", "no such key", fix)
     if missing := _MISSING.match(problem):
-        return ConfigError(f"{path}: {_joined(field, missing['key'])}", "missing", "add it")
-    return ConfigError(f"{path}: {field}", problem[:1].lower() + problem[1:])
+        key = missing["key"]
+        fix = f"add it: {_any_of(CHOICES[key])}" if key in CHOICES else "add it"
+        return ConfigError(f"{path}: {_joined(field, key)}", "missing", fix)
+    return ConfigError(f"{path}: {field}", *_in_words(_key(inside), problem))
+
+
+def _in_words(key: str, problem: str) -> tuple[str, str]:
+    """Return what is wrong with the value of a key, and how to mend it where that is not said."""
+    if key in FORMS and _MALFORMED.match(problem):
+        return "malformed", f"write {FORMS[key]}"
+    if key not in CHOICES:
+        return problem[:1].lower() + problem[1:], ""
+    fix = f"write {_any_of(CHOICES[key])}"
+    if wrong := _NO_CHOICE.match(problem):
+        value = wrong["value"]
+        nearest = difflib.get_close_matches(value.strip("'\""), CHOICES[key], n=1)
+        return f"no such choice: {value}", f"did you mean {nearest[0]}? {fix}" if nearest else fix
+    return problem[:1].lower() + problem[1:], fix
+
+
+def _any_of(choices: Sequence[str]) -> str:
+    return f"{', '.join(choices[:-1])} or {choices[-1]}"
+
+
+def _key(field: str) -> str:
+    """Return the key at the end of a field's path; a router's name has no path."""
+    return field.rpartition(".")[2].partition("[")[0] or _NAME
 
 
 def _joined(table: str, key: str) -> str:
     return f"{table}.{key}" if table and key else table or key
 
 
-def _all_keys() -> Iterator[str]:
-    """Yield every key that any table knows."""
-    structures: list[type[msgspec.Struct]] = [Config, *get_args(ActuatorSpec), RouterSection]
-    structures += [DaemonSection, ServerSection, MetricsSection, LogSection]
-    for structure in structures:
-        yield from structure.__struct_fields__
+def _all_structures() -> Iterator[type[msgspec.Struct]]:
+    """Yield every table of the format."""
+    yield from (Config, DaemonSection, ServerSection, MetricsSection, LogSection, RouterSection)
+    yield from get_args(ActuatorSpec)
 
 
-KEYS = frozenset(_all_keys())
+def _all_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield every key that has a choice of values, and those."""
+    yield "kind", tuple(str(spec.__struct_config__.tag) for spec in get_args(ActuatorSpec))
+    for structure in _all_structures():
+        for field in msgspec.structs.fields(structure):
+            if get_origin(field.type) is Literal:
+                yield field.encode_name, get_args(field.type)
+
+
+KEYS = frozenset(key for table in _all_structures() for key in table.__struct_fields__)
 """Every key of the format."""
+CHOICES = dict(_all_choices())
+"""Every key that has a choice of values; no two tables have one of the same name."""

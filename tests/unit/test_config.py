@@ -1,12 +1,15 @@
 """Configuration files: what is read, and how a mistake is named."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from xtc.actuator.spec import CgroupSpec, SimulatedSpec
 from xtc.config import Config
-from xtc.configfile import MAX_BYTES, load_config, parse_config
+from xtc.configfile import CHOICES, FORMS, MAX_BYTES, load_config, parse_config
 from xtc.errors import ConfigError
 
 ROUTER = """
@@ -39,17 +42,17 @@ def test_a_router_is_read() -> None:
         ("router.edge1 = 3", "router.edge1", ""),
         ("[router.edge1]", "router.edge1.actuator", "add it"),
         (ROUTER + "setpiont = 5", "router.edge1.setpiont", "did you mean setpoint?"),
-        (ROUTER + "side = 'inside'", "router.edge1.side", ""),
+        (ROUTER + "side = 'inside'", "router.edge1.side", "write host or router"),
         (ROUTER + "domid = 0", "router.edge1.domid", ""),
-        (ROUTER.replace("simulated", "magic"), "router.edge1.actuator.kind", ""),
+        (ROUTER.replace("simulated", "magic"), "router.edge1.actuator.kind", "write cgroup,"),
         (ROUTER.replace("plant", "plan"), "router.edge1.actuator.plan", "did you mean plant?"),
-        (ROUTER.replace("edge1", '"ed ge"'), "router.ed ge", ""),
-        (ROUTER.replace("edge1", '"edge\\n"'), "router.edge\n", ""),
+        (ROUTER.replace("edge1", '"ed ge"'), "router.ed ge", "letters, digits"),
+        (ROUTER.replace("edge1", '"edge\\n"'), "router.edge\n", "letters, digits"),
         ("[deamon]", "deamon", "did you mean daemon?"),
         ("[daemon]\nperiod_s = 0.1", "daemon.period_s", ""),
         ("[daemon]\nperiod_s = nan", "daemon.period_s", ""),
         ("[daemon]\nmax_release_share = inf", "daemon.max_release_share", ""),
-        ("[daemon]\non_exit = 'perhaps'", "daemon.on_exit", ""),
+        ("[daemon]\non_exit = 'perhaps'", "daemon.on_exit", "write release or keep"),
         ("daemon = 3", "daemon", ""),
         ("[nonsense", "", ""),
     ],
@@ -60,6 +63,86 @@ def test_a_mistake_is_named_by_its_field_and_how_to_mend_it(
     error = mistake(text)
     assert error.where.removeprefix("xtc.toml").removeprefix(": ") == where
     assert fix in error.fix
+
+
+LIBVIRT = 'router.r.actuator = {{ kind = "libvirt", domain = "r", {} }}'
+KINDS = "cgroup, deadline, libvirt or simulated"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem", "fix"),
+    [
+        (LIBVIRT.format('scope = "all"'), "no such choice: 'all'", "write vcpu or machine"),
+        (
+            LIBVIRT.format('scope = "vcpus"'),
+            "no such choice: 'vcpus'",
+            "did you mean vcpu? write vcpu or machine",
+        ),
+        (LIBVIRT.format("scope = 1"), "expected `str`, got `int`", "write vcpu or machine"),
+        (
+            'router.r.actuator = { kind = "libvrt" }',
+            "no such choice: 'libvrt'",
+            f"did you mean libvirt? write {KINDS}",
+        ),
+        ('router.r.actuator = { kind = "x" }', "no such choice: 'x'", f"write {KINDS}"),
+        ("router.r.actuator = {}", "missing", f"add it: {KINDS}"),
+        (
+            "log.level = 'warn'",
+            "no such choice: 'warn'",
+            "did you mean warning? write debug, info, warning or error",
+        ),
+        ("log.format = 'xml'", "no such choice: 'xml'", "write auto, json or console"),
+    ],
+)
+def test_a_wrong_choice_is_told_what_there_is_to_choose(text: str, problem: str, fix: str) -> None:
+    error = mistake(text)
+    assert (error.problem, error.fix) == (problem, fix)
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (LIBVIRT.format('uri = "nonsense"'), "uri"),
+        (LIBVIRT.replace('"r"', '""').format("scope = 'vcpu'"), "domain"),
+        ('router.r.actuator = { kind = "cgroup", path = "r" }', "path"),
+        ('router.r.actuator = { kind = "cgroup", path = "" }', "path"),
+        ('router.r.actuator = { kind = "deadline", netns = "r", interfaces = ["a"] }', "netns"),
+        (
+            'router.r.actuator = { kind = "deadline", netns = "/r", interfaces = ["/"] }',
+            "interfaces",
+        ),
+        ('router.r.actuator = { kind = "simulated", plant = "" }', "plant"),
+        ('router."r r".actuator = { kind = "simulated", plant = "a" }', "router"),
+    ],
+)
+def test_a_malformed_text_is_told_its_form_in_words(text: str, key: str) -> None:
+    error = mistake(text)
+    assert (error.problem, error.fix) == ("malformed", f"write {FORMS[key]}")
+
+
+def rules(node: object, key: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Yield key, keyword and value of every rule of a JSON schema."""
+    if isinstance(node, list):
+        for part in node:
+            yield from rules(part, key)
+    elif isinstance(node, dict):
+        for keyword, part in node.items():
+            if keyword in ("properties", "$defs"):
+                for name, inner in part.items():
+                    yield from rules(inner, name)
+            elif keyword != "default":
+                yield key, keyword, part
+                yield from rules(part, key)
+
+
+def test_every_choice_and_every_form_of_the_schema_has_its_words() -> None:
+    """By key alone: so no two tables may have different choices under one key, but for kinds."""
+    schema = list(rules(msgspec.json.schema(Config)))
+    choices = {(key, *sorted(values)) for key, rule, values in schema if rule == "enum"}
+    kinds = {choice for choice in choices if choice[0] == "kind"}
+    assert choices - kinds == {(k, *sorted(v)) for k, v in CHOICES.items() if k != "kind"}
+    assert {kind for _, kind in kinds} == set(CHOICES["kind"])
+    assert {key for key, rule, _ in schema if rule in ("pattern", "minLength")} == set(FORMS)
 
 
 def test_what_is_too_large_is_not_even_read() -> None:
