@@ -28,11 +28,16 @@ lint: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# About an hour, as root on a machine that does nothing else: what is simulated first, then real packets.
 bench: .venv/.ready
+	sh scripts/setup-libvirt.sh
 	$(BIN)/python -m benchmarks.laws
+	$(BIN)/python -m benchmarks.selftuning
 	$(BIN)/python -m benchmarks.cost
 	$(BIN)/python -m benchmarks.loop --full 1
 	$(BIN)/python -m benchmarks.platforms
+	$(BIN)/python -m benchmarks.quota_share
+	$(BIN)/python -m benchmarks.training
 
 .venv/.ready: requirements.lock pyproject.toml
 	PYTHON=$(PYTHON) sh scripts/setup.sh
