@@ -7,26 +7,22 @@ from pathlib import Path
 
 from fake_guest import FakeLibvirtError, Guest
 from fake_libvirt import LIMIT_S, FakeHost
-from simulated_rig import PAPER, PERIOD, FakeLimiter
+from manager_rig import PERIOD, ManagerRig, planned
 from virt_rig import idle_threads, quiet, until
 
-from xtc.actuator.simulated import SimulatedHost
 from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec
 from xtc.assemble import opener
-from xtc.clock import FakeClock, MonotonicClock
-from xtc.collector import Binding, Collector
-from xtc.journal import Entry, Journal
-from xtc.manager import Manager
+from xtc.clock import MonotonicClock
+from xtc.journal import Entry
 from xtc.meter import Snapshot, rates
 from xtc.routers import RouterPlan
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.units import CapFraction, Seconds
 from xtc.virt.api import Api
 from xtc.virt.board import Board
 from xtc.virt.hypervisors import Hypervisors
 from xtc.virt.mark import URI, original_of
 from xtc.virt.patience import Patience
 from xtc.virt.ways import way_of
-from xtc.wire import Answer, Envelope, Refusal, Report, Request, encode
 
 LEAD = Seconds(0.01)
 """How long before a tick hypervisors are asked, where they answer quickly."""
@@ -34,21 +30,11 @@ LEAD = Seconds(0.01)
 
 def plan(name: str, uri: str, setpoint: float | None = None) -> RouterPlan:
     """Return the plan of a domain with one interface, NAME.0, which the plant counts."""
-    return RouterPlan(
-        name=name,
-        spec=LibvirtSpec(name, uri),
-        binding=Binding((f"{name}.0",)),
-        law="default",
-        model=None,
-        setpoint=None if setpoint is None else PacketsPerSecond(setpoint),
-        floor=None,
-        ceiling=None,
-        safe_cap=None,
-    )
+    return planned(name, LibvirtSpec(name, uri), setpoint)
 
 
-class LibvirtRig:
-    """Fake hypervisors by URI, one clock, one state directory, one manager after the other."""
+class LibvirtRig(ManagerRig):
+    """Fake hypervisors by URI, and plants that run at the caps that those hold."""
 
     def __init__(
         self,
@@ -58,19 +44,16 @@ class LibvirtRig:
         *,
         patience: float = LIMIT_S,
     ) -> None:
+        super().__init__(directory, plans)
+        self.hosts = dict(hosts)
         self.patience = Seconds(patience)
         """How long releases wait in a period; tests that are not about it wait it out."""
         self.lead = LEAD
-        self.directory, self.hosts, self.plans = directory, dict(hosts), dict(plans)
-        self.clock, self.plant = FakeClock(1000.0), SimulatedHost()
-        self.limiter = FakeLimiter()
-        self.before: Snapshot | None = None
         self.longest = 0.0
         """The most wall time that a tick took."""
         self.boards: list[Board] = []
         self._uris = {name: _uri(plan) for name, plan in self.plans.items()}
         for name in self.plans:
-            self.plant.add(name, PAPER)
             if name not in self.host(name).guests:
                 self.host(name).add(name)
         self.start()
@@ -79,18 +62,8 @@ class LibvirtRig:
 
     def start(self) -> None:
         """Start a daemon's manager on the state directory, as the daemon does."""
-        self.journal = Journal(self.directory)
-        self.journal.open()
         self.hypervisors = Hypervisors(self.clock, self.load)
-        self.collector = Collector({name: plan.binding for name, plan in self.plans.items()})
-        self.manager = Manager(
-            self.plans,
-            journal=self.journal,
-            clock=self.clock,
-            open_actuator=opener(None, self.hypervisors),
-            limiter=self.limiter,
-            period=PERIOD,
-        )
+        self.open_manager(opener(None, self.hypervisors))
         self.hypervisors.use((p.spec for p in self.plans.values()), also=self.manager.places)
         for session in self.hypervisors._sessions.values():  # threads take real time
             session.patience = Patience(MonotonicClock(), self.patience)
@@ -100,13 +73,8 @@ class LibvirtRig:
 
     def crash(self) -> None:
         """Drop the manager as kill -9 would: nothing is said, nothing put back."""
-        self.journal.close()
+        super().crash()
         self.hypervisors.close()
-
-    def restart(self) -> None:
-        """Crash, and start anew."""
-        self.crash()
-        self.start()
 
     def end(self) -> None:
         """Let go of every thread."""
@@ -193,27 +161,6 @@ class LibvirtRig:
             return None
         assert isinstance(entry.original, LibvirtOriginal)
         return entry.original.parameters
-
-    def holds(self, name: str, setpoint: float) -> bool:
-        """Whether the plant really forwards what it is to be held at."""
-        throughput = self.plant.routers[name].state.throughput
-        return abs(throughput - setpoint) <= 0.02 * setpoint
-
-    def report(self, name: str) -> Report:
-        """Return how a router stands."""
-        return self.manager.routers[name].report(self.clock.now())
-
-    def ask(self, request: Request) -> tuple[Report, ...]:
-        """Send a request as its bytes; it must be carried out."""
-        result = self.manager.handle(encode(Envelope(request))).result
-        assert isinstance(result, Answer), result
-        return result.routers
-
-    def refused(self, request: Request) -> Refusal:
-        """Send a request as its bytes; it must be refused."""
-        result = self.manager.handle(encode(Envelope(request))).result
-        assert isinstance(result, Refusal), result
-        return result
 
     def calls_of_this_thread(self) -> list[str]:
         """Return the calls of hypervisors that the ticking thread made itself."""

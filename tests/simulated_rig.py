@@ -1,41 +1,24 @@
-"""A simulated host with a manager over it, moved on by hand: what the manager's tests stand on."""
+"""A simulated host with a manager over it: what the manager's tests stand on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from models import paper_host
-from xtc.actuator.base import Actuator, CapLimits, CpuUsage
-from xtc.actuator.simulated import SimulatedHost, SimulatedRouter
-from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
-from xtc.clock import FakeClock
-from xtc.collector import Binding, Collector
-from xtc.errors import ActuatorError
-from xtc.journal import Journal
-from xtc.manager import Manager
-from xtc.meter import Snapshot, rates
-from xtc.plant import Plant
-from xtc.routers import RouterPlan
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
-from xtc.wire import Activate, Answer, Envelope, Refusal, Report, Request, encode
+from manager_rig import PERIOD, ManagerRig, planned
 
-PERIOD = Seconds(1.0)
-PAPER = Plant(paper_host().curve, PacketsPerSecond(100e3))
+from xtc.actuator.base import Actuator, CapLimits, CpuUsage
+from xtc.actuator.simulated import SimulatedRouter
+from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
+from xtc.errors import ActuatorError
+from xtc.meter import rates
+from xtc.routers import RouterPlan
+from xtc.units import CapFraction, PacketsPerSecond
+from xtc.wire import Activate
 
 
 def plan(name: str, setpoint: float | None = None) -> RouterPlan:
     """Return the plan of a simulated router with one interface, NAME.0."""
-    return RouterPlan(
-        name=name,
-        spec=SimulatedSpec(name),
-        binding=Binding((f"{name}.0",)),
-        law="default",
-        model=None,
-        setpoint=None if setpoint is None else PacketsPerSecond(setpoint),
-        floor=None,
-        ceiling=None,
-        safe_cap=None,
-    )
+    return planned(name, SimulatedSpec(name), setpoint)
 
 
 @dataclass
@@ -96,113 +79,46 @@ class FaultyActuator:
         self._real.restore(original)
 
 
-@dataclass
-class FakeLimiter:
-    """Interfaces with their limits; lifting fails while `error` is set."""
-
-    limits: dict[str, float] = field(default_factory=dict)
-    error: ActuatorError | None = None
-
-    def limit(self, interface: str, rate: PacketsPerSecond) -> None:
-        """Limit an interface, or crash."""
-        if self.error is not None:
-            raise self.error
-        self.limits[interface] = rate
-
-    def lift(self, interface: str) -> None:
-        """Lift a limit, or crash."""
-        if self.error is not None:
-            raise self.error
-        self.limits.pop(interface, None)
-
-
-class Rig:
-    """One host, one clock, one state directory, and one manager after the other."""
+class Rig(ManagerRig):
+    """Simulated routers whose actuators may crash."""
 
     def __init__(self, directory: Path, plans: Mapping[str, RouterPlan]) -> None:
-        self.directory, self.plans = directory, dict(plans)
-        self.clock, self.host = FakeClock(1000.0), SimulatedHost()
-        self.faults, self.limiter = Faults(), FakeLimiter()
-        for name in self.plans:
-            self.host.add(name, PAPER)
-        self.before: Snapshot | None = None
+        super().__init__(directory, plans)
+        self.faults = Faults()
         self.blind = False
         self.start()
 
     def start(self) -> None:
         """Start a daemon's manager on the state directory."""
-        self.journal = Journal(self.directory)
-        self.journal.open()
-        self.collector = Collector({name: plan.binding for name, plan in self.plans.items()})
-        self.manager = Manager(
-            self.plans,
-            journal=self.journal,
-            clock=self.clock,
-            open_actuator=self.open,
-            limiter=self.limiter,
-            period=PERIOD,
-        )
+        self.open_manager(self.open)
         self.troubles = self.manager.start()
-
-    def crash(self) -> None:
-        """Drop the manager as kill -9 would: nothing is said, nothing put back."""
-        self.journal.close()
-
-    def restart(self) -> None:
-        """Crash, and start anew."""
-        self.crash()
-        self.start()
 
     def open(self, spec: ActuatorSpec, _original: Original | None) -> Actuator:
         """Open an actuator that may crash."""
         assert isinstance(spec, SimulatedSpec)
         self.faults.check(spec.plant, "open")
-        return FaultyActuator(spec.plant, self.host.actuator(spec.plant), self.faults)
+        return FaultyActuator(spec.plant, self.plant.actuator(spec.plant), self.faults)
 
     def tick(self, periods: int = 1) -> None:
         """Let periods pass."""
         for _ in range(periods):
             self.clock.sleep(PERIOD)
             now = self.clock.now()
-            after = self.host.read(now)
+            after = self.plant.read(now)
             before, self.before = self.before, after
             seeing = before is not None and not self.blind
             found = rates(before, after) if seeing and before is not None else None
             readings = {} if found is None else self.collector.aggregate(found)
             self.manager.tick(readings, now)
 
-    def ask(self, request: Request) -> tuple[Report, ...]:
-        """Send a request as its bytes; it must be carried out."""
-        result = self.manager.handle(encode(Envelope(request))).result
-        assert isinstance(result, Answer), result
-        return result.routers
-
-    def refused(self, request: Request) -> Refusal:
-        """Send a request as its bytes; it must be refused."""
-        result = self.manager.handle(encode(Envelope(request))).result
-        assert isinstance(result, Refusal), result
-        return result
-
     def hold(self, name: str, setpoint: float, *, periods: int = 8) -> None:
         """Activate a router and let its loop settle."""
         self.ask(Activate(name, setpoint))
         self.tick(periods)
 
-    def report(self, name: str) -> Report:
-        """Return how a router stands."""
-        return self.manager.routers[name].report(self.clock.now())
-
     def cap(self, name: str) -> CapFraction | None:
         """Return the cap that the plant really has."""
-        return self.host.routers[name].cap
-
-    def throughput(self, name: str) -> float:
-        """Return what the plant really forwards."""
-        return self.host.routers[name].state.throughput
-
-    def holds(self, name: str, setpoint: float) -> bool:
-        """Whether the plant really forwards what it is to be held at."""
-        return abs(self.throughput(name) - setpoint) <= 0.02 * setpoint
+        return self.plant.routers[name].cap
 
 
 def configured_rig(directory: Path, **setpoints: float | None) -> Rig:

@@ -2,79 +2,23 @@
 
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from concave_loop import BOUNDS, CAPS, WALKS, Case, Walk, cases, loop, plant, way_down
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from test_property_law import BOUNDS, CAPS, SAMPLES, Case, cases
 
 from models import ThroughputCurve
-from xtc.law import DEAD_BEAT, PI, Bounds, Decision, Law, PaperLaw, Reason, Sample
+from xtc.law import DEAD_BEAT, PI, Bounds, Decision, PaperLaw, Reason, Sample
 from xtc.plant import Plant, advanced, settled
 from xtc.selftuning import SelfTuningLaw
+from xtc.simulate import BAND
 from xtc.tuning import DOUBT, GAINS, LAGS, SLOPES
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
-BAND = 0.05
 LAWS = (SelfTuningLaw(), SelfTuningLaw(lag=0.5, delay=2), SelfTuningLaw(lag=0.95))
-
-
-@dataclass
-class Run:
-    """What a closed loop did: throughputs without the meter's noise, caps, and states."""
-
-    rates: list[float]
-    caps: list[float]
-    states: list[Any]
-
-    def settling(self, setpoint: float, begin: int = 0, band: float = BAND) -> int:
-        rates = self.rates[begin:]
-        outside = [t for t, y in enumerate(rates) if abs(y / setpoint - 1) > band]
-        return outside[-1] + 1 if outside else 0
-
-    def rmse(self, setpoint: float, begin: int) -> float:
-        rates = self.rates[begin:]
-        return math.sqrt(math.fsum((y / setpoint - 1) ** 2 for y in rates) / len(rates))
-
-
-def loop(
-    plants: Sequence[Plant],
-    law: Law[Any],
-    setpoint: float,
-    start: float = 0.01,
-    *,
-    noise: float = 0.0,
-    seed: int = 0,
-    delay: int = 0,
-) -> Run:
-    """Close the loop for one sample a plant; noise is a share, delay counts samples."""
-    meter = random.Random(seed)
-    memory, state = law.start(CapFraction(start)), settled(plants[0], CapFraction(start))
-    caps = [CapFraction(start)] * (delay + 1)
-    run = Run([], [], [])
-    for router in plants:
-        state = advanced(router, state, [caps[-1 - delay]], Seconds(1.0))
-        seen = max(state.throughput * (1 + noise * meter.gauss(0, 1)), 0.0)
-        sample = Sample(PacketsPerSecond(seen), caps[-1], router.offered, state.used, state.binding)
-        memory, decision = law.step(memory, PacketsPerSecond(setpoint), sample, BOUNDS)
-        caps.append(decision.cap)
-        run.rates.append(state.throughput)
-        run.caps.append(decision.cap)
-        run.states.append(memory)
-    return run
-
-
-def plant(case: Case, lag: float = 0.0, gain: float = 1.0) -> Plant:
-    """A router that is offered more than it can forward: every cap binds."""
-    return Plant(case.curve, PacketsPerSecond(5 * case.curve.top), lag, gain)
-
-
-def way_down(case: Case, start: float) -> float:
-    """Return how many steps of the band's width lie between two caps on a flat top."""
-    return max(0.0, math.log(start / case.target)) / math.log(1 + BAND)
 
 
 @given(cases(), CAPS, st.floats(0.0, 0.6))
@@ -201,22 +145,12 @@ def test_noise_is_never_amplified_beyond_its_own_size(
 
 
 @pytest.mark.parametrize("law", LAWS, ids=["untold", "delayed", "slow"])
-@given(
-    start=st.one_of(st.none(), st.floats(1e-6, 1024.0)),
-    steps=st.lists(st.tuples(st.floats(1.0, 1e9), SAMPLES), min_size=1, max_size=25),
-    bounds=st.tuples(st.integers(1, 100), st.integers(100, 400)),
-)
+@given(walk=WALKS)
 def test_whatever_the_samples_the_cap_is_within_bounds_and_the_estimates_too(
-    law: SelfTuningLaw,
-    start: CapFraction | None,
-    steps: list[tuple[PacketsPerSecond, Sample]],
-    bounds: tuple[int, int],
+    law: SelfTuningLaw, walk: Walk
 ) -> None:
-    limits = Bounds(CapFraction(bounds[0] / 100), CapFraction(bounds[1] / 100))
-    state = law.start(start)
-    for setpoint, sample in steps:
-        state, decision = law.step(state, setpoint, sample, limits)
-        assert limits.floor <= decision.cap <= limits.ceiling
+    for state, decision in walk.along(law):
+        assert walk.bounds.floor <= decision.cap <= walk.bounds.ceiling
         tuning = state.tuning
         assert LAGS[0] <= tuning.lag <= LAGS[1]
         assert SLOPES[0] <= tuning.slope <= SLOPES[1]

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from concave_loop import Case, cases
 from hypothesis import given
 from hypothesis import strategies as st
-from test_property_law import Case, cases
 
 from training.data import PHASES, Metadata, Recording, Sample, csv_head, csv_row, parse_csv
 from training.design import gains_of, largest_gain, placed, poles_of

@@ -8,7 +8,8 @@ from unittest.mock import patch
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from simulated_rig import PAPER, Faults, FaultyActuator, Rig, plan
+from manager_rig import PAPER
+from simulated_rig import Faults, FaultyActuator, Rig, plan
 
 from xtc.actuator.base import Actuator
 from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
@@ -68,7 +69,7 @@ class WitnessedRig(Rig):
     def open(self, spec: ActuatorSpec, original: Original | None) -> Actuator:
         assert isinstance(spec, SimulatedSpec)
         super().open(spec, original)
-        real = self.host.actuator(spec.plant)
+        real = self.plant.actuator(spec.plant)
         return WitnessedActuator(spec.plant, real, self.faults, self.witness)
 
 
@@ -138,7 +139,7 @@ class ManagerMachine(RuleBasedStateMachine):
 
     @rule(vr=names, cap=caps)
     def somebody_else_sets_a_cap(self, vr: str, cap: CapFraction | None) -> None:
-        self.rig.host.routers[vr].cap = cap
+        self.rig.plant.routers[vr].cap = cap
 
     @rule(
         vr=names,
@@ -165,15 +166,15 @@ class ManagerMachine(RuleBasedStateMachine):
     @rule(vr=names, cap=caps)
     def a_router_is_replaced(self, vr: str, cap: CapFraction | None) -> None:
         """It stays away until that was noticed, as an actuator knows a router only by its name."""
-        self.rig.host.routers.pop(vr, None)
+        self.rig.plant.routers.pop(vr, None)
         self.rig.witness.owned.pop(vr, None)
         self.mend_everything()
         self.rig.tick(MAX_BACKOFF + 1)
-        self.rig.host.add(vr, PAPER).cap = cap
+        self.rig.plant.add(vr, PAPER).cap = cap
 
     @rule(vr=names)
     def counters_are_reset(self, vr: str) -> None:
-        self.rig.host.routers[vr].forwarded = 0.0
+        self.rig.plant.routers[vr].forwarded = 0.0
 
     @rule(periods=st.sampled_from([1, 6, 33]))
     def the_meter_is_blind(self, periods: int) -> None:

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from manager_rig import PAPER, FakeLimiter
 from running_daemon import RunningDaemon
-from simulated_rig import PAPER, FakeLimiter
 
 from xtc.actuator.base import CapLimits
 from xtc.actuator.simulated import SimulatedHost

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from simulated_rig import PERIOD, Rig, plan
+from manager_rig import PERIOD
+from simulated_rig import Rig, plan
 
 from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
 from xtc.errors import (
@@ -52,7 +53,7 @@ def test_the_original_is_captured_before_anything_can_be_set(keeper: Keeper, rig
 
 
 def test_an_original_from_the_journal_is_not_captured_anew(rig: Rig) -> None:
-    rig.host.routers["r"].cap = HALF
+    rig.plant.routers["r"].cap = HALF
     keeper = Keeper(SimulatedSpec("r"), rig.open, original=SimulatedOriginal(0.8))
     keeper.prepare()
     keeper.release()
@@ -141,7 +142,7 @@ def test_reading_goes_on_after_an_error(keeper: Keeper, rig: Rig) -> None:
 
 def test_a_router_that_vanishes_takes_its_limits_with_it(keeper: Keeper, rig: Rig) -> None:
     keeper.prepare()
-    del rig.host.routers["r"]
+    del rig.plant.routers["r"]
     view(keeper, rig)
     assert keeper.limits is None
     assert isinstance(keeper.problem, Gone)
@@ -160,7 +161,7 @@ def test_a_release_that_fails_keeps_the_original(keeper: Keeper, rig: Rig) -> No
 
 
 def change(rig: Rig, cap: float) -> None:
-    rig.host.routers["r"].cap = CapFraction(cap)
+    rig.plant.routers["r"].cap = CapFraction(cap)
 
 
 def fight(keeper: Keeper, rig: Rig, times: int, *, apart: int = 1) -> None:
@@ -197,7 +198,7 @@ def test_use_and_binding_are_those_of_the_period(keeper: Keeper, rig: Rig) -> No
     keeper.set(HALF)
     for _ in range(2):
         rig.clock.sleep(PERIOD)
-        rig.host.read(rig.clock.now())
+        rig.plant.read(rig.clock.now())
         seen = keeper.view(rig.clock.now())
     assert seen is not None
     assert seen.used == pytest.approx(0.5)

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from simulated_rig import PERIOD, FaultyActuator, Rig, plan
+from manager_rig import PERIOD
+from simulated_rig import FaultyActuator, Rig, plan
 
 from xtc.actuator.base import Actuator, CpuUsage
 from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
@@ -21,7 +22,7 @@ class LaterActuator(FaultyActuator):
     slow = False
 
     def __init__(self, rig: Rig) -> None:
-        super().__init__("r", rig.host.actuator("r"), rig.faults)
+        super().__init__("r", rig.plant.actuator("r"), rig.faults)
         self.pending: CapFraction | None = None
         self.read: CpuUsage | None = None
 

@@ -35,7 +35,7 @@ def test_activate_retune_release(rig: Rig) -> None:
 
 
 def test_what_stood_before_is_put_back(rig: Rig) -> None:
-    rig.host.routers["a"].cap = CapFraction(0.7)
+    rig.plant.routers["a"].cap = CapFraction(0.7)
     rig.hold("a", 20e3)
     rig.ask(Deactivate("a"))
     assert rig.cap("a") == 0.7
@@ -213,7 +213,7 @@ def test_a_limit_that_cannot_be_lifted_stands_in_nobodys_way(rig: Rig) -> None:
 
 def test_caps_in_whole_percent_alternate_within_a_period(rig: Rig) -> None:
     steps = CapLimits(CapFraction(0.01), CapFraction(1.0), 0.01)
-    rig.host.routers["a"].limits = steps
+    rig.plant.routers["a"].limits = steps
     rig.hold("a", 8e3)
     for slot, managed, cap in rig.manager.falling_caps():
         assert managed.plan.name == "a"

@@ -86,12 +86,12 @@ def test_a_release_that_fails_is_told_and_tried_again(rig: Rig) -> None:
 
 def test_gone_and_back_is_another_router(rig: Rig) -> None:
     rig.hold("a", 20e3)
-    lost = rig.host.routers.pop("a")
+    lost = rig.plant.routers.pop("a")
     rig.tick(3)
     assert rig.report("a").finding is Finding.GONE
     assert rig.report("a").cap is None
     assert "a" not in rig.journal.ledger.entries
-    rig.host.add("a", lost.plant).cap = CapFraction(0.9)
+    rig.plant.add("a", lost.plant).cap = CapFraction(0.9)
     rig.tick(MAX_BACKOFF + 8)
     assert rig.holds("a", 20e3)
     assert rig.journal.ledger.entries["a"].original == SimulatedOriginal(0.9)
@@ -100,7 +100,7 @@ def test_gone_and_back_is_another_router(rig: Rig) -> None:
 def test_a_foreign_hand_is_left_alone_after_its_third_change(rig: Rig) -> None:
     rig.hold("a", 20e3)
     for _ in range(3):
-        rig.host.routers["a"].cap = CapFraction(0.9)
+        rig.plant.routers["a"].cap = CapFraction(0.9)
         rig.tick(1)
     rig.tick(100)
     assert rig.cap("a") == 0.9
@@ -112,7 +112,7 @@ def test_a_foreign_hand_is_left_alone_after_its_third_change(rig: Rig) -> None:
 
 
 def test_a_router_that_forwards_beside_its_cap_is_released_and_said_so(rig: Rig) -> None:
-    flat(rig.host.routers["a"])
+    flat(rig.plant.routers["a"])
     rig.hold("a", 20e3, periods=12)
     assert rig.cap("a") is None
     assert rig.report("a").finding is Finding.UNRESPONSIVE
@@ -155,7 +155,7 @@ def test_on_a_full_disk_a_router_moved_elsewhere_is_not_capped_there(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The journal has an entry of that name with the same original, but of another place."""
-    rig.host.add("elsewhere", rig.host.routers["a"].plant)
+    rig.plant.add("elsewhere", rig.plant.routers["a"].plant)
     rig.hold("a", 20e3)
     monkeypatch.setattr(journal_module, "_write_durably", full)
     reload(rig, replace(plan("a", 20e3), spec=SimulatedSpec("elsewhere")), plan("b"))

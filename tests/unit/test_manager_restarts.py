@@ -25,7 +25,7 @@ def rig(tmp_path: Path) -> Rig:
 
 
 def test_a_lease_is_held_on_with_after_a_crash(rig: Rig) -> None:
-    rig.host.routers["a"].cap = CapFraction(0.9)
+    rig.plant.routers["a"].cap = CapFraction(0.9)
     rig.tick(1)
     rig.ask(Activate("a", 20e3, epoch=3, sequence=7, ttl_s=60.0))
     rig.tick(10)
@@ -69,10 +69,10 @@ def test_a_lease_that_ended_meanwhile_is_released_at_the_start(rig: Rig) -> None
 
 def test_a_lease_survives_a_restart_even_while_its_router_is_gone(rig: Rig) -> None:
     rig.ask(Activate("a", 5e3, kind=Kind.PUNISHMENT, ttl_s=1000.0))
-    lost = rig.host.routers.pop("a")
+    lost = rig.plant.routers.pop("a")
     rig.tick(2)
     rig.restart()
-    rig.host.add("a", lost.plant)
+    rig.plant.add("a", lost.plant)
     rig.tick(MAX_BACKOFF + 8)
     assert rig.holds("a", 5e3)
 
@@ -211,7 +211,7 @@ def test_a_router_back_before_it_was_released_keeps_its_true_original(rig: Rig) 
 
 
 def test_a_router_moved_to_another_place_leaves_the_old_one(rig: Rig) -> None:
-    rig.host.add("elsewhere", rig.host.routers["a"].plant)
+    rig.plant.add("elsewhere", rig.plant.routers["a"].plant)
     rig.hold("a", 20e3)
     reload(rig, replace(plan("a", 20e3), spec=SimulatedSpec("elsewhere")), plan("b"))
     assert rig.cap("a") is None

@@ -34,13 +34,13 @@ class InspectedRig(Rig):
     def open(self, spec: ActuatorSpec, original: Original | None) -> Actuator:
         super().open(spec, original)
         Inspector.path = self.directory / "journal"
-        return Inspector("a", self.host.actuator("a"), self.faults)
+        return Inspector("a", self.plant.actuator("a"), self.faults)
 
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:
     rig = InspectedRig(tmp_path, {"a": plan("a")})
-    rig.host.routers["a"].cap = CapFraction(0.7)
+    rig.plant.routers["a"].cap = CapFraction(0.7)
     return rig
 
 
@@ -75,5 +75,5 @@ def test_a_crash_after_any_tick_can_be_undone_from_the_journal(rig: Rig, ticks: 
     rig.tick(ticks)
     rig.crash()
     for entry in _decode((rig.directory / "journal").read_bytes()).entries.values():
-        rig.host.actuator("a").restore(entry.original)
+        rig.plant.actuator("a").restore(entry.original)
     assert rig.cap("a") == 0.7

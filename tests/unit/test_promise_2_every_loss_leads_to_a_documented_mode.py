@@ -21,7 +21,7 @@ def meter(rig: Rig) -> None:
 
 
 def router(rig: Rig) -> None:
-    del rig.host.routers["a"]
+    del rig.plant.routers["a"]
 
 
 def interface(rig: Rig) -> None:
@@ -33,7 +33,7 @@ def readings_of_the_cap(rig: Rig) -> None:
 
 
 def answer_to_the_cap(rig: Rig) -> None:
-    flat(rig.host.routers["a"])
+    flat(rig.plant.routers["a"])
 
 
 def rule_over_the_cap(rig: Rig) -> None:
@@ -42,7 +42,7 @@ def rule_over_the_cap(rig: Rig) -> None:
 
     def tick(periods: int = 1) -> None:
         for _ in range(periods):
-            rig.host.routers["a"].cap = CapFraction(0.9)
+            rig.plant.routers["a"].cap = CapFraction(0.9)
             apply()
 
     rig.tick = tick  # type: ignore[method-assign]

@@ -31,13 +31,13 @@ class RecordedRig(Rig):
     def open(self, spec: ActuatorSpec, original: Original | None) -> Actuator:
         super().open(spec, original)
         Recorder.written = self.__dict__.setdefault("written", [])
-        return Recorder("a", self.host.actuator("a"), self.faults)
+        return Recorder("a", self.plant.actuator("a"), self.faults)
 
 
 def rig_of(directory: Path, law: str, quantum: float) -> RecordedRig:
     bounded = replace(plan("a"), law=law, floor=FLOOR, ceiling=CEILING, safe_cap=CapFraction(0.9))
     rig = RecordedRig(directory, {"a": bounded})
-    rig.host.routers["a"].limits = CapLimits(CapFraction(0.01), CapFraction(1.0), quantum)
+    rig.plant.routers["a"].limits = CapLimits(CapFraction(0.01), CapFraction(1.0), quantum)
     return rig
 
 

@@ -8,7 +8,7 @@ import pytest
 from fake_guest import FakeLibvirtError
 from fake_libvirt import FakeHost
 from libvirt_rig import LibvirtRig, plan
-from simulated_rig import PERIOD
+from manager_rig import PERIOD
 from virt_rig import until
 
 from xtc.instance import DEGRADE_AFTER, HOLD_AFTER, RELEASE_AFTER, Mode

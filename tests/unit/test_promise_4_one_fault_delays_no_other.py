@@ -40,7 +40,7 @@ def test_an_actuator_that_fails(rig: Rig, call: str, kind: type[ActuatorError]) 
 def test_a_router_that_vanishes(rig: Rig) -> None:
     rig.hold("other", 20e3)
     rig.hold("faulty", 20e3)
-    del rig.host.routers["faulty"]
+    del rig.plant.routers["faulty"]
     moves_at_once(rig)
 
 

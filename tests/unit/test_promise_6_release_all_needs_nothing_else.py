@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from manager_rig import FakeLimiter
 from running_daemon import RunningDaemon
-from simulated_rig import FakeLimiter
 
 from xtc import assemble
 from xtc.actuator.spec import CgroupOriginal, CgroupSpec, SimulatedOriginal, SimulatedSpec

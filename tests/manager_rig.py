@@ -1,0 +1,122 @@
+"""What every rig is: a manager on a state directory, with a clock and a plant, moved on by hand."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from models import paper_host
+from xtc.actuator.simulated import SimulatedHost
+from xtc.actuator.spec import ActuatorSpec
+from xtc.clock import FakeClock
+from xtc.collector import Binding, Collector
+from xtc.errors import ActuatorError
+from xtc.journal import Journal
+from xtc.managed import OpenActuator
+from xtc.manager import Manager
+from xtc.meter import Snapshot
+from xtc.plant import Plant
+from xtc.routers import RouterPlan
+from xtc.units import PacketsPerSecond, Seconds
+from xtc.wire import Answer, Envelope, Refusal, Report, Request, encode
+
+PERIOD = Seconds(1.0)
+PAPER = Plant(paper_host().curve, PacketsPerSecond(100e3))
+
+
+def planned(name: str, spec: ActuatorSpec, setpoint: float | None = None) -> RouterPlan:
+    """Return the plan of a router with one interface, NAME.0, which the plant counts."""
+    return RouterPlan(
+        name=name,
+        spec=spec,
+        binding=Binding((f"{name}.0",)),
+        law="default",
+        model=None,
+        setpoint=None if setpoint is None else PacketsPerSecond(setpoint),
+        floor=None,
+        ceiling=None,
+        safe_cap=None,
+    )
+
+
+@dataclass
+class FakeLimiter:
+    """Interfaces with their limits; lifting fails while `error` is set."""
+
+    limits: dict[str, float] = field(default_factory=dict)
+    error: ActuatorError | None = None
+
+    def limit(self, interface: str, rate: PacketsPerSecond) -> None:
+        """Limit an interface, or crash."""
+        if self.error is not None:
+            raise self.error
+        self.limits[interface] = rate
+
+    def lift(self, interface: str) -> None:
+        """Lift a limit, or crash."""
+        if self.error is not None:
+            raise self.error
+        self.limits.pop(interface, None)
+
+
+class ManagerRig(ABC):
+    """A manager on a state directory, and simulated plants that answer to its caps."""
+
+    def __init__(self, directory: Path, plans: Mapping[str, RouterPlan]) -> None:
+        self.directory, self.plans = directory, dict(plans)
+        self.clock, self.plant = FakeClock(1000.0), SimulatedHost()
+        self.limiter = FakeLimiter()
+        self.before: Snapshot | None = None
+        for name in self.plans:
+            self.plant.add(name, PAPER)
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start a daemon's manager on the state directory."""
+
+    def open_manager(self, open_actuator: OpenActuator) -> None:
+        """Open the state directory, and make the manager that a daemon would start."""
+        self.journal = Journal(self.directory)
+        self.journal.open()
+        self.collector = Collector({name: plan.binding for name, plan in self.plans.items()})
+        self.manager = Manager(
+            self.plans,
+            journal=self.journal,
+            clock=self.clock,
+            open_actuator=open_actuator,
+            limiter=self.limiter,
+            period=PERIOD,
+        )
+
+    def crash(self) -> None:
+        """Drop the manager as kill -9 would: nothing is said, nothing put back."""
+        self.journal.close()
+
+    def restart(self) -> None:
+        """Crash, and start anew."""
+        self.crash()
+        self.start()
+
+    def ask(self, request: Request) -> tuple[Report, ...]:
+        """Send a request as its bytes; it must be carried out."""
+        result = self.manager.handle(encode(Envelope(request))).result
+        assert isinstance(result, Answer), result
+        return result.routers
+
+    def refused(self, request: Request) -> Refusal:
+        """Send a request as its bytes; it must be refused."""
+        result = self.manager.handle(encode(Envelope(request))).result
+        assert isinstance(result, Refusal), result
+        return result
+
+    def report(self, name: str) -> Report:
+        """Return how a router stands."""
+        return self.manager.routers[name].report(self.clock.now())
+
+    def throughput(self, name: str) -> float:
+        """Return what the plant really forwards."""
+        return self.plant.routers[name].state.throughput
+
+    def holds(self, name: str, setpoint: float) -> bool:
+        """Whether the plant really forwards what it is to be held at."""
+        return abs(self.throughput(name) - setpoint) <= 0.02 * setpoint
