@@ -1,3 +1,19 @@
+# ---
+# jupyter:
+#   jupytext:
+#     cell_metadata_filter: title,-all
+#     formats: ipynb,py:percent
+#     notebook_metadata_filter: -jupytext.text_representation.jupytext_version
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: '1.3'
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
 # %% Identification: from throughput at each cap to a host's model [markdown]
 # # Identification
 #
@@ -11,6 +27,7 @@
 # of them.
 
 # %%
+# ruff: noqa: ERA001  (the header of this file is what Jupyter wants to know, not code)
 import math
 from pathlib import Path
 
@@ -45,7 +62,8 @@ except UnfitError as refusal:
     print(f"refused: {refusal}")
 
 # %% What Table 1 does show [markdown]
-# What it does show is the steady line, whose slope is $b/(1-a)$.
+# What it does show is the steady line, whose slope is $b/(1-a)$. The figure has both lines beside
+# the ten means.
 
 # %%
 line, printed = steady_line(points), paper_host().log_model
@@ -61,7 +79,7 @@ caps = [100 * cap for cap, _ in points]
 fitted = [
     line.mean_throughput + line.gain.value * (math.log10(cap) - line.mean_log_cap) for cap in caps
 ]
-figure, axes = plt.subplots()
+figure, axes = plt.subplots(layout="constrained")
 draw_lines(
     axes,
     caps,
@@ -73,6 +91,9 @@ draw_lines(
     ("cap (%)", "throughput (kp/s)"),
 )
 axes.set_xscale("log")
+axes.set_xticks([5, 10, 20, 50], ["5", "10", "20", "50"])
+axes.minorticks_off()
+plt.show()
 
 # %% Why the two differ [markdown]
 # ### Why the R² is not 0.9899
@@ -122,8 +143,9 @@ print(found.shapes.words)
 print(f"caps held out of the fit are missed by {found.held_out_error:.1%} (median)")
 
 # %%
-figure, axes = plt.subplots()
+figure, axes = plt.subplots(layout="constrained")
 draw_curve(axes, found)
+plt.show()
 
 # %% Its dynamics [markdown]
 # ### What is left of a step
@@ -139,8 +161,9 @@ print(f"a by joint regression: {joint.value:+.4f} ({joint.low:+.4f} to {joint.hi
 print(f"R²: Eq. 1 {found.eq1.r_squared:.4f}, monotone curve {found.curve_r_squared:.4f}")
 
 # %%
-figure, axes = plt.subplots()
+figure, axes = plt.subplots(layout="constrained")
 draw_residuals(axes, found)
+plt.show()
 
 # %% The model [markdown]
 # The residual plot (the paper's Fig. 4) leaves the unit slope where the hinge is no logarithm. The

@@ -15,6 +15,7 @@ from training.errors import TrainingError
 from training.expect import Expectation, expected
 from training.findings import cautions, plain_words, steepest
 from training.fit import Fit
+from training.loads import in_words
 from training.model import host_model
 from training.page import Figures, Markup, document, element, joined, table
 from training.plots import draw_curve, draw_poles, draw_residuals, draw_step, svg
@@ -73,6 +74,7 @@ def report(recording: Recording, fit: Fit, design: Design) -> str:
         title,
         (
             element("h1", title),
+            element("p", *_measured(recording)),
             *_words(recording, fit, design),
             *_curve(fit, figures),
             *_eq1(fit, figures),
@@ -81,6 +83,19 @@ def report(recording: Recording, fit: Fit, design: Design) -> str:
             *_about(metadata, recording),
         ),
     )
+
+
+def _measured(recording: Recording) -> Iterator[str]:
+    """Return in a line what was measured, and when."""
+    metadata, samples = recording.metadata, recording.samples
+    yield f"Router {metadata.router}" if metadata.router else "A router"
+    yield "".join(f", {name}" for name in (metadata.cpu, metadata.kernel) if name)
+    if metadata.actuator:
+        yield f", capped through {metadata.actuator}"
+    if metadata.started:
+        yield ", measured from "
+        yield element("time", metadata.started)
+    yield f": {len(samples)} samples in {samples[-1].at:.0f} s."
 
 
 def _words(recording: Recording, fit: Fit, design: Design) -> Iterator[Markup]:
@@ -106,6 +121,9 @@ def _curve(fit: Fit, figures: Figures) -> Iterator[Markup]:
     if fit.held_out:
         head = ("cap", "foretold", "measured", "error")
         yield table("Caps held out of the fit", head, _held_out(fit))
+    if fit.loads:
+        rows = ((format_rate(one.offered_pps), in_words(one)) for one in fit.loads)
+        yield table("Other offered loads", ("offered", "throughput at the same caps"), rows)
 
 
 def _caps(fit: Fit) -> Iterator[tuple[str, ...]]:
@@ -114,10 +132,17 @@ def _caps(fit: Fit) -> Iterator[tuple[str, ...]]:
         yield (
             format_cap(point.cap),
             format_rate(rate.value),
-            f"{format_rate(rate.low)} to {format_rate(rate.high)}",
+            _range(rate),
             str(point.samples),
             f"{point.scatter:.1%}",
         )
+
+
+def _range(rate: Interval) -> str:
+    """Return both ends of an interval of packet rates, with the unit once where it is the same."""
+    low, high = format_rate(rate.low), format_rate(rate.high)
+    unit = high[high.index(" ") :]
+    return f"{low.removesuffix(unit)} to {high}"
 
 
 def _held_out(fit: Fit) -> Iterator[tuple[str, ...]]:
@@ -168,7 +193,7 @@ def _loops(fit: Fit, design: Design, figures: Figures) -> Iterator[Markup]:
         "zone or whole percents. The default law needs no gains.",
     )
     yield figures.figure(
-        svg(lambda axes: draw_poles(axes, design), (7.5, 5.0)),
+        svg(lambda axes: draw_poles(axes, design), (5.6, 4.4)),
         f"Poles and zeros in the z-plane: PI {_poles(design.pi)}; dead-beat "
         f"{_poles(design.dead_beat)}. All lie within the unit circle.",
         "Within the circle a loop is stable; the nearer to its middle, the faster it settles.",
@@ -179,7 +204,7 @@ def _loops(fit: Fit, design: Design, figures: Figures) -> Iterator[Markup]:
         f"{design.pi.overshoot:.1%}; dead-beat settles in {design.dead_beat.settling_s:g} s.",
         "The answer to a step of the setpoint, simulated on Eq. 1.",
     )
-    slope = f"{steepest(fit):.2f} times that of Eq. 1"
+    slope = f"{steepest(fit):.2f} times b"
     rows = list(
         zip(
             ("Kp", "Ki", "settles within 2 %", "overshoot", "bears a gain of", "phase margin"),
@@ -214,19 +239,22 @@ def _expectations(host: HostModel, fit: Fit) -> Iterator[Markup]:
     yield element(
         "p",
         "Each law simulated for 120 samples on the monotone curve, with the noise that was "
-        "measured, from uncapped. In a cell: samples until the loop stays within 5 % (and three "
-        "times the noise), the mean error, and the relative RMSE.",
+        "measured, from uncapped. Settled is the number of samples until the loop stays within "
+        "5 % (and three times the noise).",
     )
     rows = (
-        (format_rate(setpoint), format_cap(host.curve.cap_for(setpoint)), *map(_expectation, row))
+        (format_rate(setpoint), format_cap(host.curve.cap_for(setpoint)), name, *_expectation(run))
         for setpoint, *row in zip(setpoints, *runs, strict=True)
+        for (_, name), run in zip(LAWS, row, strict=True)
     )
-    yield table("At five setpoints", ("setpoint", "cap", *(name for _, name in LAWS)), rows)
+    head = ("setpoint", "cap", "law", "settled", "mean error", "relative RMSE")
+    yield table("Each law at five setpoints", head, rows)
 
 
-def _expectation(run: Expectation) -> str:
+def _expectation(run: Expectation) -> tuple[str, str, str]:
     settled = "never" if run.settling_samples is None else f"{run.settling_samples}"
-    return f"{settled}; {run.mean_error:+.1%}; {run.relative_rmse:.1%}"
+    error = round(run.mean_error, 3) + 0.0  # no -0.0%
+    return settled, f"{error:+.1%}", f"{run.relative_rmse:.1%}"
 
 
 def _about(metadata: Metadata, recording: Recording) -> Iterator[Markup]:

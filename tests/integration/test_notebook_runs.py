@@ -1,0 +1,104 @@
+"""The notebooks run in a real kernel, cell by cell, and say what their text promises."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import jupytext
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from nbformat import NotebookNode, v4
+from traitlets.config import Config
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "notebooks"
+SAID = {
+    "identification": (
+        "refused: ",
+        "steady samples alone give b/(1 - a)",
+        "90.10",
+        "80.4 to 99.8",
+        "0.9828            0.9899",
+        "1.38998",
+        "73.09",
+    ),
+    "design": (
+        "-1.747    11.311    -1.747 and 11.311",
+        "1.452    14.419    1.452 and 14.419",
+        "radius 0.449, angle 0.995",
+        "PI as printed          Kp -1.747e-03  Ki 1.131e-02  settles in 5 s, overshoot 8.4%",
+        "settles in 11 s",
+        "settles in 2 s, overshoot 9.2%",
+        "bears 4.43 times the gain, phase margin 58.3 degrees",
+        "bears 2.00 times the gain, phase margin 60.0 degrees",
+        "0.56 to 1.79 times",
+        "gain times  1.2: PI settles in 4 s, dead-beat in 3 s",
+        "gain times 1.79: PI settles in 7 s, dead-beat in 17 s",
+    ),
+    "validation": ("held from", "fixed cap", "foretold"),
+}
+"""What stands in the output; figures that the text beside it names, above all."""
+
+
+@pytest.fixture(autouse=True)
+def folder_of_the_kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep what a kernel writes, and its sockets, out of the user's home."""
+    with TemporaryDirectory(prefix="nb") as folder:  # a socket's path must be short
+        for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR"):
+            monkeypatch.setenv(name, folder)
+        monkeypatch.setenv("PYTHONPATH", str(ROOT))
+        monkeypatch.delenv("MPLBACKEND", raising=False)
+        yield
+
+
+def executed(notebook: NotebookNode) -> NotebookNode:
+    """Return the notebook with the output of each cell; a cell that fails raises."""
+    sockets = f"{os.environ['JUPYTER_RUNTIME_DIR']}/kernel"
+    client = NotebookClient(
+        notebook,
+        kernel_name="python3",
+        config=Config(KernelManager={"transport": "ipc", "ip": sockets}),
+        timeout=50,
+        resources={"metadata": {"path": str(FOLDER)}},
+    )
+    client.execute()
+    return notebook
+
+
+def printed(notebook: NotebookNode) -> str:
+    """Return what the cells print, and see to it that each figure is shown once."""
+    text = ""
+    for cell in notebook.cells:
+        outputs = cell.get("outputs", [])
+        text += "".join(o.text for o in outputs if o.output_type == "stream")
+        assert [o.text for o in outputs if o.get("name") == "stderr"] == []
+        figures = sum("image/png" in o.get("data", {}) for o in outputs)
+        assert figures == cell.source.count("plt.subplots("), cell.source
+    return text
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_notebook_runs_and_says_what_it_promises(name: str) -> None:
+    output = printed(executed(jupytext.read(FOLDER / f"{name}.py")))
+    assert [words for words in SAID[name] if words not in output] == []
+
+
+def test_without_a_lab_the_validation_says_so_and_uses_the_recorded_sweep() -> None:
+    notebook = jupytext.read(FOLDER / "validation.py")
+    notebook.cells.insert(0, v4.new_code_cell("import os; os.geteuid = lambda: 1"))
+    output = printed(executed(notebook))
+    assert "no lab here (Root privileges are missing" in output
+    assert "foretold: cap" in output
+    assert "fact" not in output
+
+
+def test_every_notebook_is_run() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(SAID)
+
+
+def test_a_cell_that_fails_fails_the_notebook() -> None:
+    cells = [v4.new_code_cell("print('fine')"), v4.new_code_cell("1 / 0")]
+    with pytest.raises(CellExecutionError, match="ZeroDivisionError"):
+        executed(v4.new_notebook(cells=cells))
