@@ -145,22 +145,32 @@ def _write(host: HostModel, path: Path) -> None:
 
 
 def _print_fit(found: "Fit") -> None:
-    reached = "" if found.threshold_reached else " (the sweep's last; throughput still rises)"
+    from training.findings import threshold_doubt, why_missed  # noqa: PLC0415
+    from training.loads import in_words  # noqa: PLC0415
+
+    doubt = threshold_doubt(found)
     held_out = found.held_out_error
     rows = [
-        ("curve", f"{len(found.points)} caps, R² {found.curve_r_squared:.4f}"),
+        ("curve", _curve(found)),
         ("top", format_rate(found.top_pps)),
-        ("cap threshold", format_cap(found.cap_threshold) + reached),
+        ("cap threshold", format_cap(found.cap_threshold) + (f" ({doubt})" if doubt else "")),
         ("smallest useful cap", format_cap(found.smallest_useful_cap)),
         ("shape", found.shapes.better),
         ("a", _interval(found.eq1.a)),
         ("b", f"{_interval(found.eq1.b)} kp/s per decade"),
-        ("Eq. 1", f"R² {found.eq1.r_squared:.4f}"),
+        ("Eq. 1", f"R² {found.eq1.r_squared:.4f}; {why_missed(found)}"),
         ("noise of a sample", f"{found.noise * 100:.1f}%"),
     ]
     if held_out is not None:
         rows.append(("held-out caps", f"median error {held_out * 100:.1f}%"))
+    rows += [(f"at {format_rate(one.offered_pps)}", in_words(one)) for one in found.loads]
     _print_rows(rows)
+
+
+def _curve(found: "Fit") -> str:
+    first, last = found.points[0].cap, found.points[-1].cap
+    measured = f"{len(found.points)} caps from {format_cap(first)} to {format_cap(last)}"
+    return f"{measured}, R² {found.curve_r_squared:.4f}"
 
 
 def _interval(value: "Interval") -> str:

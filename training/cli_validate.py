@@ -19,8 +19,8 @@ from training.cli_place import (
     measured_site,
     send,
 )
-from training.progress import clock_time, shown
-from training.validate import Outcome, Validation, setpoints_of
+from training.progress import Tell, clock_time, shown
+from training.validate import Outcome, Validation, Watcher, setpoints_of
 from training.validate import validate as run_validation
 from xtc.configfile import DEFAULT_PATH
 from xtc.output import print_json
@@ -58,27 +58,32 @@ def validate(
     ):
         with site.bench() as bench:
             send(site, bench, offered, host.curve.offered, lambda words: tell(0.0, 1.0, words))
-        total = seconds * len(setpoints)
-
-        def watcher(goal: float, rate: float | None, left: int) -> None:
-            after = len(setpoints) - setpoints.index(goal) - 1
-            to_go = left * site.period + after * seconds
-            shown_rate = "-" if rate is None else format_rate(rate)
-            words = f"{format_rate(goal)}: {shown_rate}, {clock_time(to_go)} left"
-            tell(total - to_go, to_go, words)
-
         found = run_validation(
             site,
             host,
             setpoints,
             hold=round(seconds / site.period),
-            watcher=watcher,
+            watcher=_watcher(tell, setpoints, site.period, seconds),
             trained=not untrained,
         )
     if json:
         print_json(found)
     else:
         _print(found)
+
+
+def _watcher(tell: Tell, setpoints: list[float], period: float, seconds: float) -> Watcher:
+    """Return what tells of each period: the setpoint, the throughput, and the time left."""
+    total = seconds * len(setpoints)
+
+    def watch(goal: float, rate: float | None, left: int) -> None:
+        after = len(setpoints) - setpoints.index(goal) - 1
+        to_go = left * period + after * seconds
+        shown_rate = "-" if rate is None else format_rate(rate)
+        words = f"{format_rate(goal)}: {shown_rate}, {clock_time(to_go)} left"
+        tell(total - to_go, to_go, words)
+
+    return watch
 
 
 def _print(found: list[Validation]) -> None:

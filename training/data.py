@@ -20,7 +20,7 @@ from msgspec import Meta
 from models.curve import MAX_CAP, MAX_RATE
 from training.errors import RecordingError, SampleError
 
-Phase = Literal["uncapped", "steady", "step", "held_out"]
+Phase = Literal["uncapped", "steady", "step", "held_out", "load"]
 """What a sample is for: steady ones show the curve, steps the dynamics, held out ones the truth."""
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -254,9 +254,13 @@ def _metadata(lines: list[str], source: str) -> Metadata:
     for number, line in enumerate(lines, start=1):
         fix = "write `# key = value`, the value as in TOML"
         try:
-            values |= (found := tomllib.loads(line.removeprefix("#")))
+            found = tomllib.loads(line.removeprefix("#"))
         except (ValueError, RecursionError) as error:
             raise RecordingError(source, number, "metadata", "not TOML", fix) from error
+        for key in found.keys() & where.keys():
+            problem = f"given before, on line {where[key]}"
+            raise RecordingError(source, number, key, problem, "remove one of the two lines")
+        values |= found
         where |= dict.fromkeys(found, number)
     try:
         return msgspec.convert(values, Metadata)

@@ -3,17 +3,18 @@
 `a` is what is left of a step one sample later, so only samples that follow a step show it. The
 paper regresses y(k+1) on y(k) and u(k) jointly. That is right where the host follows Eq. 1, and
 wrong where its curve bends: y(k) then knows better than log(cap) where the host will be, and the
-bend is taken for lag (0.05 to 0.2 on a hinge that has none). Here every cap has a level of its
-own, so that the shape of the curve cannot pass for dynamics; b then follows from the steady slope
-b/(1 - a). The joint estimate is given beside it.
+bend is taken for lag (0.15 to 0.5 on a hinge that has none, ADR 0017). Here every cap has a level
+of its own, so that the shape of the curve cannot pass for dynamics; b then follows from the steady
+slope b/(1 - a). The joint estimate is given beside it.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU
 from training.data import Sample
@@ -58,6 +59,30 @@ class Residual(msgspec.Struct, frozen=True):
     cap: float
     estimated: float
     actual: float
+    visit: int = 0
+
+    @property
+    def missed(self) -> float:
+        """What came above the estimate, kp/s."""
+        return self.actual - self.estimated
+
+
+class Missed(msgspec.Struct, frozen=True):
+    """Why Eq. 1 explains no more: shares of the variance of the samples; with R² they make 1.
+
+    The classical lack-of-fit decomposition: repeated samples at one cap tell noise from a line
+    that is the wrong one.
+    """
+
+    noise: float
+    """Samples of one visit scatter."""
+    drift: float
+    """Visits of one cap differ: noise of their means, and a host that changes."""
+    line: float
+    """The caps' means lie off the straight line over log(cap)."""
+    chance: float
+    """The probability that noise alone puts them so far off (F test; it takes samples for
+    independent). 1 where no cap was sampled twice, so that nothing is known of the noise."""
 
 
 class Eq1(msgspec.Struct, frozen=True):
@@ -72,6 +97,8 @@ class Eq1(msgspec.Struct, frozen=True):
     """Whole samples before a cap shows at all."""
     r_squared: float
     """Of the samples of the region against what Eq. 1 foretold from the ones before."""
+    missed: Missed
+    """Where the rest of the variance is."""
     pairs: int
     """Samples of step responses that `a` was found from."""
     residuals: tuple[Residual, ...]
@@ -85,6 +112,8 @@ class Pair(msgspec.Struct, frozen=True):
     cap: float
     moved: bool
     """Whether the cap changed between the two."""
+    visit: int = 0
+    """The visit of the cap that acts on the latter."""
 
     @property
     def log_cap(self) -> float:
@@ -118,7 +147,7 @@ def pairs_of(samples: Sequence[Sample], period: float, below: float, delay: int 
         ):
             rates = before.throughput_pps / PACKETS_PER_KP, after.throughput_pps / PACKETS_PER_KP
             moved = index > delay and acting.cap != samples[index - delay - 1].cap
-            found.append(Pair(*rates, acting.cap, moved))
+            found.append(Pair(*rates, acting.cap, moved, acting.visit))
     return found
 
 
@@ -181,7 +210,7 @@ def eq1_of(line: Line, steps: Sequence[Pair], every: Sequence[Pair], delay: int)
     b = _product(line.gain, a)
     residuals = tuple(_residual(pair, a.value, line) for pair in every)
     actual = np.array([residual.actual for residual in residuals])
-    missed = actual - np.array([residual.estimated for residual in residuals])
+    missed = np.array([residual.missed for residual in residuals])
     return Eq1(
         a=a,
         b=b,
@@ -189,6 +218,7 @@ def eq1_of(line: Line, steps: Sequence[Pair], every: Sequence[Pair], delay: int)
         joint=joint_of(every),
         delay=delay,
         r_squared=_explained(actual, missed),
+        missed=missed_of(residuals),
         pairs=len(steps),
         residuals=residuals,
     )
@@ -196,7 +226,38 @@ def eq1_of(line: Line, steps: Sequence[Pair], every: Sequence[Pair], delay: int)
 
 def _residual(pair: Pair, a: float, line: Line) -> Residual:
     steady = line.mean_throughput + line.gain.value * (pair.log_cap - line.mean_log_cap)
-    return Residual(pair.cap, a * pair.before + (1 - a) * steady, pair.after)
+    return Residual(pair.cap, a * pair.before + (1 - a) * steady, pair.after, pair.visit)
+
+
+def missed_of(residuals: Sequence[Residual]) -> Missed:
+    """Return where the variance is that Eq. 1 does not explain."""
+    visits = _levels(residuals, [(residual.cap, residual.visit) for residual in residuals])
+    caps = _levels(residuals, [residual.cap for residual in residuals])
+    missed = np.array([residual.missed for residual in residuals])
+    squares = [float((part**2).sum()) for part in (missed - visits, visits - caps, caps)]
+    actual = np.array([residual.actual for residual in residuals])
+    spread = float(((actual - actual.mean()) ** 2).sum())
+    noise, drift, line = (part / spread if spread > 0 else 0.0 for part in squares)
+    count = len({residual.cap for residual in residuals})
+    chance = _chance(line, count - 2, noise + drift, len(residuals) - count)
+    return Missed(noise, drift, line, chance)
+
+
+def _levels(residuals: Sequence[Residual], keys: Sequence[Hashable]) -> Array:
+    """Return for each residual the mean of those with its key."""
+    groups: dict[Hashable, list[float]] = {}
+    for residual, key in zip(residuals, keys, strict=True):
+        groups.setdefault(key, []).append(residual.missed)
+    return np.array([np.mean(groups[key]) for key in keys])
+
+
+def _chance(line: float, of_line: int, noise: float, of_noise: int) -> float:
+    """Return the probability of so much lack of fit, given squares and degrees of freedom."""
+    if min(of_line, of_noise) < 1 or line <= 0:
+        return 1.0
+    if noise <= 0:
+        return 0.0
+    return float(stats.f.sf((line / of_line) / (noise / of_noise), of_line, of_noise))
 
 
 def _product(gain: Interval, a: Interval) -> Interval:

@@ -9,7 +9,7 @@ from training.data import Recording
 from training.design import Design, Loop
 from training.eq1 import log_percent
 from training.fit import SCATTERED, Fit
-from training.points import CapPoint
+from training.points import CapPoint, standard_error
 from xtc.units import format_cap, format_rate
 
 NOISY = 0.10
@@ -22,24 +22,82 @@ APART = 1.1
 """Caps closer than this ratio have no slope that could be believed."""
 POOR = 0.95
 """R² of Eq. 1 below which the gains designed from it are a rough guess."""
+CHANCE = 0.05
+"""A lack of fit that noise makes with a larger probability is none."""
+STRAIGHT = 0.25
+"""How far the curve's first slope may be from the line to zero for that to be believed."""
 
 
 def plain_words(fit: Fit) -> list[str]:
     """Return what the host does, a sentence or two each."""
     top, threshold = format_rate(fit.top_pps), format_cap(fit.cap_threshold)
-    reached = (
-        f"from a cap of {threshold} on, more CPU adds nothing"
-        if fit.threshold_reached
-        else f"at the largest cap measured, {threshold}, it still rises"
-    )
+    doubt = threshold_doubt(fit) or "from there on, more CPU adds nothing"
     return [
-        f"The router forwards up to {top}; {reached}.",
+        f"The router forwards up to {top}. The cap threshold is {threshold}: {doubt}.",
         f"{_sentence(fit.shapes.words)}.{_bend(fit)}",
+        measured_range(fit),
         _smallest(fit),
         _dynamics(fit),
+        _eq1(fit),
         _noise(fit),
         _held_out(fit),
     ]
+
+
+def threshold_doubt(fit: Fit) -> str:
+    """Say why the cap threshold may not be the host's; nothing where it was reached."""
+    if fit.threshold_reached:
+        return ""
+    if fit.cap_threshold >= fit.points[-1].cap:
+        return "the sweep's last; throughput still rises"
+    uncapped = format_rate(fit.uncapped_pps or fit.top_pps)
+    return f"uncapped, it forwards {uncapped}, more than at any cap measured"
+
+
+def _eq1(fit: Fit) -> str:
+    return f"Eq. 1 explains {fit.eq1.r_squared:.1%} of the samples' variance; {why_missed(fit)}."
+
+
+def why_missed(fit: Fit) -> str:
+    """Return where the variance is that Eq. 1 does not explain, as shares of all of it."""
+    missed = fit.eq1.missed
+    verdict = "more than chance" if missed.chance <= CHANCE else "no more than chance"
+    return (
+        f"{missed.noise:.1%} is noise within a visit, {missed.drift:.1%} change between visits of "
+        f"one cap, {missed.line:.1%} because the curve is no straight line over log(cap) "
+        f"({verdict})"
+    )
+
+
+def measured_range(fit: Fit) -> str:
+    """Say at which caps the curve was measured, and what it is worth below them."""
+    first, last = fit.points[0], fit.points[-1]
+    words = f"The curve was measured at caps from {format_cap(first.cap)} to {format_cap(last.cap)}"
+    if first.smoothed_pps <= 0:
+        return f"{words}; the smallest forwards nothing."
+    words += "; below them it is a straight line to zero, which was not measured"
+    if _straight_to_zero(fit):
+        return f"{words}, but agrees with what was."
+    return (
+        f"{words} and does not agree with what was: set no setpoint below "
+        f"{format_rate(first.smoothed_pps)}, or measure smaller caps."
+    )
+
+
+def _straight_to_zero(fit: Fit) -> bool:
+    """Whether the host is a hinge whose first two caps lie on one line through zero.
+
+    Within a quarter, or the noise. On a logarithm two caps may do so by chance, and the host
+    forward nothing below them.
+    """
+    if fit.shapes.better != "hinge":
+        return False
+    first, second = fit.points[:2]
+    proportional = first.smoothed_pps * (second.cap / first.cap - 1)
+    gap = abs(second.smoothed_pps - first.smoothed_pps - proportional)
+    # The first error counts as often as it is carried forward.
+    doubt = math.hypot(standard_error(first) * second.cap / first.cap, standard_error(second))
+    return gap <= max(STRAIGHT * proportional, 2 * doubt)
 
 
 def cautions(recording: Recording, fit: Fit, design: Design) -> list[str]:
@@ -64,7 +122,7 @@ def _far_apart(points: tuple[CapPoint, ...]) -> Iterator[tuple[CapPoint, CapPoin
 
 
 def _bend(fit: Fit) -> str:
-    """Say where a hinge bends: noise at the top may put the threshold far above that."""
+    """Say where a hinge bends: the threshold is a cap that was measured, mostly above that."""
     if fit.shapes.better != "hinge":
         return ""
     hinge = fit.shapes.hinge
@@ -118,7 +176,7 @@ def _held_out(fit: Fit) -> str:
 def _of_curve(recording: Recording, fit: Fit) -> Iterator[str]:
     if not fit.threshold_reached:
         yield (
-            "The sweep ended below the top: setpoints above "
+            f"The sweep ended below the top ({threshold_doubt(fit)}): setpoints above "
             f"{format_rate(fit.top_pps)} are beyond what is known. Measure larger caps."
         )
     if fit.noise > NOISY:
@@ -151,10 +209,21 @@ def _of_eq1(fit: Fit) -> Iterator[str]:
             "the bend of the curve for lag. The value from step responses is used."
         )
     if fit.eq1.r_squared < POOR:
-        yield (
-            f"Eq. 1 explains {fit.eq1.r_squared:.1%} of what samples do: the gains of the "
-            "published laws are a rough guess here. The default law needs none."
+        yield (f"Eq. 1 explains {fit.eq1.r_squared:.1%} of what samples do. {_to_blame(fit)}")
+
+
+def _to_blame(fit: Fit) -> str:
+    """Say what keeps Eq. 1 from explaining more, and what that means."""
+    missed = fit.eq1.missed
+    if missed.chance <= CHANCE and missed.line >= missed.noise + missed.drift:
+        return (
+            "Most of the rest is the host's curve, which is no straight line over log(cap): the "
+            "gains of the published laws are a rough guess here. The default law needs none."
         )
+    return (
+        "Most of the rest is noise, which no model foretells: look for other work on the host's "
+        "CPUs, or use a longer period."
+    )
 
 
 def _of_design(fit: Fit, design: Design) -> Iterator[str]:

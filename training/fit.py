@@ -4,6 +4,7 @@ The curve comes from steady samples, `a` of Eq. 1 from step responses, the verdi
 that were held out of both.
 """
 
+import math
 import statistics
 from collections.abc import Sequence
 
@@ -14,7 +15,8 @@ from training import eq1
 from training.data import Phase, Recording, Sample
 from training.eq1 import Eq1, Line, Pair
 from training.errors import UnfitError
-from training.points import CapPoint, points_of, standard_error, threshold_of
+from training.loads import LoadEffect, load_effects
+from training.points import CapPoint, points_of, pooled_scatter, standard_error, threshold_of
 from training.shape import Comparison, compare
 
 LEAST_POINTS = 4
@@ -70,6 +72,8 @@ class Fit(msgspec.Struct, frozen=True):
     curve_r_squared: float
     """Share of the variance of the steady samples that the monotone curve explains."""
     held_out: tuple[HeldOut, ...] = ()
+    loads: tuple[LoadEffect, ...] = ()
+    """What further offered rates did to the curve."""
 
     @property
     def curve(self) -> ThroughputCurve:
@@ -90,7 +94,10 @@ def fit(recording: Recording) -> Fit:
     Raises:
         UnfitError: the samples cannot support a fit; it says what to measure.
     """
-    samples = recording.samples
+    # Samples under another load tell of the load, and nothing of what is fitted here.
+    samples = tuple(s for s in recording.samples if s.phase != "load")
+    loads = load_effects(recording)
+    recording = Recording(recording.metadata, samples)
     points = points_of(_of(samples, "steady"))
     uncapped = [s.throughput_pps for s in _of(samples, "uncapped")]
     top = statistics.fmean(uncapped) if uncapped else None
@@ -111,7 +118,7 @@ def fit(recording: Recording) -> Fit:
         curve_r_squared=_explained(points, _of(samples, "steady")),
     )
     _check_offered(found)
-    return msgspec.structs.replace(found, held_out=_held_out(found.curve, samples))
+    return msgspec.structs.replace(found, held_out=_held_out(found.curve, samples), loads=loads)
 
 
 def _of(samples: Sequence[Sample], phase: Phase) -> list[Sample]:
@@ -155,10 +162,10 @@ def _check_answer(points: Sequence[CapPoint], uncapped: float | None) -> None:
 
 
 def _check_monotone(points: Sequence[CapPoint]) -> None:
-    best = points[0]
+    best, scatter = points[0], pooled_scatter(points)
     for point in points[1:]:
         before, here = best.throughput_pps.value, point.throughput_pps.value
-        doubt = SURE * (standard_error(best) ** 2 + standard_error(point) ** 2) ** 0.5
+        doubt = SURE * math.hypot(_doubt(best, scatter), _doubt(point, scatter))
         if before - here > max(FALLS * before, doubt):
             raise UnfitError(
                 "monotone",
@@ -168,6 +175,12 @@ def _check_monotone(points: Sequence[CapPoint]) -> None:
             )
         if here > before:
             best = point
+
+
+def _doubt(point: CapPoint, scatter: float) -> float:
+    """Return a mean's standard error; samples that lie together by chance are not believed."""
+    usual = scatter * point.throughput_pps.value / math.sqrt(point.samples)
+    return max(standard_error(point), usual)
 
 
 def _line(points: Sequence[CapPoint], threshold: float) -> Line:

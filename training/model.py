@@ -4,6 +4,7 @@ from models import ControlGains, HostModel, LogCapModel
 from training.data import Metadata
 from training.design import Design, Loop
 from training.fit import Fit
+from xtc.units import format_cap
 
 LARGEST_LAG = 0.95
 """A host that keeps more than this of a step is not held by a loop of one sample."""
@@ -68,6 +69,7 @@ def _description(fit: Fit, metadata: Metadata) -> str:
         f"on router {metadata.router}" if metadata.router else "",
         f"by xtc {metadata.xtc_version}" if metadata.xtc_version else "",
     ]
+    caps = f"caps from {format_cap(fit.points[0].cap)} to {format_cap(fit.points[-1].cap)}"
     error = fit.held_out_error
     told = "" if error is None else f" Caps held out were foretold within {error:.1%} (median)."
-    return f"{' '.join(filter(None, parts))}: {fit.shapes.words}.{told}"[:1000]
+    return f"{' '.join(filter(None, parts))}, {caps}: {fit.shapes.words}.{told}"[:1000]

@@ -15,6 +15,8 @@ OWN_SAMPLES = 4
 THRESHOLD_SHARE = 0.01
 """What the throughput may still rise above the threshold, as a share of the top. The paper's rule
 is 1 kp/s at an offered load of 100 kp/s (section 5.1): the same share."""
+CHANCE = 2.0
+"""Standard errors within which a cap's throughput is not below that of the caps above it."""
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -66,14 +68,38 @@ def standard_error(point: CapPoint) -> float:
     return (point.throughput_pps.high - point.throughput_pps.value) / 2
 
 
-def threshold_of(points: Sequence[CapPoint]) -> float:
-    """Return the smallest cap from which on the monotone curve rises by less than 1 % of its top.
+def pooled_scatter(points: Sequence[CapPoint]) -> float:
+    """Return the standard deviation of a sample about its cap's mean, as a share, of all caps.
 
-    Noise of the top is not taken for a rise: a rise within one standard error is none.
+    That of one cap is known poorly: few samples stand behind it.
     """
-    top = points[-1]
-    allowed = max(THRESHOLD_SHARE * top.smoothed_pps, standard_error(top))
-    return next(p.cap for p in points if top.smoothed_pps - p.smoothed_pps <= allowed)
+    freedom = sum(point.samples - 1 for point in points)
+    squares = sum((point.samples - 1) * point.scatter**2 for point in points)
+    return math.sqrt(squares / max(freedom, 1))
+
+
+def threshold_of(points: Sequence[CapPoint]) -> float:
+    """Return the smallest cap from which on throughput rises no more, in CPUs.
+
+    Either the monotone curve rises by less than 1 % of its top from there on, or what it lacks to
+    the mean of all caps above is within the noise. One noisy cap at the top, which the curve
+    follows, is only one of those caps.
+    """
+    least = (1 - THRESHOLD_SHARE) * points[-1].smoothed_pps
+    return next(
+        point.cap
+        for index, point in enumerate(points)
+        if point.smoothed_pps >= least or _on_plateau(points[index:])
+    )
+
+
+def _on_plateau(points: Sequence[CapPoint]) -> bool:
+    """Whether the first of these points, two or more, is not surely below the rest of them."""
+    scatter, first, rest = pooled_scatter(points), points[0], points[1:]
+    count = sum(point.samples for point in rest)
+    mean = sum(point.samples * point.throughput_pps.value for point in rest) / count
+    doubt = scatter * mean * math.sqrt(1 / first.samples + 1 / count)
+    return mean - first.smoothed_pps <= CHANCE * doubt
 
 
 def _point(group: list[Sample], common: float, freedom: int) -> CapPoint:

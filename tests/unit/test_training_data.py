@@ -129,6 +129,19 @@ def test_wrong_metadata_name_their_line_and_key(line: str, column: str, fix: str
     assert fix in caught.value.fix
 
 
+@pytest.mark.parametrize("line", ['# kernel = "Linux 6.18"', '# kernel = "another"'])
+def test_a_key_that_is_given_twice_is_refused(line: str) -> None:
+    """Which of the two is true nobody knows, and a sweep would go on with the wrong host."""
+    head = csv_head(METADATA).splitlines()
+    first, second = head.index('# kernel = "Linux 6.18"') + 1, len(head)
+    text = "\n".join([*head[:-1], line, head[-1]]) + "\n"
+    with pytest.raises(RecordingError) as caught:
+        parse_csv(text + ROW, "a.csv")
+    assert (caught.value.column, caught.value.line) == ("kernel", second)
+    assert f"line {first}" in caught.value.problem
+    assert "remove" in caught.value.fix
+
+
 def test_a_file_without_host_or_header_or_at_all_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="host"):
         parse_csv(",".join(COLUMNS) + "\n", "a.csv")

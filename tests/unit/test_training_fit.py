@@ -10,7 +10,7 @@ import pytest
 
 from models import ThroughputCurve, bundled_host, paper_host
 from training.data import Metadata, Phase, Recording, Sample
-from training.eq1 import joint_of, pairs_of, steady_line
+from training.eq1 import Residual, joint_of, missed_of, pairs_of, steady_line
 from training.errors import UnfitError
 from training.fit import Fit, fit
 from training.shape import compare
@@ -237,6 +237,16 @@ def test_what_cannot_be_fitted_is_refused_and_says_what_to_measure(
     assert caught.value.measure in str(caught.value)
 
 
+def test_noise_alone_is_not_taken_for_a_fall() -> None:
+    """Of many caps some have samples that lie together by chance, and seem surer than they are.
+
+    As in sweep 103, whose cap of 60 % scatters by a third of what the others do.
+    """
+    for seed in range(100, 110):
+        sweep = Sweep(plant("paper"), noise=0.1, seed=seed)
+        assert fit(sweep.whole()).top_pps > 0
+
+
 def test_a_gap_in_time_is_no_step_response() -> None:
     late = changed(GOOD, lambda s: replace(s, at=2 * s.at))
     with pytest.raises(UnfitError, match="steady samples alone"):
@@ -265,6 +275,47 @@ def test_table_1_has_a_steeper_line_than_the_paper_prints_and_no_lag_at_all() ->
     assert line.gain.low > 63.0051 / (1 - 0.0915)
     until_55 = [math.log10(cap) for cap in range(5, 60, 5)]
     assert np.mean(until_55) == pytest.approx(1.39, abs=5e-5)
+
+
+def with_noise(rows: Sequence[tuple[float, int, float]]) -> list[Residual]:
+    """Residuals of (cap, visit, kp/s above the estimate), on estimates that rise with the cap."""
+    return [Residual(cap, 100 * cap, 100 * cap + missed, visit) for cap, visit, missed in rows]
+
+
+def test_what_eq1_misses_is_noise_drift_or_the_line() -> None:
+    """By hand: one part at a time, each as a share of the variance of what came."""
+    caps = (0.1, 0.2, 0.3, 0.4)
+    noisy = missed_of(with_noise([(cap, 1, s) for cap in caps for s in (-2.0, 2.0)]))
+    assert (noisy.drift, noisy.line) == (0.0, 0.0)
+    assert noisy.noise == pytest.approx(8 * 4 / (8 * 4 + 8 * 125))
+    assert noisy.chance == 1.0
+    drifting = missed_of(with_noise([(c, v, 2.0 * v - 3.0) for c in caps for v in (1, 2) * 2]))
+    assert (drifting.noise, drifting.line) == (0.0, 0.0)
+    assert drifting.drift > 0
+    bent = missed_of(with_noise([(cap, 1, 8.0 * (cap in {0.1, 0.4})) for cap in caps] * 2))
+    assert (bent.noise, bent.drift, bent.chance) == (0.0, 0.0, 0.0)
+    assert bent.line > 0
+
+
+@pytest.mark.parametrize(("host", "bends"), [("log", False), ("hinge", True)])
+def test_a_hinge_bends_in_log_cap_and_a_host_that_follows_eq1_does_not(
+    host: str, bends: bool
+) -> None:
+    """However noisy either is; with R² the parts make up all of the variance."""
+    chances = []
+    for seed in range(20):
+        eq1 = swept(host, 0.0, 0.05, seed=seed).eq1
+        missed = eq1.missed
+        assert missed.noise + missed.drift + missed.line + eq1.r_squared == pytest.approx(1.0)
+        assert (missed.line > missed.noise + missed.drift) == bends
+        chances.append(missed.chance)
+    beyond = sum(chance <= 0.05 for chance in chances)
+    assert beyond == 20 if bends else beyond <= 4
+
+
+def test_where_no_cap_was_sampled_twice_nothing_is_said_of_chance() -> None:
+    rows = [(cap, 1, 8.0 * (cap == 0.3)) for cap in (0.1, 0.2, 0.3, 0.4)]
+    assert missed_of(with_noise(rows)).chance == 1.0
 
 
 def test_even_the_papers_host_is_no_worse_a_hinge_than_a_logarithm() -> None:

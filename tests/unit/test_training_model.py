@@ -48,6 +48,7 @@ def test_the_minimum_cap_of_dead_beat_is_the_smallest_useful_one() -> None:
 def test_it_says_where_it_comes_from_and_how_good_it_is() -> None:
     assert "hinge" in MODEL.description
     assert "held out" in MODEL.description
+    assert "caps from 2% to 100%" in MODEL.description
 
 
 @pytest.mark.parametrize("law", NAMES)
