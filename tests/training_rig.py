@@ -1,14 +1,17 @@
 """A router that answers as a host model says, with noise: what a sweep drives, without time."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import msgspec
 
 from models import HostModel, bundled_host
 from training.bench import Measured
 from training.data import Metadata, Recording
 from training.known import Aims, Span, aims_for
-from training.sweep import Sweep, resumed
+from training.sweep import Sweep, Watcher, resumed
 from xtc.plant import Plant, advanced, settled
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
@@ -29,6 +32,8 @@ class Router:
         self.breaks_after: int | None = None
         """Samples after which sampling raises Interrupted."""
         self.plant_host = host
+        self.toll = 1.0
+        """What is left of the throughput under a cap when the load costs CPU time, too."""
         self._noise, self._random = noise, random.Random(seed)
         self._cap: CapFraction | None = None
         self._state = settled(self.plant, None)
@@ -46,7 +51,8 @@ class Router:
             raise InterruptedError
         self.samples += 1
         self._state = advanced(self.plant, self._state, [self._cap], Seconds(1.0))
-        throughput = self._state.throughput * (1 + self._noise * self._random.gauss(0, 1))
+        toll = self.toll if self._cap is not None else 1.0
+        throughput = toll * self._state.throughput * (1 + self._noise * self._random.gauss(0, 1))
         return Measured(
             at=Seconds(1000.0 + self.samples),
             throughput=max(0.0, throughput),
@@ -55,6 +61,27 @@ class Router:
             used=None if self._cap is None and self.blind_uncapped else self._state.used,
             binding=self._state.binding and self._cap is not None,
         )
+
+
+class Sender:
+    """Sends towards a simulated router; above some rate each lost packet costs the router time."""
+
+    def __init__(
+        self, simulated: Router, *, most: float = 1e9, heavy: float = 1e9, toll: float = 1.0
+    ) -> None:
+        self.rates: list[float] = []
+        self.alive = True
+        self._router, self._most, self._heavy, self._toll = simulated, most, heavy, toll
+
+    def set_rate(self, rate_pps: float) -> None:
+        self.rates.append(rate_pps)
+        self._router.plant = replace(
+            self._router.plant, offered=PacketsPerSecond(min(rate_pps, self._most))
+        )
+        self._router.toll = self._toll if rate_pps > self._heavy else 1.0
+
+    def stop(self) -> None:
+        self.alive = False
 
 
 def router(name: str, **options: float) -> Router:
@@ -73,3 +100,20 @@ def swept(simulated: Router, path: Path, aims: Aims | int = 300) -> Recording:
     wanted = aims_for(aims) if isinstance(aims, int) else aims
     simulated.release()
     return Sweep(simulated, resumed(METADATA, path), path, wanted, lambda _: None).run()
+
+
+def swept_under(
+    sender: Sender,
+    simulated: Router,
+    path: Path,
+    rates: Sequence[float],
+    *,
+    samples: int = 300,
+    watcher: Watcher = lambda _: None,
+) -> Recording:
+    """Sweep at the first rate, and measure a few caps at the others."""
+    simulated.release()
+    sender.set_rate(rates[0])
+    recording = resumed(msgspec.structs.replace(METADATA, offered_pps=rates[0]), path)
+    aims = aims_for(samples, rates[1:])
+    return Sweep(simulated, recording, path, aims, watcher, load=sender).run()

@@ -26,6 +26,8 @@ from xtc.virt.hypervisors import Hypervisors
 RESTORE_S = Seconds(10.0)
 """How long the end waits for a hypervisor to put the cap back."""
 PAUSE_S = Seconds(0.2)
+CHECK = "check its interfaces with `xtc config check`"
+AGAIN = "see whether its hypervisor hangs, and run the sweep again: it goes on where it stopped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ class Bench:
         self._actuator: Actuator | None = None
         self._keeper = Keeper(plan.spec, self._open)
         self._wanted: CapFraction | None = None
+        self._underway = False
+        """Whether the last period ended before the cap was in force."""
 
     def _open(self, spec: ActuatorSpec, original: Original | None) -> Actuator:
         self._actuator = self._open_actuator(spec, original)
@@ -156,19 +160,23 @@ class Bench:
         self._retried(lambda: self._keeper.set(cap))
 
     def sample(self) -> Measured:
-        """Return what the next period shows.
+        """Return what the next period shows in which the cap is in force from beginning to end.
 
         Raises:
             Stopped: somebody asked to stop.
-            MeasureError: there is no throughput, or somebody else changes the cap.
+            MeasureError: there is no throughput, the cap does not come into force, or somebody
+                else changes it.
             ActuatorError: the cap cannot be read.
         """
         problems: tuple[str, ...] = ("the meter is late",)
+        fix = CHECK
         for _ in range(PATIENCE):
             period = self._watch.next()
             view = self._view(period)
             reading = period.reading
-            if reading is not None and reading.throughput is not None and view is not None:
+            if not self._in_force():
+                problems, fix = ("the cap is still under way",), AGAIN
+            elif reading is not None and reading.throughput is not None and view is not None:
                 return Measured(
                     period.at,
                     reading.throughput,
@@ -177,12 +185,17 @@ class Bench:
                     view.used,
                     view.binding,
                 )
-            problems = problems if reading is None else reading.problems or problems
+            else:
+                problems, fix = (reading and reading.problems) or problems, CHECK
         if self._keeper.problem is not None:
             raise self._keeper.problem
-        raise MeasureError(
-            self._plan.name, "; ".join(problems), "check its interfaces with `xtc config check`"
-        )
+        raise MeasureError(self._plan.name, "; ".join(problems), fix)
+
+    def _in_force(self) -> bool:
+        """Whether the cap was in force during the whole period: a hypervisor may take its time."""
+        before = self._underway
+        self._underway = self._actuator is not None and not self._actuator.settle()
+        return not before and not self._underway
 
     def _view(self, period: Period) -> CapView | None:
         self._keeper.begin_period()

@@ -9,7 +9,7 @@ import typer
 
 from lab.plan import check_kind
 from training.bench import Bench
-from training.load import saturating_rate
+from training.load import check_alive, saturating_rate
 from training.sites import LAB_STATE, Site, configured_site, lab_site
 from training.watch import Stop
 from xtc.errors import ConfigError
@@ -32,6 +32,14 @@ Source = Annotated[
 Offered = Annotated[
     str | None,
     typer.Option(help="Packet rate to send, such as 200kpps; what saturates the router if not."),
+]
+OfferedRates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--offered",
+        help="Packet rate to send, such as 200kpps; what saturates the router if not. "
+        "Repeatable: a few caps are measured at each further rate, too.",
+    ),
 ]
 LabPeriod = Annotated[
     str, typer.Option("--period", help="Between samples in a lab; else the configuration's.")
@@ -94,13 +102,14 @@ def send(
     wanted = rate or known
     if wanted is None:
         tell("looking for the rate that saturates the router")
-        return saturating_rate(site.load, lambda: _flow(bench))
+        return saturating_rate(site.load, lambda: _flow(site, bench))
     site.load.set_rate(wanted)
     return wanted
 
 
-def _flow(bench: Bench) -> tuple[float, float | None]:
+def _flow(site: Site, bench: Bench) -> tuple[float, float | None]:
     """Return throughput and offered load once a new rate shows."""
     bench.sample()
     measured = bench.sample()
+    check_alive(site.load)
     return measured.throughput, measured.offered

@@ -3,13 +3,15 @@
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from training.data import Phase, Sample
 
 NARROW = 0.02
 """Caps closer than this share are one cap to every meter."""
+LOAD_SAMPLES = 24
+"""What a further offered rate takes: three caps at the length of a typical visit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,20 @@ class Aims:
     steps: int = 8
     step_samples: int = 5
     held_out: int = 5
+    loads: tuple[float, ...] = ()
+    """Further offered rates, in packets/s, at which a few caps are measured."""
 
 
-def aims_for(samples: int) -> Aims:
-    """Return what can be reached with so many samples; from 240 on it is all that is wanted."""
+def aims_for(samples: int, loads: Sequence[float] = ()) -> Aims:
+    """Return what can be reached with so many samples; from 240 on it is all that is wanted.
+
+    Each further offered rate takes its share first.
+    """
+    aims = _aims_without_loads(samples - LOAD_SAMPLES * len(loads))
+    return replace(aims, samples=samples, loads=tuple(loads))
+
+
+def _aims_without_loads(samples: int) -> Aims:
     if samples >= 240:
         return Aims(samples)
     least = 3 if samples >= 90 else 2
@@ -76,6 +88,8 @@ class Visit:
     values: tuple[float, ...]
     """Throughputs in packets/s."""
     used: float | None
+    offered: float | None = None
+    """What was sent in packets/s, where it was another rate than the curve's."""
 
     @property
     def mean(self) -> float:
@@ -124,6 +138,11 @@ class Known:
         """Return the visits of a phase that have enough samples."""
         return [v for v in self.visits if v.phase == phase and len(v.values) >= least]
 
+    def loaded(self, rate: float) -> list[float]:
+        """Return the caps that were measured at another offered rate than the curve's."""
+        visits = self.of("load", self.aims.at_least)
+        return [cap_of(v) for v in visits if v.offered == rate and v.cap is not None]
+
     def same(self, one: float, other: float) -> bool:
         """Whether two caps are one, as far as can be told."""
         return abs(one - other) <= max(NARROW * max(one, other), 0.6 * self.span.quantum)
@@ -162,6 +181,7 @@ def _visit(samples: Sequence[Sample]) -> Visit:
         statistics.median(caps) if len(caps) == len(samples) else None,
         tuple(s.throughput_pps for s in samples),
         mean_of(used) if used else None,
+        samples[0].offered_pps if samples[0].phase == "load" else None,
     )
 
 

@@ -1,16 +1,22 @@
 """What is sent towards the router: the lab's source, a given command, or whatever comes anyway."""
 
+import os
 import shlex
+import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
+from training import tether
 from training.watch import MeasureError
+from xtc.units import format_rate
 
 PLACEHOLDER = "{rate}"
-END_S = 3.0
-"""How long a source may take to end when it is asked to."""
+GRACE_S = 2.0
+"""How much longer than a source its tether may take to end."""
 FIRST_RATE = 25e3
 LAST_RATE = 25.6e6
 """Packets/s between which the rate that saturates a router is looked for."""
@@ -29,6 +35,11 @@ class Load(Protocol):
         """Send at another rate from now on, in packets/s."""
         ...
 
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended by itself."""
+        ...
+
     def stop(self) -> None:
         """Send no more."""
         ...
@@ -36,6 +47,8 @@ class Load(Protocol):
 
 class Command:
     """A program of the operator's that sends, started anew for each rate.
+
+    It and what it starts end with this process, even where that is killed.
 
     Raises:
         MeasureError: it cannot be started.
@@ -50,17 +63,26 @@ class Command:
         """End the program and start it with another rate."""
         self.stop()
         words = [word.replace(PLACEHOLDER, f"{rate_pps:.0f}") for word in self._words]
-        try:
-            self._process = subprocess.Popen(  # noqa: S603  the operator's own command
-                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
-            )
-        except OSError as error:
-            raise MeasureError("--source", f"{words[0]}: {error.strerror}", "mend it") from error
+        if shutil.which(words[0]) is None:
+            there = Path(words[0]).exists()
+            problem = "not executable" if there else "No such file"
+            raise MeasureError("--source", f"{words[0]}: {problem}", "mend it")
+        self._process = subprocess.Popen(  # noqa: S603  the operator's own command
+            [sys.executable, "-I", tether.__file__, str(os.getpid()), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     @property
     def alive(self) -> bool:
         """Whether the program runs."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """What the program ended with by itself; None while it runs, and once it was stopped."""
+        return None if self._process is None else self._process.poll()
 
     def stop(self) -> None:
         """End the program, by force if need be."""
@@ -69,10 +91,34 @@ class Command:
             return
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(END_S)
+            process.wait(tether.END_S + GRACE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def check_alive(load: Load | None) -> None:
+    """Refuse to measure what nobody sends any more.
+
+    Raises:
+        MeasureError: the source has ended by itself.
+    """
+    if load is None or load.alive:
+        return
+    code = f" with exit code {load.exit_code}" if isinstance(load, Command) else ""
+    fix = "have it send until it is ended, then run again: a sweep goes on where it stopped"
+    raise MeasureError("the source", f"ended by itself{code}", fix)
+
+
+def arrives(offered: float | None, rate: float) -> bool:
+    """Whether a rate comes to the router; where nobody counts, it does."""
+    return offered is None or offered >= SENT * rate
+
+
+def short_of(offered: float | None, rate: float) -> MeasureError:
+    """Return the error of a rate that does not come to the router."""
+    problem = f"{format_rate(offered or 0.0)} arrive where {format_rate(rate)} were asked for"
+    return MeasureError("--offered", problem, "give a rate that the source can send")
 
 
 def saturating_rate(load: Load, measure: Callable[[], tuple[float, float | None]]) -> float:

@@ -4,12 +4,13 @@ First the uncapped router, then caps in geometric steps, then wherever joining n
 may be most wrong. On a concave curve the truth lies between the chord of an interval and the
 lines that go on from its neighbours, so that their distance bounds the error: nothing where the
 curve is straight, most at the knee, and on a hinge those lines meet in the knee itself. Last come
-steps between two caps, for the dynamics, and caps held out, for judging the curve.
+steps between two caps, for the dynamics, caps held out, for judging the curve, and a few caps at
+each further offered rate, for what the load does to the curve.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
 from training.data import Phase
@@ -29,6 +30,9 @@ BENT = 0.95
 """Share of the top throughput from which on a cap hardly shows in it."""
 STEP_RISE = 1.3
 """Steps smaller than this tell nothing of the dynamics."""
+LOAD_SHARES = (0.35, 0.75)
+"""Throughputs at which another offered rate is tried, as shares of the most that it lets through;
+the largest cap comes on top."""
 LEAST_SCALE = 0.03
 """Errors at throughputs below this share of the top count as at it."""
 SETTLE = 2.5
@@ -50,6 +54,8 @@ class Request:
     """The visit ends early when its mean is certain to this share; 0 is never."""
     settles: bool = True
     """Whether samples are discarded until the router has settled; a step keeps every one."""
+    offered: float | None = None
+    """What is to be sent, in packets/s; None is the rate of the whole curve."""
 
 
 def enough(values: Sequence[float], request: Request, noise: float) -> bool:
@@ -65,7 +71,7 @@ def enough(values: Sequence[float], request: Request, noise: float) -> bool:
 
 def next_request(known: Known, left: int) -> Request | None:
     """Return what to measure next with the samples that are left; None when the sweep is done."""
-    for stage in (_uncapped, _curve, _steps, _held_out):
+    for stage in (_uncapped, _curve, _steps, _held_out, _loads):
         request = stage(known, left)
         if request is not None:
             return request if cost(request) <= left else None
@@ -96,7 +102,7 @@ def _uncapped(known: Known, _left: int) -> Request | None:
 
 def _curve(known: Known, left: int) -> Request | None:
     """Return the next cap of the curve; once the steps have begun it is refined no more."""
-    if any(v.phase in {"step", "held_out"} for v in known.visits):
+    if any(v.phase in {"step", "held_out", "load"} for v in known.visits):
         return None
     if left - _reserve(known) < known.aims.at_least + known.aims.settling:
         return None
@@ -224,7 +230,7 @@ def _steps(known: Known, _left: int) -> Request | None:
     pair, last, aims = _pair(known), known.last, known.aims
     if pair is None or len(known.of("step", aims.step_samples)) >= aims.steps:
         return None
-    if any(v.phase == "held_out" for v in known.visits):
+    if any(v.phase in {"held_out", "load"} for v in known.visits):
         return None
     low, high = map(known.span.nearest, pair)
     stands = last is not None and last.cap is not None and last.phase in {"step", "steady"}
@@ -252,11 +258,42 @@ def _unseen(known: Known) -> list[float]:
     return [free[int((index + 0.5) * len(free) / count)] for index in range(count)]
 
 
+def _loads(known: Known, _left: int) -> Request | None:
+    """Return the next cap at a further rate; all caps of one rate before the next rate."""
+    for rate in known.aims.loads:
+        done = known.loaded(rate)
+        for cap in _caps_under(known, rate):
+            if not any(known.same(cap, seen) for seen in done):
+                return replace(_mean_of(known, "load", cap), offered=rate)
+    return None
+
+
+def _caps_under(known: Known, rate: float) -> list[float]:
+    """Return caps of the curve where it rises, up to what the rate lets through, and the largest.
+
+    They are the curve's own, so that nothing but the load differs.
+    """
+    held = {point.throughput: point.cap for point in known.points if point.throughput > 0}
+    if not held:
+        return []
+    most = min(known.top, rate)
+    rising = [held[_nearest(share * most, held)] for share in LOAD_SHARES]
+    largest = known.points[-1].cap
+    given = [cap_of(v) for v in known.visits if v.phase == "steady" and v.cap is not None]
+    return [_nearest(cap, given) for cap in dict.fromkeys((*rising, largest))]
+
+
+def _nearest(goal: float, values: Iterable[float]) -> float:
+    return min(values, key=lambda value: abs(value - goal))
+
+
 def _reserve(known: Known) -> float:
-    """Return the samples that steps and held-out caps will take."""
+    """Return the samples that steps, held-out caps and further rates will take."""
     aims = known.aims
     steps = max(0, aims.steps - len(known.of("step", aims.step_samples)))
     unseen = max(0, aims.held_out - len(known.of("held_out", aims.at_least)))
     before = aims.at_least + aims.settling if steps else 0.0
     typical = (aims.at_least + aims.at_most) / 2 + SETTLE
-    return before + steps * aims.step_samples + unseen * typical
+    tried = sum(len(known.loaded(rate)) for rate in set(aims.loads))
+    loaded = max(0, (len(LOAD_SHARES) + 1) * len(set(aims.loads)) - tried)
+    return before + steps * aims.step_samples + (unseen + loaded) * typical

@@ -35,7 +35,6 @@ _STYLE: dict[Any, Any] = {
     "xtick.color": INK,
     "ytick.color": INK,
     "grid.color": LINE,
-    "legend.frameon": False,
 }
 SMOOTH = 200
 """Points of a drawn curve."""
@@ -43,7 +42,7 @@ SMOOTH = 200
 Draw = Callable[[Axes], None]
 
 
-def svg(draw: Draw, size: tuple[float, float] = (7.5, 4.2)) -> str:
+def svg(draw: Draw, size: tuple[float, float] = (5.6, 3.9)) -> str:
     """Return a drawing as SVG in the colours of the page."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=size, layout="constrained")
@@ -147,4 +146,14 @@ def _finish(axes: Axes, x: str, y: str) -> None:
     axes.set_ylabel(y)
     axes.grid(visible=True)
     axes.set_axisbelow(True)
-    axes.legend(loc="best")
+    columns = 3 if len(axes.get_legend_handles_labels()[1]) > 4 else 2
+    # Above the drawing: within it, it would lie on lines and grid.
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=columns,
+        borderaxespad=0.3,
+        columnspacing=1.0,
+        handlelength=1.6,
+        frameon=False,
+    )

@@ -1,11 +1,13 @@
 """Where a router is measured: in a lab of our own, or among the configured routers of this host."""
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab import requirements
 from lab.plan import RouterKind
 from lab.router import Router
 from lab.topology import Lab
@@ -18,7 +20,8 @@ from xtc.clock import Clock, MonotonicClock
 from xtc.collector import Binding
 from xtc.configfile import load_config
 from xtc.daemon import SETTLE_S, SnapshotSource
-from xtc.errors import ConfigError, JournalError
+from xtc.errors import Busy, ConfigError, JournalError
+from xtc.held import hold
 from xtc.journal import Journal
 from xtc.laws import DEFAULT
 from xtc.managed import OpenActuator
@@ -30,6 +33,8 @@ from xtc.virt.hypervisors import Hypervisors
 LAB_STATE = Path("/run/xtc-train")
 """Journal and lock of sweeps in a lab: their routers are no daemon's."""
 LAB_PREFIX = "xtctrain"
+LAB_LOCK = Path("/run/xtc-train-lab")
+"""Held by whoever has the lab of that prefix: another would tear it down."""
 LAB_ROUTER = "vr"
 
 
@@ -63,10 +68,11 @@ def lab_site(kind: RouterKind, period: Seconds, state_dir: Path, stop: Stop) -> 
 
     Raises:
         LabError: this machine cannot hold a lab.
-        Busy: a daemon or another sweep holds the state directory.
+        Busy: a daemon or another sweep holds the state directory, or another has the lab.
     """
     with ExitStack() as stack:
         journal = stack.enter_context(_journal(state_dir))
+        stack.callback(os.close, _lab_lock())
         lab = stack.enter_context(Lab(LAB_PREFIX))
         router = lab.add_router(LAB_ROUTER, kind)
         source = router.flood(FIRST_RATE)
@@ -153,6 +159,15 @@ def _journal(directory: Path) -> Iterator[Journal]:
                 f"{journal.quarantined}; {LOST}"
             )
         yield journal
+
+
+def _lab_lock() -> int:
+    requirements.check()  # says what is missing before a directory cannot be made
+    LAB_LOCK.mkdir(exist_ok=True)
+    try:
+        return hold(LAB_LOCK, "")
+    except Busy:
+        raise Busy("another xtc-train runs its lab; wait for it, or stop it") from None
 
 
 def _named(known: Mapping[str, RouterPlan], name: str | None, path: Path) -> RouterPlan:

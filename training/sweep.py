@@ -7,9 +7,12 @@ from typing import Protocol
 
 from training.bench import Measured
 from training.data import Metadata, Recording, Sample, append_csv, read_csv, write_csv
+from training.errors import RecordingError
 from training.known import Aims, Known, Span, settled, visits_of
+from training.load import Load, arrives, check_alive, short_of
 from training.metadata import check_same
 from training.planner import Request, enough, most_left, next_request
+from training.watch import PATIENCE, MeasureError
 from xtc.errors import Admission
 from xtc.units import CapFraction
 
@@ -57,7 +60,8 @@ def resumed(metadata: Metadata, path: Path) -> Recording:
     """Return what an interrupted sweep has in a file, or begin the file.
 
     Raises:
-        RecordingError: the file is another sweep's, no recording, or cannot be written.
+        RecordingError: the file is another sweep's, no recording, or cannot be begun.
+        MeasureError: it can no longer be written.
     """
     if not path.exists():
         fresh = Recording(metadata, ())
@@ -65,16 +69,32 @@ def resumed(metadata: Metadata, path: Path) -> Recording:
         return fresh
     recording = read_csv(path)
     check_same(recording.metadata, metadata, path)
-    write_csv(recording, path)  # without a last line that a crash has cut off
+    try:
+        write_csv(recording, path)  # without a last line that a crash has cut off
+    except RecordingError as error:
+        raise _unwritable(path, error) from error
     return recording
+
+
+def _unwritable(path: Path, error: RecordingError) -> MeasureError:
+    fix = "mend that, then run the sweep again: it goes on where it stopped"
+    return MeasureError(str(path), error.problem, fix)
 
 
 class Sweep:
     """One sweep of one router into one file."""
 
     def __init__(
-        self, bench: Capped, recording: Recording, path: Path, aims: Aims, watcher: Watcher
+        self,
+        bench: Capped,
+        recording: Recording,
+        path: Path,
+        aims: Aims,
+        watcher: Watcher,
+        *,
+        load: Load | None = None,
     ) -> None:
+        """Take what an earlier run measured, and a load that sends at the recording's rate."""
         self._bench, self._path, self._aims, self._watcher = bench, path, aims, watcher
         self._metadata, self._samples = recording.metadata, list(recording.samples)
         self._span = bench.span
@@ -82,15 +102,16 @@ class Sweep:
         self._spent = self._samples[-1].at if self._samples else 0.0
         """Seconds that were spent measuring, discarded samples included."""
         self._began: float | None = None
+        self._load, self._rate = load, recording.metadata.offered_pps
 
     def run(self) -> Recording:
         """Measure until the planner wants no more.
 
         Raises:
             Stopped: somebody asked to stop; running again goes on from there.
-            MeasureError: the router cannot be measured.
+            MeasureError: the router cannot be measured, the source has ended or does not reach a
+                rate, or the file can no longer be written.
             ActuatorError: it cannot be capped.
-            RecordingError: the file cannot be written.
         """
         while (request := next_request(self._known(), self._left())) is not None:
             self._visit(request)
@@ -108,7 +129,10 @@ class Sweep:
         visit = known.visits[-1].number + 1 if known.visits else 0
         if request.cap is not None and not self._capped(request.cap):
             return
+        self._send(request.offered)
         measured = self._settled(known.noise) if request.settles else self._take()
+        if request.offered is not None:
+            measured = self._sent(measured, request.offered)
         values: list[float] = []
         until = self._spent + most_left(known, self._left()) * self._metadata.period_s
         while True:
@@ -132,6 +156,25 @@ class Sweep:
             return False
         return True
 
+    def _send(self, rate: float | None) -> None:
+        """Have a rate sent, or the curve's where none is named."""
+        wanted = self._metadata.offered_pps if rate is None else rate
+        if self._load is not None and wanted is not None and wanted != self._rate:
+            self._load.set_rate(wanted)
+            self._rate = wanted
+
+    def _sent(self, measured: Measured, rate: float) -> Measured:
+        """Return the first sample in which a rate arrives.
+
+        Raises:
+            MeasureError: it does not.
+        """
+        for _ in range(PATIENCE):
+            if arrives(measured.offered, rate):
+                return measured
+            measured = self._take()
+        raise short_of(measured.offered, rate)
+
     def _settled(self, noise: float) -> Measured:
         """Discard samples until two in a row are alike; the second of them counts."""
         before = self._take()
@@ -144,6 +187,7 @@ class Sweep:
 
     def _take(self) -> Measured:
         measured = self._bench.sample()
+        check_alive(self._load)
         if self._began is None:
             self._began = measured.at - self._metadata.period_s - self._spent
         self._spent = measured.at - self._began
@@ -154,13 +198,16 @@ class Sweep:
             at=round(self._spent, 6),
             cap=_in_force(measured.cap, request.cap),
             throughput_pps=measured.throughput,
-            offered_pps=measured.offered,
+            offered_pps=measured.offered if request.offered is None else request.offered,
             used=measured.used,
             binding=measured.binding,
             phase=request.phase,
             visit=visit,
         )
-        append_csv(sample, self._path)
+        try:
+            append_csv(sample, self._path)
+        except RecordingError as error:
+            raise _unwritable(self._path, error) from error
         self._samples.append(sample)
 
     def _tell(self, known: Known, measured: Measured, request: Request, until: float) -> None:

@@ -93,6 +93,32 @@ def test_without_json_a_line_says_what_comes_next(config: Path, tmp_path: Path) 
     assert "the operator's load" in words
 
 
+def test_further_rates_are_measured_and_compared(config: Path, tmp_path: Path) -> None:
+    """The simulated router is offered 100 kp/s whatever the source is told."""
+    output = tmp_path / "sweep.csv"
+    place = ("sweep", "-c", config, "-o", output, "--source", "sleep 60{rate}")
+    first, second = ("--offered", "100kpps"), ("--offered", "40kpps")
+    found = document(*place, *first, *second, "--budget", "5min")
+    assert found["offered_pps"] == 100e3
+    (effect,) = found["loads"]
+    assert effect["offered_pps"] == 40e3
+    assert effect["ratio"] == pytest.approx(1, abs=0.05)
+    assert {s.offered_pps for s in read_csv(output).samples if s.phase == "load"} == {40e3}
+    words = shown(*place, *first, *second, "--budget", "5min")
+    assert "40 kp/s offered: " in words
+    assert "of the curve, at 2 caps" in words
+
+
+def test_a_rate_that_the_budget_does_not_hold_is_named(config: Path, tmp_path: Path) -> None:
+    """The file has used up the budget of the second run before it begins."""
+    output = tmp_path / "sweep.csv"
+    place = ("sweep", "-c", config, "-o", output, "--source", "sleep 60{rate}")
+    document(*place, "--offered", "100kpps", "--budget", "5min")
+    rates = ("--offered", "100kpps", "--offered", "40kpps")
+    words = shown(*place, *rates, "--budget", "70s")
+    assert "40 kp/s offered: not measured; give a longer --budget" in words
+
+
 def test_a_fit_becomes_a_model_file_that_the_daemon_reads(recording: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.toml"
     found = document("fit", recording, "--output", model)
@@ -144,6 +170,7 @@ def test_a_validation_compares_what_was_foretold_with_fact(config: Path, tmp_pat
         (("sweep", "--config", "/nowhere.toml"), 2, "/nowhere.toml"),
         (("sweep", "--source", "flood"), 2, "{rate}"),
         (("sweep", "--budget", "soon"), 2, "a duration such as"),
+        (("sweep", "--offered", "1kpps", "--offered", "many"), 2, "--offered: 'many' is not"),
         (("validate", "--model", "nowhere.toml"), 2, "nowhere.toml"),
     ],
 )
@@ -167,6 +194,15 @@ def test_a_budget_that_holds_no_sweep_is_refused(
     assert found == 2
     assert "at least 40 s at a period of 1 s" in error
     assert error.count("\n") == 1
+
+
+def test_each_further_rate_needs_its_share_of_the_budget(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rates = ("--offered", "60kpps", "--offered", "70kpps", "--offered", "80kpps")
+    found, error = failure(monkeypatch, capsys, "sweep", "-c", config, "--budget", "80s", *rates)
+    assert found == 2
+    assert "at least 88 s at a period of 1 s and 2 further --offered" in error
 
 
 def test_a_rate_that_nothing_sends_is_refused(

@@ -220,6 +220,43 @@ def test_what_comes_right_within_some_periods_is_waited_for(
         assert bench.sample().cap == 0.1
 
 
+@pytest.mark.parametrize(("late", "comes"), [(0, True), (2, True), (3, True), (9, False)])
+def test_no_sample_is_kept_of_a_cap_that_is_not_in_force_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int, comes: bool
+) -> None:
+    """A hypervisor that carries a cap out some periods after it was ordered."""
+    real, orders = SimulatedActuator.apply, list[CapFraction]()
+    periods = {"left": late}
+
+    def apply(_self: SimulatedActuator, cap: CapFraction) -> CapFraction:
+        orders.append(cap)
+        return cap
+
+    def settle(self: SimulatedActuator) -> bool:
+        if orders and periods["left"] <= 0:
+            real(self, orders.pop())
+        return not orders
+
+    monkeypatch.setattr(SimulatedActuator, "apply", apply)
+    monkeypatch.setattr(SimulatedActuator, "settle", settle)
+    monkeypatch.setattr(
+        SimulatedActuator, "applied", lambda self: orders[-1] if orders else self._router().cap
+    )
+    with site_at(tmp_path) as site, site.bench() as bench:
+        count = site.watch.next
+        monkeypatch.setattr(
+            site.watch, "next", lambda: (periods.update(left=periods["left"] - 1), count())[1]
+        )
+        bench.cap(CapFraction(0.1))
+        if not comes:
+            with pytest.raises(MeasureError, match="the cap is still under way"):
+                bench.sample()
+            return
+        bench.sample()
+        throughput = bench.sample().throughput
+        assert throughput < 0.5 * 98e3
+
+
 def test_a_router_is_named_or_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="did you mean gold"), site_at(tmp_path, "golf"):
         pass

@@ -1,0 +1,117 @@
+"""A sweep of a real container through a real libvirtd, as an operator's configuration names it."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from conftest import Host, quota_of
+from libvirt_host import FLOODS, LibvirtHost, group, libvirt_on, table
+
+from lab.libvirt.routers import GuestRouter
+from training.data import Recording, read_csv
+from training.fit import SURE
+from training.points import points_of, standard_error
+from xtc.journal import Journal
+
+pytestmark = pytest.mark.root
+
+PERIOD_S = 0.25
+BUDGET_S = 20
+FLOOR = 0.02
+"""Smaller quotas are coarse within a period this short."""
+FLOOD = 100e3
+"""Packets/s; a third of a CPU forwards them."""
+ORIGINAL = (90_000, 100_000)
+"""Quota and period, in us, that the operator had given the router."""
+
+
+@pytest.fixture
+def libvirt(host: Host, tmp_path: Path) -> Iterator[LibvirtHost]:
+    with libvirt_on(host, tmp_path) as libvirt_host:
+        yield libvirt_host
+
+
+def started(libvirt: LibvirtHost, router: GuestRouter, file: Path) -> "subprocess.Popen[str]":
+    """Start a sweep of the traffic that comes anyway."""
+    host = libvirt.host
+    host.configure(PERIOD_S, **{router.name: f"{table(router)}\nfloor = {FLOOR}"})
+    place = ["--config", str(host.folder / "xtc.toml"), "--router", router.name]
+    options = ["--output", str(file), "--budget", f"{BUDGET_S}s", "--json"]
+    return host.lab.run_in_dom0(
+        [sys.executable, "-m", "training.cli", "sweep", *place, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+    )
+
+
+def left_in(state: Path) -> list[str]:
+    with Journal(state) as journal:
+        return list(journal.ledger.entries)
+
+
+def check_curve(recording: Recording) -> None:
+    """Throughput rises with the cap, by and large as the cap does where it is held back."""
+    points = points_of(s for s in recording.samples if s.phase == "steady")
+    rates = [point.throughput_pps.value for point in points]
+    assert len(points) >= 6
+    for before, after in pairwise(points):
+        fall = before.throughput_pps.value - after.throughput_pps.value
+        doubt = math.hypot(standard_error(before), standard_error(after))
+        assert fall <= max(0.05 * max(rates), SURE * doubt)
+    assert rates[0] < 0.25 * rates[-1]
+    assert points[0].binding
+    assert rates[-1] == pytest.approx(FLOOD, rel=0.1)
+    held = [s for s in recording.samples if s.binding and s.used is not None and s.cap is not None]
+    assert len(held) > 20
+    assert sorted(abs(s.used / s.cap - 1) for s in held)[len(held) // 2] < 0.15  # type: ignore[operator]
+
+
+def test_a_container_is_swept_through_libvirt_and_gets_its_quota_back(
+    libvirt: LibvirtHost, tmp_path: Path
+) -> None:
+    silver, file = libvirt.guests.add_router("silver", "lxc"), tmp_path / "sweep.csv"
+    silver.wait_until_forwarding()
+    silver.flood(FLOOD)
+    silver.set_quota(ORIGINAL[0] / ORIGINAL[1], ORIGINAL[1])
+    sweep = started(libvirt, silver, file)
+    out, error = sweep.communicate(timeout=BUDGET_S + 15)
+    assert sweep.returncode == 0, error
+    recording = read_csv(file)
+    assert json.loads(out)["samples"] == len(recording.samples) > 30
+    assert recording.metadata.actuator == "libvirt (vcpu)"
+    assert recording.metadata.hypervisor == silver.uri
+    check_curve(recording)
+    assert max(s.cap for s in recording.samples if s.cap is not None) <= 0.9
+    assert {s.phase for s in recording.samples} >= {"uncapped", "steady", "step"}
+    assert quota_of(group(silver)) == ORIGINAL
+    assert left_in(libvirt.host.state) == []
+
+
+def test_a_container_that_is_destroyed_ends_its_sweep(libvirt: LibvirtHost, tmp_path: Path) -> None:
+    silver, file = libvirt.router("silver", "lxc"), tmp_path / "sweep.csv"
+    sweep = started(libvirt, silver, file)
+    deadline = time.monotonic() + 10
+    while not file.exists() or not any(s.cap is not None for s in read_csv(file).samples):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    silver.destroy()
+    _, error = sweep.communicate(timeout=15)
+    assert sweep.returncode == 1
+    (line,) = [line for line in error.splitlines() if line.startswith("xtc-train: ")]
+    said = ("the domain does not run", "libvirt does not answer", "the cap is still under way")
+    assert line.startswith(tuple(f"xtc-train: silver: {words}" for words in said))
+    assert "Traceback" not in error
+    small = [s for s in read_csv(file).samples if s.cap is not None and s.cap < 0.05]
+    assert [s for s in small if s.throughput_pps > 0.9 * FLOODS["lxc"]] == []
+    assert left_in(libvirt.host.state) == []
+    silver.start()
+    assert quota_of(group(silver))[0] is None
