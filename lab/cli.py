@@ -167,7 +167,8 @@ def main() -> None:
     try:
         app()
     except LabError as error:
-        Console(stderr=True).print(f"xtc-lab: {error}", style="red", markup=False)
+        speaker = Console(stderr=True, emoji=False, highlight=False, soft_wrap=True)
+        speaker.print(f"xtc-lab: {error}", style="red", markup=False)
         sys.exit(1)
 
 

@@ -1,43 +1,28 @@
 """xtc: the command line of the daemon and of those who talk to it."""
 
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from models import ModelError
-from xtc import __version__
 from xtc.assemble import release_all, run_daemon
 from xtc.cli_config import app as config_app
 from xtc.cli_discover import discover
 from xtc.cli_simulate import simulate
 from xtc.client import Client
+from xtc.command import EXIT_FAILED, command_line, spoken
 from xtc.configfile import DEFAULT_PATH, load_config
-from xtc.daemon import set_up_logging
-from xtc.errors import ActuatorError, Busy, JournalError, Refused, Unreachable, XtcError
+from xtc.errors import Busy, Refused
 from xtc.lease import Kind
 from xtc.output import print_json, print_status
 from xtc.top import watch
 from xtc.units import parse_duration, parse_rate
 from xtc.wire import Activate, Deactivate, Limit, Pause, Report, Request, Resume, Retune, Status
 
-EXIT_FAILED = 1
-"""The request was refused, or part of the work could not be done."""
-EXIT_USAGE = 2
-"""What was typed or configured is wrong."""
-EXIT_UNREACHABLE = 3
-"""No daemon answers."""
-
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    help="Hold virtual routers at their promised packet rates by adjusting their CPU caps.",
+app = command_line(
+    "xtc",
+    about="Hold virtual routers at their promised packet rates by adjusting their CPU caps.",
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage or configuration, "
     "3 no daemon answers.",
 )
@@ -201,23 +186,6 @@ def _print_released(outcome: dict[str, str], *, json: bool) -> None:
         typer.echo(f"{name}: {words}")
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"xtc {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Take the options that stand before a command; only the daemon logs what goes well."""
-    del version  # its callback has done the work
-    set_up_logging(json=False, level="error")
-
-
 def _ttl(text: str | None) -> float | None:
     return None if text is None else parse_duration(text, field="--ttl")
 
@@ -231,26 +199,7 @@ def _ask(request: Request, runtime_dir: Path, json: bool) -> None:
         print_status(reports)
 
 
-@contextmanager
-def _spoken() -> Iterator[None]:
-    """Turn typed errors into one line on standard error and an exit code."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    try:
-        yield
-    except Unreachable as error:
-        console.print(f"xtc: {error}", markup=False)
-        sys.exit(EXIT_UNREACHABLE)
-    except (Refused, JournalError, ActuatorError) as error:
-        console.print(f"xtc: {error}", markup=False)
-        sys.exit(EXIT_FAILED)
-    except (XtcError, ModelError) as error:
-        console.print(f"xtc: {error}", markup=False)
-        sys.exit(EXIT_USAGE)
-    except BrokenPipeError:
-        sys.exit(0)
-
-
 def main() -> None:
     """Run the command line."""
-    with _spoken():
+    with spoken("xtc"):
         app()

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import msgspec
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from xtc.units import format_cap, format_rate
 from xtc.wire import Report
@@ -31,7 +31,10 @@ def print_status(reports: Iterable[Report]) -> None:
 
 
 def status_table(reports: Iterable[Report], histories: dict[str, list[float]]) -> Table:
-    """Return a table of routers; with histories, a sparkline of each throughput."""
+    """Return a table of routers; with histories, a sparkline of each throughput.
+
+    Names and problems are shown as they are: rich takes the `:ab:` of a MAC address for a picture.
+    """
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("router", "throughput", "setpoint", "error", "offered", "cap", "used"):
         table.add_column(heading, justify="left" if heading == "router" else "right")
@@ -40,16 +43,16 @@ def status_table(reports: Iterable[Report], histories: dict[str, list[float]]) -
     if histories:
         table.add_column("history")
     for report in reports:
-        row = [
-            report.vr,
+        row: list[str | Text] = [
+            Text(report.vr),
             _rate(report.throughput_pps),
             _rate(report.setpoint_pps),
             _error(report),
             _rate(report.offered_pps),
             format_cap(report.cap) if report.cap_known else "?",
             "-" if report.used is None else format_cap(report.used),
-            f"[{STYLES[report.mode.value]}]{report.mode.value}[/]",
-            escape(report.problem) or report.finding.value,
+            Text(report.mode.value, STYLES[report.mode.value]),
+            Text(report.problem or report.finding.value),
         ]
         if histories:
             row.append(sparkline(histories.get(report.vr, [])))

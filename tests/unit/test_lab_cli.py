@@ -1,8 +1,10 @@
 """What the lab's command line reads, and how it refuses."""
 
+import sys
+
 import pytest
 
-from lab.cli import parse_rate, parse_router
+from lab.cli import main, parse_rate, parse_router
 from lab.errors import BadRequestError, MissingRequirementError
 from lab.processes import Place
 
@@ -43,3 +45,16 @@ def test_a_place_says_where_its_program_starts() -> None:
 def test_what_is_missing_is_all_in_the_message() -> None:
     error = MissingRequirementError(["no root", "no veth"])
     assert str(error) == "the lab cannot run here: no root; no veth"
+
+
+def test_a_refusal_is_one_line_that_repeats_what_was_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys, "argv", ["xtc-lab", "up", "--router", "a:ab:[b]c=kernel"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (1, "")
+    assert said.err.startswith("xtc-lab: name: 'a:ab:[b]c' is not ")
+    assert said.err.count("\n") == 1

@@ -47,9 +47,16 @@ def test_an_uncapped_router_is_called_so() -> None:
     assert "uncapped" in shown(IDLE)
 
 
-@pytest.mark.parametrize("problem", ["eth[0] is gone", "[bold] words", "a [/] b", "[/red] c"])
+@pytest.mark.parametrize(
+    "problem",
+    ["eth[0] is gone", "[bold] words", "a [/] b", "[/red] c", "no 52:54:00:ab:12:34 any more"],
+)
 def test_a_problem_is_shown_as_it_is(problem: str) -> None:
     assert problem in shown(msgspec.structs.replace(IDLE, problem=problem))
+
+
+def test_a_name_is_shown_as_it_is() -> None:
+    assert "edge:ab:1" in shown(msgspec.structs.replace(IDLE, vr="edge:ab:1"))
 
 
 @pytest.mark.parametrize("mode", list(Mode))
