@@ -36,9 +36,10 @@ from xtc.actuator.simulated import SimulatedHost
 from xtc.actuator.spec import ActuatorSpec, CgroupSpec, Original
 from xtc.clock import MonotonicClock
 from xtc.configfile import parse_config
-from xtc.daemon import Daemon, set_up_logging
+from xtc.daemon import Daemon
 from xtc.journal import Journal
 from xtc.limiter import Limiter
+from xtc.logs import set_up_logging
 from xtc.manager import Manager
 from xtc.meter import ProcNetDev, Snapshot
 from xtc.metrics import Metrics

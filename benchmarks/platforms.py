@@ -26,8 +26,8 @@ from lab.libvirt.server import PrivateLibvirtd
 from lab.topology import Lab
 from xtc.actuator.spec import LibvirtSpec
 from xtc.clock import MonotonicClock
-from xtc.daemon import set_up_logging
 from xtc.errors import Transient
+from xtc.logs import set_up_logging
 from xtc.units import CapFraction, Seconds, format_rate
 from xtc.virt.hypervisors import Hypervisors
 from xtc.wire import Activate, Deactivate

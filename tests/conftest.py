@@ -4,13 +4,22 @@ Profiles: `gate` says the same every time, `hunt` looks for new failures.
 """
 
 import os
+from collections.abc import Iterator
 
 import pytest
+import structlog
 from hypothesis import settings
 
 settings.register_profile("gate", derandomize=True, deadline=None, max_examples=100)
 settings.register_profile("hunt", deadline=None, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
+
+
+@pytest.fixture(autouse=True)
+def _own_log() -> Iterator[None]:
+    """Undo a test's logging: it may write to a standard error that is closed by now."""
+    yield
+    structlog.reset_defaults()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,10 +15,11 @@ from xtc.actuator.simulated import SimulatedHost
 from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
 from xtc.clock import MonotonicClock
 from xtc.config import Config, ServerSection
-from xtc.daemon import Daemon, set_up_logging
+from xtc.daemon import Daemon
 from xtc.errors import ActuatorError, ConfigError, JournalError
 from xtc.journal import Entry, Journal
 from xtc.limiter import Limiter
+from xtc.logs import set_up_logging
 from xtc.managed import OpenActuator
 from xtc.manager import Manager
 from xtc.meter import ProcNetDev

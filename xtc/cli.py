@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from xtc.assemble import release_all, run_daemon
 from xtc.cli_config import app as config_app
 from xtc.cli_discover import discover
 from xtc.cli_simulate import simulate
@@ -54,6 +53,8 @@ STATE = Path("/var/lib/xtc")
 @app.command()
 def run(config: ConfigPath = DEFAULT_PATH) -> None:
     """Run the daemon in the foreground."""
+    from xtc.assemble import run_daemon  # noqa: PLC0415  the daemon takes 0.2 s to load
+
     run_daemon(load_config(config), config)
 
 
@@ -152,6 +153,8 @@ def release(
     if vr is not None:
         _release(vr, runtime_dir, json)
         return
+    from xtc.assemble import release_all  # noqa: PLC0415  the daemon takes 0.2 s to load
+
     try:
         outcome = release_all(state_dir)
     except Busy:

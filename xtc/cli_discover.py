@@ -64,7 +64,7 @@ def _print_table(hosts: list[Host]) -> None:
         table.add_column(heading, overflow="fold")
     for domain in domains:
         table.add_row(*_row(domain))
-    Console(highlight=False).print(table)
+    Console(highlight=False, emoji=False).print(table)
 
 
 def _row(domain: Candidate) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ import typer
 
 from models import ModelError
 from xtc import __version__
-from xtc.daemon import set_up_logging
 from xtc.errors import ActuatorError, JournalError, Refused, Unreachable, XtcError
+from xtc.logs import set_up_logging
 
 EXIT_FAILED = 1
 """The request was refused, or part of the work could not be done."""

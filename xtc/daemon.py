@@ -2,7 +2,6 @@
 
 import math
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -300,22 +299,3 @@ def _next(due: Seconds, now: Seconds, period: float) -> Seconds:
     """Return the next instant on the grid: late ticks are skipped, never made up for."""
     missed = max(0, int((now - due) / period))
     return Seconds(due + (missed + 1) * period)
-
-
-def set_up_logging(*, json: bool, level: str) -> None:
-    """Log to standard error: JSON for machines, aligned words for people."""
-    renderer = (
-        structlog.processors.JSONRenderer()
-        if json
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
-    )
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
-    )

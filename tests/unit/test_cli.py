@@ -187,8 +187,13 @@ def test_a_configuration_is_checked_and_shown(daemon: RunningDaemon, alone: Shel
     assert shown["daemon"]["period_s"] == 0.2
 
 
+ENDS = {"public": "", "secret": "_secret"}
+
+
 def test_keys_are_made_and_the_secret_one_is_kept(alone: Shell, tmp_path: Path) -> None:
     alone("config", "keys", str(tmp_path / "keys"), "policer")
     secret = tmp_path / "keys" / "policer.key_secret"
     assert secret.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "keys" / "policer.key").exists()
+    told = alone.json("config", "keys", str(tmp_path / "keys"), "other")
+    assert told == {kind: str(tmp_path / "keys" / f"other.key{end}") for kind, end in ENDS.items()}
