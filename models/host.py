@@ -57,6 +57,24 @@ class HostModel:
     curve: ThroughputCurve = field(init=False, repr=False, compare=False)
     """The measured curve, or one sampled from Eq. 1's steady state."""
 
+    @property
+    def period(self) -> float:
+        """Seconds between the samples that ``lag``, ``delay_samples`` and Eq. 1 are of.
+
+        The gains', which were designed from them (the PI law's where both are known); the paper's
+        1 s where there are none.
+        """
+        gains = self.pi or self.dead_beat
+        return 1.0 if gains is None else gains.period
+
+    def lag_at(self, period: float) -> float:
+        """Return the share of a step still missing after one sample of another period, seconds."""
+        return float(self.lag ** (period / self.period))
+
+    def delay_at(self, period: float) -> int:
+        """Return after how many samples of another period, seconds, a cap shows."""
+        return min(round(self.delay_samples * self.period / period), MAX_DELAY)
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "curve", self._best_curve())
         if not 0.0 <= self.lag < 1.0:

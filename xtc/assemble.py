@@ -25,7 +25,7 @@ from xtc.manager import Manager
 from xtc.meter import ProcNetDev
 from xtc.metrics import Metrics
 from xtc.notify import watchdog_timeout
-from xtc.plant import Plant
+from xtc.plant import LAG_S, Plant
 from xtc.routers import RouterPlan, plans
 from xtc.server import CurveKeys, Listen, Server
 from xtc.timing import check_timing
@@ -119,7 +119,8 @@ def simulated_host(routers: Mapping[str, RouterPlan]) -> SimulatedHost | None:
     for name, spec in simulated.items():
         model = routers[name].model or paper_host()
         offered = spec.offered_pps or model.curve.offered or model.curve.top
-        router = host.add(spec.plant, Plant(model.curve, PacketsPerSecond(offered), model.lag))
+        plant = Plant(model.curve, PacketsPerSecond(offered), model.lag_at(LAG_S))
+        router = host.add(spec.plant, plant)
         router.stolen, router.stolen_after = spec.stolen, Seconds(spec.stolen_after_s)
     return host
 

@@ -13,7 +13,7 @@ from xtc.errors import UnitError
 from xtc.law import Bounds
 from xtc.laws import DEFAULT, NAMES, law_named
 from xtc.output import print_json, sparkline
-from xtc.plant import Plant
+from xtc.plant import LAG_S, Plant
 from xtc.routers import model_named
 from xtc.simulate import Scenario, SecondOfRun, Summary, run, summarise
 from xtc.units import (
@@ -96,8 +96,9 @@ def simulate(
         stolen_from=thief.second,
         seed=seed,
     )
-    plant = Plant(host.curve, _offered(host, offered), host.lag, gain)
-    samples = run(plant, law_named(law, None if untrained else host, where="--law"), scenario)
+    plant = Plant(host.curve, _offered(host, offered), host.lag_at(LAG_S), gain)
+    held_by = law_named(law, None if untrained else host, period=LAG_S, where="--law")
+    samples = run(plant, held_by, scenario)
     summary = summarise(samples, scenario)
     if json:
         print_json({"model": host.name, "law": law, "summary": summary, "samples": samples})

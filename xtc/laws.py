@@ -15,34 +15,54 @@ SELF_TUNING = "self-tuning"
 NAMES = (DEFAULT, SELF_TUNING, "pi", "dead-beat", "dead-beat-min3")
 
 
-def law_named(name: str, model: HostModel | None = None, *, where: str = "law") -> Law[Any]:
+def law_named(
+    name: str,
+    model: HostModel | None = None,
+    *,
+    period: float | None = None,
+    where: str = "law",
+) -> Law[Any]:
     """Return a law; the two that learn start from the model's curve, lag and delay.
 
     The paper's laws keep the gains that the paper prints unless the model brings its own.
+
+    Args:
+        name: as operators write it.
+        model: what the host does.
+        period: seconds between the loop's samples; the model's own where none is given.
+        where: the field of the name, for the message.
 
     Raises:
         ConfigError: there is no law of that name.
     """
     if name == DEFAULT:
-        return _adaptive(model)
+        return _adaptive(model, period)
     if name == SELF_TUNING:
-        return _self_tuning(model)
+        return _self_tuning(model, period)
     gains = _published(model)
     if name not in gains:
         raise ConfigError(where, f"there is no law {name!r}", f"choose one of {', '.join(NAMES)}")
     return PaperLaw(gains[name])
 
 
-def _adaptive(model: HostModel | None) -> AdaptiveLaw:
+def _adaptive(model: HostModel | None, period: float | None) -> AdaptiveLaw:
     if model is None:
         return AdaptiveLaw()
-    return AdaptiveLaw(curve=model.curve, lag=model.lag, delay=model.delay_samples)
+    lag, delay = _dynamics(model, period)
+    return AdaptiveLaw(curve=model.curve, lag=lag, delay=delay)
 
 
-def _self_tuning(model: HostModel | None) -> SelfTuningLaw:
+def _self_tuning(model: HostModel | None, period: float | None) -> SelfTuningLaw:
     if model is None:
         return SelfTuningLaw()
-    return SelfTuningLaw(curve=model.curve, lag=model.lag, delay=model.delay_samples)
+    lag, delay = _dynamics(model, period)
+    return SelfTuningLaw(curve=model.curve, lag=lag, delay=delay)
+
+
+def _dynamics(model: HostModel, period: float | None) -> tuple[float, int]:
+    """Return lag and delay in samples of the loop."""
+    of = period or model.period
+    return model.lag_at(of), model.delay_at(of)
 
 
 def _published(model: HostModel | None) -> dict[str, PaperGains]:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from models import ThroughputCurve
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
+LAG_S = Seconds(1.0)
+"""The period that a plant's lag is of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Plant:
@@ -14,7 +17,7 @@ class Plant:
     curve: ThroughputCurve
     offered: PacketsPerSecond
     lag: float = 0.0
-    """`a` of Eq. 1 for a period of one second."""
+    """`a` of Eq. 1 for a period of ``LAG_S``."""
     gain: float = 1.0
     """How much faster this router is than its curve says."""
 

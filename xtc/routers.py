@@ -12,7 +12,7 @@ from xtc.collector import Binding, Side
 from xtc.config import Config, RouterSection
 from xtc.errors import ConfigError, UnitError
 from xtc.instance import Profile
-from xtc.law import Bounds
+from xtc.law import Bounds, PaperLaw
 from xtc.laws import law_named
 from xtc.units import (
     CapFraction,
@@ -49,7 +49,7 @@ class RouterPlan:
         floor = max(limits.floor, self.floor or limits.floor)
         ceiling = min(limits.ceiling, self.ceiling or limits.ceiling)
         return Profile(
-            law=law_named(self.law, self.model),
+            law=law_named(self.law, self.model, period=period),
             bounds=_expressible(floor, ceiling, limits.quantum),
             quantum=limits.quantum,
             period=period,
@@ -73,6 +73,8 @@ def plans(config: Config) -> dict[str, RouterPlan]:
         ConfigError: names the router and the field, and what to do.
     """
     found = {name: _plan(name, section) for name, section in config.router.items()}
+    for plan in found.values():
+        _check_gains(plan, config.daemon.period_s)
     _check_apart(found)
     return found
 
@@ -98,6 +100,21 @@ def _plan(name: str, section: RouterSection) -> RouterPlan:
     if plan.floor is not None and plan.ceiling is not None and plan.floor > plan.ceiling:
         raise ConfigError(f"{where}.floor", "above the ceiling", "swap them")
     return plan
+
+
+def _check_gains(plan: RouterPlan, period: float) -> None:
+    """Refuse gains that were designed for samples of another period: they hold for no other."""
+    law = law_named(plan.law)
+    if plan.model is None or not isinstance(law, PaperLaw):
+        return
+    gains = plan.model.pi if plan.law == "pi" else plan.model.dead_beat
+    if gains is not None and not math.isclose(gains.period, period, rel_tol=0.01):
+        raise ConfigError(
+            f"router.{plan.name}.law",
+            f"the gains of {plan.model.name} are for samples of {gains.period:g} s, "
+            f"the daemon's come every {period:g} s",
+            f"set daemon.period_s = {gains.period:g}, measure anew, or take the default law",
+        )
 
 
 def _check_local(section: RouterSection, where: str) -> None:

@@ -1,10 +1,13 @@
 """From configuration to plans: units, models, bounds, and one place for one router."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from models import paper_host
 from xtc.actuator.base import CapLimits
+from xtc.adaptive import AdaptiveLaw
 from xtc.configfile import parse_config
 from xtc.errors import ConfigError
 from xtc.law import Bounds, PaperLaw
@@ -99,3 +102,21 @@ def test_a_relative_model_file_is_found(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match=r"router\.edge1\.model"):
         planned("model = 'mine.toml'")
+
+
+def test_a_model_s_lag_and_delay_are_those_of_the_loop_s_period() -> None:
+    model = replace(paper_host(), lag=0.64, delay_samples=2)
+    law = replace(planned(), model=model).profile(FINE, Seconds(0.5)).law
+    assert isinstance(law, AdaptiveLaw)
+    assert (law.lag, law.delay) == (pytest.approx(0.8), 4)
+    assert replace(planned(), model=model).profile(FINE, Seconds(1.0)).law.lag == 0.64
+
+
+@pytest.mark.parametrize("law", ["pi", "dead-beat", "dead-beat-min3"])
+def test_gains_for_another_period_are_refused(law: str) -> None:
+    daemon = "[daemon]\nperiod_s = 0.5\n"
+    text = f"{HEAD}law = '{law}'\nmodel = 'paper'\n"
+    with pytest.raises(ConfigError, match=r"edge1\.law: the gains of paper are for samples of 1 s"):
+        plans(parse_config(text + daemon))
+    assert plans(parse_config(text))["edge1"].law == law
+    assert plans(parse_config(text.replace(law, "default") + daemon))["edge1"].law == "default"
