@@ -3,17 +3,19 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import typer
 
-from lab.plan import check_kind
+from lab.errors import BadRequestError
+from lab.plan import RouterKind, check_kind
 from training.bench import Bench
-from training.load import check_alive, saturating_rate
+from training.load import saturating_rate, words_of
 from training.sites import LAB_STATE, Site, configured_site, lab_site
 from training.watch import Stop
+from xtc.config import DaemonSection
 from xtc.errors import ConfigError
-from xtc.units import parse_duration, parse_rate
+from xtc.units import Seconds, parse_duration, parse_rate
 
 LabKind = Annotated[
     str | None,
@@ -64,23 +66,47 @@ def measured_site(
 
     Raises:
         ConfigError: the options contradict each other, or the configuration cannot be used.
+        BadRequestError: the lab has no such kind of router.
+        UnitError: the period is no duration.
     """
     _check(lab, router, source)
+    seconds = check_period(period)
     with Stop() as stop:
         if lab is None:
             with configured_site(config, router, source, stop) as site:
                 yield site
         else:
-            seconds = parse_duration(period, field="--period")
-            with lab_site(check_kind(lab), seconds, lab_state, stop) as site:
+            with lab_site(_kind(lab), seconds, lab_state, stop) as site:
                 yield site
 
 
 def _check(lab: str | None, router: str | None, source: str | None) -> None:
     if lab is not None and (router is not None or source is not None):
         raise ConfigError("--lab", "brings its own router and source", "leave --router, --source")
-    if source is not None and "{rate}" not in source:
-        raise ConfigError("--source", "has no {rate}", "write {rate} where packets/s belong")
+    if source is not None:
+        words_of(source)  # before anything is held for it
+
+
+def check_period(text: str) -> Seconds:
+    """Return the period that a text gives, in seconds, within the bounds of the daemon's.
+
+    Raises:
+        UnitError: it is no duration.
+        ConfigError: it is out of bounds.
+    """
+    seconds = parse_duration(text, field="--period")
+    (bounds,) = get_type_hints(DaemonSection, include_extras=True)["period_s"].__metadata__
+    if not bounds.ge <= seconds <= bounds.le:
+        fix = f"give {bounds.ge:g}s to {bounds.le:g}s, as for the daemon's period_s"
+        raise ConfigError("--period", f"{text} is out of bounds", fix)
+    return seconds
+
+
+def _kind(lab: str) -> RouterKind:
+    try:
+        return check_kind(lab)
+    except BadRequestError as error:
+        raise BadRequestError("--lab", lab, error.expected) from error
 
 
 def send(
@@ -93,6 +119,7 @@ def send(
 
     Raises:
         ConfigError: a rate is given, but nothing that could send it.
+        MeasureError: the source ends at once, or the router cannot be measured.
     """
     rate = None if offered is None else parse_rate(offered, field="--offered")
     if site.load is None:
@@ -102,14 +129,14 @@ def send(
     wanted = rate or known
     if wanted is None:
         tell("looking for the rate that saturates the router")
-        return saturating_rate(site.load, lambda: _flow(site, bench))
+        return saturating_rate(site.load, lambda: _flow(bench))
     site.load.set_rate(wanted)
+    site.watch.next()  # a source that ends at once is noticed where nothing is left to measure, too
     return wanted
 
 
-def _flow(site: Site, bench: Bench) -> tuple[float, float | None]:
+def _flow(bench: Bench) -> tuple[float, float | None]:
     """Return throughput and offered load once a new rate shows."""
     bench.sample()
     measured = bench.sample()
-    check_alive(site.load)
     return measured.throughput, measured.offered

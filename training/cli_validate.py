@@ -20,7 +20,7 @@ from training.cli_place import (
     send,
 )
 from training.progress import Tell, clock_time, shown
-from training.validate import Outcome, Validation, Watcher, setpoints_of
+from training.validate import Outcome, Validation, Watcher, hold_of, periods_of, setpoints_of
 from training.validate import validate as run_validation
 from xtc.configfile import DEFAULT_PATH
 from xtc.output import print_json
@@ -56,14 +56,15 @@ def validate(
         measured_site(lab, config, router, source, period, lab_state_dir) as site,
         shown(quiet=json) as tell,
     ):
+        periods = hold_of(seconds, site.period, hold)
         with site.bench() as bench:
             send(site, bench, offered, host.curve.offered, lambda words: tell(0.0, 1.0, words))
         found = run_validation(
             site,
             host,
             setpoints,
-            hold=round(seconds / site.period),
-            watcher=_watcher(tell, setpoints, site.period, seconds),
+            hold=periods,
+            watcher=_watcher(tell, periods_of(len(setpoints), periods), site.period),
             trained=not untrained,
         )
     if json:
@@ -72,13 +73,12 @@ def validate(
         _print(found)
 
 
-def _watcher(tell: Tell, setpoints: list[float], period: float, seconds: float) -> Watcher:
+def _watcher(tell: Tell, periods: int, period: float) -> Watcher:
     """Return what tells of each period: the setpoint, the throughput, and the time left."""
-    total = seconds * len(setpoints)
+    total = periods * period
 
     def watch(goal: float, rate: float | None, left: int) -> None:
-        after = len(setpoints) - setpoints.index(goal) - 1
-        to_go = left * period + after * seconds
+        to_go = left * period
         shown_rate = "-" if rate is None else format_rate(rate)
         words = f"{format_rate(goal)}: {shown_rate}, {clock_time(to_go)} left"
         tell(total - to_go, to_go, words)

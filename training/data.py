@@ -5,6 +5,7 @@ one row a sample. Rows are only ever appended, so that a sweep can be resumed. A
 a newline was cut off by a crash and is left out: write what was read before appending to it.
 """
 
+import contextlib
 import difflib
 import json
 import os
@@ -138,6 +139,8 @@ def write_csv(recording: Recording, path: Path) -> None:
             os.fsync(file.fileno())
         new.replace(path)
     except OSError as error:
+        with contextlib.suppress(OSError):  # the first error is the one to tell
+            new.unlink()
         raise _unusable(path, error, "give a path that this user may write") from error
 
 
@@ -181,6 +184,9 @@ def parse_csv(text: str, source: str) -> Recording:
         RecordingError: the text cannot be used; it names line, column and fix.
     """
     lines = text.replace("\r\n", "\n").split("\n")[:-1]
+    if not lines:
+        fix = "give a recording of a sweep, or remove the file and sweep again"
+        raise RecordingError(source, 0, "file", "no whole line" if text else "empty", fix)
     head = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
     metadata = _metadata(lines[:head], source)
     if head == len(lines) or tuple(lines[head].split(",")) != COLUMNS:
@@ -273,6 +279,9 @@ def _wrong_metadata(
 ) -> RecordingError:
     """Find the key that msgspec's words are about, its line, and what it may have been."""
     problem = str(error)
+    if "host" not in where and "missing required field `host`" in problem:
+        fix = 'begin the file with the line `# host = "..."`'
+        return RecordingError(source, 1, "host", "is not given", fix)
     key = next((key for key in where if f"`{key}`" in problem or f".{key}`" in problem), "metadata")
     known = difflib.get_close_matches(key, Metadata.__struct_fields__, n=1)
     fix = f"did you mean {known[0]}?" if known and known[0] != key else "mend or remove the line"

@@ -104,16 +104,26 @@ def design(
         DesignError: a number is out of bounds, or no poles meet the specification.
     """
     _require_host(a, b, period_s)
-    poles = poles_of(settling_s, overshoot, period_s)
     return Design(
         a=a,
         b=b,
         period_s=period_s,
         wanted_settling_s=settling_s,
         wanted_overshoot=overshoot,
-        pi=loop_of(a, b, gains_of(a, b, poles), period_s),
+        pi=_placed_loop(a, b, settling_s, overshoot, period_s),
         dead_beat=loop_of(a, b, gains_of(a, b, (0j, complex(a))), period_s),
     )
+
+
+def _placed_loop(a: float, b: float, settling_s: float, overshoot: float, period_s: float) -> Loop:
+    """Return the PI law of a specification; where its loop is none, the time asked is too long."""
+    gains = gains_of(a, b, poles_of(settling_s, overshoot, period_s))
+    try:
+        return loop_of(a, b, gains, period_s)
+    except DesignError as error:
+        problem = f"is too slow: that loop does not settle within {LONGEST} samples"
+        value, fix = f"{settling_s:g} s", f"give {LONGEST // 10 * period_s:g} s or less"
+        raise DesignError("settling_s", problem, fix, value=value) from error
 
 
 def poles_of(settling_s: float, overshoot: float, period_s: float = 1.0) -> Poles:
@@ -123,14 +133,17 @@ def poles_of(settling_s: float, overshoot: float, period_s: float = 1.0) -> Pole
         DesignError: there is no such pair.
     """
     if not 0 < settling_s < math.inf:
-        raise DesignError("settling_s", f"{settling_s:g} s", "give seconds above 0")
+        fix = "give a time above 0, such as 5s"
+        raise DesignError("settling_s", "is no time to settle in", fix, value=f"{settling_s:g} s")
     if not 0 <= overshoot < 1:
-        raise DesignError("overshoot", f"{overshoot:g}", "give a share from 0 to below 1")
+        fix = "give 0% to below 100%, such as 8%"
+        raise DesignError("overshoot", "is out of bounds", fix, value=f"{overshoot * 100:g}%")
     logarithm = -TIME_CONSTANTS * period_s / settling_s
     angle = math.pi * logarithm / math.log(overshoot) if overshoot > 0 else 0.0
     if angle >= math.pi:
         fix = f"allow {-TIME_CONSTANTS * period_s / math.log(overshoot):.3g} s or less overshoot"
-        raise DesignError("settling_s", f"{settling_s:g} s swing faster than samples come", fix)
+        problem, value = "swings faster than samples come", f"{settling_s:g} s"
+        raise DesignError("settling_s", problem, fix, value=value)
     radius, digits = math.exp(logarithm), DIGITS if math.exp(logarithm) < FINE else 12
     pole = cmath.rect(round(radius, digits), round(angle, digits))
     return pole, pole.conjugate()

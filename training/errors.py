@@ -4,7 +4,8 @@ TrainingError
 ├── RecordingError   a file of samples that cannot be used: file, line, column
 ├── SampleError      a sample that no host can have shown
 ├── UnfitError       samples that cannot support a fit: says what to measure
-└── DesignError      a specification that no gains meet
+├── DesignError      a specification that no gains meet
+└── OptionError      an option whose value cannot be used
 """
 
 
@@ -39,8 +40,22 @@ class UnfitError(TrainingError):
 
 
 class DesignError(TrainingError, ValueError):
-    """A specification that no gains meet: which figure, what is wrong, and how to mend it."""
+    """A specification that no gains meet: which figure and value, what is wrong, and the fix."""
 
-    def __init__(self, field: str, problem: str, fix: str) -> None:
-        self.field, self.problem, self.fix = field, problem, fix
-        super().__init__(f"{field}: {problem} ({fix})")
+    def __init__(self, field: str, problem: str, fix: str, *, value: str = "") -> None:
+        self.field, self.problem, self.fix, self.value = field, problem, fix, value
+        super().__init__(
+            f"{field}: {value} {problem} ({fix})" if value else f"{field}: {problem} ({fix})"
+        )
+
+    def typed(self, option: str, value: str) -> "DesignError":
+        """Return the same error in the words of an operator: the option, and what was typed."""
+        return DesignError(option, self.problem, self.fix, value=value)
+
+
+class OptionError(TrainingError, ValueError):
+    """An option whose value cannot be used: which one, what is wrong, and how to mend it."""
+
+    def __init__(self, option: str, problem: str, fix: str) -> None:
+        self.option, self.problem, self.fix = option, problem, fix
+        super().__init__(f"{option}: {problem} ({fix})")

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from training import tether
 from training.watch import MeasureError
+from xtc.errors import ConfigError
 from xtc.units import format_rate
 
 PLACEHOLDER = "{rate}"
@@ -51,12 +52,13 @@ class Command:
     It and what it starts end with this process, even where that is killed.
 
     Raises:
+        ConfigError: the command line cannot be taken apart, or has no ``{rate}``.
         MeasureError: it cannot be started.
     """
 
     def __init__(self, template: str) -> None:
         """Take a command line in which ``{rate}`` stands for whole packets/s."""
-        self._words = shlex.split(template)
+        self._words = words_of(template)
         self._process: subprocess.Popen[bytes] | None = None
 
     def set_rate(self, rate_pps: float) -> None:
@@ -97,15 +99,36 @@ class Command:
             process.wait()
 
 
+def words_of(template: str) -> list[str]:
+    """Return the words of a source's command line, taken apart as a shell does.
+
+    Raises:
+        ConfigError: a quote is open at its end, or it has no ``{rate}``.
+    """
+    if PLACEHOLDER not in template:
+        fix = f"write {PLACEHOLDER} where packets/s belong"
+        raise ConfigError("--source", f"has no {PLACEHOLDER}", fix)
+    try:
+        return shlex.split(template)
+    except ValueError as error:
+        fix = "close each quote; a \\ before one has it stand for itself"
+        problem = f"cannot be taken apart: {str(error).lower()}"
+        raise ConfigError("--source", problem, fix) from error
+
+
 def check_alive(load: Load | None) -> None:
-    """Refuse to measure what nobody sends any more.
+    """Refuse to measure what nobody sends any more; a command that is yet to be started may be.
 
     Raises:
         MeasureError: the source has ended by itself.
     """
     if load is None or load.alive:
         return
-    code = f" with exit code {load.exit_code}" if isinstance(load, Command) else ""
+    code = ""
+    if isinstance(load, Command):
+        if load.exit_code is None:
+            return
+        code = f" with exit code {load.exit_code}"
     fix = "have it send until it is ended, then run again: a sweep goes on where it stopped"
     raise MeasureError("the source", f"ended by itself{code}", fix)
 

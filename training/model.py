@@ -44,12 +44,16 @@ def lag_of(fit: Fit) -> float:
     return min(max(fit.eq1.a.value, 0.0), LARGEST_LAG)
 
 
+def b_of(fit: Fit) -> float:
+    """Return `b` that goes with the lag, so that the steady slope stays what was measured."""
+    return fit.eq1.line.gain.value * (1 - lag_of(fit))
+
+
 def _log_model(fit: Fit) -> LogCapModel:
-    """Return Eq. 1; `b` goes with the lag, so that the steady slope stays what was measured."""
-    eq1, lag = fit.eq1, lag_of(fit)
+    eq1 = fit.eq1
     return LogCapModel(
-        a=lag,
-        b=eq1.line.gain.value * (1 - lag),
+        a=lag_of(fit),
+        b=b_of(fit),
         mean_throughput=eq1.line.mean_throughput,
         mean_log_cap=eq1.line.mean_log_cap,
         cap_threshold=fit.cap_threshold,

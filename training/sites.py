@@ -2,9 +2,10 @@
 
 import difflib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from lab import requirements
@@ -12,8 +13,8 @@ from lab.plan import RouterKind
 from lab.router import Router
 from lab.topology import Lab
 from training.bench import Bench
-from training.load import FIRST_RATE, Command, Load
-from training.watch import Stop, Watch
+from training.load import FIRST_RATE, Command, Load, check_alive
+from training.watch import MeasureError, Stop, Watch
 from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
 from xtc.assemble import LOST, opener, simulated_host
 from xtc.clock import Clock, MonotonicClock
@@ -68,11 +69,14 @@ def lab_site(kind: RouterKind, period: Seconds, state_dir: Path, stop: Stop) -> 
 
     Raises:
         LabError: this machine cannot hold a lab.
-        Busy: a daemon or another sweep holds the state directory, or another has the lab.
+        MeasureError: another has the lab; within the context, a program of the lab has ended.
+        Busy: a daemon or another xtc-train holds the state directory.
+        JournalError: the state directory cannot be used.
     """
+    requirements.check()  # says what is missing before a directory cannot be made
     with ExitStack() as stack:
-        journal = stack.enter_context(_journal(state_dir))
         stack.callback(os.close, _lab_lock())
+        journal = stack.enter_context(_journal(state_dir, "--lab-state-dir"))
         lab = stack.enter_context(Lab(LAB_PREFIX))
         router = lab.add_router(LAB_ROUTER, kind)
         source = router.flood(FIRST_RATE)
@@ -87,6 +91,7 @@ def lab_site(kind: RouterKind, period: Seconds, state_dir: Path, stop: Stop) -> 
             open_actuator=opener(None, None),
             stop=stop,
             load=source,
+            check=partial(_check_lab, lab, source),
         )
 
 
@@ -98,14 +103,16 @@ def configured_site(
 
     Raises:
         ConfigError: the configuration cannot be used, or has no such router.
-        Busy: a daemon or another sweep holds the state directory.
+        Busy: a daemon or another xtc-train holds the state directory.
         JournalError: the state directory cannot be used.
+        MeasureError: within the context, the source has ended by itself.
     """
     config, clock = load_config(path), clock or MonotonicClock()
     known = plans(config)
     plan, simulated = _named(known, name, path), simulated_host(known)
     with ExitStack() as stack:
-        journal = stack.enter_context(_journal(Path(config.daemon.state_dir)))
+        state_dir = Path(config.daemon.state_dir)
+        journal = stack.enter_context(_journal(state_dir, "daemon.state_dir"))
         meter = simulated or ProcNetDev(config.daemon.proc_net_dev)
         hypervisors = stack.enter_context(closing(Hypervisors(clock)))
         hypervisors.use([plan.spec])
@@ -123,6 +130,7 @@ def configured_site(
             open_actuator=opener(simulated, hypervisors),
             stop=stop,
             load=load,
+            check=partial(check_alive, load),
         )
 
 
@@ -137,22 +145,35 @@ def _site(
     open_actuator: OpenActuator,
     stop: Stop,
     load: Load | None,
+    check: Callable[[], object],
 ) -> Site:
     watch = Watch(
-        plan, clock=clock, source=meter, period=period, hypervisors=hypervisors, stop=stop
+        plan,
+        clock=clock,
+        source=meter,
+        period=period,
+        hypervisors=hypervisors,
+        stop=stop,
+        check=check,
     )
     return Site(plan, period, watch, journal, open_actuator, hypervisors, load)
 
 
 @contextmanager
-def _journal(directory: Path) -> Iterator[Journal]:
-    """Hold a state directory.
+def _journal(directory: Path, key: str) -> Iterator[Journal]:
+    """Hold a state directory; ``key`` is where it is named.
 
     Raises:
-        Busy: a daemon or another sweep holds it.
+        Busy: a daemon or another xtc-train holds it.
         JournalError: it cannot be used, or its journal cannot be trusted.
     """
-    with Journal(directory) as journal:
+    journal = Journal(directory)
+    try:
+        journal.open()
+    except Busy:
+        holder = "a daemon or another xtc-train holds it"
+        raise Busy(f"{directory}: {holder}; stop that, or give another {key}") from None
+    with closing(journal):
         if journal.quarantined is not None:
             raise JournalError(
                 f"{directory}: the journal could not be trusted and was set aside as "
@@ -162,12 +183,32 @@ def _journal(directory: Path) -> Iterator[Journal]:
 
 
 def _lab_lock() -> int:
-    requirements.check()  # says what is missing before a directory cannot be made
-    LAB_LOCK.mkdir(exist_ok=True)
+    """Take the lab until the descriptor is closed.
+
+    Raises:
+        MeasureError: another has it.
+        JournalError: the lock cannot be made.
+    """
     try:
+        LAB_LOCK.mkdir(exist_ok=True)
         return hold(LAB_LOCK, "")
     except Busy:
-        raise Busy("another xtc-train runs its lab; wait for it, or stop it") from None
+        fix = "wait for it, or stop it"
+        raise MeasureError("--lab", "another xtc-train runs its lab", fix) from None
+    except OSError as error:
+        raise JournalError(f"{LAB_LOCK}: {error.strerror}") from error
+
+
+def _check_lab(lab: Lab, source: Load) -> None:
+    """Refuse to measure a router whose forwarder or source has ended: it would forward nothing.
+
+    Raises:
+        MeasureError: one has; it says which.
+    """
+    check_alive(source)
+    if dead := lab.died():
+        fix = "find out why, then run again: a sweep goes on where it stopped"
+        raise MeasureError("the lab", f"{', '.join(dead)} ended by itself", fix)
 
 
 def _named(known: Mapping[str, RouterPlan], name: str | None, path: Path) -> RouterPlan:

@@ -187,7 +187,7 @@ class Sweep:
 
     def _take(self) -> Measured:
         measured = self._bench.sample()
-        check_alive(self._load)
+        check_alive(self._load)  # once more: it may have ended since the period did
         if self._began is None:
             self._began = measured.at - self._metadata.period_s - self._spent
         self._spent = measured.at - self._began

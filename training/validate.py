@@ -7,13 +7,14 @@ from simulating the same law on the model.
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import msgspec
 
 from models import HostModel
 from training.bench import RESTORE_S, OwnPart, clear
+from training.errors import OptionError
 from training.sites import Site
 from training.watch import PATIENCE, Event, MeasureError
 from xtc.adaptive import extended_cap
@@ -25,7 +26,7 @@ from xtc.managed import Managed
 from xtc.manager import Manager
 from xtc.plant import Plant
 from xtc.simulate import Scenario, run
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.units import CapFraction, PacketsPerSecond, Seconds, format_rate
 from xtc.wire import Activate, Deactivate, Report
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
@@ -70,7 +71,7 @@ class Validation(msgspec.Struct, frozen=True):
 
 
 Watcher = Callable[[float, float | None, int], None]
-"""Called with setpoint, throughput and periods left."""
+"""Called with setpoint, throughput and the periods left of all setpoints."""
 
 
 def foretell(
@@ -84,10 +85,11 @@ def foretell(
         start_cap=ceiling,
         bounds=Bounds(CapFraction(plant.cap_floor), ceiling),
         quantum=plant.cap_step,
-        delay=plant.delay_samples,
+        delay=plant.delay_at(period),
     )
     offered = PacketsPerSecond(plant.curve.offered or plant.curve.top)
-    simulated = run(Plant(plant.curve, offered, plant.lag), law_named(DEFAULT, model), scenario)
+    answering = Plant(plant.curve, offered, plant.lag_at(period))
+    simulated = run(answering, law_named(DEFAULT, model, period=period), scenario)
     found = outcome(
         [s.throughput_pps for s in simulated], [s.cap for s in simulated], setpoint, period
     )
@@ -96,14 +98,42 @@ def foretell(
 
 
 def setpoints_of(model: HostModel, given: Sequence[float]) -> list[float]:
-    """Return the setpoints to hold: those given, or shares of the model's top throughput."""
-    return list(given) or [share * model.curve.top for share in SHARES]
+    """Return the setpoints to hold: those given, or shares of the model's top throughput.
+
+    Raises:
+        OptionError: one is above the top: the model foretells nothing there.
+    """
+    top = model.curve.top
+    for setpoint in given:
+        if setpoint > top:
+            problem = f"{format_rate(setpoint)} is above the top of {model.name}"
+            fix = f"give {math.floor(top)} or less, or a model of a faster host"
+            raise OptionError("--setpoint", f"{problem}, {format_rate(top)}", fix)
+    return list(given) or [share * top for share in SHARES]
+
+
+def hold_of(seconds: float, period: float, typed: str) -> int:
+    """Return the periods of a hold that was typed as some duration.
+
+    Raises:
+        OptionError: they are too few to settle in and be judged.
+    """
+    # Three seconds are fifteen periods of 0.2 s, whatever the floats make of it.
+    if seconds < LEAST_HOLD * period * (1 - 1e-9):
+        problem = f"{typed} is less than {LEAST_HOLD} periods of {period:g} s"
+        raise OptionError("--hold", problem, f"give {LEAST_HOLD * period:g}s or more")
+    return round(seconds / period)
+
+
+def periods_of(setpoints: int, hold: int) -> int:
+    """Return how long some setpoints take, each of them let go before it is held."""
+    return setpoints * (RESTS + hold)
 
 
 def validate(
     site: Site,
     model: HostModel,
-    setpoints: Iterable[float],
+    setpoints: Sequence[float],
     *,
     hold: int,
     watcher: Watcher,
@@ -115,7 +145,7 @@ def validate(
         site: where the router is.
         model: what foretells.
         setpoints: in packets/s.
-        hold: periods for each.
+        hold: periods for each, 15 at least.
         watcher: is told of every period.
         trained: whether the loop, too, is given the model.
 
@@ -123,17 +153,22 @@ def validate(
         Stopped: somebody asked to stop.
         MeasureError: the router cannot be measured, or could not be released.
         Refused: the manager will not hold it.
+        OptionError: the hold is too short.
     """
+    hold = hold_of(hold * site.period, site.period, f"{hold * site.period:g}s")
     law_model = model if trained else None
     found = []
     with Loop(site, law_model) as loop:
-        for setpoint in setpoints:
-            fact = loop.hold(setpoint, max(hold, LEAST_HOLD), watcher)
-            ahead = foretell(
-                law_model, model, setpoint, samples=max(hold, LEAST_HOLD), period=site.period
-            )
+        for after, setpoint in zip(reversed(range(len(setpoints))), setpoints, strict=True):
+            fact = loop.hold(setpoint, hold, _with_rest(watcher, periods_of(after, hold)))
+            ahead = foretell(law_model, model, setpoint, samples=hold, period=site.period)
             found.append(Validation(setpoint, ahead, fact))
     return found
+
+
+def _with_rest(watcher: Watcher, rest: int) -> Watcher:
+    """Return a watcher that is told of the periods of later setpoints, too."""
+    return lambda setpoint, rate, left: watcher(setpoint, rate, left + rest)
 
 
 class Loop:

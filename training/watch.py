@@ -82,9 +82,12 @@ class Watch:
         period: Seconds,
         hypervisors: Hypervisors,
         stop: Stop,
+        check: Callable[[], object] = lambda: None,
     ) -> None:
+        """Take what every period ends with: ``check`` raises when there is nothing to measure."""
         self._plan, self.clock, self._source = plan, clock, source
         self.period, self._hypervisors, self._stop = period, hypervisors, stop
+        self._check = check
         self._collector = Collector({plan.name: self._binding()})
         self._due = Seconds(clock.now())
         self._before: Snapshot | None = None
@@ -98,6 +101,7 @@ class Watch:
 
         Raises:
             Stopped: somebody asked to stop.
+            MeasureError: the source, or a program of the lab, has ended by itself.
         """
         now = self.clock.now()
         self._due = Seconds(max(self._due + self.period, now))
@@ -107,6 +111,7 @@ class Watch:
             self.wait_until(at)
             work()
         self.wait_until(self._due)
+        self._check()
         if self._hypervisors.supervise():
             self._collector.rebind({self._plan.name: self._binding()})
         at = self.clock.now()

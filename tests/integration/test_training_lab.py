@@ -14,7 +14,7 @@ import pytest
 from conftest import quota_of
 
 from lab import cgroups, requirements
-from lab.teardown import tear_down
+from lab.teardown import find, tear_down
 from training.data import Sample, read_csv
 from training.errors import RecordingError
 from training.fit import fit
@@ -27,15 +27,18 @@ OFFERED = "60kpps"
 
 
 class Sweeps:
-    """Starts sweeps of the lab's user-space router, all into one file."""
+    """Starts sweeps of the lab's user-space router, all into one file if no other is named."""
 
     def __init__(self, folder: Path) -> None:
         self.file, self.state = folder / "sweep.csv", folder / "state"
         self.running: list[subprocess.Popen[str]] = []
 
-    def start(self, budget: str) -> "subprocess.Popen[str]":
+    def start(
+        self, budget: str, *, file: Path | None = None, state: Path | None = None
+    ) -> "subprocess.Popen[str]":
         options = ["--budget", budget, "--period", "0.5", "--offered", OFFERED, "--json"]
-        places = ["--output", str(self.file), "--lab-state-dir", str(self.state)]
+        places = ["--output", str(file or self.file)]
+        places += ["--lab-state-dir", str(state or self.state)]
         command = [sys.executable, "-m", "training.cli", "sweep", "--lab", "user-space"]
         process = subprocess.Popen(
             [*command, *options, *places],
@@ -137,4 +140,29 @@ def test_a_killed_sweep_is_undone_by_release_all_and_can_be_gone_on_with(sweeps:
     again.terminate()
     assert ended(again)[0] == 1
     assert sweeps.samples()[: len(before)] == before
+    assert left_in(sweeps.state) == []
+
+
+def test_a_second_sweep_leaves_the_labs_first_unharmed(sweeps: Sweeps, tmp_path: Path) -> None:
+    """Whether it names another state directory or not."""
+    first = sweeps.start("60s")
+    sweeps.capped()
+    programs = find(LAB_PREFIX).processes
+    for number, state in enumerate((sweeps.state, tmp_path / "another")):
+        file = tmp_path / f"second{number}.csv"
+        code, summary, error = ended(sweeps.start("60s", file=file, state=state))
+        assert (code, summary) == (1, None)
+        assert (
+            error == "xtc-train: --lab: another xtc-train runs its lab (wait for it, or stop it)\n"
+        )
+        assert not file.exists()
+    before = len(sweeps.samples())
+    while len(sweeps.samples()) == before and first.poll() is None:
+        time.sleep(0.05)
+    assert find(LAB_PREFIX).processes == programs
+    assert sweeps.samples()[-1].throughput_pps > 0
+    assert first.poll() is None
+    assert quota() is not None
+    first.send_signal(signal.SIGINT)
+    assert ended(first)[0] == 1
     assert left_in(sweeps.state) == []

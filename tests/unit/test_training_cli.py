@@ -1,22 +1,29 @@
 """xtc-train as an operator meets it: options, JSON, files, and exit codes."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from training_rig import router, swept
 from typer.testing import CliRunner
 
+from lab import requirements
 from models import bundled_host, dump_host, load_host, paper_host
 from training.cli import app, main
+from training.cli_place import check_period
 from training.data import read_csv
 from training.load import Command
 from training.progress import clock_time, describe
 from training.sweep import Progress
 from training.watch import MeasureError
 from xtc.clock import FakeClock
+from xtc.config import DaemonSection
+from xtc.errors import Busy, ConfigError
+from xtc.held import hold
 from xtc.journal import Journal
 
 CONFIG = """
@@ -27,6 +34,8 @@ runtime_dir = "{0}/run"
 actuator = {{ kind = "simulated", plant = "gold" }}
 interfaces = ["gold.0"]
 """
+NOBODY = 65534
+"""The user id of nobody in particular."""
 
 
 @pytest.fixture
@@ -166,9 +175,12 @@ def test_a_validation_compares_what_was_foretold_with_fact(config: Path, tmp_pat
         (("design", "--model", "hinge"), 2, "has no [log_model]"),
         (("design",), 2, "give the CSV of a sweep, or --model"),
         (("sweep", "--lab", "user-space", "--router", "x"), 2, "brings its own router"),
-        (("sweep", "--lab", "other"), 2, "user-space, kernel"),
+        (("sweep", "--lab", "other"), 2, "--lab: 'other' is not one of: user-space, kernel"),
         (("sweep", "--config", "/nowhere.toml"), 2, "/nowhere.toml"),
         (("sweep", "--source", "flood"), 2, "{rate}"),
+        (("sweep", "--source", "'{rate}"), 2, "--source: cannot be taken apart: no closing quot"),
+        (("sweep", "--source", "{rate}\\"), 2, "--source: cannot be taken apart: no escaped"),
+        (("sweep", "--period", "soon"), 2, "--period: 'soon' is not a duration"),
         (("sweep", "--budget", "soon"), 2, "a duration such as"),
         (("sweep", "--offered", "1kpps", "--offered", "many"), 2, "--offered: 'many' is not"),
         (("validate", "--model", "nowhere.toml"), 2, "nowhere.toml"),
@@ -222,7 +234,86 @@ def test_a_running_daemon_is_named(
     with Journal(tmp_path / "state"):
         found, error = failure(monkeypatch, capsys, "sweep", "-c", config)
     assert found == 2
-    assert "is held by a running xtc daemon; stop it" in error
+    assert f"{tmp_path / 'state'}: a daemon or another xtc-train holds it" in error
+    assert "give another daemon.state_dir" in error
+
+
+@pytest.mark.parametrize("first", ["another's lab", "another's state directory"])
+def test_whoever_runs_a_lab_or_holds_its_state_is_named(
+    first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first still holds what it has when the second is refused."""
+    if missing := requirements.missing():
+        pytest.skip("; ".join(missing))
+    monkeypatch.setattr("training.sites.LAB_LOCK", tmp_path / "lab")
+    held, state = tmp_path / "lab", tmp_path / "state"
+    taken = held if first == "another's lab" else state
+    taken.mkdir()
+    lock = hold(taken, "")
+    lab = ("sweep", "--lab", "user-space", "--lab-state-dir", state, "-o", tmp_path / "s.csv")
+    try:
+        found, error = failure(monkeypatch, capsys, *lab)
+        with pytest.raises(Busy):
+            hold(taken, "")
+    finally:
+        os.close(lock)
+    words = {
+        held: (1, "--lab: another xtc-train runs its lab (wait for it, or stop it)"),
+        state: (2, "a daemon or another xtc-train holds it; stop that, or give another --lab-st"),
+    }
+    assert found == words[taken][0]
+    assert words[taken][1] in error
+    assert error.count("\n") == 1
+    os.close(hold(held, ""))  # neither refusal kept the lab
+
+
+def test_without_root_a_lab_says_that_root_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Root's directory of an earlier sweep is there, and shut."""
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0)
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(NOBODY)
+    try:
+        lab = ("sweep", "--lab", "user-space", "--lab-state-dir", state)
+        found, error = failure(monkeypatch, capsys, *lab)
+    finally:
+        os.seteuid(user)
+    assert found == 1
+    assert "Root privileges are missing" in error
+    assert str(state) not in error
+
+
+@pytest.mark.parametrize("command", [("sweep",), ("validate", "--model", "paper")])
+@pytest.mark.parametrize("period", ["0s", "199ms", "61s"])
+def test_a_period_that_no_daemon_takes_is_refused(
+    command: tuple[str, ...],
+    period: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lab = (*command, "--lab", "user-space", "--period", period)
+    found, error = failure(monkeypatch, capsys, *lab)
+    assert found == 2
+    assert f"--period: {period} is out of bounds (give 0.2s to 60s" in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("period", [0.2, 60.0])
+def test_a_lab_takes_the_periods_that_the_daemon_takes(period: float) -> None:
+    assert check_period(f"{period}s") == period
+    msgspec.convert({"period_s": period}, DaemonSection)
+    for beyond in (period * 0.99, period * 1.01):
+        try:
+            msgspec.convert({"period_s": beyond}, DaemonSection)
+        except msgspec.ValidationError:
+            with pytest.raises(ConfigError, match="--period"):
+                check_period(f"{beyond:g}s")
+        else:
+            assert check_period(f"{beyond:g}s") == pytest.approx(beyond)
 
 
 def test_too_little_data_is_a_failure_that_says_what_to_measure(

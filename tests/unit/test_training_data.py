@@ -143,12 +143,17 @@ def test_a_key_that_is_given_twice_is_refused(line: str) -> None:
 
 
 def test_a_file_without_host_or_header_or_at_all_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RecordingError, match="host"):
+    with pytest.raises(RecordingError, match=r"line 1, host: is not given .*begin the file"):
         parse_csv(",".join(COLUMNS) + "\n", "a.csv")
     with pytest.raises(RecordingError, match="header"):
         parse_csv('# host = "a"\n', "a.csv")
     with pytest.raises(RecordingError, match="No such file"):
         read_csv(tmp_path / "none.csv")
+    (tmp_path / "c.csv").touch()
+    with pytest.raises(RecordingError, match=r"c\.csv: file: empty"):
+        read_csv(tmp_path / "c.csv")
+    with pytest.raises(RecordingError, match="file: no whole line"):
+        parse_csv('# host = "a', "a.csv")
     (tmp_path / "b.csv").write_bytes(b"\xff\n")
     with pytest.raises(RecordingError, match="UTF-8"):
         read_csv(tmp_path / "b.csv")

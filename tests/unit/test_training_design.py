@@ -170,6 +170,22 @@ def test_what_cannot_be_met_is_refused_with_a_way_out(
     assert caught.value.fix
 
 
+@pytest.mark.parametrize("seconds", [2e4, 1e9, 1e300])
+def test_a_specification_too_slow_to_be_a_loop_names_the_time(seconds: float) -> None:
+    with pytest.raises(DesignError, match="does not settle within") as caught:
+        design(A, B, settling_s=seconds)
+    assert caught.value.field == "settling_s"
+    assert design(A, B, settling_s=float(caught.value.fix.split()[1])).pi.settling_s > 0
+
+
+def test_an_error_can_be_told_as_it_was_typed() -> None:
+    with pytest.raises(DesignError) as caught:
+        poles_of(0.1, 0.08)
+    assert str(caught.value).startswith("settling_s: 0.1 s swings faster than samples come")
+    typed = caught.value.typed("--settling", "100ms")
+    assert str(typed).startswith("--settling: 100ms swings faster than samples come (allow ")
+
+
 def test_unstable_and_endless_loops_are_refused() -> None:
     with pytest.raises(DesignError, match="unstable"):
         loop_of(A, B, (0.0, 1.0))

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from training.cli import main
-from training.data import Recording, read_csv
+from training.data import Metadata, Recording, read_csv, write_csv
+from training.errors import RecordingError
 from xtc.actuator.simulated import SimulatedHost
 from xtc.assemble import simulated_host
 from xtc.clock import FakeClock
@@ -71,8 +72,17 @@ class Sweeps:
     def run(self, fault: Fault, *options: str) -> tuple[int | str | None, str]:
         """Return the exit code, and what was written to standard error but progress."""
         self.patch.setattr("training.sites.MonotonicClock", lambda: FaultyClock(self._once(fault)))
-        place = ["--config", str(self.folder / "xtc.toml"), "--output", str(self.file)]
-        self.patch.setattr(sys, "argv", ["xtc-train", "sweep", "--json", *place, *options])
+        return self.called("sweep", "--output", str(self.file), *options)
+
+    def validate(self, fault: Fault, *options: str) -> tuple[int | str | None, str]:
+        """Judge the paper's model, as `run` sweeps."""
+        self.patch.setattr("training.sites.MonotonicClock", lambda: FaultyClock(self._once(fault)))
+        return self.called("validate", "--model", "paper", *options)
+
+    def called(self, command: str, *options: str) -> tuple[int | str | None, str]:
+        """Return the exit code, and what was written to standard error but progress."""
+        place = ["--config", str(self.folder / "xtc.toml")]
+        self.patch.setattr(sys, "argv", ["xtc-train", command, "--json", *place, *options])
         try:
             main()
         except SystemExit as end:
@@ -96,6 +106,7 @@ class Sweeps:
 
 
 Captured = pytest.CaptureFixture[str]
+Work = Callable[..., tuple[int | str | None, str]]
 
 
 @pytest.fixture
@@ -168,17 +179,32 @@ def test_a_source_that_dies(sweeps: Sweeps) -> None:
     assert goes_on(sweeps, *options).metadata.offered_pps == 90e3
 
 
-def test_a_source_that_cannot_send_says_so_while_its_rate_is_looked_for(sweeps: Sweeps) -> None:
-    def fault(_: Sweeps) -> None:
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline and not ended_children():
-            pass
-
+@pytest.mark.parametrize("offered", [(), ("--offered", "200kpps")])
+@pytest.mark.parametrize("work", [Sweeps.run, Sweeps.validate])
+def test_a_source_that_ends_at_once(sweeps: Sweeps, work: Work, offered: tuple[str, ...]) -> None:
+    """A simulated router forwards on without it; with no rate given, one is looked for first."""
     sweeps.patch.setattr(f"{__name__}.MIDWAY", 100.0)
-    code, error = sweeps.run(fault, "--source", "sh -c 'exit 3' {rate}")
+    code, error = work(sweeps, await_end, "--source", 'sh -c "exit 3" {rate}', *offered)
     assert code == 1
     one_line(error, "the source: ended by itself with exit code 3")
     assert (sweeps.cap, sweeps.left) == (ORIGINAL, [])
+
+
+def test_a_source_that_ends_at_once_where_nothing_is_left_to_measure(sweeps: Sweeps) -> None:
+    whole = ("--offered", "200kpps", "--budget", "1min")
+    assert sweeps.run(nothing, "--source", "sleep 60{rate}", *whole) == (0, "")
+    before = sweeps.file.read_bytes()
+    sweeps.patch.setattr(f"{__name__}.MIDWAY", 100.0)
+    code, error = sweeps.run(await_end, "--source", 'sh -c "exit 3" {rate}', *whole)
+    assert code == 1
+    one_line(error, "the source: ended by itself with exit code 3")
+    assert sweeps.file.read_bytes() == before
+
+
+def await_end(_: Sweeps) -> None:
+    deadline = time.monotonic() + 5
+    while not ended_children():
+        assert time.monotonic() < deadline
 
 
 def ended_children() -> list[str]:
@@ -209,7 +235,22 @@ def test_a_full_disk(sweeps: Sweeps) -> None:
     assert code == 1
     one_line(error, f"{sweeps.file}: File too large", "goes on where it stopped")
     assert sweeps.file.read_bytes() == content
+    assert written_halves(sweeps.folder) == []
     recording = goes_on(sweeps)
     whole = content[: content.rindex(b"\n") + 1]
     assert sweeps.file.read_bytes().startswith(whole)
     assert recording.samples[-1].phase == "held_out"
+
+
+def test_a_disk_that_is_full_from_the_start(sweeps: Sweeps) -> None:
+    recording = Recording(Metadata(host="a"), ())
+    with full_disk(16), pytest.raises(RecordingError, match="File too large"):
+        write_csv(recording, sweeps.file)
+    assert written_halves(sweeps.folder) == []
+    assert not sweeps.file.exists()
+    write_csv(recording, sweeps.file)
+    assert read_csv(sweeps.file) == recording
+
+
+def written_halves(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.new"))

@@ -1,5 +1,6 @@
 """A trained host is a model file that the daemon reads back and holds routers with."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from test_training_fit import Sweep, plant
 from models import dump_host, load_host
 from training.design import design
 from training.fit import fit
-from training.model import host_model, lag_of
+from training.model import b_of, host_model, lag_of
 from xtc.laws import NAMES, law_named
 from xtc.simulate import Scenario, run, summarise
 from xtc.units import PacketsPerSecond
@@ -28,6 +29,17 @@ def test_it_survives_its_file(tmp_path: Path) -> None:
     assert read.curve.throughput(0.33) == pytest.approx(PLANT.curve.throughput(0.33), rel=0.05)
 
 
+def test_its_file_keeps_the_period_of_the_sweep(tmp_path: Path) -> None:
+    gains = design(lag_of(FIT), b_of(FIT), period_s=0.2)
+    (tmp_path / "host.toml").write_text(dump_host(host_model(FIT, gains, RECORDING.metadata)))
+    read = load_host(tmp_path / "host.toml")
+    assert read.period == 0.2
+    assert read.lag_at(0.2) == read.lag
+    assert read.lag_at(1.0) == pytest.approx(read.lag**5)
+    assert replace(read, pi=None).period == 0.2
+    assert replace(read, pi=None, dead_beat=None).period == 1.0
+
+
 def test_its_lag_is_one_that_a_host_can_have_even_where_noise_says_less() -> None:
     lags = [fit(Sweep(plant("hinge"), noise=0.05, seed=seed).whole()) for seed in range(8)]
     assert min(found.eq1.a.value for found in lags) < 0
@@ -38,6 +50,19 @@ def test_its_steady_line_is_the_one_that_was_measured() -> None:
     assert MODEL.log_model is not None
     assert MODEL.log_model.gain == pytest.approx(FIT.eq1.line.gain.value)
     assert MODEL.log_model.cap_threshold == FIT.cap_threshold
+
+
+def test_the_b_that_gains_are_designed_from_is_that_of_its_file_also_where_a_is_below_0() -> None:
+    recordings = [Sweep(plant("hinge"), noise=0.05, seed=seed).whole() for seed in range(8)]
+    found, recording = min(
+        ((fit(one), one) for one in recordings), key=lambda pair: pair[0].eq1.a.value
+    )
+    assert found.eq1.a.value < 0
+    gains = design(lag_of(found), b_of(found))
+    line = host_model(found, gains, recording.metadata).log_model
+    assert line is not None
+    assert (line.a, line.b) == (gains.a, gains.b)
+    assert line.gain == pytest.approx(found.eq1.line.gain.value)
 
 
 def test_the_minimum_cap_of_dead_beat_is_the_smallest_useful_one() -> None:

@@ -154,7 +154,10 @@ def test_a_part_of_a_journal_shows_no_leases_and_keeps_those_of_others(tmp_path:
 
 def test_a_running_daemon_is_in_the_way(tmp_path: Path) -> None:
     site = site_at(tmp_path)
-    with Journal(tmp_path / "state"), pytest.raises(Busy, match="running xtc daemon"):
+    with (
+        Journal(tmp_path / "state"),
+        pytest.raises(Busy, match="a daemon or another xtc-train holds it"),
+    ):
         site.__enter__()
 
 

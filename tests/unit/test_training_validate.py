@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 
 from models import HostModel, ThroughputCurve, dump_host, paper_host
+from training.errors import OptionError
 from training.sites import Site, configured_site
-from training.validate import foretell, outcome, setpoints_of, settling, validate
+from training.validate import (
+    foretell,
+    hold_of,
+    outcome,
+    periods_of,
+    setpoints_of,
+    settling,
+    validate,
+)
 from training.watch import Stop, Stopped
 from xtc.clock import FakeClock
 
@@ -98,6 +107,52 @@ def test_what_is_foretold_comes_from_the_plant_it_is_asked_for() -> None:
 def test_setpoints_are_those_given_or_shares_of_the_top() -> None:
     assert setpoints_of(paper_host(), [5e3]) == [5e3]
     assert setpoints_of(paper_host(), []) == pytest.approx([9.8e3, 29.4e3, 49e3, 68.6e3, 88.2e3])
+
+
+def test_a_setpoint_above_the_top_is_refused_with_the_top() -> None:
+    top = paper_host().curve.top
+    assert setpoints_of(paper_host(), [top]) == [top]
+    with pytest.raises(OptionError) as caught:
+        setpoints_of(paper_host(), [20e3, 900e6])
+    assert caught.value.option == "--setpoint"
+    assert "900 Mp/s is above the top of paper, 98 kp/s" in str(caught.value)
+    assert "give 98000 or less" in caught.value.fix
+
+
+def test_the_periods_left_fall_by_one_a_period_also_where_setpoints_are_alike(
+    tmp_path: Path,
+) -> None:
+    lefts: list[int] = []
+    with site_of(tmp_path, paper_host()) as site:
+        goals = [20e3, 20e3, 20e3]
+        validate(site, paper_host(), goals, hold=15, watcher=lambda *now: lefts.append(now[2]))
+    each = periods_of(1, 15)
+    expected = [14 - done + each * after for after in (2, 1, 0) for done in range(15)]
+    assert lefts == expected
+
+
+def test_a_hold_too_short_to_judge_is_refused() -> None:
+    assert hold_of(15.0, 1.0, "15s") == 15
+    assert hold_of(15 * 0.07, 0.07, "1.05s") == 15
+    for typed in (0.0, 1.0, 14.9):
+        with pytest.raises(OptionError, match="less than 15 periods of 1 s") as caught:
+            hold_of(typed, 1.0, f"{typed:g}s")
+        assert caught.value.fix == "give 15s or more"
+
+
+def test_no_short_hold_is_made_longer_in_silence(tmp_path: Path) -> None:
+    with site_of(tmp_path, paper_host()) as site, pytest.raises(OptionError, match="--hold: 14s"):
+        validate(site, paper_host(), [20e3], hold=14, watcher=lambda *_: None)
+
+
+def test_what_is_foretold_at_another_period_has_the_lag_of_that_period() -> None:
+    slow = replace(paper_host(), lag=0.9, pi=None, dead_beat=None)
+    second = foretell(None, slow, 50e3, samples=40, period=1.0)
+    late = foretell(None, slow, 50e3, samples=40, period=60.0)
+    at_once = foretell(None, replace(slow, lag=0.0), 50e3, samples=40, period=60.0)
+    assert second.settling_s is None or second.settling_s > 2.0
+    assert late.settling_s == at_once.settling_s
+    assert late.relative_rmse == pytest.approx(at_once.relative_rmse, abs=0.01)
 
 
 def test_settling_counts_from_the_first_cap() -> None:
