@@ -28,7 +28,7 @@ from training.design import design
 from training.fit import Fit, fit
 from training.known import aims_for
 from training.metadata import metadata_of
-from training.model import host_model, lag_of
+from training.model import b_of, host_model, lag_of
 from training.sites import lab_site
 from training.sweep import Sweep, resumed
 from training.watch import Stop
@@ -139,7 +139,7 @@ def _apart(one: ThroughputCurve, other: ThroughputCurve, cap: float) -> float:
 
 def model_file(recording: Recording, found: Fit, folder: Path) -> Path:
     """Write the model that a sweep gives."""
-    gains = design(lag_of(found), found.eq1.b.value, period_s=recording.metadata.period_s)
+    gains = design(lag_of(found), b_of(found), period_s=recording.metadata.period_s)
     path = folder / "model.toml"
     path.write_text(dump_host(host_model(found, gains, recording.metadata)))
     return path

@@ -38,7 +38,7 @@ from training.design import design, gains_of, loop_of, placed, poles_of
 from training.eq1 import log_percent
 from training.findings import steepest
 from training.fit import fit
-from training.model import lag_of
+from training.model import b_of, lag_of
 from training.plots import draw_lines, draw_poles, draw_step
 
 # %% The paper's gains [markdown]
@@ -143,15 +143,15 @@ for factor, pi, dead_beat in zip(factors, *lines.values(), strict=True):
 # %% The lab [markdown]
 # ## The same for the lab's router
 #
-# With the model of [identification.py](identification.py). Its lag is near 0, so that dead-beat is
-# nearly all integral. The curve of this router is a hinge, and somewhere it is steeper than
+# With the model of [identification.py](identification.py). Its lag is not told from 0, so that
+# dead-beat is all integral. The curve of this router is a hinge, and somewhere it is steeper than
 # dead-beat bears: there that law swings. The default law needs none of these gains: it goes
 # through the curve.
 
 # %%
 recording = read_csv(Path("data/lab-user-space.csv"))
 lab = fit(recording)
-own = design(lag_of(lab), lab.eq1.b.value, period_s=recording.metadata.period_s)
+own = design(lag_of(lab), b_of(lab), period_s=recording.metadata.period_s)
 for name, loop in (("PI", own.pi), ("dead-beat", own.dead_beat)):
     print(
         f"{name:10} Kp {loop.kp:+.3e}  Ki {loop.ki:.3e}  settles in {loop.settling_s:g} s, "

@@ -39,7 +39,7 @@ from training.design import design
 from training.eq1 import steady_line
 from training.errors import UnfitError
 from training.fit import fit
-from training.model import host_model, lag_of
+from training.model import b_of, host_model, lag_of
 from training.plots import draw_curve, draw_lines, draw_residuals
 from training.shape import compare
 
@@ -171,6 +171,6 @@ plt.show()
 # published laws are designed from.
 
 # %%
-gains = design(lag_of(found), found.eq1.b.value, period_s=recording.metadata.period_s)
+gains = design(lag_of(found), b_of(found), period_s=recording.metadata.period_s)
 model = host_model(found, gains, recording.metadata)
 print(model.description)

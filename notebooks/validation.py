@@ -34,7 +34,7 @@ from training.data import read_csv
 from training.design import design
 from training.expect import expected, fixed_cap, smallest_held
 from training.fit import fit
-from training.model import host_model, lag_of
+from training.model import b_of, host_model, lag_of
 from training.plots import draw_lines
 from training.sites import lab_site
 from training.validate import foretell, validate
@@ -130,7 +130,7 @@ for index, rate in enumerate(rates):
 # %%
 recording = read_csv(Path("data/lab-user-space.csv"))
 swept = fit(recording)
-gains = design(lag_of(swept), swept.eq1.b.value, period_s=recording.metadata.period_s)
+gains = design(lag_of(swept), b_of(swept), period_s=recording.metadata.period_s)
 model = host_model(swept, gains, recording.metadata)
 missing = requirements.missing()
 goals = [0.2 * model.curve.top, 0.6 * model.curve.top]

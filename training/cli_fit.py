@@ -169,7 +169,7 @@ def _print_fit(found: "Fit") -> None:
         ("cap threshold", format_cap(found.cap_threshold) + (f" ({doubt})" if doubt else "")),
         ("smallest useful cap", format_cap(found.smallest_useful_cap)),
         ("shape", found.shapes.better),
-        ("a", _interval(found.eq1.a)),
+        ("a", _interval(found.eq1.a) + _untold(found.eq1.a)),
         ("b", f"{_interval(found.eq1.b)} kp/s per decade"),
         ("Eq. 1", f"R² {found.eq1.r_squared:.4f}; {why_missed(found)}"),
         ("noise of a sample", f"{found.noise * 100:.1f}%"),
@@ -184,6 +184,10 @@ def _curve(found: "Fit") -> str:
     first, last = found.points[0].cap, found.points[-1].cap
     measured = f"{len(found.points)} caps from {format_cap(first)} to {format_cap(last)}"
     return f"{measured}, R² {found.curve_r_squared:.4f}"
+
+
+def _untold(a: "Interval") -> str:
+    return "; not told from 0, and 0 in the model" if a.low <= 0 else ""
 
 
 def _interval(value: "Interval") -> str:

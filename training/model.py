@@ -40,8 +40,12 @@ def host_model(fit: Fit, design: Design, metadata: Metadata) -> HostModel:
 
 
 def lag_of(fit: Fit) -> float:
-    """Return the fitted `a`, within what a stable host can have: noise may put it below 0."""
-    return min(max(fit.eq1.a.value, 0.0), LARGEST_LAG)
+    """Return the fitted `a` as far as a stable host can have it; 0 where its interval holds 0.
+
+    A law that takes out a lag which is not there settles later, and its mean is off by the noise.
+    """
+    a = fit.eq1.a
+    return 0.0 if a.low <= 0 else min(a.value, LARGEST_LAG)
 
 
 def b_of(fit: Fit) -> float:

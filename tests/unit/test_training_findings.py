@@ -14,7 +14,7 @@ from training.data import Recording, read_csv
 from training.design import design
 from training.findings import cautions, measured_range, plain_words, threshold_doubt, why_missed
 from training.fit import Fit, fit
-from training.model import lag_of
+from training.model import b_of, lag_of
 from xtc.plant import Plant
 from xtc.units import PacketsPerSecond
 
@@ -22,7 +22,7 @@ LAB = Path(__file__).parents[2] / "notebooks" / "data" / "lab-user-space.csv"
 
 
 def said(found: Fit, recording: Recording) -> list[str]:
-    return cautions(recording, found, design(lag_of(found), found.eq1.b.value))
+    return cautions(recording, found, design(lag_of(found), b_of(found)))
 
 
 def test_below_its_smallest_cap_a_curve_is_told_to_be_a_guess() -> None:

@@ -2,14 +2,17 @@
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from test_training_fit import Sweep, plant
 
 from models import dump_host, load_host
 from training.design import design
+from training.expect import expected
 from training.fit import fit
 from training.model import b_of, host_model, lag_of
+from training.validate import setpoints_of
 from xtc.laws import NAMES, law_named
 from xtc.simulate import Scenario, run, summarise
 from xtc.units import PacketsPerSecond
@@ -44,6 +47,28 @@ def test_its_lag_is_one_that_a_host_can_have_even_where_noise_says_less() -> Non
     lags = [fit(Sweep(plant("hinge"), noise=0.05, seed=seed).whole()) for seed in range(8)]
     assert min(found.eq1.a.value for found in lags) < 0
     assert all(0 <= lag_of(found) < 0.2 for found in lags)
+
+
+def test_a_lag_that_is_not_told_from_0_is_0() -> None:
+    found = [fit(Sweep(plant("hinge"), noise=0.05, seed=seed).whole()) for seed in range(8)]
+    doubtful = [one for one in found if one.eq1.a.low <= 0]
+    assert max(one.eq1.a.value for one in doubtful) > 0.01
+    assert {lag_of(one) for one in doubtful} == {0.0}
+    assert lag_of(FIT) == FIT.eq1.a.value
+    assert FIT.eq1.a.low > 0
+
+
+def test_a_lag_that_is_not_there_makes_the_loop_slower_and_its_mean_worse() -> None:
+    host = replace(MODEL, lag=0.0)
+    setpoints = setpoints_of(host, [])
+    right, wrong = (
+        expected(host, law_named("default", replace(host, lag=lag)), setpoints, noise=0.08)
+        for lag in (0.0, 0.06)
+    )
+    for told in (right, wrong):
+        assert None not in [one.settling_samples for one in told]
+    assert sum(r.settling_samples or 0 for r in right) < sum(w.settling_samples or 0 for w in wrong)
+    assert fmean(abs(r.mean_error) for r in right) < fmean(abs(w.mean_error) for w in wrong)
 
 
 def test_its_steady_line_is_the_one_that_was_measured() -> None:

@@ -23,7 +23,7 @@ from training.errors import TrainingError
 from training.expect import expected, fixed_cap
 from training.findings import cautions, plain_words, steepest
 from training.fit import Fit, fit
-from training.model import host_model, lag_of
+from training.model import b_of, host_model, lag_of
 from training.page import Figures, Markup, element
 from training.report import report, write_report
 from training.validate import setpoints_of
@@ -89,7 +89,7 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> tuple[Recording, Fit]:
 
 @pytest.fixture(scope="module")
 def gains(found: Fit) -> Design:
-    return design(lag_of(found), found.eq1.b.value)
+    return design(lag_of(found), b_of(found))
 
 
 @pytest.fixture(scope="module")
@@ -319,13 +319,13 @@ def test_each_caution_is_said_where_there_is_cause(
     clean: tuple[Recording, Fit], words: str, change: Callable[[Fit], Fit]
 ) -> None:
     recording, found = clean
-    gains = design(lag_of(found), found.eq1.b.value)
+    gains = design(lag_of(found), b_of(found))
     assert any(words in caution for caution in cautions(recording, change(found), gains))
 
 
 def test_where_there_is_no_cause_nothing_is_said(clean: tuple[Recording, Fit]) -> None:
     recording, found = clean
-    gains = design(lag_of(found), found.eq1.b.value)
+    gains = design(lag_of(found), b_of(found))
     assert cautions(recording, found, gains) == []
     assert "Nothing stands out." in Page(report(recording, found, gains)).text
 
