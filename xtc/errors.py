@@ -6,6 +6,7 @@ XtcError
 ├── MeterError             a /proc/net/dev that cannot be understood
 ├── ActuatorError          a cap that could not be read, written or restored
 │   ├── Transient          worth another try at the next tick
+│   │   └── Overtaken      somebody changed the cap after it was read as the original
 │   ├── Gone               the router's cgroup, thread or domain no longer exists
 │   └── Permanent          another try gives the same answer
 │       ├── Unsupported    this host cannot do it at all
@@ -62,6 +63,10 @@ class Transient(ActuatorError):  # noqa: N818  the tree reads better without a s
     """Worth another try at the next tick."""
 
     kind = "transient"
+
+
+class Overtaken(Transient):
+    """Somebody changed the cap after it was read as the original: that is to be read anew."""
 
 
 class Gone(ActuatorError):  # noqa: N818

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from xtc.actuator.base import Actuator, CapLimits, CpuUsage
 from xtc.actuator.spec import ActuatorSpec, Original
-from xtc.errors import ActuatorError, Gone, Permanent
+from xtc.errors import ActuatorError, Gone, Overtaken, Permanent
 from xtc.units import CapFraction, Seconds
 
 T = TypeVar("T")
@@ -131,6 +131,8 @@ class Keeper:
         except ActuatorError as error:
             self._wanted, self._underway = None, False
             self._note_failure(_Work.SET, error)
+            if isinstance(error, Overtaken):
+                self.forget()  # nothing of ours is there: the original is captured anew
             return
         if settled and self._underway:
             self._underway = False

@@ -50,8 +50,9 @@ class Scene:
             paid.append(visit)
         return paid
 
-    def order(self, number: int, known: DomainView = GOLD) -> Order:
+    def order(self, number: int, known: DomainView = GOLD, **more: dict[str, int]) -> Order:
         order = Order(number, known.uuid, known.domid, {"cap": number}, 0, None)
+        order = replace(order, **more)
         self.board.post(order)
         return order
 
@@ -359,3 +360,22 @@ def test_a_hand_that_hangs_while_it_opens_its_connection_counts_as_work(idle: Sc
     assert idle.board.longest() == 20.0
     idle.board.opened(idle.link, 0)
     assert idle.board.longest() == 0.0
+
+
+def test_an_order_not_begun_hands_on_what_it_expected_to_the_cap_that_replaces_it() -> None:
+    scene, original = Scene(), {"cap": 0}
+    scene.order(1, mark=original, expected=original)
+    scene.order(2, mark=original)
+    visit = scene.take()
+    assert visit is not None
+    assert visit.order is not None
+    assert (visit.order.number, visit.order.expected) == (2, original)
+
+
+def test_a_release_expects_nothing() -> None:
+    scene, original = Scene(), {"cap": 0}
+    scene.order(1, mark=original, expected=original)
+    release = scene.order(2)
+    visit = scene.take()
+    assert visit is not None
+    assert visit.order == release

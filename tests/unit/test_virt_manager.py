@@ -108,6 +108,21 @@ def test_two_foreign_changes_are_corrected_the_third_is_yielded_to(rig: Scene) -
     assert "somebody else" in report.problem
 
 
+def test_a_change_right_before_the_first_cap_is_the_original(unheld: Scene) -> None:
+    meddled = {"vcpu_period": 100_000, "vcpu_quota": 59_000}
+    unheld.meddle(59_000)
+    unheld.tick(1)
+    unheld.meddle(-1)  # xtc has not looked since
+    unheld.ask(Activate("gold", 20e3))
+    assert unheld.manager.routers["gold"].keeper.original.parameters == meddled
+    unheld.tick(8)
+    assert unheld.holds("gold", 20e3)
+    assert unheld.report("gold").problem == ""
+    assert unheld.entry("gold") == unheld.mark("gold") == FREE
+    unheld.ask(Deactivate("gold"))
+    assert unheld.cap("gold") is None
+
+
 def test_an_operator_who_resumes_has_it_held_again(rig: Scene) -> None:
     for _ in range(MAX_CONFLICTS):
         rig.meddle(9_000)

@@ -41,6 +41,8 @@ class LibvirtActuator:
         self._way = way_of(view.name, session.view.driver, spec.scope)
         self._limits = self._way.limits(view.vcpus, os.cpu_count() or 1)
         self._original = original
+        self._expected: Parameters | None = None
+        """What the original was read from; it must stand there until the first cap is written."""
         self._order: Order | None = None
         """The last cap that was ordered, until it is known what became of it."""
         self._restoring: Order | None = None
@@ -81,10 +83,12 @@ class LibvirtActuator:
         if self._original is None:
             view = self._view()
             try:
-                parameters = self._way.original(view.parameters) | dict(view.mark or {})
+                found = self._way.original(view.parameters)
             except KeyError as error:
                 raise self._untold(error) from error
+            parameters = found | dict(view.mark or {})
             self._original = LibvirtOriginal(self._uuid, self._domid, parameters)
+            self._expected = found
         return self._original
 
     def applied(self) -> CapFraction | None:
@@ -104,7 +108,10 @@ class LibvirtActuator:
         wanted = self._limits.bound(cap, target=self._name)
         parameters = self._way.parameters(wanted, view.vcpus, view.parameters)
         mark = self.capture().parameters
-        self._order = self._session.order(view, parameters, self._way.flags, mark=mark)
+        self._order = self._session.order(
+            view, parameters, self._way.flags, mark=mark, expected=self._expected
+        )
+        self._expected = None  # from here on what stands there may be ours
         self._restoring = None  # a release that was under way is overtaken
         return self._cap(parameters, view) or wanted
 

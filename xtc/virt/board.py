@@ -60,7 +60,7 @@ class Board:
         """Have an order carried out; one for the same domain that has not begun is dropped."""
         with self._changed:
             if order.uuid in self.view.domains:
-                self._orders[order.uuid] = order
+                self._orders[order.uuid] = _instead(self._orders.get(order.uuid), order)
             else:
                 self._fail(order, self.view.problem or Gone(order.uuid, "no such domain"))
             self._changed.notify_all()
@@ -280,6 +280,13 @@ def _merged(known: DomainView | None, new: DomainView) -> DomainView:
     if known is None or known.domid != new.domid:
         return new
     return replace(known, name=new.name)
+
+
+def _instead(dropped: Order | None, order: Order) -> Order:
+    """Return an order as it replaces one not begun: what that expected to find still holds."""
+    if dropped is None or dropped.domid != order.domid or order.mark is None:
+        return order
+    return replace(order, expected=order.expected or dropped.expected)
 
 
 def _layout(view: DomainView) -> tuple[object, ...]:

@@ -75,6 +75,8 @@ class Order:
     flags: int
     mark: Mapping[str, int] | None
     """The original to be marked in its metadata before the cap; None removes the mark after it."""
+    expected: Mapping[str, int] | None = None
+    """What must stand there still, or nothing is written; None is whatever stands there."""
 
 
 @dataclass(frozen=True, slots=True)

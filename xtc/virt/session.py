@@ -107,9 +107,11 @@ class Session:
         flags: int,
         *,
         mark: Mapping[str, int] | None,
+        expected: Mapping[str, int] | None = None,
     ) -> Order:
         """Have parameters written to a run of a domain, in place of what was not begun yet."""
-        order = Order(next(self._numbers), view.uuid, view.domid, dict(parameters), flags, mark)
+        number, values = next(self._numbers), dict(parameters)
+        order = Order(number, view.uuid, view.domid, values, flags, mark, expected)
         self._board.post(order)
         return order
 

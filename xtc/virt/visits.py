@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from xtc.clock import Clock
-from xtc.errors import ActuatorError, Gone, Transient
+from xtc.errors import ActuatorError, Gone, Overtaken, Transient
 from xtc.units import Seconds
 from xtc.virt.api import AFFECT_LIVE, METADATA_ELEMENT, Code, Domain
 from xtc.virt.domains import DomainView, Order, Outcome, Visit
@@ -90,6 +90,7 @@ class Visitor:
             gone = Gone(view.name, "the domain was started anew")
             return view, Outcome(order, gone, Seconds(0.0))
         try:
+            self._check_original(domain, view, order)
             if order.mark is not None:
                 view = self._with_mark(domain, view, order)
             view = self._written(domain, view, order)
@@ -99,6 +100,14 @@ class Visitor:
             error = self._fatal_or_not(view, raised)
             return replace(view, described=False), Outcome(order, error, Seconds(0.0))
         return view, Outcome(order, None, Seconds(self.clock.now() - begun))
+
+    def _check_original(self, domain: Domain, view: DomainView, order: Order) -> None:
+        """Write nothing over a cap that came after the original was read: it would be lost."""
+        if order.expected is None:
+            return
+        found = told(domain.schedulerParametersFlags(order.flags))
+        if any(found.get(key) != value for key, value in order.expected.items()):
+            raise Overtaken(view.name, "the cap was changed just now: its original is read anew")
 
     def _fatal_or_not(self, view: DomainView, raised: Exception) -> ActuatorError:
         """Return what went wrong with the domain.
