@@ -1,7 +1,7 @@
 """A router that answers as a host model says, with noise: what a sweep drives, without time."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +32,8 @@ class Router:
         self.breaks_after: int | None = None
         """Samples after which sampling raises Interrupted."""
         self.plant_host = host
+        self.drift: Callable[[int], float] = lambda _sample: 1.0
+        """How fast the router is at each sample, as a share of what its curve says."""
         self.toll = 1.0
         """What is left of the throughput under a cap when the load costs CPU time, too."""
         self._noise, self._random = noise, random.Random(seed)
@@ -51,7 +53,7 @@ class Router:
             raise InterruptedError
         self.samples += 1
         self._state = advanced(self.plant, self._state, [self._cap], Seconds(1.0))
-        toll = self.toll if self._cap is not None else 1.0
+        toll = self.toll * self.drift(self.samples) if self._cap is not None else 1.0
         throughput = toll * self._state.throughput * (1 + self._noise * self._random.gauss(0, 1))
         return Measured(
             at=Seconds(1000.0 + self.samples),

@@ -49,6 +49,8 @@ class Aims:
     steps: int = 8
     step_samples: int = 5
     held_out: int = 5
+    visits: int = 6
+    """A cap that so many visits leave in doubt is no clearer with another."""
     loads: tuple[float, ...] = ()
     """Further offered rates, in packets/s, at which a few caps are measured."""
 
@@ -75,6 +77,7 @@ def _aims_without_loads(samples: int) -> Aims:
         steps=min(8, max(3, samples // 20)),
         step_samples=5 if samples >= 90 else 3,
         held_out=min(5, samples // 60 * 2),
+        visits=1,
     )
 
 
@@ -151,15 +154,19 @@ class Known:
         """Whether the curve knows a cap."""
         return any(self.same(cap, point.cap) for point in self.points)
 
-    def _points(self) -> Iterator[Point]:
-        visits = [v for v in self.of("steady", self.aims.at_least) if v.cap is not None]
+    def by_cap(self, phase: Phase) -> list[list[Visit]]:
+        """Return the visits of a phase that have enough samples, by cap, in their order there."""
+        visits = [v for v in self.of(phase, self.aims.at_least) if v.cap is not None]
         groups: list[list[Visit]] = []
         for visit in sorted(visits, key=cap_of):
             if groups and self.same(cap_of(groups[-1][0]), cap_of(visit)):
                 groups[-1].append(visit)
             else:
                 groups.append([visit])
-        for group in groups:
+        return [sorted(group, key=lambda visit: visit.number) for group in groups]
+
+    def _points(self) -> Iterator[Point]:
+        for group in self.by_cap("steady"):
             values = [value for visit in group for value in visit.values]
             mean = mean_of(values)
             spread = max(spread_of(values), 0.5 * self.noise * mean)

@@ -3,9 +3,10 @@
 First the uncapped router, then caps in geometric steps, then wherever joining neighbours by a line
 may be most wrong. On a concave curve the truth lies between the chord of an interval and the
 lines that go on from its neighbours, so that their distance bounds the error: nothing where the
-curve is straight, most at the knee, and on a hinge those lines meet in the knee itself. Last come
-steps between two caps, for the dynamics, caps held out, for judging the curve, and a few caps at
-each further offered rate, for what the load does to the curve.
+curve is straight, most at the knee, and on a hinge those lines meet in the knee itself. Then come
+steps between two caps, for the dynamics, and caps held out, for judging the curve. What is left of
+the time goes to caps whose visits differ, since a host's speed drifts and a visit sees one moment
+of it. Last come a few caps at each further offered rate, for what the load does to the curve.
 """
 
 import math
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
 from training.data import Phase
-from training.known import Known, Point, cap_of, mean_of, spread_of
+from training.known import LOAD_SAMPLES, Known, Point, Visit, cap_of, mean_of, spread_of
 
 LOWEST = 0.02
 """The smallest cap of the first ones, as a share of the largest."""
@@ -71,7 +72,7 @@ def enough(values: Sequence[float], request: Request, noise: float) -> bool:
 
 def next_request(known: Known, left: int) -> Request | None:
     """Return what to measure next with the samples that are left; None when the sweep is done."""
-    for stage in (_uncapped, _curve, _steps, _held_out, _loads):
+    for stage in (_uncapped, _curve, _steps, _held_out, _again, _loads):
         request = stage(known, left)
         if request is not None:
             return request if cost(request) <= left else None
@@ -86,7 +87,10 @@ def cost(request: Request) -> float:
 def most_left(known: Known, left: int) -> int:
     """Return how many samples are still to come at most."""
     curve_is_done = bool(known.visits) and _curve(known, left) is None
-    return min(left, math.ceil(_reserve(known))) if curve_is_done else left
+    if not curve_is_done:
+        return left
+    again = len(_doubtful(known)) * (known.aims.at_least + SETTLE)
+    return min(left, math.ceil(_reserve(known) + again))
 
 
 def _mean_of(known: Known, phase: Phase, cap: float | None) -> Request:
@@ -104,7 +108,10 @@ def _curve(known: Known, left: int) -> Request | None:
     """Return the next cap of the curve; once the steps have begun it is refined no more."""
     if any(v.phase in {"step", "held_out", "load"} for v in known.visits):
         return None
-    if left - _reserve(known) < known.aims.at_least + known.aims.settling:
+    aims = known.aims
+    second = (len(known.points) + aims.held_out) * (aims.at_least + SETTLE)
+    reserve = _reserve(known) + (second if aims.visits > 1 else 0.0)
+    if left - reserve < aims.at_least + aims.settling:
         return None
     cap = next((c for c in _coarse(known) if not known.has(c)), None)
     if cap is None:
@@ -241,6 +248,8 @@ def _steps(known: Known, _left: int) -> Request | None:
 
 
 def _held_out(known: Known, _left: int) -> Request | None:
+    if any(len(visits) > 1 for visits in known.by_cap("held_out")):
+        return None  # which caps are held out is settled, whatever more visits say of the curve
     done = [cap_of(v) for v in known.of("held_out", known.aims.at_least) if v.cap is not None]
     for cap in _unseen(known):
         if not any(known.same(cap, seen) for seen in done):
@@ -256,6 +265,33 @@ def _unseen(known: Known) -> list[float]:
     free = [cap for cap in middles if not known.has(cap)]
     count = min(known.aims.held_out, len(free))
     return [free[int((index + 0.5) * len(free) / count)] for index in range(count)]
+
+
+def _again(known: Known, left: int) -> Request | None:
+    """Return the cap to visit once more: the least visited doubtful one, the longest ago."""
+    aims = known.aims
+    least = aims.at_least + aims.settling + LOAD_SAMPLES * len(aims.loads)
+    if left < least or any(v.phase == "load" for v in known.visits):
+        return None
+    doubtful = _doubtful(known)
+    if not doubtful:
+        return None
+    visits = min(doubtful, key=lambda visits: (len(visits), visits[-1].number))
+    return Request(visits[0].phase, cap_of(visits[0]), aims.at_least, aims.at_least)
+
+
+def _doubtful(known: Known) -> list[list[Visit]]:
+    """Return the visits of each cap that more of them may make clearer."""
+    aims = known.aims
+    groups = (*known.by_cap("steady"), *known.by_cap("held_out"))
+    few = [visits for visits in groups if len(visits) < aims.visits]
+    return [visits for visits in few if len(visits) < 2 or _differ(visits, aims.interval)]
+
+
+def _differ(visits: Sequence[Visit], interval: float) -> bool:
+    """Whether the mean of visits is not certain to a share of it, by how they differ."""
+    means = [visit.mean for visit in visits]
+    return spread_of(means) > interval * mean_of(means) * math.sqrt(len(means))
 
 
 def _loads(known: Known, _left: int) -> Request | None:

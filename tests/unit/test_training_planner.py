@@ -1,8 +1,11 @@
 """The planner: few caps where the curve is straight, more at the knee, and an end."""
 
+import random
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from hypothesis import given, settings
@@ -116,6 +119,54 @@ def test_the_sweep_stops_early_where_there_is_nothing_to_find(tmp_path: Path) ->
     simulated = Router(host)
     swept(simulated, tmp_path / "sweep.csv")
     assert simulated.samples < 150
+
+
+def visits_by_cap(recording: Recording) -> dict[tuple[str, float], list[int]]:
+    """Return the numbers of the visits of each cap that stands for a mean."""
+    found: dict[tuple[str, float], list[int]] = {}
+    for visit in visits_of(recording.samples):
+        if visit.phase in {"steady", "held_out"} and visit.cap is not None:
+            found.setdefault((visit.phase, visit.cap), []).append(visit.number)
+    return found
+
+
+def test_every_cap_is_visited_twice_and_no_more_where_visits_agree(tmp_path: Path) -> None:
+    recording = swept(router("hinge"), tmp_path / "sweep.csv")
+    steps = {v.cap for v in visits_of(recording.samples) if v.phase == "step"}
+    counts = {key: len(numbers) for key, numbers in visits_by_cap(recording).items()}
+    assert {count for (_, cap), count in counts.items() if cap not in steps} == {2}
+    assert max(counts.values()) <= 3  # the steps begin from one of them
+
+
+def wandering(seed: int) -> Callable[[int], float]:
+    """Return a speed that keeps changing by some 8 %, slowly beside a visit."""
+    chance, speeds = random.Random(seed), [1.0]
+    for _ in range(400):
+        speeds.append(1 + 0.97 * (speeds[-1] - 1) + 0.02 * chance.gauss(0, 1))
+    return speeds.__getitem__
+
+
+def test_where_the_speed_drifts_the_whole_budget_goes_to_averaging_it(tmp_path: Path) -> None:
+    simulated = router("hinge", noise=0.01)
+    simulated.drift = wandering(1)
+    recording = swept(simulated, tmp_path / "sweep.csv")
+    assert 290 <= simulated.samples <= 300
+    assert min(map(len, visits_by_cap(recording).values())) >= 2
+    assert max(map(len, visits_by_cap(recording).values())) <= 7
+
+
+def test_visiting_again_makes_the_curve_of_a_drifting_host_better(tmp_path: Path) -> None:
+    once, again = [], []
+    for seed in range(20):
+        simulated = router("hinge", noise=0.01)
+        simulated.drift = wandering(seed)
+        recording = swept(simulated, tmp_path / f"{seed}.csv")
+        first = {numbers[0] for numbers in visits_by_cap(recording).values()}
+        kept = tuple(s for s in recording.samples if s.visit in first)
+        truth = simulated.plant.curve
+        once.append(worst_error(Recording(recording.metadata, kept), truth))
+        again.append(worst_error(recording, truth))
+    assert fmean(again) < 0.8 * fmean(once)
 
 
 def test_held_out_caps_are_none_that_the_curve_was_made_of(tmp_path: Path) -> None:
