@@ -16,6 +16,15 @@ from xtc.plant import Plant, advanced, settled
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
 METADATA = Metadata(host="simulated", router="gold", actuator="simulated")
+CONFIG = """
+[daemon]
+state_dir = "{0}/state"
+runtime_dir = "{0}/run"
+[router.gold]
+actuator = {{ kind = "simulated", plant = "gold" }}
+interfaces = ["gold.0"]
+"""
+"""One simulated router, gold; {0} is a folder for what the daemon keeps."""
 
 
 class Router:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from training_rig import CONFIG
 
 from lab import cgroups, requirements
 from lab.teardown import find, tear_down
@@ -17,14 +18,6 @@ from training.errors import RecordingError
 from training.sites import LAB_PREFIX, LAB_ROUTER
 from xtc.journal import Journal
 
-CONFIG = """
-[daemon]
-state_dir = "{0}/state"
-runtime_dir = "{0}/run"
-[router.gold]
-actuator = {{ kind = "simulated", plant = "gold" }}
-interfaces = ["gold.0"]
-"""
 SOURCE = "sh -c 'sleep 60 & echo $$ $! > {0}; wait' {{rate}}"
 """A source as operators write them: a shell, and the program that it starts."""
 

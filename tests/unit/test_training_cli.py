@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from training_rig import router, swept
+from training_rig import CONFIG, router, swept
 from typer.testing import CliRunner
 
 from lab import requirements
@@ -26,14 +26,6 @@ from xtc.errors import Busy, ConfigError
 from xtc.held import hold
 from xtc.journal import Journal
 
-CONFIG = """
-[daemon]
-state_dir = "{0}/state"
-runtime_dir = "{0}/run"
-[router.gold]
-actuator = {{ kind = "simulated", plant = "gold" }}
-interfaces = ["gold.0"]
-"""
 NOBODY = 65534
 """The user id of nobody in particular."""
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from training_rig import CONFIG
 
 from training.cli import main
 from training.data import Metadata, Recording, read_csv, write_csv
@@ -21,14 +22,6 @@ from xtc.journal import Journal
 from xtc.routers import RouterPlan
 from xtc.units import CapFraction, Seconds
 
-CONFIG = """
-[daemon]
-state_dir = "{0}/state"
-runtime_dir = "{0}/run"
-[router.gold]
-actuator = {{ kind = "simulated", plant = "gold" }}
-interfaces = ["gold.0"]
-"""
 ORIGINAL = CapFraction(0.7)
 FILE_LIMIT = 4096
 """Bytes after which a file takes no more, as on a full disk; the journal needs fewer."""

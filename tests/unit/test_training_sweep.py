@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from training_rig import METADATA, Router, router, swept
+from training_rig import CONFIG, METADATA, Router, router, swept
 
 from training.bench import Bench, OwnPart
 from training.data import Recording, read_csv
@@ -26,19 +26,14 @@ from xtc.journal import Entry, Journal
 from xtc.meter import Snapshot
 from xtc.units import CapFraction, Seconds
 
-CONFIG = """
-[daemon]
-state_dir = "{0}/state"
-runtime_dir = "{0}/run"
-
-[router.gold]
-actuator = {{ kind = "simulated", plant = "gold" }}
-interfaces = ["gold.0"]
-
+TWO_ROUTERS = (
+    CONFIG
+    + """
 [router.silver]
 actuator = {{ kind = "simulated", plant = "silver" }}
 interfaces = ["silver.0"]
 """
+)
 SILVER = Entry(SimulatedSpec("silver"), SimulatedOriginal(0.5))
 
 
@@ -46,7 +41,7 @@ SILVER = Entry(SimulatedSpec("silver"), SimulatedOriginal(0.5))
 def site_at(folder: Path, name: str | None = "gold", stop: Stop | None = None) -> Iterator[Site]:
     """The simulated host of a configuration, on a clock that jumps."""
     path = folder / "xtc.toml"
-    path.write_text(CONFIG.format(folder))
+    path.write_text(TWO_ROUTERS.format(folder))
     with configured_site(path, name, None, stop or Stop(), FakeClock(100.0)) as site:
         yield site
 

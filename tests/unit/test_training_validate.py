@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from training_rig import CONFIG
 
 from models import HostModel, ThroughputCurve, dump_host, paper_host
 from training.errors import OptionError
@@ -22,22 +23,14 @@ from training.validate import (
 from training.watch import Stop, Stopped
 from xtc.clock import FakeClock
 
-CONFIG = """
-[daemon]
-state_dir = "{0}/state"
-runtime_dir = "{0}/run"
-[router.gold]
-actuator = {{ kind = "simulated", plant = "gold" }}
-interfaces = ["gold.0"]
-model = "{0}/plant.toml"
-"""
+TRAINED = CONFIG + 'model = "{0}/plant.toml"\n'
 
 
 @contextmanager
 def site_of(folder: Path, plant: HostModel, stop: Stop | None = None) -> Iterator[Site]:
     """A simulated host that behaves as one model says, whatever the loop is told."""
     (folder / "plant.toml").write_text(dump_host(plant))
-    (folder / "xtc.toml").write_text(CONFIG.format(folder))
+    (folder / "xtc.toml").write_text(TRAINED.format(folder))
     with configured_site(folder / "xtc.toml", None, None, stop or Stop(), FakeClock(100.0)) as site:
         yield site
 
