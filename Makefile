@@ -32,6 +32,7 @@ lint: .venv/.ready
 bench: .venv/.ready
 	sh scripts/setup-libvirt.sh
 	$(BIN)/python -m benchmarks.laws
+	$(BIN)/python -m benchmarks.lag
 	$(BIN)/python -m benchmarks.selftuning
 	$(BIN)/python -m benchmarks.cost
 	$(BIN)/python -m benchmarks.loop --full 1

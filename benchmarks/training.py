@@ -60,6 +60,8 @@ class Swept:
     """Of the monotone curve, over the samples."""
     held_out_error: float | None
     """Median, as a share."""
+    wander: float | None
+    """Standard deviation of the host's speed during the sweep, as a share."""
     a: float
     b: float
 
@@ -119,6 +121,7 @@ def _swept(recording: Recording, found: Fit, took: float) -> Swept:
         shape_r_squared=found.shapes.chosen.r_squared,
         curve_r_squared=found.curve_r_squared,
         held_out_error=found.held_out_error,
+        wander=None if found.wander is None else found.wander.speed,
         a=found.eq1.a.value,
         b=found.eq1.b.value,
     )
@@ -225,6 +228,10 @@ def main() -> None:
             _print(result)
 
 
+def _wandered(one: Swept) -> str:
+    return "" if one.wander is None else f", the host's speed wandered by {one.wander * 100:.1f}%"
+
+
 def _print(result: Result) -> None:
     console = Console(highlight=False, width=120)
     for number, one in enumerate(result.sweeps, start=1):
@@ -233,7 +240,7 @@ def _print(result: Result) -> None:
             f"{result.kind}, sweep {number}: {one.seconds:.0f} s, {one.caps} caps, "
             f"top {format_rate(one.top_pps)}, threshold {format_cap(one.cap_threshold)}, "
             f"{one.shape} R² {one.shape_r_squared:.4f}, curve R² {one.curve_r_squared:.4f}, "
-            f"held-out caps {held_out} (median)"
+            f"held-out caps {held_out} (median){_wandered(one)}"
         )
     console.print(
         f"the two curves are {result.agreement_median * 100:.1f}% apart (median; worst "

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from training.design import Design, Loop
     from training.fit import Fit
     from training.points import Interval
+    from training.wander import Wander
 
 SETTLING, OVERSHOOT = "5s", "8%"
 """What is designed for where nobody says otherwise: what the paper's PI gains are of."""
@@ -174,10 +175,18 @@ def _print_fit(found: "Fit") -> None:
         ("Eq. 1", f"R² {found.eq1.r_squared:.4f}; {why_missed(found)}"),
         ("noise of a sample", f"{found.noise * 100:.1f}%"),
     ]
+    if found.wander is not None:
+        rows.append(("host's speed", _wander(found.wander)))
     if held_out is not None:
         rows.append(("held-out caps", f"median error {held_out * 100:.1f}%"))
     rows += [(f"at {format_rate(one.offered_pps)}", in_words(one)) for one in found.loads]
     _print_rows(rows)
+
+
+def _wander(wander: "Wander") -> str:
+    if not wander.sure:
+        return "the same at all visits"
+    return f"wandered by {wander.speed * 100:.1f}%; visits up to {wander.span * 100:.0f}% apart"
 
 
 def _curve(found: "Fit") -> str:

@@ -24,6 +24,8 @@ POOR = 0.95
 """R² of Eq. 1 below which the gains designed from it are a rough guess."""
 CHANCE = 0.05
 """A lack of fit that noise makes with a larger probability is none."""
+WANDERED = 0.03
+"""A host whose speed changes by more than this (standard deviation) has no one curve."""
 STRAIGHT = 0.25
 """How far the curve's first slope may be from the line to zero for that to be believed."""
 
@@ -40,6 +42,7 @@ def plain_words(fit: Fit) -> list[str]:
         _dynamics(fit),
         _eq1(fit),
         _noise(fit),
+        *_wander(fit),
         _held_out(fit),
     ]
 
@@ -153,6 +156,21 @@ def _noise(fit: Fit) -> str:
     )
 
 
+def _wander(fit: Fit) -> Iterator[str]:
+    """Say how far the host's speed changed between visits of one cap."""
+    wander = fit.wander
+    if wander is None:
+        return
+    visits = f"{wander.caps} caps that were visited {wander.visits} times in all"
+    if not wander.sure:
+        yield f"The host's speed was the same at all times, as far as {visits} can tell."
+        return
+    yield (
+        f"The host's speed wandered by {wander.speed:.1%} (standard deviation, by {visits}); two "
+        f"visits of one cap were up to {wander.span:.0%} apart. No curve foretells better."
+    )
+
+
 def _dynamics(fit: Fit) -> str:
     a = fit.eq1.a
     late = (
@@ -184,16 +202,33 @@ def _of_curve(recording: Recording, fit: Fit) -> Iterator[str]:
             f"Samples scatter by {fit.noise:.0%}: look for other work on the host's CPUs, or "
             "use a longer period."
         )
+    if wandered(fit):
+        yield (
+            "The host did not run at one speed while it was swept: other work shares its CPUs, or "
+            "their clock changes. Sweep again when it is quiet; the default law follows the host "
+            "as it is, but the published laws' gains are those of an average."
+        )
     if fit.held_out_error is not None and fit.held_out_error > MISSED:
         yield (
             f"Held-out caps are missed by {fit.held_out_error:.1%} (median), more than "
-            f"{MISSED:.0%}: the host changed during the sweep, or has a bend between two caps."
+            f"{MISSED:.0%}: {_why_held_out(fit)}."
         )
     if recording.metadata.offered_pps is None:
         yield (
             "Nobody controlled the offered load: where it varied, the curve shows the traffic "
             "and not the host."
         )
+
+
+def wandered(fit: Fit) -> bool:
+    """Whether the host's speed changed by more than a curve may be wrong."""
+    return fit.wander is not None and fit.wander.sure and fit.wander.speed > WANDERED
+
+
+def _why_held_out(fit: Fit) -> str:
+    if wandered(fit):
+        return "the host's speed changed during the sweep"
+    return "the host changed during the sweep, or has a bend between two caps"
 
 
 def _of_eq1(fit: Fit) -> Iterator[str]:

@@ -18,6 +18,7 @@ from training.errors import UnfitError
 from training.loads import LoadEffect, load_effects
 from training.points import CapPoint, points_of, pooled_scatter, standard_error, threshold_of
 from training.shape import Comparison, compare
+from training.wander import Wander, wander_of
 
 LEAST_POINTS = 4
 """Caps below the threshold without which a slope has no believable interval."""
@@ -74,6 +75,8 @@ class Fit(msgspec.Struct, frozen=True):
     held_out: tuple[HeldOut, ...] = ()
     loads: tuple[LoadEffect, ...] = ()
     """What further offered rates did to the curve."""
+    wander: Wander | None = None
+    """How the host's speed changed during the sweep; None where no cap was visited twice."""
 
     @property
     def curve(self) -> ThroughputCurve:
@@ -116,6 +119,7 @@ def fit(recording: Recording) -> Fit:
         eq1=_eq1(recording, line, threshold),
         shapes=compare([p.cap for p in points], [p.throughput_pps.value for p in points]),
         curve_r_squared=_explained(points, _of(samples, "steady")),
+        wander=wander_of((*_of(samples, "steady"), *_of(samples, "held_out")), threshold),
     )
     _check_offered(found)
     return msgspec.structs.replace(found, held_out=_held_out(found.curve, samples), loads=loads)
