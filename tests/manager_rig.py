@@ -1,7 +1,7 @@
 """What every rig is: a manager on a state directory, with a clock and a plant, moved on by hand."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -45,6 +45,8 @@ class FakeLimiter:
 
     limits: dict[str, float] = field(default_factory=dict)
     error: ActuatorError | None = None
+    drops: dict[str, int] = field(default_factory=dict)
+    """What the limits of these interfaces have dropped."""
 
     def limit(self, interface: str, rate: PacketsPerSecond) -> None:
         """Limit an interface, or crash."""
@@ -57,6 +59,12 @@ class FakeLimiter:
         if self.error is not None:
             raise self.error
         self.limits.pop(interface, None)
+
+    def dropped(self, interfaces: Iterable[str]) -> dict[str, int]:
+        """Return what the limits in force have dropped, or crash."""
+        if self.error is not None:
+            raise self.error
+        return {name: self.drops.get(name, 0) for name in interfaces if name in self.limits}
 
 
 class ManagerRig(ABC):

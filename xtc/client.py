@@ -9,7 +9,17 @@ import zmq
 
 from xtc.errors import Refused, Unreachable
 from xtc.server import REQUESTS, TELEMETRY
-from xtc.wire import Envelope, Refusal, Report, Request, Telemetry, decode_reply, decode_telemetry
+from xtc.wire import (
+    Answer,
+    Envelope,
+    Outcomes,
+    Refusal,
+    Report,
+    Request,
+    Telemetry,
+    decode_reply,
+    decode_telemetry,
+)
 
 MAX_REPLY = 16 << 20
 """Bytes; a status of ten thousand routers takes five million."""
@@ -59,7 +69,7 @@ class Client:
         while self._socket.poll(self._timeout):
             reply = decode_reply(self._socket.recv_multipart(zmq.NOBLOCK)[-1])
             if reply.id == request_id:
-                return reply.result if isinstance(reply.result, Refusal) else reply.result.routers
+                return _reports(reply.result)
         raise self._unreachable()
 
     def telemetry(self) -> Iterator[Telemetry]:
@@ -89,3 +99,10 @@ class Client:
             f"no daemon answers at {self._directory / REQUESTS}; "
             "start one with `xtc run`, or name another place with --runtime-dir"
         )
+
+
+def _reports(result: Answer | Outcomes | Refusal) -> tuple[Report, ...] | Refusal:
+    """Return how routers stand; no batch is sent from here."""
+    if isinstance(result, Outcomes):
+        return Refusal("bad_message", "reply", "the outcomes of a batch that nobody sent")
+    return result if isinstance(result, Refusal) else result.routers

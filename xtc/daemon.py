@@ -28,7 +28,7 @@ from xtc.server import Server
 from xtc.timing import LATE
 from xtc.units import CapFraction, Seconds
 from xtc.virt.hypervisors import Hypervisors
-from xtc.wire import Refusal, Reply, Report, Telemetry
+from xtc.wire import Outcomes, Refusal, Reply, Report, Telemetry
 
 SETTLE_S = Seconds(5.0)
 """How long the start waits for hypervisors to tell of their domains."""
@@ -262,8 +262,10 @@ class Daemon:
     def handle(self, raw: bytes) -> Reply:
         """Answer a request, and count those that are refused."""
         reply = self._manager.handle(raw)
-        if isinstance(reply.result, Refusal):
-            self._metrics.rejected.labels(reply.result.code).inc()
+        result = reply.result
+        for one in result.refusals if isinstance(result, Outcomes) else (result,):
+            if isinstance(one, Refusal):
+                self._metrics.rejected.labels(one.code).inc()
         return reply
 
     def reload(self) -> None:

@@ -14,14 +14,21 @@ small segments joined into one packet cost less than that, and a flood of them p
 
 import errno
 import os
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 from pyroute2 import IPRoute
-from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_REPLACE, NLM_F_REQUEST
+from pyroute2.netlink import (
+    NLM_F_ACK,
+    NLM_F_CREATE,
+    NLM_F_ECHO,
+    NLM_F_REPLACE,
+    NLM_F_REQUEST,
+)
 from pyroute2.netlink.exceptions import NetlinkError
-from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
+from pyroute2.netlink.rtnl import RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 from pyroute2.netlink.rtnl.tcmsg.common import calc_xmittime
 
@@ -94,6 +101,28 @@ class Limiter:
             return None
         return PacketsPerSecond(parameters["rate"] / parameters["rate_mpu"])
 
+    def dropped(self, interfaces: Iterable[str]) -> dict[str, int]:
+        """Return what our limit on each interface has dropped since it was set, modulo 2^32.
+
+        The kernel counts these packets at the qdisc alone (TCA_STATS), not at the interface. An
+        interface that is gone, or has no limit of ours, is left out. Each takes 0.4 ms, whatever
+        else the host has; a dump of all qdiscs would take 40 us for every interface of the host.
+
+        Raises:
+            Transient: the kernel did not tell.
+        """
+        counts = {}
+        with _netlink("its qdisc") as route:
+            for interface in interfaces:
+                try:
+                    index = socket.if_nametoindex(interface)
+                except OSError:
+                    continue  # gone
+                for qdisc in route.nlm_request_batch([_question(index)]):
+                    if _our_parameters(qdisc) is not None:
+                        counts[interface] = int(qdisc.get_attr("TCA_STATS")["drop"])
+        return counts
+
 
 def _link(route: IPRoute, interface: str) -> tuple[int, int]:
     """Return an interface's index and the bytes of its largest frame."""
@@ -121,6 +150,15 @@ def _our_parameters(qdisc: Any | None) -> Any | None:
         return None
     parameters = qdisc.get_attr("TCA_OPTIONS").get_attr("TCA_TBF_PARMS")
     return parameters if parameters["rate_mpu"] else None
+
+
+def _question(index: int) -> tcmsg:
+    """Ask for an interface's root qdisc; without ECHO the kernel tells everybody but who asks."""
+    request = tcmsg()
+    request["header"]["type"] = RTM_GETQDISC
+    request["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO
+    request["index"], request["parent"] = index, TC_H_ROOT
+    return request
 
 
 def _token_bucket(index: int, rate: PacketsPerSecond, frame: int) -> tcmsg:
@@ -152,6 +190,8 @@ def _netlink(interface: str) -> Iterator[IPRoute]:
             yield route
     except NetlinkError as error:
         raise explain(interface, error.code) from error
+    except OSError as error:  # no socket, or it broke
+        raise explain(interface, error.errno or errno.EIO) from error
 
 
 def explain(interface: str, code: int) -> ActuatorError:

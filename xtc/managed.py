@@ -34,8 +34,12 @@ class Managed:
         self.instance: Instance | None = None
         self.limit: PacketsPerSecond | None = None
         """What the host may send into each interface; None is no limit."""
+        self.limit_ends_at: Seconds | None = None
+        """Instant of the monotonic clock; None is until it is lifted."""
         self.limited: tuple[str, ...] = ()
         """The interfaces that bear the limit."""
+        self.kept_back: PacketsPerSecond | None = PacketsPerSecond(0.0)
+        """What the limit dropped in the last period; None while that is not known."""
         self._obeyed: Lease | None = None
         """The last lease, even after the router was released: it is not to be replayed."""
         self.undurable = ""
@@ -46,6 +50,11 @@ class Managed:
         self._profile: Profile | None = None
         self._owes_release = False
         """Whether the loop's release failed, and is to be tried again."""
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """The interfaces that the router had in the last period."""
+        return () if self._reading is None else self._reading.interfaces
 
     def last_lease(self) -> Lease | None:
         """Return the lease that the next one must follow; to release a router ends a punishment."""
@@ -177,18 +186,25 @@ class Managed:
             finding=Finding.NONE if instance is None else instance.finding,
             setpoint_pps=None if instance is None else instance.setpoint,
             throughput_pps=None if reading is None else reading.throughput,
-            offered_pps=None if reading is None else reading.offered,
+            offered_pps=self._offered(),
             cap=None if view is None else view.cap,
             used=None if view is None else view.used,
             binding=None if view is None else view.binding,
             lease_remaining_s=None if math.isinf(remaining) else remaining,
             sample_age_s=None if instance is None else now - instance.seen_at,
-            interfaces=() if reading is None else reading.interfaces,
+            interfaces=self.interfaces,
             problem=self._problem(),
             law=self.plan.law,
             limit_pps=self.limit,
             cap_known=view is not None or instance is None,
         )
+
+    def _offered(self) -> PacketsPerSecond | None:
+        """Return what was sent towards the router, with what its limit dropped."""
+        reached = None if self._reading is None else self._reading.offered
+        if reached is None or self.kept_back is None:
+            return None
+        return PacketsPerSecond(reached + self.kept_back)
 
     def _problem(self) -> str:
         held = self.instance is not None or self.keeper.original is not None

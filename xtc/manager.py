@@ -9,20 +9,24 @@ from xtc.acceptance import check_active, check_long_enough, check_possible
 from xtc.actuator.spec import ActuatorSpec
 from xtc.clock import Clock
 from xtc.collector import Reading
-from xtc.errors import ActuatorError, JournalError, Refused
+from xtc.errors import JournalError, Refused
 from xtc.instance import Act, Command
 from xtc.journal import Entry, Journal, Ledger
 from xtc.keeper import Keeper
 from xtc.lease import Lease, check_successor
-from xtc.leftovers import Leftovers, LimiterPort
+from xtc.leftovers import Leftovers
+from xtc.limits import CountingLimiter, Limits
 from xtc.managed import Managed, OpenActuator
 from xtc.routers import RouterPlan
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import (
     Activate,
     Answer,
+    Batch,
+    Change,
     Deactivate,
     Limit,
+    Outcomes,
     Pause,
     Refusal,
     Reply,
@@ -46,15 +50,15 @@ class Manager:
         journal: Journal,
         clock: Clock,
         open_actuator: OpenActuator,
-        limiter: LimiterPort,
+        limiter: CountingLimiter,
         period: Seconds,
     ) -> None:
         self._journal = journal
         self._clock = clock
         self._open = open_actuator
-        self._limiter = limiter
         self._period = period
         self._leftovers = Leftovers(limiter)
+        self._limits = Limits(limiter, self._leftovers)
         self._routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
         self._epoch = journal.ledger.highest_epoch
         self.journal_problem = ""
@@ -132,11 +136,21 @@ class Manager:
         try:
             envelope = decode_request(raw)
         except Refused as refused:
-            return _refusal(refused, request_id(raw))
+            return Reply(_refusal(refused), id=request_id(raw))
+        return Reply(self._result(envelope.request), id=envelope.id)
+
+    def _result(self, request: Request | Batch) -> Answer | Outcomes | Refusal:
+        if isinstance(request, Batch):
+            return Outcomes(tuple(map(self._outcome, request.requests)))
         try:
-            return Reply(Answer(self.carry_out(envelope.request)), id=envelope.id)
+            return Answer(self.carry_out(request))
         except Refused as refused:
-            return _refusal(refused, envelope.id)
+            return _refusal(refused)
+
+    def _outcome(self, change: Change) -> Refusal | None:
+        """Carry out one change of a batch; why it was not, if it was not."""
+        result = self._result(change)
+        return result if isinstance(result, Refusal) else None
 
     def carry_out(self, request: Request) -> tuple[Report, ...]:
         """Carry out a request and return how the routers concerned stand.
@@ -170,7 +184,7 @@ class Manager:
             case Deactivate():
                 self._deactivate(managed)
             case Limit():
-                self._limit(managed, request)
+                self._limit(managed, request, now)
             case Status():
                 pass
 
@@ -222,36 +236,22 @@ class Manager:
         troubles = []
         for managed in routers:
             managed.instance = None
-            troubles += [_release(managed), self._lift(managed)]
+            troubles += [_release(managed), self._limits.lift(managed)]
         return [trouble for trouble in troubles if trouble]
 
-    def _limit(self, managed: Managed, request: Limit) -> None:
+    def _limit(self, managed: Managed, request: Limit, now: Seconds) -> None:
         """Limit the router's interfaces, or lift the limit; the journal knows of it first."""
+        self._limits.check(request, highest_epoch=self._epoch)
         if request.rate_pps is None:
-            if trouble := self._lift(managed):
+            if trouble := self._limits.lift(managed):
                 raise Refused("not_lifted", "vr", trouble, "it is tried again until it is done")
             return
-        interfaces = managed.report(self._clock.now()).interfaces
-        if not interfaces:
-            raise Refused("no_interface", "vr", f"{request.vr} has no interface now")
-        managed.limited = tuple({*managed.limited, *interfaces})
-        self._leftovers.limited_again(interfaces)
+        self._limits.claim(managed)
         self._store_lazily()
         if self.journal_problem:
             raise Refused("journal", "vr", self.journal_problem)
-        rate = PacketsPerSecond(request.rate_pps)
-        try:
-            for interface in interfaces:
-                self._limiter.limit(interface, rate)
-        except ActuatorError as error:
-            raise Refused(error.kind, "vr", f"{error.target}: {error.problem}", error.fix) from None
-        managed.limit = rate
-
-    def _lift(self, managed: Managed) -> str:
-        """Lift a router's limits; why not, in words."""
-        trouble = self._leftovers.lift(managed.limited)
-        managed.limit, managed.limited = None, ()
-        return trouble
+        ends_at = None if request.ttl_s is None else Seconds(now + request.ttl_s)
+        self._limits.set(managed, PacketsPerSecond(request.rate_pps), ends_at)
 
     def reports(self, now: Seconds) -> tuple[Report, ...]:
         """Return a report of every router."""
@@ -263,6 +263,7 @@ class Manager:
             name: managed.step(readings.get(name), now, self._period)
             for name, managed in self._routers.items()
         }
+        self._limits.look(self._routers.values(), now)
         durable = self._durable_originals(commands)
         for name, command in commands.items():
             managed = self._routers[name]
@@ -377,5 +378,5 @@ def _release(managed: Managed) -> str:
     return "" if managed.release() else f"{managed.plan.name}: {managed.keeper.problem}"
 
 
-def _refusal(refused: Refused, request_id: str) -> Reply:
-    return Reply(Refusal(refused.code, refused.field, refused.problem, refused.fix), id=request_id)
+def _refusal(refused: Refused) -> Refusal:
+    return Refusal(refused.code, refused.field, refused.problem, refused.fix)

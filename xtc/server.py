@@ -17,7 +17,7 @@ from zmq.auth.thread import ThreadAuthenticator
 
 from xtc.errors import Busy, ConfigError
 from xtc.held import hold
-from xtc.wire import MAX_MESSAGE, Reply, Telemetry, encode
+from xtc.wire import MAX_MESSAGE, Outcomes, Reply, Telemetry, encode
 
 REQUESTS = "manager.sock"
 TELEMETRY = "telemetry.sock"
@@ -123,19 +123,21 @@ class Server:
             self._lock = -1
 
     def serve(self) -> int:
-        """Answer the requests that wait, at most BURST of them; return how many."""
+        """Answer the requests that wait, until BURST of them are done; return how many."""
         return sum(self._serve(socket) for socket in self._requests)
 
     def _serve(self, socket: "zmq.Socket[bytes]") -> int:
-        for count in range(BURST):
+        done = 0
+        while done < BURST:
             try:
                 peer, *frames = socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
-                return count
-            reply = encode(self._handle(frames[-1] if frames else b""))
+                break
+            reply = self._handle(frames[-1] if frames else b"")
+            done += _work(reply)
             # A peer that does not read its replies loses them; a ROUTER never waits for it.
-            socket.send_multipart([peer, *frames[:-1], reply], zmq.NOBLOCK)
-        return BURST
+            socket.send_multipart([peer, *frames[:-1], encode(reply)], zmq.NOBLOCK)
+        return done
 
     def listened_to(self) -> bool:
         """Whether anybody listens to the telemetry."""
@@ -195,6 +197,11 @@ class Server:
         except zmq.ZMQError as error:
             raise ConfigError("server.tcp", f"{address}: {error.strerror}") from error
         return socket
+
+
+def _work(reply: Reply) -> int:
+    """Return how many requests an answer is to: a batch is as many as it holds."""
+    return max(1, len(reply.result.refusals)) if isinstance(reply.result, Outcomes) else 1
 
 
 def check_listen(listen: Listen) -> None:

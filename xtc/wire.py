@@ -8,9 +8,44 @@ from xtc.errors import Refused
 from xtc.instance import Finding, Mode
 from xtc.lease import Count, Kind, Rate
 
+__all__ = [
+    "MAX_BATCH",
+    "MAX_MESSAGE",
+    "VERSION",
+    "Activate",
+    "Answer",
+    "Batch",
+    "Change",
+    "Deactivate",
+    "Envelope",
+    "Finding",
+    "Kind",
+    "Limit",
+    "Mode",
+    "Outcomes",
+    "Pause",
+    "Refusal",
+    "Refused",
+    "Reply",
+    "Report",
+    "Request",
+    "Resume",
+    "Retune",
+    "Status",
+    "Telemetry",
+    "VrName",
+    "decode_reply",
+    "decode_request",
+    "decode_telemetry",
+    "encode",
+    "request_id",
+]
+
 VERSION = 1
 MAX_MESSAGE = 64 * 1024
 """Bytes; the socket drops a larger message and its sender."""
+MAX_BATCH = 256
+"""Requests; as many of the longest fit into one message."""
 
 VrName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$(?!\n)")]
 RequestId = Annotated[str, msgspec.Meta(max_length=64)]
@@ -65,6 +100,10 @@ class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="limit"
     vr: VrName
     rate_pps: Rate | None
     """For each of the router's interfaces; None lifts the limit."""
+    ttl_s: Ttl | None = None
+    """Seconds; None holds until it is lifted."""
+    epoch: Count | None = None
+    """Lower than the highest that was obeyed is refused; None is an operator's."""
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="status"):
@@ -74,13 +113,21 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="statu
     """None asks for every configured router."""
 
 
-Request = Activate | Retune | Pause | Resume | Deactivate | Limit | Status
+Change = Activate | Retune | Pause | Resume | Deactivate | Limit
+"""A request that changes how a router stands."""
+Request = Change | Status
+
+
+class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="batch"):
+    """Changes that are carried out one by one; one that is refused stops no other."""
+
+    requests: Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_BATCH)]
 
 
 class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A request on its way."""
 
-    request: Request
+    request: Request | Batch
     version: int = VERSION
     id: RequestId = ""
     """Chosen by the sender, returned with the answer."""
@@ -89,7 +136,7 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Report(msgspec.Struct, frozen=True):
     """What there is to know of one router at one instant; rates in packets/s, caps in CPUs."""
 
-    vr: str
+    vr: VrName
     active: bool
     mode: Mode
     finding: Finding
@@ -127,10 +174,17 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
     fix: str = ""
 
 
+class Outcomes(msgspec.Struct, frozen=True, tag="outcomes"):
+    """What became of a batch, in its order; how routers stand is told by telemetry."""
+
+    refusals: tuple[Refusal | None, ...]
+    """None where the request was carried out."""
+
+
 class Reply(msgspec.Struct, frozen=True):
     """An answer on its way."""
 
-    result: Answer | Refusal
+    result: Answer | Outcomes | Refusal
     version: int = VERSION
     id: str = ""
 
@@ -158,6 +212,8 @@ _decode_version = msgspec.json.Decoder(_Versioned)
 _decode_envelope = msgspec.json.Decoder(Envelope)
 _decode_reply = msgspec.json.Decoder(Reply)
 _decode_telemetry = msgspec.json.Decoder(Telemetry)
+_BAD_BYTES = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec makes of bytes from strangers."""
 encode = msgspec.json.Encoder().encode
 
 
@@ -171,11 +227,9 @@ def decode_request(raw: bytes) -> Envelope:
     if len(raw) > MAX_MESSAGE:
         raise Refused("too_large", "message", f"{len(raw)} bytes exceed {MAX_MESSAGE}")
     try:
-        version = _decode_version.decode(raw).version
-        if version != VERSION:
-            raise Refused("version", "version", f"{version} is not spoken here, {VERSION} is")
+        _check_version(_decode_version.decode(raw).version)
         return _decode_envelope.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except _BAD_BYTES as error:
         problem, _, where = str(error).partition(" - at ")
         raise Refused("bad_message", where.strip("`") or "message", problem) from None
 
@@ -184,7 +238,7 @@ def request_id(raw: bytes) -> str:
     """Return the id of a request that was refused, so that its sender knows; "" if it has none."""
     try:
         return _decode_id.decode(raw[:MAX_MESSAGE]).id
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except _BAD_BYTES:
         return ""
 
 
@@ -192,21 +246,30 @@ def decode_reply(raw: bytes) -> Reply:
     """Read the manager's answer.
 
     Raises:
-        Refused: the answer is not ours.
+        Refused: the answer is not ours, or of another version; nothing else is raised.
     """
     try:
-        return _decode_reply.decode(raw)
-    except msgspec.DecodeError as error:
+        reply = _decode_reply.decode(raw)
+    except _BAD_BYTES as error:
         raise Refused("bad_message", "reply", str(error)) from None
+    _check_version(reply.version)
+    return reply
 
 
 def decode_telemetry(raw: bytes) -> Telemetry:
     """Read one tick of the stream.
 
     Raises:
-        Refused: the message is not ours.
+        Refused: the message is not ours, or of another version; nothing else is raised.
     """
     try:
-        return _decode_telemetry.decode(raw)
-    except msgspec.DecodeError as error:
+        telemetry = _decode_telemetry.decode(raw)
+    except _BAD_BYTES as error:
         raise Refused("bad_message", "telemetry", str(error)) from None
+    _check_version(telemetry.version)
+    return telemetry
+
+
+def _check_version(version: int) -> None:
+    if version != VERSION:
+        raise Refused("version", "version", f"{version} is not spoken here, {VERSION} is")

@@ -27,7 +27,19 @@ from xtc.routers import plans
 from xtc.server import Listen, Server
 from xtc.units import CapFraction, Seconds
 from xtc.virt.hypervisors import Hypervisors
-from xtc.wire import Activate, Answer, Deactivate, Envelope, Refusal, Reply, Request, Status, encode
+from xtc.wire import (
+    Activate,
+    Answer,
+    Batch,
+    Deactivate,
+    Envelope,
+    Outcomes,
+    Refusal,
+    Reply,
+    Request,
+    Status,
+    encode,
+)
 
 ROUTERS = """
 [router.{0}]
@@ -91,7 +103,7 @@ class Bench:
             self.daemon._let_fall(now)
             self.daemon._guarded("tick", partial(self.daemon._timed_tick, now))
 
-    def ask(self, request: Request) -> Answer | Refusal:
+    def ask(self, request: Request) -> Answer | Outcomes | Refusal:
         """Send a request as its bytes."""
         return self.daemon.handle(encode(Envelope(request))).result
 
@@ -167,6 +179,12 @@ def test_refusals_are_counted_by_their_reason(bench: Bench) -> None:
     bench.daemon.handle(b"\xff")
     assert bench.metric("xtc_messages_rejected_total", reason="unknown_router") == 1
     assert bench.metric("xtc_messages_rejected_total", reason="bad_message") == 1
+
+
+def test_what_is_refused_within_a_batch_is_counted(bench: Bench) -> None:
+    batch = Batch((Deactivate("x"), Activate("a", 20e3), Deactivate("y")))
+    bench.daemon.handle(encode(Envelope(batch)))
+    assert bench.metric("xtc_messages_rejected_total", reason="unknown_router") == 2
 
 
 def test_a_reload_takes_routers_over(bench: Bench, systemd: socket.socket) -> None:

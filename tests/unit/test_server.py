@@ -15,6 +15,7 @@ from xtc.server import REQUESTS, TELEMETRY, CurveKeys, Listen, Server, check_lis
 from xtc.wire import (
     Answer,
     Envelope,
+    Outcomes,
     Refusal,
     Reply,
     Status,
@@ -153,6 +154,24 @@ def test_a_flood_is_answered_in_parts(local: Server, peers: Peers, tmp_path: Pat
         assert own.poll(WAIT_MS)
         served.append(local.serve())
     assert max(served) <= 256
+
+
+def test_a_flood_of_batches_is_answered_in_parts_by_what_they_hold(
+    tmp_path: Path, peers: Peers
+) -> None:
+    def outcomes(_raw: bytes) -> Reply:
+        return Reply(Outcomes((None,) * 100))
+
+    with Server(Listen(tmp_path / "run"), outcomes) as server:
+        socket = peers.connected(address(tmp_path))
+        for _ in range(10):
+            socket.send(STATUS)
+        (own,) = server.request_sockets
+        served: list[int] = []
+        while sum(served) < 1000:
+            assert own.poll(WAIT_MS)
+            served.append(server.serve())
+        assert max(served) < 256 + 100
 
 
 def test_local_sockets_are_for_owner_and_group(local: Server, tmp_path: Path) -> None:

@@ -1,0 +1,131 @@
+"""Limits of what the host sends into each router: set, ended when their time is up, and counted.
+
+What a limit drops, no counter of the interface shows (the kernel counts it at the queueing
+discipline alone). It was offered all the same, so it is added to the offered load that is reported:
+a flood does not look like peace because it is limited.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from xtc.collector import Side
+from xtc.errors import ActuatorError, Refused
+from xtc.leftovers import Leftovers, LimiterPort
+from xtc.managed import Managed
+from xtc.meter import WRAP_RATE
+from xtc.units import PacketsPerSecond, Seconds
+from xtc.wire import Limit
+
+NOTHING = PacketsPerSecond(0.0)
+
+
+class CountingLimiter(LimiterPort, Protocol):
+    """What the manager needs of `xtc.limiter`."""
+
+    def dropped(self, interfaces: Iterable[str]) -> Mapping[str, int]:
+        """Return how many packets the limit on each interface has dropped since it was set."""
+        ...
+
+
+class Limits:
+    """Sets and lifts limits; the manager makes durable that there is one before it is set."""
+
+    def __init__(self, limiter: CountingLimiter, leftovers: Leftovers) -> None:
+        self._limiter, self._leftovers = limiter, leftovers
+        self._counts: Mapping[str, int] = {}
+        """What every limit had dropped at the last look."""
+        self._looked_at: Seconds | None = None
+
+    def check(self, request: Limit, *, highest_epoch: int) -> None:
+        """Refuse what a former leader asks; an operator's limits have no epoch.
+
+        Raises:
+            Refused: the epoch is lower than the highest that was obeyed.
+        """
+        if request.epoch is not None and request.epoch < highest_epoch:
+            problem = f"{request.epoch} is lower than {highest_epoch}, which was already obeyed"
+            fix = "a policer that lost its leadership must stop; the leader sends a higher epoch"
+            raise Refused("stale_epoch", "epoch", problem, fix)
+
+    def claim(self, managed: Managed) -> None:
+        """Note which interfaces are about to be limited, for the journal.
+
+        Raises:
+            Refused: the router has no interface now.
+        """
+        if not managed.interfaces:
+            raise Refused("no_interface", "vr", f"{managed.plan.name} has no interface now")
+        managed.limited = tuple(sorted({*managed.limited, *managed.interfaces}))
+        self._leftovers.limited_again(managed.interfaces)
+
+    def set(self, managed: Managed, rate: PacketsPerSecond, ends_at: Seconds | None) -> None:
+        """Limit the interfaces of a router, until an instant if one is given.
+
+        Raises:
+            Refused: an interface cannot be limited; where there was no limit, there is none.
+        """
+        if not self._stands(managed, rate):
+            try:
+                for interface in managed.interfaces:
+                    self._limiter.limit(interface, rate)
+            except ActuatorError as error:
+                if managed.limit is None:
+                    self.lift(managed)
+                words = f"{error.target}: {error.problem}"
+                raise Refused(error.kind, "vr", words, error.fix) from None
+        managed.limit, managed.limit_ends_at = rate, ends_at
+
+    def _stands(self, managed: Managed, rate: PacketsPerSecond) -> bool:
+        """Whether the limit was seen in force at the last look, so that only its end moves."""
+        return rate == managed.limit and self._counts.keys() >= set(managed.interfaces)
+
+    def lift(self, managed: Managed) -> str:
+        """Lift a router's limits; why not, in words, where it must be tried again."""
+        trouble = self._leftovers.lift(managed.limited)
+        managed.limit, managed.limit_ends_at, managed.limited = None, None, ()
+        managed.kept_back = NOTHING
+        return trouble
+
+    def look(self, routers: Iterable[Managed], now: Seconds) -> None:
+        """Lift the limits whose time is up, and see what the others dropped; once a period."""
+        limited = [managed for managed in routers if managed.limited]
+        for managed in limited:
+            if managed.limit_ends_at is not None and now >= managed.limit_ends_at:
+                self.lift(managed)
+        before, elapsed = self._counts, None if self._looked_at is None else now - self._looked_at
+        counts = self._dropped([name for managed in limited for name in managed.limited])
+        for managed in limited:
+            if managed.limited:
+                managed.kept_back = _kept_back(managed, before, counts, elapsed)
+        self._counts, self._looked_at = counts, now
+
+    def _dropped(self, interfaces: Sequence[str]) -> Mapping[str, int]:
+        """Return what limits have dropped, as far as it can be read; ask only if there are any."""
+        try:
+            return self._limiter.dropped(interfaces) if interfaces else {}
+        except ActuatorError:
+            return {}  # the reports say that the offered load is not known
+
+
+def _kept_back(
+    managed: Managed,
+    before: Mapping[str, int],
+    counts: Mapping[str, int],
+    elapsed: float | None,
+) -> PacketsPerSecond | None:
+    """Return what was dropped of what was offered, in packets/s; None where that is not known."""
+    if managed.plan.binding.side is Side.ROUTER:
+        return NOTHING  # at its own end a router is limited in what it sends
+    bearing = {*managed.limited} & {*managed.interfaces}
+    if not elapsed or not before.keys() & counts.keys() >= bearing:
+        return None
+    drops = sum(_passed(before[interface], counts[interface], elapsed) for interface in bearing)
+    return PacketsPerSecond(drops / elapsed)
+
+
+def _passed(old: int, new: int, elapsed: float) -> int:
+    """Return the packets between two counts; a count that fell has wrapped or begun anew."""
+    if new >= old:
+        return new - old
+    wrapped = new + (1 << 32) - old
+    return wrapped if wrapped <= WRAP_RATE * elapsed else new
