@@ -1,0 +1,1 @@
+"""The policer: contracts to setpoints for a fleet."""

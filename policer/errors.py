@@ -1,0 +1,131 @@
+"""The one tree of the policer's typed errors; each carries its data and says what to do.
+
+PolicerError
+├── Invalid            what was given contradicts itself or exceeds what there is; names fields
+├── Unknown            there is no such host, router, contract, token or event
+├── Taken              there is one of that name already
+├── Stale              it was changed since it was read (ETag)
+├── KeyReused          an idempotency key that came with another request before
+├── Unauthenticated    no token, or none that is known
+├── Forbidden          a token that may not do this
+├── NotLeading         another policer leads; orders are its to give
+├── SettingsError      a configuration that cannot be used
+├── StoreError         the database
+│   ├── StoreBusy      locked for longer than one waits
+│   ├── StoreGone      cannot be reached or read
+│   └── StoreOutdated  of another version than this program's
+└── LinkError          a daemon
+    ├── LinkTimeout    did not answer in time
+    └── LinkRefused    refused the request, with a code
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Problem(NamedTuple):
+    """What is wrong with one field, and what to do."""
+
+    field: str
+    problem: str
+    fix: str
+
+
+class PolicerError(Exception):
+    """The root: everything that the policer raises on purpose."""
+
+
+class Invalid(PolicerError):  # noqa: N818  the tree reads better without a suffix on every leaf
+    """What was given contradicts itself or exceeds what there is."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(f"{p.field}: {p.problem} ({p.fix})" for p in self.problems))
+
+
+class Unknown(PolicerError):  # noqa: N818
+    """There is no such thing."""
+
+    def __init__(self, kind: str, name: str, fix: str = "") -> None:
+        self.kind, self.name, self.fix = kind, name, fix
+        super().__init__(f"no {kind} {name}" + (f" ({fix})" if fix else ""))
+
+
+class Taken(PolicerError):  # noqa: N818
+    """There is one of that name already."""
+
+    def __init__(self, kind: str, name: str) -> None:
+        self.kind, self.name = kind, name
+        super().__init__(f"{kind} {name} is there already (change it with PUT and If-Match)")
+
+
+class Stale(PolicerError):  # noqa: N818
+    """It was changed since it was read."""
+
+    def __init__(self, kind: str, name: str, version: int) -> None:
+        self.kind, self.name, self.version = kind, name, version
+        super().__init__(f"{kind} {name} is at version {version} now (read it again)")
+
+
+class KeyReused(PolicerError):  # noqa: N818
+    """An idempotency key that came with another request before."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"idempotency key {key} came with another request (choose a new one)")
+
+
+class Unauthenticated(PolicerError):  # noqa: N818
+    """No token, or none that is known."""
+
+
+class Forbidden(PolicerError):  # noqa: N818
+    """A token that may not do this."""
+
+    def __init__(self, needed: str) -> None:
+        self.needed = needed
+        super().__init__(f"this takes a token with the scope {needed}")
+
+
+class NotLeading(PolicerError):  # noqa: N818
+    """Another policer leads."""
+
+
+class SettingsError(PolicerError):
+    """A configuration that cannot be used."""
+
+    def __init__(self, where: str, problem: str, fix: str = "") -> None:
+        self.where, self.problem, self.fix = where, problem, fix
+        super().__init__(f"{where}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class StoreError(PolicerError):
+    """The database cannot do it."""
+
+
+class StoreBusy(StoreError):  # noqa: N818
+    """Locked for longer than one waits."""
+
+
+class StoreGone(StoreError):  # noqa: N818
+    """It cannot be reached or read."""
+
+
+class StoreOutdated(StoreError):  # noqa: N818
+    """Of another version than this program's."""
+
+
+class LinkError(PolicerError):
+    """A daemon could not be told."""
+
+
+class LinkTimeout(LinkError):  # noqa: N818
+    """It did not answer in time."""
+
+
+class LinkRefused(LinkError):  # noqa: N818
+    """It refused the request."""
+
+    def __init__(self, code: str, field: str, problem: str, fix: str = "") -> None:
+        self.code, self.field, self.problem, self.fix = code, field, problem, fix
+        super().__init__(f"{field}: {problem}" + (f" ({fix})" if fix else ""))

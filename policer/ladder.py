@@ -1,0 +1,106 @@
+"""What is done about a router that misbehaves: one step at a time, within its contract; pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class Step(StrEnum):
+    """The steps of the ladder, from the mildest to the hardest."""
+
+    WARN = "warn"
+    LOWER = "lower"
+    """Lower its setpoint to its guarantee."""
+    LIMIT = "limit"
+    """Let the host drop what is sent into it beyond its setpoint."""
+    PAUSE = "pause"
+    """Hold it at the smallest cap."""
+    STOP = "stop"
+    """Take it from the network."""
+
+
+_HARSHNESS = {step: index for index, step in enumerate(Step)}
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long each step is given to work, in seconds."""
+
+    climb_s: float = 10.0
+    """Guilty for so long on a step leads to the next."""
+    descend_s: float = 60.0
+    """Innocent for so long leads a step down."""
+    unproven_s: float = 300.0
+    """So does a verdict of guilty that nothing bears out for so long: the meter may be blind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Punishment:
+    """Where a router stands on its ladder."""
+
+    height: int = 0
+    """How many of its contract's steps are in force; 0 is none."""
+    since: float = 0.0
+    """When the last step was taken, or the verdict last changed; seconds of the policer's clock."""
+    guilty: bool = False
+    """The verdict at that time."""
+    step: Step | None = None
+    """The hardest step in force, by which it finds its place in another contract's ladder."""
+    dry: bool = False
+    """Whether its steps are only reported."""
+
+
+def next_punishment(
+    now: float,
+    standing: Punishment,
+    guilty: bool,
+    allowed: Sequence[Step],
+    patience: Patience,
+    *,
+    proven: bool = True,
+    proven_at: float | None = None,
+) -> Punishment:
+    """Return where a router stands at an instant; at most one step up or down.
+
+    The first step is taken as soon as a verdict of guilty stands. A ladder that was shortened by
+    another contract is left at once for what it still allows.
+
+    Args:
+        now: seconds of the policer's clock.
+        standing: where it stood.
+        guilty: the verdict of this round.
+        allowed: its contract's steps, from the mildest to the hardest.
+        patience: how long each step is given.
+        proven: whether this round's evidence bears the verdict out; no step up without.
+        proven_at: when evidence last bore it out.
+    """
+    height = _kept(standing, allowed)
+    if guilty and proven and height == 0 and allowed:
+        return _at(1, now, guilty, allowed)
+    if guilty is not standing.guilty or height != standing.height:
+        return _at(height, now, guilty, allowed)
+    waited = now - standing.since
+    if guilty and proven and waited >= patience.climb_s and height < len(allowed):
+        return _at(height + 1, now, guilty, allowed)
+    pardoned = waited >= (patience.unproven_s if guilty else patience.descend_s)
+    unproven = proven_at is None or now - proven_at >= patience.unproven_s
+    if height > 0 and pardoned and (unproven or not guilty):
+        return _at(height - 1, now, guilty, allowed)
+    step = _step(height, allowed)
+    return standing if standing.step is step else replace(standing, step=step)
+
+
+def _at(height: int, now: float, guilty: bool, allowed: Sequence[Step]) -> Punishment:
+    return Punishment(height, now, guilty, _step(height, allowed))
+
+
+def _step(height: int, allowed: Sequence[Step]) -> Step | None:
+    return allowed[height - 1] if height else None
+
+
+def _kept(standing: Punishment, allowed: Sequence[Step]) -> int:
+    """Return how many steps of a ladder are no harder than where a router stands."""
+    if standing.step is None:
+        return min(standing.height, len(allowed))
+    hardest = _HARSHNESS[standing.step]
+    return min(standing.height, sum(_HARSHNESS[step] <= hardest for step in allowed))

@@ -1,0 +1,285 @@
+"""One round for one host: what it was promised, and what is seen, to what it is told; pure.
+
+Every second: what each router could use, whether it misbehaves, who is held at what, and what the
+ladder adds to that. Orders come out; `policer.dispatch` makes messages of what changed. A tick
+that was seen before, or a host that is not believed, changes nothing: what stands is ordered on.
+A host that is not heard gets no orders, and its leases end.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from policer.allocation import Claim, allocate, promised
+from policer.burst import ceiling_now
+from policer.contract import MAX_PPS, Contract
+from policer.demand import DELIVERY, held_pps, wasted_pps
+from policer.engagement import decide
+from policer.judge import EXCESS, FRESH_S, judged, looked_at, lost_pps, sent_or_due
+from policer.ladder import Step
+from policer.notes import notes
+from policer.sight import MOST_ROUTERS
+from policer.state import (
+    UNPROMISED,
+    Demand,
+    HostState,
+    HostView,
+    Note,
+    Order,
+    Policy,
+    Round,
+    RouterState,
+    steps_in_force,
+)
+from xtc.wire import Finding, Report
+
+__all__ = (
+    "FRESH_S",
+    "KEPT_S",
+    "LEEWAY",
+    "LOWERED",
+    "PAUSED_PPS",
+    "UNPROMISED",
+    "HostState",
+    "HostView",
+    "Note",
+    "Order",
+    "Policy",
+    "Round",
+    "RouterState",
+    "play",
+    "steps_in_force",
+)
+
+LOWERED = 0.01
+"""The setpoint of a punished router without a guarantee, as a share of the host's capacity."""
+PAUSED_PPS = 1.0
+"""The setpoint of a paused router, and the least of any: it goes to its smallest cap."""
+LEEWAY = 1.1
+"""A limited router is sent so many times its setpoint, lest it starve between two packets."""
+KEPT_S = 3600.0
+"""A router that vanished is remembered for so long: it is no other when it comes back."""
+LOSS, CROWDED = 0.1, 0.1
+"""A loss of this share of all work, beside a rise of so much more than the loss, is no accident."""
+FULL = 0.95
+"""At this share of the work at which that was seen, the host is taken to be full again."""
+_NEW = RouterState()
+
+
+def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round:
+    """Decide for one host; routers that are not in its telemetry get no orders."""
+    if not view.sight.reachable(now):
+        return Round(before, {}, ())
+    if view.sight.distrust or view.sight.host_clock == before.host_clock:
+        return Round(before, _orders(view, before, policy), ())
+    terms = _terms(view)
+    state = _decided(now, view, terms, before, policy)
+    convicted = tuple(
+        vr
+        for vr in terms
+        if state.routers[vr].punishment.height
+        and not before.routers.get(vr, _NEW).punishment.height
+    )
+    said = tuple(notes(before, state, terms, policy))
+    return Round(state, _orders(view, state, policy), said, convicted)
+
+
+def _terms(view: HostView) -> dict[str, Contract]:
+    return {vr: view.contracts.get(vr, UNPROMISED) for vr in view.sight.routers}
+
+
+def _decided(
+    now: float,
+    view: HostView,
+    terms: Mapping[str, Contract],
+    before: HostState,
+    policy: Policy,
+) -> HostState:
+    """Look at all routers, judge each by its fair share, and decide who is held at what."""
+    reports = view.sight.routers
+    work = _work(view, terms)
+    full_at = _full_at(work, view, terms, before, policy)
+    full = _full(work, full_at, view, before, policy)
+    looked = {
+        vr: looked_at(now, contract, reports[vr], before.routers.get(vr, _NEW), full=full)
+        for vr, contract in terms.items()
+    }
+    plain = {vr: _unpunished(vr, terms[vr], demand) for vr, demand in looked.items()}
+    fair = _fair(list(plain.values()), view, policy)
+    routers = {
+        vr: judged(
+            now,
+            view,
+            reports[vr],
+            before.routers.get(vr, _NEW),
+            contract=terms[vr],
+            demand=demand,
+            fair_pps=fair[vr],
+            policy=policy,
+        )
+        for vr, demand in looked.items()
+    }
+    claims = [
+        _claim(claim, sent_or_due(reports[vr], looked[vr], full=full), lowered)
+        for vr, claim in plain.items()
+        for lowered in (_lowered(terms[vr], routers[vr], view, policy),)
+    ]
+    standing = decide(
+        claims,
+        _forwarded(reports),
+        view.capacity_pps,
+        before.standing,
+        policy.habits,
+        wasted=_sum(terms, reports, _accepted_waste),
+    )
+    kept = _kept(now, before, routers)
+    clock = view.sight.host_clock
+    return HostState(now, standing, {**kept, **routers}, clock, work, full_at)
+
+
+def _work(view: HostView, terms: Mapping[str, Contract]) -> float:
+    """Return what the routers take of the capacity, with what is wasted on packets they drop."""
+    reports = view.sight.routers
+    forwarded = _sum(terms, reports, lambda report: report.throughput_pps or 0.0)
+    return forwarded + _sum(terms, reports, wasted_pps)
+
+
+def _full_at(
+    work: float, view: HostView, terms: Mapping[str, Contract], before: HostState, policy: Policy
+) -> float:
+    """Return the work at which the host seems full, whatever its capacity is said to be.
+
+    Where some rise by more than what others with a guarantee lose at the same time, it is.
+    """
+    lost = sum(
+        contract.cost * lost_pps(contract, view.sight.routers[vr], before.routers.get(vr, _NEW))
+        for vr, contract in terms.items()
+    )
+    busy = work >= policy.habits.calm * view.capacity_pps
+    if busy and lost >= LOSS * work and work - before.work >= CROWDED * lost:
+        return FULL * work
+    return before.full_at * policy.habits.forget
+
+
+def _full(work: float, full_at: float, view: HostView, before: HostState, policy: Policy) -> bool:
+    """Whether the host may be too full for its routers to show what they need.
+
+    What a router does not show with the others held at the least, it does not need.
+    """
+    at_least = before.standing.shared <= policy.habits.least
+    return work >= min(full_at, policy.habits.engage * view.capacity_pps) and not at_least
+
+
+def _sum(
+    terms: Mapping[str, Contract],
+    reports: Mapping[str, Report],
+    rate: Callable[[Report], float],
+) -> float:
+    """Return what a rate of all routers takes of the capacity."""
+    return sum(contract.cost * rate(reports[vr]) for vr, contract in terms.items())
+
+
+def _accepted_waste(report: Report) -> float:
+    """Return what is wasted on a router, up to where a shield would spare it."""
+    return min(wasted_pps(report), DELIVERY * (EXCESS - 1) * (report.throughput_pps or 0.0))
+
+
+def _fair(claims: Sequence[Claim], view: HostView, policy: Policy) -> dict[str, float]:
+    """Return what each router would be held at if none were punished and no guarantee suffered."""
+    shared = max(policy.habits.target * view.capacity_pps, promised(claims))
+    return allocate(claims, min(shared, view.capacity_pps))
+
+
+def _unpunished(vr: str, contract: Contract, demand: Demand) -> Claim:
+    """Return what a router may claim by its contract."""
+    ceiling = ceiling_now(contract, demand.saved)
+    guarantee = min(contract.guarantee_pps, ceiling)
+    return Claim(
+        vr, demand.wanted, guarantee, ceiling, contract.weight, contract.cost, demand.reserve
+    )
+
+
+def _claim(claim: Claim, sent: float, lowered: float) -> Claim:
+    """Return what a router may claim with what the ladder leaves it."""
+    return Claim(
+        claim.vr,
+        claim.wanted,
+        min(claim.guarantee, lowered),
+        min(claim.ceiling, lowered),
+        claim.weight,
+        claim.cost,
+        claim.needed,
+        sent,
+    )
+
+
+def _lowered(contract: Contract, state: RouterState, view: HostView, policy: Policy) -> float:
+    """Return what the ladder leaves of a router's throughput; infinite where it leaves all."""
+    if not state.punishment.height:
+        return float("inf")
+    steps = steps_in_force(contract, state, policy)
+    if Step.PAUSE in steps or Step.STOP in steps:
+        return PAUSED_PPS
+    lowest = max(contract.guarantee_pps, LOWERED * view.capacity_pps)
+    return lowest if Step.LOWER in steps else float("inf")
+
+
+def _forwarded(reports: Mapping[str, Report]) -> dict[str, float]:
+    """Return the throughput of the routers that the host alone may hold back.
+
+    Where its own cap binds, a router's daemon holds it, and brings it to its setpoint by itself.
+    """
+    return {
+        vr: report.throughput_pps
+        for vr, report in reports.items()
+        if report.throughput_pps is not None
+        and not (
+            held_pps(report) is not None
+            and report.binding
+            and report.finding is not Finding.AT_CEILING
+        )
+    }
+
+
+def _kept(
+    now: float, before: HostState, present: Mapping[str, RouterState]
+) -> dict[str, RouterState]:
+    """Return what is remembered of routers that are not in the telemetry, for a while."""
+    absent = {
+        vr: state if state.seen_at is not None else replace(state, seen_at=now)
+        for vr, state in before.routers.items()
+        if vr not in present and (state.seen_at is None or now - state.seen_at < KEPT_S)
+    }
+    latest = sorted(absent, key=lambda vr: absent[vr].seen_at or 0.0)[-MOST_ROUTERS:]
+    return absent if len(absent) == len(latest) else {vr: absent[vr] for vr in latest}
+
+
+def _orders(view: HostView, state: HostState, policy: Policy) -> dict[str, Order]:
+    return {vr: _order(vr, contract, state, view, policy) for vr, contract in _terms(view).items()}
+
+
+def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy: Policy) -> Order:
+    router = state.routers.get(vr, _NEW)
+    lowered = _lowered(contract, router, view, policy)
+    punished = lowered < float("inf")
+    setpoint = state.standing.setpoints.get(vr)
+    if punished:
+        most = min(ceiling_now(contract, router.saved), lowered)
+        setpoint = most if setpoint is None else min(setpoint, most)
+    elif setpoint is None and router.configured and vr in view.contracts:
+        # To let it go would leave it to its configuration, which knows of no contract.
+        setpoint = ceiling_now(contract, router.saved)
+    if setpoint is None:
+        return Order()
+    setpoint = min(MAX_PPS, max(PAUSED_PPS, setpoint))
+    return Order(setpoint, punished, _limit(contract, router, setpoint, policy))
+
+
+def _limit(
+    contract: Contract, router: RouterState, setpoint: float, policy: Policy
+) -> float | None:
+    """Return what the host may send into a router that is held at a setpoint."""
+    steps = steps_in_force(contract, router, policy)
+    if Step.STOP in steps:
+        return PAUSED_PPS
+    limited = Step.LIMIT in steps or router.shield.up
+    return min(MAX_PPS, LEEWAY * setpoint) if limited else None

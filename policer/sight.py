@@ -1,0 +1,78 @@
+"""What the policer sees of one host: its last believable telemetry, and why it doubts it; pure.
+
+The link tells which host a message came from (its socket, CURVE on TCP); what the message says is
+checked here. A replayed or reordered tick is dropped, an impossible one makes the host distrusted:
+its routers keep their leases, and nothing that it says counts as evidence.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from policer.contract import MAX_PPS
+from xtc.wire import Report, Telemetry
+
+GONE_AFTER_S = 5.0
+"""Silence after which a host is shown as gone."""
+REBOOT_S = 5.0
+"""A host whose clock went back within less time has not rebooted: the message is an old one."""
+BEYOND = 2.0
+"""Routers that forward so many times the host's capacity are not believed."""
+MOST_ROUTERS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One host as its telemetry shows it."""
+
+    heard_at: float | None = None
+    """Instant of the policer's monotonic clock; None before the first word."""
+    host_clock: float = -1.0
+    """The host's own monotonic seconds, by the last tick that was believed."""
+    tick: int = -1
+    routers: Mapping[str, Report] = field(default_factory=dict)
+    distrust: str = ""
+    """Why what it says is not believed; empty while it is."""
+    dropped: int = 0
+    """Messages that were replayed, reordered or came in a flood."""
+
+    def reachable(self, now: float) -> bool:
+        """Whether the host was heard lately."""
+        return self.heard_at is not None and now - self.heard_at < GONE_AFTER_S
+
+
+def seen(before: Sight, telemetry: Telemetry, now: float, capacity_pps: float) -> Sight:
+    """Return what is known of a host after a message."""
+    rebooted = before.heard_at is not None and now - before.heard_at >= REBOOT_S
+    old = telemetry.at <= before.host_clock
+    if old and not rebooted:
+        return replace(before, dropped=before.dropped + 1)
+    if not math.isfinite(telemetry.at):
+        return replace(before, heard_at=now, distrust=f"a clock at {telemetry.at:g}")
+    doubt = next(_doubts(telemetry, capacity_pps), "")
+    if doubt:
+        return replace(before, heard_at=now, host_clock=telemetry.at, distrust=doubt)
+    return Sight(
+        heard_at=now,
+        host_clock=telemetry.at,
+        tick=telemetry.tick,
+        routers={report.vr: report for report in telemetry.routers},
+        dropped=before.dropped,
+    )
+
+
+def _doubts(telemetry: Telemetry, capacity_pps: float) -> Iterator[str]:
+    """Yield what in a message cannot be."""
+    reports = telemetry.routers
+    if len(reports) > MOST_ROUTERS:
+        yield f"{len(reports)} routers on one host"
+    if len({report.vr for report in reports}) < len(reports):
+        yield "a router is reported twice"
+    for report in reports:
+        for name in ("throughput_pps", "offered_pps", "setpoint_pps", "limit_pps", "cap", "used"):
+            value = getattr(report, name)
+            if value is not None and not 0 <= value <= MAX_PPS:
+                yield f"{report.vr}: {name} of {value:g}"
+    total = sum(report.throughput_pps or 0.0 for report in reports)
+    if total > BEYOND * capacity_pps:
+        yield f"{total:.0f} packets/s forwarded, with a capacity of {capacity_pps:.0f}"

@@ -1,0 +1,142 @@
+"""What a round is given, what is remembered from round to round, and what it decides."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from policer.contract import Contract
+from policer.engagement import Habits, Standing
+from policer.evidence import Evidence, Rules
+from policer.ladder import Patience, Punishment, Step
+from policer.sight import Sight
+
+UNPROMISED = Contract(guarantee_pps=0.0, measures=(Step.WARN, Step.LIMIT))
+"""What a router without a contract has: a share of what is left, and nobody to take it away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How eager, how patient, and by what evidence; the same for all hosts."""
+
+    habits: Habits = field(default_factory=Habits)
+    rules: Rules = field(default_factory=Rules)
+    patience: Patience = field(default_factory=Patience)
+    dry_run: bool = False
+    """Whether misbehaviour is only reported, whatever contracts say."""
+    may_climb: bool = True
+    """Whether ladders may be climbed at all; off while the brake is on (`policer.brake`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """What a round is given."""
+
+    capacity_pps: float
+    contracts: Mapping[str, Contract]
+    sight: Sight
+
+
+@dataclass(frozen=True, slots=True)
+class Shield:
+    """Whether the host drops what is sent into a router far beyond its setpoint.
+
+    It takes nothing from the router, which would drop it itself, and spares the host the work.
+    """
+
+    up: bool = False
+    rounds: int = 0
+    """Rounds in a row that spoke for the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What is known of one router's demand; the fields are those of `RouterState`."""
+
+    saved: float
+    wanted: float
+    known_at: float | None
+    needed: float
+    reserve: float
+    seen_at: float
+    configured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RouterState:
+    """What is remembered of one router from round to round."""
+
+    evidence: Evidence = field(default_factory=Evidence)
+    punishment: Punishment = field(default_factory=Punishment)
+    saved: float = 0.0
+    """Packets that it may forward above its ceiling; less than 0 is a debt."""
+    shield: Shield = field(default_factory=Shield)
+    wanted: float = 0.0
+    """What it could use when that was last known, in packets/s."""
+    known_at: float | None = None
+    """When that was."""
+    needed: float = 0.0
+    """What it has shown to need of its guarantee, in packets/s."""
+    reserve: float = 0.0
+    """What of its guarantee is not lent, in packets/s: a full host hides what it needs."""
+    seen_at: float | None = None
+    """When it was last in the telemetry."""
+    configured: bool = False
+    """Whether its daemon's configuration holds it where no lease does."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostState:
+    """What is remembered of one host."""
+
+    at: float = 0.0
+    """When the last round was, in seconds of the policer's clock."""
+    standing: Standing = field(default_factory=Standing)
+    routers: Mapping[str, RouterState] = field(default_factory=dict)
+    host_clock: float | None = None
+    """The tick that the last round saw; one that was seen counts for nothing again."""
+    work: float = 0.0
+    """What the routers took of the capacity."""
+    full_at: float = float("inf")
+    """The work at which the host seemed full though its capacity says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How one router is to stand from now on."""
+
+    setpoint_pps: float | None = None
+    """None lets it go."""
+    punishment: bool = False
+    limit_pps: float | None = None
+    """What the host may send into it; None is no limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that an operator wants to read later."""
+
+    kind: str
+    words: str
+    vr: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round decided."""
+
+    state: HostState
+    orders: Mapping[str, Order]
+    notes: tuple[Note, ...]
+    convicted: tuple[str, ...] = ()
+    """Routers that took the first step of their ladder; the brake counts them."""
+
+
+def only_reported(contract: Contract, policy: Policy) -> bool:
+    """Whether what a router does wrong is reported, and nothing done about it."""
+    return policy.dry_run or contract.dry_run
+
+
+def steps_in_force(contract: Contract, state: RouterState, policy: Policy) -> tuple[Step, ...]:
+    """Return the measures that are taken now; none where they are only reported."""
+    if only_reported(contract, policy):
+        return ()
+    return contract.measures[: state.punishment.height]

@@ -1,0 +1,116 @@
+"""The ladder: one step at a time, within the contract, and always an end."""
+
+from policer.ladder import Patience, Punishment, Step, next_punishment
+
+ALL = tuple(Step)
+PATIENCE = Patience()
+
+
+def play(
+    standing: Punishment,
+    seconds: range,
+    *,
+    guilty: bool,
+    allowed: tuple[Step, ...] = ALL,
+    proven: bool = True,
+) -> tuple[Punishment, list[int]]:
+    """Let a verdict stand for a while; return the heights that were passed."""
+    heights, proven_at = [], None
+    for second in seconds:
+        proven_at = float(second) if guilty and proven else proven_at
+        standing = next_punishment(
+            float(second),
+            standing,
+            guilty,
+            allowed,
+            PATIENCE,
+            proven=proven and guilty,
+            proven_at=proven_at,
+        )
+        heights.append(standing.height)
+    return standing, heights
+
+
+def test_the_first_step_is_taken_at_once_and_the_next_after_patience() -> None:
+    _, heights = play(Punishment(), range(100, 145), guilty=True)
+    assert heights == [1] * 10 + [2] * 10 + [3] * 10 + [4] * 10 + [5] * 5
+
+
+def test_it_comes_down_step_by_step_when_innocent() -> None:
+    top = Punishment(3, since=0.0, guilty=True, step=Step.LIMIT)
+    _, heights = play(top, range(1, 250), guilty=False)
+    assert heights[59] == 3
+    assert heights[60] == 2
+    assert heights[120] == 1
+    assert heights[180] == 0
+
+
+def test_a_change_of_the_verdict_begins_the_wait_anew() -> None:
+    standing, _ = play(Punishment(), range(9), guilty=True)
+    standing, _ = play(standing, range(9, 20), guilty=False)
+    _, heights = play(standing, range(20, 29), guilty=True)
+    assert heights == [1] * 9
+
+
+def test_a_contract_that_allows_nothing_is_never_climbed() -> None:
+    _, heights = play(Punishment(), range(1000), guilty=True, allowed=())
+    assert set(heights) == {0}
+
+
+def test_nothing_is_climbed_without_proof() -> None:
+    """Guilty by yesterday's evidence, and blind since."""
+    standing = Punishment(1, since=0.0, guilty=True, step=Step.WARN)
+    _, heights = play(standing, range(1, 290), guilty=True, proven=False)
+    assert set(heights) == {1}
+    _, heights = play(Punishment(), range(1000), guilty=True, proven=False)
+    assert set(heights) == {0}
+
+
+def test_a_punishment_that_nothing_bears_out_any_more_ends() -> None:
+    """A meter that stays blind must not make a punishment last for ever."""
+    standing = Punishment(3, since=0.0, guilty=True, step=Step.LIMIT)
+    _, heights = play(standing, range(1, 1000), guilty=True, proven=False)
+    assert heights[-1] == 0
+    assert heights[298] == 3
+
+
+def test_one_that_evidence_bears_out_lasts() -> None:
+    _, heights = play(Punishment(), range(10_000), guilty=True)
+    assert set(heights[50:]) == {5}
+
+
+def test_a_shorter_contract_is_obeyed_at_once() -> None:
+    standing = Punishment(3, since=0.0, guilty=True, step=Step.LIMIT)
+    after = next_punishment(1.0, standing, True, (Step.WARN, Step.LOWER), PATIENCE)
+    assert (after.height, after.step) == (2, Step.LOWER)
+    after = next_punishment(1.0, standing, True, (), PATIENCE)
+    assert (after.height, after.step) == (0, None)
+
+
+def test_a_contract_with_harder_steps_makes_no_standing_harder() -> None:
+    """Two steps up a mild ladder are not two steps up a hard one."""
+    standing = Punishment(2, since=0.0, guilty=True, step=Step.LOWER)
+    after = next_punishment(1.0, standing, True, (Step.PAUSE, Step.STOP), PATIENCE, proven=False)
+    assert after.height == 0
+    after = next_punishment(1.0, standing, True, (Step.WARN, Step.STOP), PATIENCE)
+    assert (after.height, after.step) == (1, Step.WARN)
+
+
+def test_a_standing_from_a_store_that_names_no_step_keeps_its_height() -> None:
+    standing = Punishment(2, since=0.0, guilty=True)
+    assert next_punishment(1.0, standing, True, ALL, PATIENCE).height == 2
+
+
+def test_a_milder_contract_is_what_counts_from_then_on() -> None:
+    """Found by search: lowered, then only warned by another contract, then lowered at once."""
+    lowered = Punishment(1, since=0.0, guilty=True, step=Step.LOWER)
+    warned = next_punishment(1.0, lowered, True, (Step.WARN,), PATIENCE)
+    assert (warned.height, warned.step) == (1, Step.WARN)
+    assert next_punishment(2.0, warned, True, (Step.LOWER,), PATIENCE, proven=False).height == 0
+
+
+def test_a_clock_that_jumps_takes_one_step_and_no_more() -> None:
+    standing = Punishment(3, since=0.0, guilty=False, step=Step.LIMIT)
+    after = next_punishment(3600.0, standing, False, ALL, PATIENCE)
+    assert after.height == 2
+    assert next_punishment(3601.0, after, False, ALL, PATIENCE).height == 2

@@ -1,0 +1,400 @@
+"""A round: from what is seen to orders; and nobody is punished on bad evidence."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from policer_plant import held_report, report_of
+
+from policer.contract import MAX_PPS, Contract
+from policer.evidence import Evidence
+from policer.ladder import Punishment, Step
+from policer.round import (
+    KEPT_S,
+    LEEWAY,
+    LOWERED,
+    PAUSED_PPS,
+    HostState,
+    HostView,
+    Order,
+    Policy,
+    Round,
+    RouterState,
+    play,
+)
+from policer.sight import GONE_AFTER_S, Sight
+from xtc.instance import Finding, Mode
+from xtc.wire import Report
+
+CAPACITY = 100e3
+GOLD = Contract(guarantee_pps=40e3)
+LADDER = Contract(guarantee_pps=10e3, measures=tuple(Step))
+
+
+def sight(now: float, *reports: Report, distrust: str = "") -> Sight:
+    routers = {report.vr: report for report in reports}
+    return Sight(now, 1000.0 + now, int(now), routers, distrust=distrust)
+
+
+class Desk:
+    """Plays rounds on what it is shown, one a second."""
+
+    def __init__(self, **contracts: Contract) -> None:
+        self.contracts: Mapping[str, Contract] = contracts
+        self.policy = Policy()
+        self.state = HostState()
+        self.now = 0.0
+
+    def play(self, *reports: Report, rounds: int = 1, distrust: str = "") -> Round:
+        for _ in range(rounds):
+            self.now += 1.0
+            view = HostView(CAPACITY, self.contracts, sight(self.now, *reports, distrust=distrust))
+            played = play(self.now, view, self.state, self.policy)
+            self.state = played.state
+        return played
+
+    def punish(self, vr: str, height: int, *, guilty: bool = True) -> None:
+        step = self.contracts[vr].measures[height - 1]
+        state = RouterState(Evidence(guilty=guilty), Punishment(height, self.now, guilty, step))
+        self.state = replace(self.state, routers={**self.state.routers, vr: state})
+
+    def height(self, vr: str) -> int:
+        return self.state.routers[vr].punishment.height
+
+
+def flood(vr: str = "b", setpoint: float = 20e3, **changed: object) -> Report:
+    return held_report(vr, setpoint, **({"offered_pps": 20 * setpoint} | changed))
+
+
+def full(vr: str = "a", setpoint: float = 75e3) -> Report:
+    return held_report(vr, setpoint)
+
+
+def test_a_calm_host_gets_no_orders_but_to_be_let_go() -> None:
+    desk = Desk(a=GOLD)
+    calm = desk.play(report_of("a", throughput_pps=3e4, offered_pps=3e4), report_of("b"))
+    assert calm.orders == {"a": Order(), "b": Order()}
+    assert calm.notes == ()
+
+
+def test_a_contended_host_is_held() -> None:
+    desk = Desk(a=GOLD)
+    desk.play(report_of("a", throughput_pps=3e4, offered_pps=3e4), report_of("b"))
+    held = desk.play(
+        report_of("a", throughput_pps=3e4, offered_pps=3e4),
+        report_of("b", throughput_pps=6e4, offered_pps=6e4),
+    )
+    assert [note.kind for note in held.notes] == ["engaged"]
+    assert held.orders["a"].setpoint_pps >= 40e3  # type: ignore[operator]  # it is held
+    assert held.orders["b"].setpoint_pps == pytest.approx(62.5e3)
+
+
+def test_what_a_router_was_promised_is_not_lent_on_a_host_that_was_full_when_first_seen() -> None:
+    """It may starve already: a flow that does sends less."""
+    held = Desk(a=GOLD).play(
+        report_of("a", throughput_pps=1e3, offered_pps=1e3),
+        report_of("b", throughput_pps=95e3, offered_pps=95e3),
+    )
+    assert held.orders["b"].setpoint_pps == pytest.approx(55e3, rel=0.01)
+
+
+def test_every_order_is_one_that_a_daemon_takes() -> None:
+    """More than nothing, and no more than a port forwards."""
+    desk = Desk(
+        a=Contract(guarantee_pps=CAPACITY), b=Contract(0, ceiling_pps=1e9, burst_packets=1e12)
+    )
+    reports = (flood("a", CAPACITY), report_of("b", offered_pps=1e9), report_of("c"))
+    for _ in range(5):
+        for order in desk.play(*reports).orders.values():
+            assert order.setpoint_pps is not None
+            assert 1 <= order.setpoint_pps <= MAX_PPS
+
+
+def test_a_flood_is_found_guilty_and_climbs_its_ladder() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    heights = [desk.play(full(), flood()).state.routers["b"].punishment.height for _ in range(45)]
+    assert heights[:4] == [0, 0, 0, 1]
+    assert heights[13] == 2
+    assert heights[23] == 3
+    assert heights[33] == 4
+    assert heights[43] == 5
+    assert desk.height("a") == 0
+
+
+def test_its_conviction_is_told_once() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    told = [desk.play(full(), flood()).convicted for _ in range(45)]
+    assert [vrs for vrs in told if vrs] == [("b",)]
+
+
+@pytest.mark.parametrize(
+    ("height", "setpoint", "limited"),
+    [(2, 10e3, False), (3, 10e3, True), (4, PAUSED_PPS, True)],
+)
+def test_each_step_is_ordered(height: int, setpoint: float, limited: bool) -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.punish("b", height)
+    order = desk.play(report_of("a"), held_report("b", setpoint)).orders["b"]
+    assert (order.setpoint_pps, order.punishment) == (setpoint, True)
+    assert order.limit_pps == (LEEWAY * setpoint if limited else None)
+
+
+def test_a_stopped_router_is_taken_from_the_network() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.punish("b", 5)
+    order = desk.play(report_of("a"), held_report("b", 1.0)).orders["b"]
+    assert order == Order(PAUSED_PPS, punishment=True, limit_pps=PAUSED_PPS)
+
+
+def test_a_lowered_router_without_a_guarantee_keeps_a_little_within_its_ceiling() -> None:
+    free = Contract(0, measures=(Step.LOWER,))
+    desk = Desk(b=free)
+    desk.punish("b", 1)
+    assert desk.play(flood("b")).orders["b"].setpoint_pps == LOWERED * CAPACITY
+    desk.contracts = {"b": Contract(0, ceiling_pps=500, measures=(Step.LOWER,))}
+    assert desk.play(flood("b")).orders["b"].setpoint_pps == 500
+
+
+BAD = [
+    flood(throughput_pps=None, offered_pps=None, finding=Finding.BLIND, mode=Mode.HOLD),
+    flood(finding=Finding.AT_CEILING),
+    flood(finding=Finding.SETTLING),
+    flood(finding=Finding.UNRESPONSIVE, mode=Mode.RELEASED),
+    flood(finding=Finding.FOREIGN, mode=Mode.MANUAL),
+    flood(mode=Mode.MANUAL),
+    flood(finding=Finding.LEASE_ENDED, mode=Mode.RELEASED, lease_remaining_s=0.0),
+    flood(sample_age_s=30.0),
+    flood(problem="vif1.0: claimed by several routers"),
+    report_of("b", throughput_pps=2e4, offered_pps=4e5),
+]
+
+
+@pytest.mark.parametrize("report", BAD)
+def test_nobody_is_guilty_on_bad_evidence(report: Report) -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    assert desk.play(full(), report, rounds=200).state.routers["b"].evidence.rounds == ()
+    assert desk.height("b") == 0
+
+
+@pytest.mark.parametrize("report", BAD)
+def test_nobody_climbs_on_bad_evidence(report: Report) -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.play(full(), flood(), rounds=5)
+    assert desk.height("b") == 1
+    heights = {desk.play(full(), report).state.routers["b"].punishment.height for _ in range(1000)}
+    assert heights == {1, 0}  # nothing bears the verdict out any more: it comes down, in time
+
+
+def test_a_host_that_is_not_believed_changes_nothing() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    before = desk.play(full(), flood(), rounds=3)
+    after = desk.play(full(), flood(), rounds=300, distrust="it lies")
+    assert after.state == before.state
+    assert after.orders == before.orders
+
+
+def test_the_same_tick_counts_once() -> None:
+    """A round that comes without news is no evidence, and saves no burst."""
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.play(full(), flood(), rounds=3)
+    view = HostView(CAPACITY, desk.contracts, sight(desk.now, full(), flood()))
+    for passed in (0.5, 1.0, 2.0, 4.0):
+        again = play(desk.now + passed, view, desk.state, desk.policy)
+        assert again.state == desk.state
+
+
+def test_a_host_that_is_gone_gets_no_orders_and_keeps_its_state() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.play(full(), flood(), rounds=5)
+    view = HostView(CAPACITY, desk.contracts, sight(desk.now, full(), flood()))
+    gone = play(desk.now + GONE_AFTER_S, view, desk.state, desk.policy)
+    assert gone.orders == {}
+    assert gone.state == desk.state
+
+
+def test_a_host_that_is_back_after_an_hour_is_in_step_and_no_harder_punished() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    before = desk.play(full(), flood(), rounds=8)
+    desk.now += 3600
+    after = desk.play(full(), flood())
+    assert after.orders.keys() == before.orders.keys()
+    assert desk.height("b") <= 1
+
+
+def test_a_punishment_ends_though_the_router_sends_more_than_it_leaves() -> None:
+    """The flood is over; what it sends now would be no crime if it were not lowered to 10 kp/s."""
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.punish("b", 2)
+    honest = held_report("b", 10e3, offered_pps=30e3)
+    quiet = report_of("a", throughput_pps=2e4, offered_pps=2e4)
+    heights = [desk.play(quiet, honest).state.routers["b"].punishment.height for _ in range(200)]
+    assert heights[-1] == 0
+    assert heights == sorted(heights, reverse=True)
+
+
+def test_a_flood_that_goes_on_behind_its_punishment_is_not_pardoned() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.punish("b", 5)
+    hidden = held_report("b", 1.0, throughput_pps=1.0, offered_pps=5e5, limit_pps=1.0)
+    desk.play(full(), hidden, rounds=2000)
+    assert desk.height("b") == 5
+
+
+def test_a_router_that_was_warned_and_let_go_is_found_decent() -> None:
+    """Nothing holds it on a calm host; what it sends there harms nobody."""
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.play(full(), flood(), rounds=5)
+    calm = report_of("b", throughput_pps=2e4, offered_pps=2e4)
+    desk.play(report_of("a"), calm, rounds=5)
+    assert not desk.state.routers["b"].evidence.guilty
+    desk.play(report_of("a"), calm, rounds=60)
+    assert desk.height("b") == 0
+
+
+def test_a_dry_run_only_reports() -> None:
+    desk = Desk(a=GOLD, b=Contract(10e3, measures=tuple(Step), dry_run=True))
+    said = [note.words for _ in range(45) for note in desk.play(full(), flood()).notes]
+    order = desk.play(full(), flood()).orders["b"]
+    assert "stop (dry run: only reported)" in said
+    assert order.setpoint_pps is not None
+    assert order.setpoint_pps > 10e3
+    assert (order.punishment, order.limit_pps) == (False, None)
+
+
+def test_the_end_of_a_dry_run_begins_the_ladder_at_its_first_step() -> None:
+    """What was only reported must not fall on a router all at once."""
+    desk = Desk(a=GOLD, b=Contract(10e3, measures=tuple(Step), dry_run=True))
+    desk.play(full(), flood(), rounds=60)
+    assert desk.height("b") == 5
+    desk.contracts = {"a": GOLD, "b": LADDER}
+    desk.play(full(), flood())
+    assert desk.height("b") == 1
+
+
+def test_another_contract_makes_no_punishment_harder() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.play(full(), flood(), rounds=15)
+    assert desk.height("b") == 2
+    desk.contracts = {"a": GOLD, "b": Contract(10e3, measures=(Step.PAUSE, Step.STOP))}
+    played = desk.play(full(), report_of("b"))
+    assert desk.height("b") == 0
+    assert not played.orders["b"].punishment
+
+
+def test_a_contract_that_is_removed_ends_its_punishment() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.punish("b", 4)
+    desk.contracts = {"a": GOLD}
+    assert not desk.play(full(), flood()).orders["b"].punishment
+
+
+def test_nothing_climbs_while_the_brake_is_on() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.policy = Policy(may_climb=False)
+    desk.play(full(), flood(), rounds=100)
+    assert desk.height("b") == 0
+    desk.policy = Policy()
+    desk.play(full(), flood(), rounds=5)
+    desk.policy = Policy(may_climb=False)
+    desk.play(full(), flood(), rounds=100)
+    assert desk.height("b") == 1
+
+
+def test_a_router_that_vanished_is_no_other_when_it_is_back() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.play(full(), flood(), rounds=30)
+    desk.play(full(), rounds=300)
+    assert desk.play(full()).orders.keys() == {"a"}
+    assert desk.height("b") == 3
+    desk.play(full(), rounds=int(KEPT_S))
+    assert "b" not in desk.state.routers
+
+
+def test_what_was_inherited_waits_for_its_router() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.punish("b", 3)
+    desk.play(full(), rounds=10)
+    assert desk.height("b") == 3
+
+
+def test_a_router_that_cannot_be_seen_keeps_its_share() -> None:
+    desk = Desk(a=GOLD)
+    busy = report_of("b", throughput_pps=6e4, offered_pps=6e4)
+    desk.play(report_of("a", throughput_pps=5e4, offered_pps=5e4), busy)
+    blind = held_report("a", 5e4, throughput_pps=None, offered_pps=None, mode=Mode.HOLD)
+    assert desk.play(blind, busy, rounds=29).state.standing.engaged
+    order = desk.play(blind, busy, rounds=2000).orders["a"]
+    assert order.setpoint_pps is None or order.setpoint_pps >= 40e3
+
+
+def test_a_router_that_its_configuration_would_hold_is_leased_what_it_was_promised() -> None:
+    """To let it go would hold a router with a guarantee of 40 kp/s at 5."""
+    desk = Desk(a=GOLD)
+    configured = held_report("a", 5e3, lease_remaining_s=None)
+    assert desk.play(configured).orders["a"].setpoint_pps == MAX_PPS
+    leased = held_report("a", MAX_PPS, throughput_pps=2e4, offered_pps=2e4)
+    assert desk.play(leased, rounds=50).orders["a"].setpoint_pps == MAX_PPS
+    free = report_of("a", throughput_pps=2e4, offered_pps=2e4)
+    assert desk.play(free).orders["a"] == Order()
+
+
+def test_one_without_a_contract_is_left_to_its_configuration() -> None:
+    assert Desk().play(held_report("a", 5e3, lease_remaining_s=None)).orders["a"] == Order()
+
+
+def test_a_router_that_its_own_cap_holds_is_no_reason_to_hold_others_down() -> None:
+    desk = Desk(a=GOLD)
+    low = held_report("a", 40e3, throughput_pps=20e3, offered_pps=60e3, finding=Finding.SETTLING)
+    assert desk.play(low, full("b", 55e3), rounds=20).state.standing.harmed == ()
+    starved = replace_report(low, binding=False)
+    assert desk.play(starved, full("b", 55e3), rounds=5).state.standing.harmed == ("a",)
+
+
+def replace_report(report: Report, **changed: object) -> Report:
+    fields = {name: getattr(report, name) for name in report.__struct_fields__}
+    return Report(**(fields | changed))
+
+
+def test_a_shield_rises_on_the_second_round_of_excess_and_takes_nothing() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    first = desk.play(full(), flood(finding=Finding.SETTLING))
+    assert first.orders["b"].limit_pps is None
+    second = desk.play(full(), flood(finding=Finding.SETTLING))
+    order = second.orders["b"]
+    assert order.setpoint_pps is not None
+    assert order.limit_pps == pytest.approx(LEEWAY * order.setpoint_pps)
+    assert not order.punishment
+    assert "shielded" in [note.kind for note in second.notes]
+
+
+def test_it_falls_when_the_excess_is_over() -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.play(full(), flood(), rounds=3)
+    played = desk.play(full(), held_report("b", 20e3), rounds=5)
+    assert played.orders["b"].limit_pps is None
+    assert "unshielded" in [note.kind for note in played.notes]
+
+
+def test_it_is_never_raised_where_the_contract_allows_no_limit() -> None:
+    desk = Desk(a=GOLD, b=Contract(10e3, measures=(Step.WARN, Step.LOWER)))
+    desk.play(full(), flood(), rounds=100)
+    assert desk.play(full(), flood()).orders["b"].limit_pps is None
+
+
+def test_a_burst_is_lent_above_the_ceiling_and_then_no_more() -> None:
+    desk = Desk(b=Contract(0, ceiling_pps=10e3, burst_packets=30e3))
+    desk.play(report_of("b"), rounds=10)
+    setpoints = [
+        desk.play(report_of("b", throughput_pps=22e3, offered_pps=22e3)).orders["b"].setpoint_pps
+        for _ in range(4)
+    ]
+    assert setpoints == [None, 16e3, 10e3, 10e3]
+
+
+def test_4096_routers_get_their_orders() -> None:
+    contracts = {f"r{i}": Contract(guarantee_pps=CAPACITY / 4096) for i in range(4096)}
+    desk = Desk(**contracts)
+    reports = [report_of(vr, throughput_pps=20.0, offered_pps=1000.0) for vr in contracts]
+    orders = desk.play(*reports).orders
+    assert len(orders) == 4096
+    assert all((order.setpoint_pps or 0) >= CAPACITY / 4096 * 0.999 for order in orders.values())

@@ -1,0 +1,107 @@
+"""Sight: what a host says is believed in order, once, and where it is possible."""
+
+import pytest
+from policer_plant import held_report, report_of
+
+from policer.sight import GONE_AFTER_S, MOST_ROUTERS, Sight, seen
+from xtc.wire import Report, Telemetry
+
+CAPACITY = 1e5
+
+
+def tick(at: float, *routers: Report, number: int = 7) -> Telemetry:
+    return Telemetry(at, number, routers)
+
+
+def heard(*ticks: tuple[float, Telemetry]) -> Sight:
+    sight = Sight()
+    for now, telemetry in ticks:
+        sight = seen(sight, telemetry, now, CAPACITY)
+    return sight
+
+
+def test_the_first_word_is_believed() -> None:
+    sight = heard((5.0, tick(900.0, report_of("a"))))
+    assert sight.reachable(5.0)
+    assert set(sight.routers) == {"a"}
+    assert sight.distrust == ""
+
+
+def test_silence_makes_a_host_gone_and_a_word_brings_it_back() -> None:
+    sight = heard((5.0, tick(900.0)))
+    assert sight.reachable(5.0 + GONE_AFTER_S - 0.01)
+    assert not sight.reachable(5.0 + GONE_AFTER_S)
+    assert seen(sight, tick(930.0), 35.0, CAPACITY).reachable(35.0)
+    assert not Sight().reachable(0.0)
+
+
+@pytest.mark.parametrize("at", [900.0, 899.0, 0.0, -1.0])
+def test_what_was_said_before_counts_for_nothing(at: float) -> None:
+    before = heard((5.0, tick(900.0, held_report("a", setpoint=1e4))))
+    after = seen(before, tick(at, held_report("a", setpoint=9e4)), 6.0, CAPACITY)
+    assert after.routers == before.routers
+    assert (after.heard_at, after.host_clock) == (before.heard_at, before.host_clock)
+    assert after.dropped == 1
+
+
+def test_replays_do_not_make_a_dead_host_look_alive() -> None:
+    sight = heard((5.0, tick(900.0)), *((now, tick(900.0)) for now in (6.0, 7.0, 8.0, 9.0, 9.9)))
+    assert not sight.reachable(10.0)
+
+
+def test_a_host_that_rebooted_begins_a_new_clock() -> None:
+    sight = heard((5.0, tick(900.0)), (45.0, tick(12.0, report_of("a"))))
+    assert (sight.host_clock, set(sight.routers)) == (12.0, {"a"})
+
+
+def test_a_daemon_that_restarted_counts_its_ticks_anew() -> None:
+    sight = heard((5.0, tick(900.0, number=900)), (6.0, tick(901.0, number=1)))
+    assert (sight.tick, sight.dropped) == (1, 0)
+
+
+def test_a_message_from_the_future_blinds_for_no_longer_than_silence_does() -> None:
+    sight = heard((5.0, tick(1e12)), (6.0, tick(901.0)), (9.0, tick(904.0)))
+    assert sight.host_clock == 1e12
+    sight = seen(sight, tick(906.0), 11.0, CAPACITY)
+    assert sight.host_clock == 906.0
+
+
+@pytest.mark.parametrize("at", [float("nan"), float("inf")])
+def test_a_clock_that_is_no_number_is_not_taken_over(at: float) -> None:
+    sight = heard((5.0, tick(900.0)), (6.0, tick(at)))
+    assert sight.distrust
+    assert sight.host_clock == 900.0
+    assert seen(sight, tick(902.0), 7.0, CAPACITY).distrust == ""
+
+
+@pytest.mark.parametrize(
+    "routers",
+    [
+        (report_of("a"), report_of("a")),
+        (report_of("a", throughput_pps=-1.0),),
+        (report_of("a", offered_pps=float("nan")),),
+        (report_of("a", offered_pps=1.1e9),),
+        (report_of("a", setpoint_pps=float("inf")),),
+        (report_of("a", cap=-0.1),),
+        (report_of("a", throughput_pps=1.5e5), report_of("b", throughput_pps=0.6e5)),
+        tuple(report_of(f"r{i}") for i in range(MOST_ROUTERS + 1)),
+    ],
+)
+def test_what_cannot_be_makes_a_host_distrusted(routers: tuple[Report, ...]) -> None:
+    before = heard((5.0, tick(900.0, held_report("a", setpoint=1e4))))
+    after = seen(before, tick(901.0, *routers), 6.0, CAPACITY)
+    assert after.distrust
+    assert after.routers == before.routers
+    assert after.reachable(6.0)
+
+
+def test_one_believable_word_restores_trust() -> None:
+    sight = heard((5.0, tick(900.0, report_of("a", cap=-1.0))), (6.0, tick(901.0, report_of("a"))))
+    assert sight.distrust == ""
+    assert set(sight.routers) == {"a"}
+
+
+def test_a_host_of_4096_routers_is_believed() -> None:
+    sight = heard((5.0, tick(900.0, *(report_of(f"r{i}") for i in range(MOST_ROUTERS)))))
+    assert len(sight.routers) == MOST_ROUTERS
+    assert sight.distrust == ""
