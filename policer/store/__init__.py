@@ -1,0 +1,29 @@
+"""The store: hosts, contracts, events, punishments, tokens, and who leads; for use from threads."""
+
+from policer.store.audit import AuditRow
+from policer.store.contracts import Revision
+from policer.store.events import Event, EventRow
+from policer.store.idempotency import StoredAnswer
+from policer.store.leadership import Holder, Leadership
+from policer.store.punishments import PunishmentRow
+from policer.store.records import Stored, Version
+from policer.store.store import Store, open_store
+from policer.store.tokens import SCOPES, Scope, TokenRow
+
+__all__ = [
+    "SCOPES",
+    "AuditRow",
+    "Event",
+    "EventRow",
+    "Holder",
+    "Leadership",
+    "PunishmentRow",
+    "Revision",
+    "Scope",
+    "Store",
+    "Stored",
+    "StoredAnswer",
+    "TokenRow",
+    "Version",
+    "open_store",
+]

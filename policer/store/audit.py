@@ -1,0 +1,89 @@
+"""Who changed what: a row for every change that an operator makes, written together with it."""
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, Row, select, update
+
+from policer.errors import StoreGone
+from policer.store import tables
+from policer.store.engine import Database
+
+
+class AuditRow(msgspec.Struct, frozen=True):
+    """One change."""
+
+    id: int
+    at: datetime
+    """UTC."""
+    actor: str
+    action: str
+    """add, replace, put, remove or revoke."""
+    target: str
+    """What was changed: "host gold", "contract gold/r1" or "token 0123456789ab"."""
+    before: Any = None
+    """As it was; None where it was not there."""
+    after: Any = None
+    """As it is now; None where it is not there any more."""
+
+
+class Audit:
+    """The log of changes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def page(self, after: int | None, limit: int) -> list[AuditRow]:
+        """Return changes, the latest first.
+
+        Args:
+            after: the id of the last row of the page before; None begins with the latest.
+            limit: how many at most.
+        """
+        query = select(tables.audit).order_by(tables.audit.c.id.desc()).limit(limit)
+        if after is not None:
+            query = query.where(tables.audit.c.id < after)
+        with self._database.read() as connection:
+            return [_row(row) for row in connection.execute(query)]
+
+
+class Change(NamedTuple):
+    """What an operator did."""
+
+    action: str
+    target: str
+    before: msgspec.Struct | None
+    after: msgspec.Struct | None
+
+
+def record(connection: Connection, at: datetime, actor: str, change: Change) -> None:
+    """Write a change down in the transaction that makes it.
+
+    The count of changes is raised first: its row is locked until the transaction ends, so that
+    changes get their numbers in the order in which they are seen.
+    """
+    number = tables.generation.c.number
+    connection.execute(update(tables.generation).values(number=number + 1))
+    states = {"before": _json(change.before), "after": _json(change.after)}
+    row = {"at": at, "actor": actor, "action": change.action, "target": change.target, **states}
+    connection.execute(tables.audit.insert().values(row))
+
+
+def generation(connection: Connection) -> int:
+    """Return the count of changes."""
+    return int(connection.execute(select(tables.generation.c.number)).scalar_one())
+
+
+def _json(value: msgspec.Struct | None) -> str | None:
+    return None if value is None else msgspec.json.encode(value).decode()
+
+
+def _row(row: Row[Any]) -> AuditRow:
+    try:
+        before, after = (
+            None if raw is None else msgspec.json.decode(raw) for raw in (row.before, row.after)
+        )
+    except msgspec.DecodeError as error:
+        raise StoreGone(f"row {row.id} of the audit log cannot be read: {error}") from error
+    return AuditRow(row.id, row.at, row.actor, row.action, row.target, before, after)

@@ -1,0 +1,128 @@
+"""What happened, for operators to read later: pages, a stream, and an end to what is old."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Row, delete, select, text
+
+from policer.store import tables
+from policer.store.engine import Database
+from policer.store.records import Clock
+
+MOST_WORDS: Final = 1000
+"""Characters of an event's words; a daemon may have its say, but no more."""
+_AT_ONCE: Final = 5000
+"""Rows removed in one transaction, so that nobody waits long."""
+_ADVISORY_KEY: Final = 0x7874635F65766E74
+"""Of PostgreSQL's lock that makes events visible in the order of their numbers ("xtc_evnt")."""
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something worth knowing."""
+
+    host: str
+    """"" where it is about no host in particular."""
+    kind: str
+    words: str
+    vr: str | None = None
+    actor: str = "policer"
+    at: datetime | None = None
+    """When it happened; None is when it is stored."""
+
+
+class EventRow(msgspec.Struct, frozen=True):
+    """An event as it was stored."""
+
+    id: int
+    at: datetime
+    """UTC."""
+    host: str
+    kind: str
+    words: str
+    vr: str | None
+    actor: str
+
+
+class Events:
+    """The log of events."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Store events, all or none; their ids rise in this order."""
+        if not events:
+            return
+        now = self._clock()
+        with self._database.write() as connection:
+            if self._database.path is None:
+                # Numbers are given before a commit: without this, a reader that goes by the
+                # highest number it saw would miss a lower one that is committed after it.
+                lock = text("SELECT pg_advisory_xact_lock(:key)")
+                connection.execute(lock, {"key": _ADVISORY_KEY})
+            connection.execute(tables.events.insert(), [_values(event, now) for event in events])
+
+    def page(
+        self,
+        after: int | None,
+        limit: int,
+        host: str | None = None,
+        vr: str | None = None,
+        kind: str | None = None,
+    ) -> list[EventRow]:
+        """Return events, the latest first.
+
+        Args:
+            after: the id of the last event of the page before; None begins with the latest.
+            limit: how many at most.
+            host: of this host alone.
+            vr: of this router alone.
+            kind: of this kind alone.
+        """
+        table = tables.events
+        query = select(table).order_by(table.c.id.desc()).limit(limit)
+        if after is not None:
+            query = query.where(table.c.id < after)
+        for column, wanted in ((table.c.host, host), (table.c.vr, vr), (table.c.kind, kind)):
+            if wanted is not None:
+                query = query.where(column == wanted)
+        return self._rows(query)
+
+    def since(self, last_id: int, limit: int) -> list[EventRow]:
+        """Return events after the one of this id, the oldest first."""
+        table = tables.events
+        query = select(table).where(table.c.id > last_id)
+        return self._rows(query.order_by(table.c.id).limit(limit))
+
+    def prune(self, keep_days: float) -> int:
+        """Remove events older than so many days; return how many."""
+        table, before = tables.events, self._clock() - timedelta(days=keep_days)
+        old = select(table.c.id).where(table.c.at < before).limit(_AT_ONCE)
+        removed = 0
+        while True:
+            with self._database.write() as connection:
+                count = connection.execute(delete(table).where(table.c.id.in_(old))).rowcount
+            removed += count
+            if count < _AT_ONCE:
+                return removed
+
+    def _rows(self, query: Any) -> list[EventRow]:
+        with self._database.read() as connection:
+            return [_row(row) for row in connection.execute(query)]
+
+
+def _values(event: Event, now: datetime) -> dict[str, Any]:
+    return {
+        "at": event.at or now,
+        "host": event.host,
+        "vr": event.vr,
+        "kind": event.kind,
+        "words": event.words[:MOST_WORDS],
+        "actor": event.actor,
+    }
+
+
+def _row(row: Row[Any]) -> EventRow:
+    return EventRow(row.id, row.at, row.host, row.kind, row.words, row.vr, row.actor)

@@ -1,0 +1,171 @@
+"""The hosts as operators entered them; a change that contracts forbid is refused."""
+
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, select
+from sqlalchemy.exc import IntegrityError
+
+from policer.admission import problems_of_host
+from policer.contract import Contract
+from policer.errors import Problem, Stale, Taken, Unknown
+from policer.hosts import Host, contradictions
+from policer.store import tables
+from policer.store.audit import Change, record
+from policer.store.engine import Database
+from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
+
+
+class Hosts:
+    """The table of hosts."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def all(self) -> list[Stored[Host]]:
+        """Return every host, by name."""
+        query = select(tables.hosts).where(tables.hosts.c.entry.is_not(None))
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(tables.hosts.c.name)).all()
+        return [_stored(row) for row in rows]
+
+    def get(self, name: str) -> Stored[Host]:
+        """Return a host; raises Unknown."""
+        with self._database.read() as connection:
+            return present(_row(connection, name), name)
+
+    def add(self, host: Host, actor: str) -> Stored[Host]:
+        """Enter a host.
+
+        Raises:
+            Taken: there is one of that name.
+            Invalid: its entry contradicts itself.
+        """
+        host = as_stored(host)
+        refuse(contradictions(host))
+        with self._database.write() as connection:
+            row = _row(connection, host.name, lock=True)
+            if row is not None and row.entry is not None:
+                raise Taken("host", host.name)
+            version = self._next(row, actor)
+            if row is None:
+                self._insert(connection, host, version)
+            else:
+                _set(connection, host.name, host, version)
+            change = Change("add", f"host {host.name}", None, host)
+            record(connection, version.changed_at, actor, change)
+        return Stored(host, version)
+
+    def replace(self, host: Host, if_version: int, actor: str) -> Stored[Host]:
+        """Change a host's entry.
+
+        Raises:
+            Unknown: there is none of that name.
+            Stale: it was changed since that version.
+            Invalid: the entry contradicts itself, or its capacity is less than was promised.
+        """
+        host = as_stored(host)
+        refuse(contradictions(host))
+        with self._database.write() as connection:
+            row = _row(connection, host.name, lock=True)
+            before = _expected(row, host.name, if_version)
+            refuse(problems_of_host(host, contracts_of(connection, host.name)))
+            version = self._next(row, actor)
+            _set(connection, host.name, host, version)
+            change = Change("replace", f"host {host.name}", before, host)
+            record(connection, version.changed_at, actor, change)
+        return Stored(host, version)
+
+    def remove(self, name: str, if_version: int, actor: str) -> None:
+        """Forget a host, and who was punished on it.
+
+        Raises:
+            Unknown: there is none of that name.
+            Stale: it was changed since that version.
+            Invalid: it has contracts.
+        """
+        with self._database.write() as connection:
+            row = _row(connection, name, lock=True)
+            before = _expected(row, name, if_version)
+            refuse(_promised(contracts_of(connection, name)))
+            version = self._next(row, actor)
+            _set(connection, name, None, version)
+            connection.execute(delete(tables.punishments).where(tables.punishments.c.host == name))
+            change = Change("remove", f"host {name}", before, None)
+            record(connection, version.changed_at, actor, change)
+
+    def _next(self, row: Row[Any] | None, actor: str) -> Version:
+        return Version(1 if row is None else row.version + 1, self._clock(), actor)
+
+    def _insert(self, connection: Connection, host: Host, version: Version) -> None:
+        """Enter a host that never was; on PostgreSQL another client may be doing so too."""
+        values = {"name": host.name, "entry": text_of(host), **_columns(version)}
+        try:
+            connection.execute(tables.hosts.insert().values(values))
+        except IntegrityError:
+            raise Taken("host", host.name) from None
+
+
+def host_for_change(connection: Connection, name: str) -> Host:
+    """Return a host and keep others from changing it or its contracts until the transaction ends.
+
+    Raises:
+        Unknown: there is none of that name.
+    """
+    return present(_row(connection, name, lock=True), name).value
+
+
+def contracts_of(connection: Connection, host: str) -> dict[str, Contract]:
+    """Return what a host's routers were promised."""
+    table = tables.contracts
+    query = select(table.c.vr, table.c.contract)
+    query = query.where(table.c.host == host, table.c.contract.is_not(None))
+    return {
+        row.vr: read(row.contract, Contract, f"contract {host}/{row.vr}")
+        for row in connection.execute(query)
+    }
+
+
+def present(row: Row[Any] | None, name: str) -> Stored[Host]:
+    """Return a row's host; raises Unknown where there is none."""
+    if row is None or row.entry is None:
+        raise Unknown("host", name, "`policer host list` shows those there are")
+    return _stored(row)
+
+
+def _row(connection: Connection, name: str, *, lock: bool = False) -> Row[Any] | None:
+    query = select(tables.hosts).where(tables.hosts.c.name == name)
+    return connection.execute(query.with_for_update() if lock else query).one_or_none()
+
+
+def _expected(row: Row[Any] | None, name: str, if_version: int) -> Host:
+    """Return the entry that a client wants to change; raises Unknown, or Stale."""
+    stored = present(row, name)
+    if stored.version.number != if_version:
+        raise Stale("host", name, stored.version.number)
+    return stored.value
+
+
+def _promised(contracts: dict[str, Contract]) -> list[Problem]:
+    if not contracts:
+        return []
+    some = ", ".join(sorted(contracts)[:5]) + (", ..." if len(contracts) > 5 else "")
+    return [Problem("name", f"it has contracts: {some}", "remove them first")]
+
+
+def _set(connection: Connection, name: str, host: Host | None, version: Version) -> None:
+    entry = None if host is None else text_of(host)
+    change = tables.hosts.update().where(tables.hosts.c.name == name)
+    connection.execute(change.values(entry=entry, **_columns(version)))
+
+
+def _columns(version: Version) -> dict[str, Any]:
+    return {
+        "version": version.number,
+        "changed_at": version.changed_at,
+        "changed_by": version.changed_by,
+    }
+
+
+def _stored(row: Row[Any]) -> Stored[Host]:
+    version = Version(row.version, row.changed_at, row.changed_by)
+    return Stored(read(row.entry, Host, f"host {row.name}"), version)

@@ -1,0 +1,1 @@
+"""One file for each version of the database; a file that was released is never changed again."""

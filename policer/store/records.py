@@ -1,0 +1,80 @@
+"""What the store gives back of things that are changed under version numbers."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Generic, TypeVar
+
+import msgspec
+
+from policer.errors import Invalid, Problem, StoreGone
+
+T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+Clock = Callable[[], datetime]
+"""Tells the time of day, with its zone."""
+
+
+class Version(msgspec.Struct, frozen=True):
+    """Which state of a thing this is, and who brought it about."""
+
+    number: int
+    """Rises with every change, also over removals."""
+    changed_at: datetime
+    """UTC."""
+    changed_by: str
+
+
+class Stored(msgspec.Struct, Generic[T], frozen=True):
+    """A thing as it stands."""
+
+    value: T
+    version: Version
+
+
+def now() -> datetime:
+    """Return the time of day."""
+    return datetime.now(UTC)
+
+
+def refuse(problems: Iterable[Problem]) -> None:
+    """Go on where there are no problems.
+
+    Raises:
+        Invalid: there are; it has them all.
+    """
+    found = tuple(problems)
+    if found:
+        raise Invalid(found)
+
+
+def text_of(value: msgspec.Struct) -> str:
+    """Return the JSON that is stored."""
+    return msgspec.json.encode(value).decode()
+
+
+def read(raw: str, kind: type[S], name: str) -> S:
+    """Return what was stored.
+
+    Raises:
+        StoreGone: somebody else wrote it, or it was damaged.
+    """
+    try:
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.DecodeError as error:
+        raise StoreGone(f"{name} cannot be read from the database: {error}") from error
+
+
+def as_stored(value: S) -> S:
+    """Return a value as the store will give it back, so that none gets in that could not get out.
+
+    Raises:
+        Invalid: a field is out of its bounds; it is named.
+    """
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+    except msgspec.DecodeError as error:
+        problem, _, where = str(error).partition(" - at ")
+        field = where.strip("`").removeprefix("$.")
+        raise Invalid([Problem(field or "value", problem, "give a value that fits")]) from None
+    except UnicodeEncodeError:
+        raise Invalid([Problem("value", "it is not valid text", "give valid UTF-8")]) from None

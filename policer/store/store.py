@@ -1,0 +1,111 @@
+"""Opens a database, and holds its tables together."""
+
+from pathlib import Path
+from typing import Final
+
+from policer.store import audit, leadership, records
+from policer.store.backup import back_up
+from policer.store.contracts import Contracts
+from policer.store.engine import Database
+from policer.store.events import Events
+from policer.store.hosts import Hosts
+from policer.store.idempotency import Idempotency
+from policer.store.punishments import Punishments
+from policer.store.schema import Schema
+from policer.store.tokens import Tokens
+
+BUSY_S: Final = 5.0
+
+
+class Store:
+    """All tables of one database; threads may share it.
+
+    Every call is one transaction, and may raise StoreBusy, StoreGone or StoreOutdated beside what
+    it says itself; nothing is changed then. A connection lost at the very end of a change is the
+    one exception: whether it was made shows when it is read again.
+    """
+
+    def __init__(self, database: Database, schema: Schema, clock: records.Clock) -> None:
+        self._database, self._schema, self._clock = database, schema, clock
+        self.hosts = Hosts(database, clock)
+        self.contracts = Contracts(database, clock)
+        self.events = Events(database, clock)
+        self.punishments = Punishments(database)
+        self.tokens = Tokens(database, clock)
+        self.audit = audit.Audit(database)
+        self.idempotency = Idempotency(database, clock)
+
+    @property
+    def version(self) -> str:
+        """The database's version."""
+        with self._database.read() as connection:
+            return self._schema.version_of(connection)
+
+    def generation(self) -> int:
+        """Return a count that rises with every change of hosts, contracts and tokens."""
+        with self._database.read() as connection:
+            return audit.generation(connection)
+
+    def check(self) -> None:
+        """See that the database can be read and is of this program's version; raises StoreError."""
+        with self._database.read() as connection:
+            self._schema.require_newest(connection)
+
+    def leadership(self, holder: str) -> leadership.Leadership:
+        """Return this policer's part in who leads.
+
+        Args:
+            holder: what others are told of who leads.
+        """
+        path = self._database.path
+        if path is None:
+            return leadership.PostgresLeadership(self._database, holder, self._clock)
+        return leadership.FileLeadership(self._database, path, holder, self._clock)
+
+    def backup(self, target: Path) -> None:
+        """Copy the database, as of one instant, into a new file.
+
+        Raises:
+            Invalid: the file is there already, or the database is not SQLite's.
+            StoreGone: the file cannot be written.
+        """
+        back_up(self._database, target)
+
+    def close(self) -> None:
+        """Close the database's connections."""
+        self._database.close()
+
+
+def open_store(
+    url: str,
+    *,
+    create: bool = True,
+    upgrade: bool = False,
+    busy_s: float = BUSY_S,
+    clock: records.Clock = records.now,
+    schema: Schema | None = None,
+) -> Store:
+    """Open a database.
+
+    Args:
+        url: sqlite:////path/to/file or postgresql://user:password@host/name.
+        create: whether to make what is missing: the file, and the tables of an empty database.
+        upgrade: whether to bring an older database up to this program's version.
+        busy_s: how long to wait for locks and connections, seconds.
+        clock: tells the time of day.
+        schema: the versions that this program knows.
+
+    Raises:
+        SettingsError: the URL is of neither kind, or its driver is not installed.
+        StoreBusy: another program kept it locked for too long.
+        StoreGone: it cannot be reached or read, or is not there and may not be made.
+        StoreOutdated: it is of another version, older or newer.
+    """
+    schema = schema or Schema()
+    database = Database(url, busy_s, create=create)
+    try:
+        schema.prepare(database, create=create, upgrade=upgrade)
+    except BaseException:
+        database.close()
+        raise
+    return Store(database, schema, clock)

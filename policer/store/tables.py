@@ -1,0 +1,182 @@
+"""The tables of the database, as the newest version has them (`migrations` says how they came)."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+)
+from sqlalchemy.types import TypeEngine
+
+
+class Words(TypeDecorator[str]):
+    """Text of any origin, ordered by its bytes.
+
+    What a database cannot hold (NUL, halves of surrogate pairs) is replaced: a daemon's odd answer
+    must not lose the event that tells of it, and an odd name is simply not found.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Keep PostgreSQL from ordering by the server's locale, which may change under an index."""
+        collation = "C" if dialect.name == "postgresql" else None
+        return Text(collation=collation)
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Replace what cannot be stored."""
+        del dialect
+        if value is None:
+            return None
+        return value.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+
+
+class Instant(TypeDecorator[datetime]):
+    """An instant in UTC, which SQLite has no type for."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Write it in UTC."""
+        del dialect
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Read it in UTC."""
+        del dialect
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+metadata: Final = MetaData()
+_NUMBER: Final = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _version() -> tuple[Column[int], Column[datetime], Column[str]]:
+    """Return the columns of what is changed under a version number."""
+    return (
+        Column("version", BigInteger, nullable=False),
+        Column("changed_at", Instant, nullable=False),
+        Column("changed_by", Words, nullable=False),
+    )
+
+
+# What was removed keeps its row, without an entry: its version numbers go on rising.
+hosts: Final = Table(
+    "hosts",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("entry", Words),
+    *_version(),
+)
+contracts: Final = Table(
+    "contracts",
+    metadata,
+    Column("host", Words, ForeignKey("hosts.name"), primary_key=True),
+    Column("vr", Words, primary_key=True),
+    Column("contract", Words),
+    *_version(),
+)
+revisions: Final = Table(
+    "revisions",
+    metadata,
+    Column("host", Words, primary_key=True),
+    Column("vr", Words, primary_key=True),
+    Column("version", BigInteger, primary_key=True),
+    Column("contract", Words),
+    Column("at", Instant, nullable=False),
+    Column("by", Words, nullable=False),
+    ForeignKeyConstraint(["host", "vr"], ["contracts.host", "contracts.vr"]),
+)
+events: Final = Table(
+    "events",
+    metadata,
+    Column("id", _NUMBER, primary_key=True),
+    Column("at", Instant, nullable=False),
+    Column("host", Words, nullable=False),
+    Column("vr", Words),
+    Column("kind", Words, nullable=False),
+    Column("words", Words, nullable=False),
+    Column("actor", Words, nullable=False),
+    Index("events_at", "at"),
+    Index("events_host", "host", "id"),
+    Index("events_vr", "vr", "id"),
+    Index("events_kind", "kind", "id"),
+    sqlite_autoincrement=True,
+)
+punishments: Final = Table(
+    "punishments",
+    metadata,
+    Column("host", Words, primary_key=True),
+    Column("vr", Words, primary_key=True),
+    Column("height", Integer, nullable=False),
+    Column("guilty", Boolean, nullable=False),
+    Column("since", Instant, nullable=False),
+    Column("step", Words, nullable=False),
+)
+audit: Final = Table(
+    "audit",
+    metadata,
+    Column("id", _NUMBER, primary_key=True),
+    Column("at", Instant, nullable=False),
+    Column("actor", Words, nullable=False),
+    Column("action", Words, nullable=False),
+    Column("target", Words, nullable=False),
+    Column("before", Words),
+    Column("after", Words),
+    sqlite_autoincrement=True,
+)
+tokens: Final = Table(
+    "tokens",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("name", Words, nullable=False),
+    Column("scopes", Words, nullable=False),
+    Column("hash", Words, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("created_by", Words, nullable=False),
+    Column("expires_at", Instant),
+    Column("revoked_at", Instant),
+)
+idempotency: Final = Table(
+    "idempotency",
+    metadata,
+    Column("token_id", Words, primary_key=True),
+    Column("key", Words, primary_key=True),
+    Column("request_hash", Words, nullable=False),
+    Column("at", Instant, nullable=False),
+    Column("status", Integer),
+    Column("headers", Words),
+    Column("body", LargeBinary),
+    Index("idempotency_at", "at"),
+)
+# One row each, and its numbers only rise.
+leadership: Final = Table(
+    "leadership",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    Column("holder", Words, nullable=False),
+)
+generation: Final = Table(
+    "generation",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+)

@@ -1,0 +1,160 @@
+"""Tokens and idempotency keys in the store, on both databases."""
+
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from policer.errors import Invalid, KeyReused, StoreBusy, Unknown
+from policer.store import SCOPES, Store, StoredAnswer
+from policer.store.idempotency import ABANDONED, KEPT, MOST_WAITS, Idempotency
+
+if TYPE_CHECKING:
+    from store_rig import Backend
+
+pytest_plugins = ["store_rig"]
+
+
+def test_a_token_is_known_by_its_secret_alone(backend: "Backend", store: Store) -> None:
+    row, secret = store.tokens.add("ann's laptop", ["operate", "read"], None, "root")
+    assert re.fullmatch(rf"xtcp_{row.id}_[A-Za-z0-9_-]{{43}}", secret)
+    assert row.scopes == ("read", "operate")
+    assert backend.open().tokens.by_secret(secret) == row
+    assert store.tokens.all() == [row]
+
+
+def test_a_wrong_secret_is_nobodys(store: Store) -> None:
+    row, secret = store.tokens.add("ann", ["admin"], None, "root")
+    other, _ = store.tokens.add("ben", ["read"], None, "root")
+    last = "A" if secret[-1] != "A" else "B"
+    for wrong in (
+        "",
+        secret[:-1],
+        secret[:-1] + last,
+        secret + "\n",
+        secret.upper(),
+        secret.replace(row.id, other.id),
+        secret.replace(row.id, "0" * 12),
+        f"xtcp_{row.id}_" + "\udc80" * 43,
+        f"xtcp_{row.id}_",
+    ):
+        assert store.tokens.by_secret(wrong) is None
+
+
+def test_a_token_ends(backend: "Backend", store: Store) -> None:
+    _, secret = store.tokens.add("ann", ["read"], backend.clock() + timedelta(days=1), "root")
+    backend.clock.forward(hours=23)
+    assert store.tokens.by_secret(secret) is not None
+    backend.clock.forward(hours=1)
+    assert store.tokens.by_secret(secret) is None
+
+
+def test_a_token_is_revoked_once_and_for_all(backend: "Backend", store: Store) -> None:
+    row, secret = store.tokens.add("ann", ["read"], None, "root")
+    revoked = store.tokens.revoke(row.id, "ben")
+    assert revoked.revoked_at == backend.clock()
+    backend.clock.forward(hours=1)
+    assert store.tokens.revoke(row.id, "cid") == revoked
+    assert store.tokens.by_secret(secret) is None
+    assert store.tokens.all() == [revoked]
+    audit = [(line.actor, line.action, line.target) for line in store.audit.page(None, 9)]
+    assert audit == [("ben", "revoke", f"token {row.id}"), ("root", "add", f"token {row.id}")]
+    with pytest.raises(Unknown):
+        store.tokens.revoke("nobody", "ann")
+
+
+def test_scopes_include_those_before_them(store: Store) -> None:
+    for most, scope in enumerate(SCOPES):
+        row, _ = store.tokens.add("ann", [scope], None, "root")
+        assert [row.allows(other) for other in SCOPES] == [n <= most for n in range(len(SCOPES))]
+
+
+def test_a_token_that_cannot_be_is_refused_by_field(backend: "Backend", store: Store) -> None:
+    naive = datetime(2030, 1, 1)  # noqa: DTZ001  the mistake under test
+    cases: list[tuple[str, list[str], datetime | None, str]] = [
+        ("", ["read"], None, "name"),
+        ("a\nb", ["read"], None, "name"),
+        ("a" * 65, ["read"], None, "name"),
+        ("ann", [], None, "scopes"),
+        ("ann", ["write"], None, "scopes"),
+        ("ann", ["read"], backend.clock(), "expires_at"),
+        ("ann", ["read"], naive, "expires_at"),
+    ]
+    for name, scopes, expires_at, field in cases:
+        with pytest.raises(Invalid) as refused:
+            store.tokens.add(name, scopes, expires_at, "root")
+        assert [problem.field for problem in refused.value.problems] == [field]
+    assert store.tokens.all() == []
+
+
+def test_no_secret_is_in_the_database(backend: "Backend", store: Store) -> None:
+    row, secret = store.tokens.add("ann", ["admin"], None, "root")
+    store.tokens.by_secret(secret)
+    store.idempotency.begin("key", "t", "hash")
+    body = f'{{"id": "{row.id}", "secret": "{secret}"}}'.encode()
+    store.idempotency.finish("key", "t", 201, {}, body)
+    everything = backend.everything()
+    assert row.id.encode() in everything
+    assert secret.encode() not in everything
+    assert secret.removeprefix(f"xtcp_{row.id}_").encode() not in everything
+    kept = store.idempotency.begin("key", "t", "hash")
+    assert kept is not None
+    assert kept.body == body.replace(secret.encode(), b"*" * len(secret))
+
+
+def test_a_request_is_answered_as_it_was_the_first_time(backend: "Backend", store: Store) -> None:
+    assert store.idempotency.begin("key", "t1", "hash") is None
+    store.idempotency.finish("key", "t1", 201, {"Location": "/v1/x"}, b"\x00body\xff")
+    answer = StoredAnswer(201, {"Location": "/v1/x"}, b"\x00body\xff")
+    assert backend.open().idempotency.begin("key", "t1", "hash") == answer
+    with pytest.raises(KeyReused):
+        store.idempotency.begin("key", "t1", "another")
+    assert store.idempotency.begin("key", "t2", "another") is None
+
+
+def test_an_answer_is_kept_for_a_day(backend: "Backend", store: Store) -> None:
+    store.idempotency.begin("key", "t", "hash")
+    store.idempotency.finish("key", "t", 200, {}, b"")
+    backend.clock.forward(seconds=KEPT.total_seconds())
+    assert store.idempotency.begin("key", "t", "hash") is not None
+    backend.clock.forward(seconds=1)
+    assert store.idempotency.begin("key", "t", "hash") is None
+
+
+def test_a_second_request_waits_for_the_answer_of_the_first(
+    backend: "Backend", store: Store
+) -> None:
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            store.idempotency.finish("key", "t", 200, {}, b"once")
+
+    second = Idempotency(store.idempotency._database, backend.clock, sleep)
+    assert store.idempotency.begin("key", "t", "hash") is None
+    assert second.begin("key", "t", "hash") == StoredAnswer(200, {}, b"once")
+    assert len(waits) == 3
+
+
+def test_a_second_request_does_not_wait_for_ever(backend: "Backend", store: Store) -> None:
+    waits: list[float] = []
+    second = Idempotency(store.idempotency._database, backend.clock, waits.append)
+    store.idempotency.begin("key", "t", "hash")
+    with pytest.raises(KeyReused):
+        second.begin("key", "t", "another")
+    with pytest.raises(StoreBusy, match="still being carried out"):
+        second.begin("key", "t", "hash")
+    assert len(waits) == MOST_WAITS
+
+
+def test_a_key_whose_request_died_or_was_given_up_is_free(backend: "Backend", store: Store) -> None:
+    store.idempotency.begin("key", "t", "hash")
+    store.idempotency.abandon("key", "t")
+    assert store.idempotency.begin("key", "t", "hash") is None
+    backend.clock.forward(seconds=ABANDONED.total_seconds() + 1)
+    assert store.idempotency.begin("key", "t", "hash") is None
+    store.idempotency.finish("key", "t", 200, {}, b"")
+    store.idempotency.abandon("key", "t")
+    assert store.idempotency.begin("key", "t", "hash") == StoredAnswer(200, {}, b"")
