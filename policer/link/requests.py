@@ -1,0 +1,129 @@
+"""Asks one host's manager, one batch at a time, with a deadline."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import zmq
+
+from policer.errors import LinkError, LinkRefused, LinkTimeout
+from policer.hosts import Host
+from policer.link.keys import Keys
+from policer.link.sockets import Dialled, Socket
+from xtc.wire import (
+    MAX_BATCH,
+    Batch,
+    Change,
+    Envelope,
+    Outcomes,
+    Refusal,
+    Refused,
+    Reply,
+    decode_reply,
+    encode,
+)
+
+MOST_STRAYS = 16
+"""Answers to what was not asked, after which a host is hung up on."""
+
+
+class Requests:
+    """One host's request socket: dialled when it is needed, hung up after a failure.
+
+    A request that failed is never sent again from here, and its answer, should it still come,
+    finds nobody: the next request has a socket of its own.
+    """
+
+    def __init__(self, host: Host, keys: Keys | None) -> None:
+        self._host, self._keys = host, keys
+        self._line: Dialled | None = None
+        self._turn = asyncio.Lock()
+        self._count = 0
+        self._fate = ""
+        """Why the last line was of no use."""
+
+    async def ask(self, changes: Sequence[Change], deadline_s: float) -> tuple[Refusal | None, ...]:
+        """Have changes carried out in their order; return for each why it was refused, or None.
+
+        After an error, some of them may have been carried out: telemetry shows which.
+
+        Raises:
+            LinkTimeout: the host did not answer all of it within so many seconds.
+            LinkRefused: it refused a batch as a whole, as an older daemon does.
+            LinkError: what it answered is no answer, or it cannot be dialled.
+        """
+        refusals: list[Refusal | None] = []
+        under_way = False
+        try:
+            async with asyncio.timeout(deadline_s), self._turn:
+                under_way = True
+                for batch in batches(changes):
+                    refusals += await self._carried_out(batch)
+        except TimeoutError:
+            why = self._fate if under_way else "it still owes the answer to earlier requests"
+            raise LinkTimeout(f"no answer within {deadline_s:g} s: {why}") from None
+        return tuple(refusals)
+
+    async def _carried_out(self, batch: Batch) -> Sequence[Refusal | None]:
+        """Send a batch and wait for its outcomes; hang up on whatever goes wrong."""
+        if self._line is None:
+            self._line = Dialled(zmq.DEALER, self._host, self._keys)
+        try:
+            reply = await self._reply_to(batch, self._line.socket)
+            refusals = _refusals(reply, len(batch.requests))
+        except asyncio.CancelledError:
+            self.close()
+            _raise_if_closed()
+            raise
+        except LinkError:
+            self.close()
+            raise
+        self._line.succeeded()
+        return refusals
+
+    async def _reply_to(self, batch: Batch, socket: Socket) -> Reply:
+        self._count += 1
+        envelope = Envelope(batch, id=str(self._count))
+        await socket.send_multipart([b"", encode(envelope)])
+        for _ in range(MOST_STRAYS):
+            frames = await socket.recv_multipart()
+            reply = _decoded(frames[-1])
+            if reply.id == envelope.id:
+                return reply
+        raise LinkError("it answers what was not asked")
+
+    def close(self) -> None:
+        """Hang up; a request that is under way ends in a LinkError."""
+        if self._line is not None:
+            self._fate = self._line.fate()
+            self._line.close()
+            self._line = None
+
+
+def batches(changes: Sequence[Change]) -> Iterator[Batch]:
+    """Yield changes in messages that a manager takes."""
+    for start in range(0, len(changes), MAX_BATCH):
+        yield Batch(tuple(changes[start : start + MAX_BATCH]))
+
+
+def _decoded(raw: bytes) -> Reply:
+    try:
+        return decode_reply(raw)
+    except Refused as refused:
+        raise LinkError(f"its answer is none: {refused}") from None
+
+
+def _refusals(reply: Reply, count: int) -> Sequence[Refusal | None]:
+    """Return what became of a batch of so many requests."""
+    result = reply.result
+    if isinstance(result, Refusal):
+        raise LinkRefused(result.code, result.field, result.problem, result.fix)
+    if not isinstance(result, Outcomes) or len(result.refusals) != count:
+        raise LinkError(f"its answer does not tell what became of {count} requests")
+    return result.refusals
+
+
+def _raise_if_closed() -> None:
+    """Tell a socket that was closed, which cancels who waits for it, from a task that is to end."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling() == 0:
+        raise LinkError("the link was closed") from None

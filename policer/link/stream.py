@@ -1,0 +1,92 @@
+"""Hears one host's telemetry: the newest of what waits, and of a flood no more than is needed."""
+
+import asyncio
+from dataclasses import dataclass
+
+import zmq
+
+from policer.errors import LinkError, LinkTimeout
+from policer.hosts import Host
+from policer.link.keys import Keys
+from policer.link.sockets import Dialled
+from xtc.wire import Refused, Telemetry, decode_telemetry
+
+GAP_S = 0.1
+"""Between two looks: at most ten messages a second are decoded. No daemon ticks more often."""
+MOST_AT_ONCE = 256
+"""Messages dropped unread at one look, lest a flood of one host keeps the others waiting."""
+FLOOD_PPS = 20.0
+"""Messages a second that no honest daemon sends."""
+FLOOD_WINDOW_S = 5.0
+"""Over how long they are counted: what waited while the policer was busy is no flood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many messages came since when; seconds of the policer's clock."""
+
+    since: float
+    count: int = 0
+
+    def after(self, now: float, messages: int) -> "Tally":
+        """Return the tally with more messages, begun anew when the window is over."""
+        if now - self.since > FLOOD_WINDOW_S:
+            return Tally(now, messages)
+        return Tally(self.since, self.count + messages)
+
+    @property
+    def flood(self) -> bool:
+        """Whether so many come only from a daemon that is broken, or means harm."""
+        return self.count > FLOOD_PPS * FLOOD_WINDOW_S
+
+
+class Stream:
+    """One host's telemetry socket, from dialling to hanging up."""
+
+    def __init__(self, host: Host, keys: Keys | None) -> None:
+        """Dial.
+
+        Raises:
+            LinkError: as `Dialled` says.
+        """
+        self._line = Dialled(zmq.SUB, host, keys)
+        self._waiting: zmq.Socket[bytes] = zmq.Socket.shadow(self._line.socket.underlying)
+
+    async def newest(self, silence_s: float) -> tuple[bytes, int]:
+        """Wait for a message; return the newest that waits, and how many older ones were dropped.
+
+        Nothing that a message holds is looked at, nor how many parts it has: each is one.
+        ZMQ_CONFLATE would keep the newest by itself, but ends the process on a message of parts.
+
+        Raises:
+            LinkTimeout: nothing came for so many seconds; says what is known of the reason.
+        """
+        try:
+            async with asyncio.timeout(silence_s):
+                raw = await self._line.socket.recv()
+        except TimeoutError:
+            words = f"no telemetry for {silence_s:g} s: {self._line.fate()}"
+            raise LinkTimeout(words) from None
+        self._line.succeeded()
+        for dropped in range(MOST_AT_ONCE):
+            try:
+                raw = self._waiting.recv(zmq.NOBLOCK)
+            except zmq.Again:
+                return raw, dropped
+        return raw, MOST_AT_ONCE
+
+    def close(self) -> None:
+        """Hang up."""
+        self._line.close()
+
+
+def decoded(raw: bytes) -> Telemetry:
+    """Read a message.
+
+    Raises:
+        LinkError: it is no telemetry.
+    """
+    try:
+        return decode_telemetry(raw)
+    except Refused as refused:
+        raise LinkError(f"its telemetry is none: {refused}") from None

@@ -1,0 +1,254 @@
+"""The link and a daemon of its own process: leases, limits, keys, deaths and long stops."""
+
+import asyncio
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+from conftest import Host as LabHost
+from conftest import received
+from fleet_rig import FleetKeys
+from link_rig import listening
+from running_daemon import RunningDaemon
+
+from lab.router import Router
+from policer.errors import LinkTimeout
+from policer.hosts import Host
+from xtc.instance import Finding
+from xtc.kernel.namespaces import in_namespace
+from xtc.meter import parse
+from xtc.server import REQUESTS, TELEMETRY
+from xtc.wire import Activate, Limit, Report
+
+PACED = """
+import socket, sys, time
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+out.bind((sys.argv[1], 0))
+out.connect((sys.argv[2], 9))
+start, sent = time.monotonic(), 0
+while True:
+    due = int((time.monotonic() - start) * 20_000)
+    while sent < due:
+        out.send(bytes(22))
+        sent += 1
+    time.sleep(0.001)
+"""
+"""Sends 20 kp/s one by one: the lab's own source joins packets."""
+FLOOD, LIMIT = 20e3, 5e3
+TTL_S = 1.0
+"""Of a lease: five of the daemon's periods."""
+STOP_S = 10.0
+
+
+class Policer:
+    """What a policer that leads says: leases of one epoch, each with a higher sequence."""
+
+    def __init__(self, epoch: int = 1) -> None:
+        self._epoch, self._sequence = epoch, count(1)
+
+    def lease(self, setpoint: float, ttl_s: float = TTL_S) -> Activate:
+        return Activate("a", setpoint, self._epoch, next(self._sequence), ttl_s)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[RunningDaemon]:
+    with RunningDaemon(tmp_path) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> FleetKeys:
+    return FleetKeys(tmp_path / "keys")
+
+
+@pytest.fixture(params=["ipc", "tcp"])
+def entry(request: pytest.FixtureRequest, daemon: RunningDaemon, keys: FleetKeys) -> Host:
+    """A daemon that runs, on its local sockets or on TCP with CURVE."""
+    host = local(daemon.run) if request.param == "ipc" else remote(daemon, keys)
+    daemon.start()
+    return host
+
+
+def local(run: Path) -> Host:
+    return Host("h", f"ipc://{run / REQUESTS}", f"ipc://{run / TELEMETRY}", 100e3)
+
+
+def remote(daemon: RunningDaemon, keys: FleetKeys) -> Host:
+    """Have the daemon listen on TCP."""
+    requests, telemetry = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
+    lines = {
+        "tcp": requests,
+        "tcp_telemetry": telemetry,
+        "secret_key_file": keys.daemon,
+        "authorised_keys_dir": keys.authorised,
+    }
+    daemon.configure(router="[server]\n" + "\n".join(f'{k} = "{v}"' for k, v in lines.items()))
+    return Host("h", requests, telemetry, 100e3, server_key=keys.server_key)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def near(report: Report, setpoint: float) -> bool:
+    return report.throughput_pps is not None and abs(report.throughput_pps / setpoint - 1) < 0.1
+
+
+def test_a_lease_holds_while_it_is_renewed_and_ends_by_itself(entry: Host, keys: FleetKeys) -> None:
+    policer = Policer()
+
+    async def story() -> None:
+        async with listening(entry, keys.policer) as one:
+            await one.until(lambda: one.heard)
+            for _ in range(6):
+                assert await one.link.send([policer.lease(20e3)]) == (None,)
+                await asyncio.sleep(TTL_S / 2)
+                assert one.report("a").active
+            assert near(one.report("a"), 20e3)
+            began = time.monotonic()
+            await one.until(lambda: one.report("a").finding is Finding.LEASE_ENDED, seconds=3.0)
+            assert time.monotonic() - began < TTL_S + 0.5
+            assert one.report("a").cap is None
+            assert not one.troubles
+
+    asyncio.run(story())
+
+
+def test_a_stranger_is_not_admitted_while_the_policer_is(
+    daemon: RunningDaemon, keys: FleetKeys
+) -> None:
+    host = remote(daemon, keys)
+    daemon.start()
+
+    async def story() -> None:
+        async with (
+            listening(host, keys.policer) as friend,
+            listening(host, keys.stranger, silence_s=1.0) as stranger,
+        ):
+            await friend.until(lambda: friend.heard)
+            with pytest.raises(LinkTimeout, match="does not admit this policer's key"):
+                await stranger.link.send([Policer(99).lease(1e3)])
+            await stranger.until(lambda: stranger.troubles)
+            assert not stranger.heard
+            assert await friend.link.send([Policer().lease(20e3)]) == (None,)
+            await friend.until(lambda: friend.report("a").setpoint_pps == 20e3)
+
+    asyncio.run(story())
+
+
+def test_a_daemon_that_was_killed_is_back_in_step(
+    entry: Host, daemon: RunningDaemon, keys: FleetKeys
+) -> None:
+    policer = Policer(epoch=7)
+
+    async def story() -> None:
+        async with listening(entry, keys.policer) as one:
+            await one.until(lambda: one.heard)
+            assert await one.link.send([policer.lease(20e3, 60.0)]) == (None,)
+            await one.until(lambda: one.report("a").setpoint_pps == 20e3)  # and so in the journal
+            daemon.signal(signal.SIGKILL)
+            daemon.ended()
+            with pytest.raises(LinkTimeout):
+                await one.link.send([policer.lease(30e3)], 0.5)
+            await asyncio.to_thread(daemon.start)
+            before = len(one.heard)
+            await one.until(lambda: len(one.heard) > before)
+            assert one.report("a").setpoint_pps == 20e3  # adopted, not the order that was lost
+            (refusal,) = await one.link.send([Policer(epoch=6).lease(30e3)])
+            assert refusal is not None
+            assert refusal.code == "stale_epoch"
+            assert await one.link.send([policer.lease(30e3)]) == (None,)
+            await one.until(lambda: one.report("a").setpoint_pps == 30e3)
+
+    asyncio.run(story())
+
+
+def test_a_daemon_that_was_stopped_for_ten_seconds_is_back_in_step(
+    entry: Host, daemon: RunningDaemon, keys: FleetKeys
+) -> None:
+    policer = Policer()
+
+    async def story() -> None:
+        async with listening(entry, keys.policer, silence_s=3.0) as one:
+            await one.until(lambda: one.heard)
+            assert await one.link.send([policer.lease(20e3)]) == (None,)
+            daemon.signal(signal.SIGSTOP)
+            stopped = time.monotonic()
+            try:
+                while time.monotonic() - stopped < STOP_S:
+                    with pytest.raises(LinkTimeout):
+                        await one.link.send([policer.lease(90e3, 60.0)], 1.0)
+            finally:
+                daemon.signal(signal.SIGCONT)
+            before, resumed = len(one.heard), time.monotonic()
+            await one.until(lambda: len(one.heard) > before)
+            assert await one.link.send([policer.lease(30e3)], 5.0) == (None,)
+            await one.until(lambda: one.report("a").setpoint_pps == 30e3)
+            assert time.monotonic() - resumed < 6.0
+            assert len(one.troubles) >= 1
+
+    asyncio.run(story())
+
+
+# Real packets
+
+
+@pytest.mark.root
+def test_a_limit_drops_a_flood_that_is_still_reported_until_it_ends(host: LabHost) -> None:
+    """The kernel does not count at the interface what a limit drops; the daemon does."""
+    router = host.lab.add_router("user", "user-space")
+    near_port, far_port = router.ports
+    host.run(sys.executable, "-c", PACED, near_port.host_address, far_port.nowhere_address)
+    host.configure(period_s=0.25)
+    host.start()
+
+    async def story() -> None:
+        async with listening(local(host.folder / "run")) as one:
+            await one.until(lambda: one.heard and about(one.report("user").offered_pps, FLOOD))
+            limit = Limit("user", LIMIT, ttl_s=5.0)
+            assert await one.link.send([limit]) == (None,)
+            await one.until(lambda: one.report("user").limit_pps == LIMIT)
+            await asyncio.sleep(1.0)
+            ticks = len(one.heard)
+            arrived, counted = await asyncio.to_thread(rates, host, router, 1.5)
+            offered = [tick.routers[0].offered_pps for tick in one.heard[ticks:]]
+            assert arrived == pytest.approx(LIMIT, rel=0.1)
+            assert counted == pytest.approx(LIMIT, rel=0.1), "the interface counts what it dropped"
+            known = [rate for rate in offered if rate is not None]
+            assert len(known) == len(offered) >= 4
+            assert min(known) > 2 * LIMIT
+            assert sum(known) / len(known) == pytest.approx(FLOOD, rel=0.2)
+            await one.until(lambda: one.report("user").limit_pps is None)
+            arrived, _ = await asyncio.to_thread(rates, host, router, 0.7)
+            assert arrived == pytest.approx(FLOOD, rel=0.3)
+
+    asyncio.run(story())
+
+
+def about(rate: float | None, expected: float) -> bool:
+    return rate is not None and abs(rate / expected - 1) < 0.2
+
+
+def rates(host: LabHost, router: Router, seconds: float) -> tuple[float, float]:
+    """Return what arrives at a router, and what the host's end of that link counts as offered."""
+    start = time.monotonic()
+    before = counts(host, router)
+    time.sleep(seconds)
+    after = counts(host, router)
+    elapsed = time.monotonic() - start
+    arrived, counted = ((b - a) / elapsed for a, b in zip(before, after, strict=True))
+    return arrived, counted
+
+
+def counts(host: LabHost, router: Router) -> tuple[int, int]:
+    raw = in_namespace(host.lab.dom0_netns, Path("/proc/thread-self/net/dev").read_bytes)
+    found = parse(raw)[router.host_interfaces[0]]
+    arrived = received(router.netns, router.inner_interfaces[0])
+    return arrived, found.tx_packets + found.tx_dropped
