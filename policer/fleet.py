@@ -1,0 +1,78 @@
+"""What is known of the fleet at this moment, for those who read: REST, page, metrics.
+
+The service alone writes. It replaces whole frozen values, so that a reader in another thread
+always sees one round of one host, and never half of it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from policer.contract import Contract
+from policer.hosts import Host
+from policer.round import HostState, Order
+from policer.sight import Sight
+
+
+@dataclass(frozen=True, slots=True)
+class HostLive:
+    """One host as of its last round."""
+
+    host: Host
+    contracts: Mapping[str, Contract] = field(default_factory=dict)
+    sight: Sight = field(default_factory=Sight)
+    state: HostState = field(default_factory=HostState)
+    orders: Mapping[str, Order] = field(default_factory=dict)
+    link_problem: str = ""
+    """Why its daemon could not be told, while it could not."""
+    unread: int = 0
+    """Ticks that the link did not look at, or could not read: a flood, or no telemetry at all."""
+    refusals: Mapping[str, str] = field(default_factory=dict)
+    """What the daemon would not do, by router, in its own words."""
+
+    @property
+    def guaranteed_pps(self) -> float:
+        """All guarantees, in the unit of the capacity."""
+        return sum(c.cost * c.guarantee_pps for c in self.contracts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """Whether this policer gives the orders."""
+
+    leading: bool = False
+    epoch: int = 0
+    holder: str = ""
+    """Who leads, as far as is known."""
+    problem: str = ""
+    """Why it is not known who leads; the database's words."""
+
+
+class Fleet:
+    """All hosts by name, and who leads."""
+
+    def __init__(self) -> None:
+        self._hosts: Mapping[str, HostLive] = MappingProxyType({})
+        self.leadership = Leadership()
+        self.braked = False
+        """Whether ladders are stopped, since too many routers would be punished at once."""
+
+    @property
+    def hosts(self) -> Mapping[str, HostLive]:
+        """Every host; the mapping does not change, a later one takes its place."""
+        return self._hosts
+
+    def put(self, live: HostLive) -> None:
+        """Take over what a round made of a host."""
+        self._hosts = MappingProxyType({**self._hosts, live.host.name: live})
+
+    def put_all(self, lives: Mapping[str, HostLive]) -> None:
+        """Take over another fleet."""
+        self._hosts = MappingProxyType(dict(lives))
+
+    def routers(self) -> Iterator[tuple[HostLive, str]]:
+        """Yield every router that was promised or seen, by host and name."""
+        for name in sorted(self._hosts):
+            live = self._hosts[name]
+            for vr in sorted({*live.contracts, *live.sight.routers}):
+                yield live, vr

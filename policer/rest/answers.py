@@ -1,0 +1,270 @@
+"""What the service answers: one struct for each kind of thing; rates in packets/s, times in UTC."""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from policer.contract import Contract
+from policer.hosts import Host, HostName
+from policer.ladder import Step
+from policer.rest.problems import FieldProblem
+from policer.state import Order
+from policer.store import AuditRow, EventRow, Revision, Scope, TokenRow
+from xtc.wire import Report, VrName
+
+TokenName = Annotated[
+    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ @-]{0,63}$(?!\n)", description="its name")
+]
+
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class HostLiveAnswer(msgspec.Struct, frozen=True):
+    """How a host stands at this moment."""
+
+    reachable: bool = False
+    heard_s_ago: float | None = None
+    """None where it was never heard."""
+    distrust: str = ""
+    """Why what it says is not believed."""
+    link_problem: str = ""
+    """Why its daemon could not be told."""
+    engaged: bool = False
+    """Whether its routers are held, since it is contended."""
+    harmed: tuple[str, ...] = ()
+    """Routers that have less than a guarantee which they could use."""
+    promised_pps: float = 0.0
+    """All guarantees, in the unit of the capacity."""
+    forwarded_pps: float = 0.0
+    offered_pps: float = 0.0
+    routers: int = 0
+    """That its daemon reports."""
+    contracts: int = 0
+    punished: int = 0
+    dropped: int = 0
+    """Messages that were replayed, reordered or came in a flood."""
+
+
+class HostAnswer(msgspec.Struct, frozen=True):
+    """A host as it was entered, and how it stands."""
+
+    entry: Host
+    version: int
+    """The number in its ETag."""
+    changed_at: datetime
+    changed_by: str
+    live: HostLiveAnswer
+
+
+class HostPage(msgspec.Struct, frozen=True):
+    """Hosts, by name."""
+
+    items: list[HostAnswer]
+    next: str | None = None
+
+
+class PunishmentAnswer(msgspec.Struct, frozen=True):
+    """What is done about a router that misbehaves."""
+
+    host: str
+    vr: str
+    step: Step | None
+    """The hardest step in force; None where the contract allows it no more."""
+    height: int
+    """How many of the contract's steps are in force."""
+    guilty: bool
+    """Whether it still misbehaves."""
+    since: datetime
+    """When the last step was taken, or the verdict last changed."""
+    only_reported: bool = False
+    """Whether this is a dry run."""
+    evidence: tuple[bool | None, ...] = ()
+    """The last rounds: whether its offered load was excessive; null is neither."""
+
+
+class PunishmentPage(msgspec.Struct, frozen=True):
+    """Punishments, by host and router."""
+
+    items: list[PunishmentAnswer]
+    next: str | None = None
+
+
+class RouterAnswer(msgspec.Struct, frozen=True):
+    """A router: what it was promised, what its daemon reports, and what it is told."""
+
+    host: str
+    vr: str
+    contract: Contract | None = None
+    report: Report | None = None
+    """None where its host is gone or does not know it."""
+    order: Order | None = None
+    punishment: PunishmentAnswer | None = None
+    misbehaving: bool = False
+    saved_burst_packets: float = 0.0
+    """What it may forward above its ceiling at once."""
+    refusal: str = ""
+    """Why its daemon would not do what it was told."""
+    contract_version: int | None = None
+    """The number in the contract's ETag; only where one router is asked for."""
+
+
+class RouterPage(msgspec.Struct, frozen=True):
+    """Routers, by host and name."""
+
+    items: list[RouterAnswer]
+    next: str | None = None
+
+
+class ContractAnswer(msgspec.Struct, frozen=True):
+    """What a router was promised."""
+
+    host: str
+    vr: str
+    contract: Contract
+    version: int
+    """The number in its ETag."""
+    changed_at: datetime
+    changed_by: str
+
+
+class ContractPage(msgspec.Struct, frozen=True):
+    """Contracts, by host and router."""
+
+    items: list[ContractAnswer]
+    next: str | None = None
+
+
+class NewContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A contract that is to be made."""
+
+    host: HostName
+    vr: VrName
+    contract: Contract
+
+
+class CheckAnswer(msgspec.Struct, frozen=True):
+    """Whether a contract could be entered now."""
+
+    admissible: bool
+    errors: tuple[FieldProblem, ...]
+    """What would be wrong."""
+    promised_pps: float
+    """All guarantees of the host, with this one."""
+    capacity_pps: float
+
+
+class History(msgspec.Struct, frozen=True):
+    """All versions of a contract, the latest first."""
+
+    items: list[Revision]
+
+
+class SetpointAnswer(msgspec.Struct, frozen=True):
+    """What a router is told now."""
+
+    host: str
+    vr: str
+    setpoint_pps: float | None
+    """None where it is let go."""
+    limit_pps: float | None
+    """What the host may send into it; None is no limit."""
+    punishment: bool
+    confirmed_pps: float | None
+    """The setpoint that its daemon reports."""
+    lease_remaining_s: float | None
+
+
+class SetpointPage(msgspec.Struct, frozen=True):
+    """Setpoints, by host and router."""
+
+    items: list[SetpointAnswer]
+    next: str | None = None
+
+
+class EventPage(msgspec.Struct, frozen=True):
+    """Events, the latest first."""
+
+    items: list[EventRow]
+    next: str | None = None
+
+
+class HostCapacity(msgspec.Struct, frozen=True):
+    """What a host can forward, and what of it was promised."""
+
+    host: str
+    capacity_pps: float
+    promised_pps: float
+    free_pps: float
+    """What can still be promised."""
+    forwarded_pps: float
+    overcommit: bool
+    source: str
+    """Who says what it can forward."""
+
+
+class CapacityAnswer(msgspec.Struct, frozen=True):
+    """What the fleet can forward."""
+
+    capacity_pps: float
+    promised_pps: float
+    free_pps: float
+    forwarded_pps: float
+    hosts: list[HostCapacity]
+
+
+class LeadershipAnswer(msgspec.Struct, frozen=True):
+    """Who gives the orders."""
+
+    leading: bool
+    """Whether this policer does."""
+    epoch: int
+    holder: str
+    problem: str
+    braked: bool
+    """Whether ladders are stopped, since too many routers would be punished at once."""
+
+
+class PardonAnswer(msgspec.Struct, frozen=True):
+    """A pardon that the policer will carry out within a second."""
+
+    host: str
+    vr: str
+    pardoned_from: Step | None
+
+
+class NewToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A token that is to be made."""
+
+    name: TokenName
+    scope: Scope
+    expires_at: Moment | None = None
+    """None is never."""
+
+
+class MadeToken(msgspec.Struct, frozen=True):
+    """A token that was made."""
+
+    token: TokenRow
+    secret: str
+    """Shown this once; nobody can read it again."""
+
+
+class TokenPage(msgspec.Struct, frozen=True):
+    """Tokens, the oldest first; also those that are revoked."""
+
+    items: list[TokenRow]
+    next: str | None = None
+
+
+class AuditPage(msgspec.Struct, frozen=True):
+    """Changes, the latest first."""
+
+    items: list[AuditRow]
+    next: str | None = None
+
+
+class Health(msgspec.Struct, frozen=True):
+    """That the service is alive, or ready."""
+
+    status: str

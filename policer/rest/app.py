@@ -1,0 +1,119 @@
+"""Makes the REST application of a store and a fleet."""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Response, Router, get
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi.config import OpenAPIConfig
+from litestar.openapi.spec import Components, SecurityScheme
+from litestar.routes import HTTPRoute
+from litestar.types import ControllerRouterHandler
+
+from policer.fleet import Fleet
+from policer.rest import contracts, events, fleetwide, health, hosts, routers, streams, tokens
+from policer.rest.bodies import StrictRequest
+from policer.rest.bucket import Buckets
+from policer.rest.desk import Desk, provide_desk, provide_gate
+from policer.rest.document import DESCRIPTION, finished
+from policer.rest.gate import OPEN, Gate, guard
+from policer.rest.options import answer_options, methods_by_path
+from policer.rest.outside import Outside
+from policer.rest.page import page_handler
+from policer.rest.problems import HANDLERS
+from policer.rest.queries import known_queries
+from policer.rest.settings import RestSettings
+from policer.rest.slots import Slots
+from policer.store import Store
+
+VERSION = "1.0.0"
+"""Of the interface; the path says v1."""
+ROOMS = (hosts, routers, contracts, events, streams, fleetwide, tokens)
+_GIVEN = {"desk": Provide(provide_desk), "gate": Provide(provide_gate)}
+
+
+def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
+    """Return the service as an ASGI application.
+
+    Args:
+        store: where contracts, tokens and events are.
+        fleet: what the policer sees; only read.
+        settings: limits, clock, and what the rest of the policer lends.
+    """
+    gate = Gate(store, settings.clock, Buckets(settings.rate_per_s, settings.rate_burst))
+    desk = Desk(store, fleet, settings, Slots(settings.max_streams))
+    document = describe()
+    page = [] if settings.page is None else [page_handler(settings.page)]
+    queries = known_queries(document)
+    app = Litestar(
+        route_handlers=[*_handlers(), _document_handler(document), *page],
+        guards=[guard],
+        before_request=answer_options,
+        dependencies=_GIVEN,
+        request_class=StrictRequest,
+        exception_handlers=HANDLERS,
+        request_max_body_size=settings.max_body,
+        openapi_config=None,
+        state=State({"desk": desk, "gate": gate, "queries": queries}, deep_copy=False),
+        logging_config=None,
+    )
+    app.state.methods = methods_by_path(app)
+    # Litestar's middleware sees no request without a route: the shell must be around all of it.
+    app.asgi_handler = Outside(app.asgi_handler, settings.clock, settings.observe, settings.send_s)
+    return app
+
+
+@cache
+def describe() -> dict[str, Any]:
+    """Return the OpenAPI document, which is the same for all applications; only to be read.
+
+    It is read off an application that serves nothing: Litestar's own way of serving it puts pages
+    of other people's scripts, and an answer in HTML for every unknown path, beside it.
+    """
+    bearer = SecurityScheme(type="http", scheme="bearer", description="A token: xtcp_...")
+    config = OpenAPIConfig(
+        title="xtc policer",
+        version=VERSION,
+        description=DESCRIPTION,
+        use_handler_docstrings=True,
+        components=Components(security_schemes={"bearer": bearer}),
+        path="/unserved",
+    )
+    app = Litestar(
+        route_handlers=_handlers(),
+        dependencies=_GIVEN,
+        request_class=StrictRequest,
+        openapi_config=config,
+        logging_config=None,
+    )
+    return finished(app.openapi_schema.to_schema(), _scopes(app))
+
+
+def _handlers() -> list[ControllerRouterHandler]:
+    v1 = Router("/v1", route_handlers=[handler for room in ROOMS for handler in room.HANDLERS])
+    return [v1, *health.HANDLERS]
+
+
+def _document_handler(document: dict[str, Any]) -> HTTPRouteHandler:
+    raw = msgspec.json.encode(document)
+
+    @get("/v1/openapi.json", scope=OPEN, include_in_schema=False, sync_to_thread=False)
+    def openapi() -> Response[bytes]:
+        """Serve the OpenAPI document."""
+        return Response(raw, media_type="application/vnd.oai.openapi+json")
+
+    return openapi
+
+
+def _scopes(app: Litestar) -> dict[str, str]:
+    """Return the scope that each operation takes."""
+    return {
+        handler.operation_id: handler.opt["scope"]
+        for route in app.routes
+        if isinstance(route, HTTPRoute)
+        for handler in route.route_handlers
+        if isinstance(handler.operation_id, str)
+    }

@@ -1,0 +1,49 @@
+"""Versions as entity tags: "v3" is version 3 of what was read."""
+
+import re
+
+from litestar.exceptions import HTTPException
+
+from policer.errors import Invalid, Problem
+
+_TAG = re.compile(r'"v([1-9][0-9]{0,17})"')
+NO_VERSION = -1
+"""What a tag names that this service never gave: it fits nothing."""
+
+
+def tag(version: int) -> str:
+    """Return the entity tag of a version."""
+    return f'"v{version}"'
+
+
+def version_of(if_match: str) -> int:
+    """Return the version that a precondition names; one that fits nothing where it is not ours."""
+    found = _TAG.fullmatch(if_match.strip())
+    return int(found.group(1)) if found else NO_VERSION
+
+
+def required(if_match: str | None) -> int:
+    """Return the version of a precondition that must be there.
+
+    Raises:
+        HTTPException: it is not (428).
+    """
+    if if_match is None:
+        problem = 'send If-Match with the ETag that you read, for example If-Match: "v3"'
+        raise HTTPException(problem, status_code=428)
+    return version_of(if_match)
+
+
+def create_or_replace(if_match: str | None, if_none_match: str | None) -> int | None:
+    """Return the version to be replaced; None where a new one is to be made.
+
+    Raises:
+        HTTPException: it was not said which (428).
+        Invalid: it was said unclearly.
+    """
+    if if_none_match is None:
+        return required(if_match)
+    if if_match is not None or if_none_match.strip() != "*":
+        fix = "If-None-Match: * makes a new contract, If-Match replaces one"
+        raise Invalid([Problem("If-None-Match", "only * is understood, and no If-Match", fix)])
+    return None

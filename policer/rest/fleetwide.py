@@ -1,0 +1,86 @@
+"""/v1/punishments, /v1/capacity, /v1/leadership: the fleet as a whole."""
+
+from litestar import get
+
+from policer.ladder import Step
+from policer.rest.answers import (
+    CapacityAnswer,
+    LeadershipAnswer,
+    PunishmentAnswer,
+    PunishmentPage,
+)
+from policer.rest.cursor import After, Limit, page_of, unpack
+from policer.rest.desk import Desk, GivenDesk
+from policer.rest.live import capacity
+from policer.rest.names import HostFilter
+from policer.rest.routers import RouterKey
+from policer.state import RouterState
+from policer.store import PunishmentRow
+
+
+@get(
+    "/punishments",
+    operation_id="listPunishments",
+    tags=["punishments"],
+    scope="read",
+    sync_to_thread=True,
+)
+def list_punishments(
+    desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
+) -> PunishmentPage:
+    """List who is punished, by host and router; as the store has it, which outlives a policer."""
+    rows = (row for row in desk.store.punishments.all().values() if host in {None, row.host})
+    last = unpack(after, RouterKey)
+    page, following = page_of(rows, limit, last, lambda row: (row.host, row.vr))
+    return PunishmentPage([_answer(desk, row) for row in page], following)
+
+
+@get("/capacity", operation_id="readCapacity", tags=["hosts"], scope="read", sync_to_thread=True)
+def read_capacity(desk: GivenDesk) -> CapacityAnswer:
+    """Read what the fleet can forward, and what of it was promised."""
+    now, fleet = desk.now(), desk.fleet.hosts
+    hosts = [capacity(fleet[name], now) for name in sorted(fleet)]
+    return CapacityAnswer(
+        capacity_pps=sum(host.capacity_pps for host in hosts),
+        promised_pps=sum(host.promised_pps for host in hosts),
+        free_pps=sum(host.free_pps for host in hosts),
+        forwarded_pps=sum(host.forwarded_pps for host in hosts),
+        hosts=hosts,
+    )
+
+
+@get(
+    "/leadership",
+    operation_id="readLeadership",
+    tags=["leadership"],
+    scope="read",
+    sync_to_thread=False,
+)
+def read_leadership(desk: GivenDesk) -> LeadershipAnswer:
+    """Read who gives the orders, as far as this policer knows."""
+    known = desk.fleet.leadership
+    return LeadershipAnswer(
+        leading=known.leading,
+        epoch=known.epoch,
+        holder=known.holder,
+        problem=known.problem,
+        braked=desk.fleet.braked,
+    )
+
+
+def _answer(desk: Desk, row: PunishmentRow) -> PunishmentAnswer:
+    live = desk.live(row.host)
+    state = live.state.routers.get(row.vr, RouterState()) if live else RouterState()
+    return PunishmentAnswer(
+        host=row.host,
+        vr=row.vr,
+        step=Step(row.step) if row.step in set(Step) else None,
+        height=row.height,
+        guilty=row.guilty,
+        since=row.since,
+        only_reported=state.punishment.dry,
+        evidence=state.evidence.rounds,
+    )
+
+
+HANDLERS = [list_punishments, read_capacity, read_leadership]

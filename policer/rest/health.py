@@ -1,0 +1,49 @@
+"""/livez, /readyz and /metrics: for those who watch over the service."""
+
+from litestar import Response, get
+from litestar.concurrency import sync_to_thread
+from litestar.exceptions import HTTPException
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from policer.rest.answers import Health
+from policer.rest.bodies import StrictRequest
+from policer.rest.desk import GivenDesk, GivenGate
+from policer.rest.gate import OPEN
+
+TAGS = ["health"]
+
+
+@get("/livez", operation_id="live", tags=TAGS, scope=OPEN, sync_to_thread=False)
+def livez() -> Health:
+    """Say that the service answers; what it depends on is `/readyz`'s to say."""
+    return Health("alive")
+
+
+@get("/readyz", operation_id="ready", tags=TAGS, scope=OPEN, sync_to_thread=True)
+def readyz(desk: GivenDesk) -> Health:
+    """Say that the store can be read and the policer's loop goes round; 503 where not."""
+    desk.store.check()
+    silent = desk.settings.heartbeat()
+    if silent > desk.settings.dead_after_s:
+        raise HTTPException(f"the policer's loop is silent for {silent:.0f} s", status_code=503)
+    return Health("ready")
+
+
+@get(
+    "/metrics",
+    operation_id="readMetrics",
+    tags=TAGS,
+    scope=OPEN,
+    media_type="text/plain",
+)
+async def metrics(desk: GivenDesk, gate: GivenGate, request: StrictRequest) -> Response[str]:
+    """Read the metrics in Prometheus' text format; takes the scope read where so configured."""
+    if not desk.settings.metrics_open:
+        await gate.admit(request.headers.get("authorization"), "read")
+    registry = desk.settings.registry or CollectorRegistry()
+    text = (await sync_to_thread(generate_latest, registry)).decode()
+    return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+HANDLERS = [livez, readyz, metrics]

@@ -1,0 +1,119 @@
+"""Reads the fleet as it stands at this moment into answers; pure, time is a parameter."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from policer.fleet import Fleet, HostLive
+from policer.rest.answers import (
+    HostCapacity,
+    HostLiveAnswer,
+    PunishmentAnswer,
+    RouterAnswer,
+    SetpointAnswer,
+)
+from policer.state import Order, RouterState
+from xtc.wire import Report
+
+
+def host_live(live: HostLive | None, now: float) -> HostLiveAnswer:
+    """Say how a host stands."""
+    if live is None:
+        return HostLiveAnswer()
+    sight, reachable = live.sight, live.sight.reachable(now)
+    reports = sight.routers.values() if reachable else ()
+    return HostLiveAnswer(
+        reachable=reachable,
+        heard_s_ago=None if sight.heard_at is None else max(0.0, now - sight.heard_at),
+        distrust=sight.distrust,
+        link_problem=live.link_problem,
+        engaged=live.state.standing.engaged,
+        harmed=live.state.standing.harmed,
+        promised_pps=live.guaranteed_pps,
+        forwarded_pps=_total(report.throughput_pps for report in reports),
+        offered_pps=_total(report.offered_pps for report in reports),
+        routers=len(sight.routers),
+        contracts=len(live.contracts),
+        punished=sum(s.punishment.height > 0 for s in live.state.routers.values()),
+        dropped=sight.dropped + live.unread,
+    )
+
+
+def _total(rates: Iterable[float | None]) -> float:
+    return sum(rate or 0.0 for rate in rates)
+
+
+def report_of(live: HostLive, vr: str, now: float) -> Report | None:
+    """Return what a daemon reports of a router; None where it is not heard."""
+    return live.sight.routers.get(vr) if live.sight.reachable(now) else None
+
+
+def router(live: HostLive, vr: str, now: float) -> RouterAnswer:
+    """Say how a router stands."""
+    state = live.state.routers.get(vr, RouterState())
+    return RouterAnswer(
+        host=live.host.name,
+        vr=vr,
+        contract=live.contracts.get(vr),
+        report=report_of(live, vr, now),
+        order=live.orders.get(vr),
+        punishment=punishment(live, vr, now) if state.punishment.height else None,
+        misbehaving=state.evidence.guilty,
+        saved_burst_packets=state.saved,
+        refusal=live.refusals.get(vr, ""),
+    )
+
+
+def punishment(live: HostLive, vr: str, now: float) -> PunishmentAnswer:
+    """Say where a router stands on its ladder."""
+    state = live.state.routers.get(vr, RouterState())
+    standing = state.punishment
+    waited = timedelta(seconds=max(0.0, now - standing.since))
+    return PunishmentAnswer(
+        host=live.host.name,
+        vr=vr,
+        step=standing.step,
+        height=standing.height,
+        guilty=standing.guilty,
+        since=datetime.now(UTC) - waited,
+        only_reported=standing.dry,
+        evidence=state.evidence.rounds,
+    )
+
+
+def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
+    """Say what a router is told."""
+    order, report = live.orders.get(vr, Order()), report_of(live, vr, now)
+    held = report is not None and report.active
+    return SetpointAnswer(
+        host=live.host.name,
+        vr=vr,
+        setpoint_pps=order.setpoint_pps,
+        limit_pps=order.limit_pps,
+        punishment=order.punishment,
+        confirmed_pps=report.setpoint_pps if report is not None and held else None,
+        lease_remaining_s=report.lease_remaining_s if report is not None and held else None,
+    )
+
+
+def capacity(live: HostLive, now: float) -> HostCapacity:
+    """Say what a host can forward, and what of it was promised."""
+    host, promised = live.host, live.guaranteed_pps
+    return HostCapacity(
+        host=host.name,
+        capacity_pps=host.capacity_pps,
+        promised_pps=promised,
+        free_pps=max(0.0, host.capacity_pps - promised),
+        forwarded_pps=host_live(live, now).forwarded_pps,
+        overcommit=host.overcommit,
+        source=host.capacity_source,
+    )
+
+
+def routers_of(fleet: Fleet, host: str | None) -> Iterable[tuple[HostLive, str]]:
+    """Return the routers of the fleet, or of one host of it, in order."""
+    if host is None:
+        return fleet.routers()
+    live = fleet.hosts.get(host)
+    if live is None:
+        return ()
+    return ((live, vr) for vr in sorted({*live.contracts, *live.sight.routers}))

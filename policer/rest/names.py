@@ -1,0 +1,44 @@
+"""The parameters that handlers share: names in paths and filters, preconditions, keys."""
+
+from typing import Annotated
+
+from litestar.openapi.spec import Example
+from litestar.params import HeaderParameter, PathParameter, QueryParameter
+
+HOST = r"^[A-Za-z0-9][A-Za-z0-9.-]{0,63}$(?!\n)"
+VR = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$(?!\n)"
+KIND = r"^[a-z_]{1,64}$(?!\n)"
+
+HostPath = Annotated[
+    str,
+    PathParameter(pattern=HOST, description="The host's name.", examples=[Example(value="gold")]),
+]
+VrPath = Annotated[
+    str,
+    PathParameter(
+        pattern=VR, description="The router's name or UUID.", examples=[Example(value="customer-7")]
+    ),
+]
+TokenPath = Annotated[
+    str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$(?!\n)", description="The token's id.")
+]
+HostFilter = Annotated[str | None, QueryParameter(pattern=HOST, description="Of this host alone.")]
+VrFilter = Annotated[str | None, QueryParameter(pattern=VR, description="Of this router alone.")]
+KindFilter = Annotated[str | None, QueryParameter(pattern=KIND, description="Of this kind alone.")]
+IfMatch = Annotated[
+    str | None,
+    HeaderParameter(name="If-Match", max_length=256, description="The ETag that was read."),
+]
+IfNoneMatch = Annotated[
+    str | None,
+    HeaderParameter(name="If-None-Match", max_length=256, description="* makes a new one."),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Idempotency-Key",
+        pattern=r"^[!-~]{1,128}$(?!\n)",
+        description="Chosen by the client; the same request with the same key is carried out "
+        "once within a day, and answered alike.",
+    ),
+]

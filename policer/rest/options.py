@@ -1,0 +1,24 @@
+"""Answers OPTIONS: Litestar's own answer forgets methods of paths that have several handlers."""
+
+from collections import defaultdict
+from typing import Any
+
+from litestar import Litestar, Request, Response
+from litestar.routes import HTTPRoute
+
+
+def methods_by_path(app: Litestar) -> dict[str, str]:
+    """Return what each path of an application allows."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            found[route.path_format] |= set(route.methods)
+    return {path: ", ".join(sorted(methods)) for path, methods in found.items()}
+
+
+async def answer_options(request: Request[Any, Any, Any]) -> Response[None] | None:
+    """Say what a path allows where that is asked; else let its handler answer."""
+    if request.method != "OPTIONS":
+        return None
+    allowed = request.app.state.methods[request.scope["path_template"]]
+    return Response(None, status_code=204, headers={"Allow": allowed})

@@ -1,0 +1,108 @@
+"""The outermost shell: an id, HEAD, headers, log line and deadline for every request, even a 404.
+
+Litestar's own middleware sees only requests that have a route.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+from litestar.types import ASGIApp, Message, Receive, Send
+
+from policer.rest.exchange import Exchange, begin
+
+HEADERS = {
+    b"x-content-type-options": b"nosniff",
+    b"cache-control": b"no-store",
+    b"referrer-policy": b"no-referrer",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
+}
+"""On every answer that does not say otherwise."""
+OBSERVED = Callable[[str, str, int, float], None]
+
+
+class SlowClientError(Exception):
+    """A client that takes nothing of its answer."""
+
+
+class Outside:
+    """Wraps the application."""
+
+    def __init__(
+        self, app: ASGIApp, clock: Callable[[], float], observe: OBSERVED, send_s: float
+    ) -> None:
+        self._app, self._clock, self._observe, self._send_s = app, clock, observe, send_s
+        self._log = structlog.get_logger("policer.rest")
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, method = self._clock(), scope["method"]
+        exchange = begin(scope)
+        sender = _Sender(send, exchange, self._send_s, headless=method == "HEAD")
+        if method == "HEAD" and not scope["path"].endswith("/stream"):
+            # A copy: the server must go on to know that it answers a HEAD.
+            scope = {**scope, "method": "GET"}
+        try:
+            await self._app(scope, receive, sender)
+        except Exception as error:
+            if not exchange.status:
+                raise
+            self._broke_off(exchange, error, slow=sender.slow)
+        finally:
+            exchange.end()
+            self._tell(scope, method, exchange, self._clock() - began)
+
+    def _broke_off(self, exchange: Exchange, error: Exception, *, slow: bool) -> None:
+        """Log an answer that ended too early; the server hangs up, since no other can be given."""
+        if slow:
+            self._log.warning("a slow client was hung up on", id=exchange.id, token=exchange.token)
+        else:
+            self._log.error("an answer broke off", id=exchange.id, exc_info=error)
+
+    def _tell(self, scope: Any, method: str, exchange: Exchange, seconds: float) -> None:
+        """Log and measure; the route's pattern, since paths are without number."""
+        route = scope.get("path_template") or "none"
+        self._observe(method, route, exchange.status, seconds)
+        quiet = method in {"GET", "HEAD"} and exchange.status < 400
+        (self._log.debug if quiet else self._log.info)(
+            "request",
+            id=exchange.id,
+            method=method,
+            path=scope["path"],
+            status=exchange.status,
+            token=exchange.token,
+            ms=round(1e3 * seconds, 1),
+        )
+
+
+class _Sender:
+    """Sends an answer: with the headers that all have, without a body where none was asked for."""
+
+    def __init__(self, send: Send, exchange: Exchange, send_s: float, *, headless: bool) -> None:
+        self._send, self._exchange, self._send_s = send, exchange, send_s
+        self._headless = headless
+        self.slow = False
+
+    async def __call__(self, message: Message) -> None:
+        """Send one message, or give the client up."""
+        try:
+            async with asyncio.timeout(self._send_s):
+                await self._send(self._dressed(message))
+        except TimeoutError as error:
+            self.slow = True
+            raise SlowClientError from error
+
+    def _dressed(self, message: Any) -> Any:
+        if message["type"] == "http.response.body" and self._headless:
+            return {**message, "body": b""}
+        if message["type"] != "http.response.start":
+            return message
+        self._exchange.status = message["status"]
+        given = {name.lower() for name, _ in message["headers"]}
+        more = [(name, value) for name, value in HEADERS.items() if name not in given]
+        own = (b"x-request-id", self._exchange.id.encode())
+        return {**message, "headers": [*message["headers"], *more, own]}

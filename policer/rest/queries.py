@@ -1,0 +1,50 @@
+"""Refuses query parameters that nobody reads: a misspelt filter would show the whole fleet."""
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from litestar.connection import ASGIConnection
+
+from policer.errors import Invalid, Problem
+
+Known = Mapping[str, Mapping[str, Any]]
+"""The schema of each query parameter of an operation."""
+
+
+def known_queries(document: Mapping[str, Any]) -> Mapping[str, Known]:
+    """Read from the OpenAPI document what each operation takes."""
+    return {
+        operation["operationId"]: {
+            parameter["name"]: parameter["schema"]
+            for parameter in operation.get("parameters", ())
+            if parameter["in"] == "query"
+        }
+        for path in document["paths"].values()
+        for operation in path.values()
+    }
+
+
+def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Known) -> None:
+    """Refuse what an operation does not take.
+
+    Raises:
+        Invalid: names every parameter that is unknown, given twice, or neither true nor false.
+    """
+    given = connection.query_params.dict()
+    problems = [problem for name in given for problem in _problems(name, given[name], known)]
+    if problems:
+        raise Invalid(problems)
+
+
+def _problems(name: str, values: Sequence[str], known: Known) -> Iterator[Problem]:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        fix = f"did you mean {near[0]}?" if near else "leave it out"
+        yield Problem(name, "there is no such parameter", fix)
+        return
+    kind = known[name]["type"]
+    if len(values) > 1 and kind != "array":
+        yield Problem(name, "it is given more than once", "give it once")
+    if kind == "boolean" and not {"true", "false"}.issuperset(values):
+        yield Problem(name, f"{values[0]!r} is neither true nor false", "say true or false")

@@ -1,0 +1,58 @@
+"""What the REST service is told when it is made."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from policer.inbox import Inbox
+
+PAGE = Path(__file__).parent.parent / "page" / "static"
+
+
+def _always_alive() -> float:
+    return 0.0
+
+
+def _nobody_observes(_method: str, _route: str, _status: int, _seconds: float) -> None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class RestSettings:
+    """How the service answers; times in seconds."""
+
+    inbox: Inbox = field(default_factory=Inbox)
+    """Where the running service finds what operators ask of it."""
+    heartbeat: Callable[[], float] = _always_alive
+    """Seconds since the policer's loop last went round."""
+    dead_after_s: float = 10.0
+    """A loop that was silent for so long is not ready."""
+    clock: Callable[[], float] = time.monotonic
+    """The policer's clock, by which `Fleet` is dated."""
+    registry: CollectorRegistry | None = None
+    """What /metrics shows; None shows nothing."""
+    metrics_open: bool = True
+    """Whether /metrics is for everybody who reaches the service; else it takes a token."""
+    observe: Callable[[str, str, int, float], None] = _nobody_observes
+    """Told method, route, status and seconds of every request; metrics listen here."""
+    page: Path | None = PAGE
+    """The folder of the page; None serves none."""
+    rate_per_s: float = 50.0
+    """Requests that a token may make, in the long run."""
+    rate_burst: float = 100.0
+    """Requests that it may make at once."""
+    max_streams: int = 32
+    """Clients that may stream at the same time."""
+    stream_tick_s: float = 1.0
+    """How often streams look for news."""
+    stream_heartbeat_s: float = 10.0
+    """After so much silence a stream says that it is alive."""
+    stream_life_s: float = 3600.0
+    """A stream ends after so long, and its client resumes it."""
+    send_s: float = 30.0
+    """A client that takes nothing for so long is hung up on."""
+    max_body: int = 64 * 1024
+    """Bytes."""

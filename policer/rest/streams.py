@@ -1,0 +1,164 @@
+"""Streams of events and of telemetry (server-sent events): each client pulls at its own pace.
+
+Nothing is queued for a client: it has a place in the log of events, and is given what comes after
+it, a hundred rows at a time. A slow one falls behind, and loses nothing.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any
+
+import msgspec
+from litestar import get
+from litestar.concurrency import sync_to_thread
+from litestar.params import HeaderParameter, QueryParameter
+from litestar.response import ServerSentEvent, ServerSentEventMessage
+
+from policer.errors import Invalid, Problem, StoreError
+from policer.rest.bodies import StrictRequest
+from policer.rest.desk import Desk, GivenDesk, GivenGate
+from policer.rest.exchange import exchange_of
+from policer.rest.gate import Gate
+from policer.rest.names import HOST, HostFilter, KindFilter
+from policer.rest.telemetry import telemetry
+from policer.store import EventRow
+
+AT_ONCE = 100
+"""Rows that are held for one client."""
+MOST_HOSTS = 50
+LastEventId = Annotated[
+    str | None,
+    HeaderParameter(
+        name="Last-Event-ID",
+        max_length=32,
+        description="The id of the last event that was seen; the stream goes on after it.",
+    ),
+]
+HostsFilter = Annotated[
+    list[Annotated[str, msgspec.Meta(pattern=HOST)]] | None,
+    QueryParameter(name="host", max_items=MOST_HOSTS, description="Of these hosts alone."),
+]
+
+
+class Pace:
+    """When a stream looks for news, says that it is alive, and ends."""
+
+    def __init__(self, desk: Desk, alive: Callable[[], Any]) -> None:
+        self._settings, self._alive = desk.settings, alive
+        self._clock = desk.settings.clock
+        self._ends = self._clock() + desk.settings.stream_life_s
+        self._spoke = self._clock()
+
+    def spoke(self) -> None:
+        """Note that something was sent."""
+        self._spoke = self._clock()
+
+    @property
+    def silent(self) -> bool:
+        """Whether it is time to say that the stream is alive."""
+        return self._clock() - self._spoke >= self._settings.stream_heartbeat_s
+
+    async def tick(self) -> bool:
+        """Wait for the next look; return False when the stream is to end."""
+        left = self._ends - self._clock()
+        await asyncio.sleep(max(0.0, min(self._settings.stream_tick_s, left)))
+        return self._clock() < self._ends and bool(await self._alive())
+
+
+@get(
+    "/events/stream",
+    operation_id="streamEvents",
+    tags=["events"],
+    scope="read",
+    media_type="text/event-stream",
+)
+async def stream_events(
+    *,
+    desk: GivenDesk,
+    gate: GivenGate,
+    request: StrictRequest,
+    host: HostFilter = None,
+    kind: KindFilter = None,
+    last_event_id: LastEventId = None,
+) -> ServerSentEvent:
+    """Stream events as they happen; with Last-Event-ID, those that were missed come first."""
+    last = await _last(desk, last_event_id)
+    pace = _take_place(desk, gate, request)
+
+    def wanted(row: EventRow) -> bool:
+        return host in {None, row.host} and kind in {None, row.kind}
+
+    return ServerSentEvent(_events(desk, pace, last, wanted))
+
+
+@get(
+    "/stream",
+    operation_id="streamTelemetry",
+    tags=["routers"],
+    scope="read",
+    media_type="text/event-stream",
+)
+async def stream_telemetry(
+    desk: GivenDesk, gate: GivenGate, request: StrictRequest, hosts: HostsFilter = None
+) -> ServerSentEvent:
+    """Stream throughput, offered load, setpoint and cap of routers, once a second."""
+    return ServerSentEvent(_telemetry(desk, _take_place(desk, gate, request), hosts))
+
+
+async def _telemetry(
+    desk: Desk, pace: Pace, hosts: list[str] | None
+) -> AsyncIterator[ServerSentEventMessage]:
+    """Yield how things stand, and again, until the stream ends."""
+    while True:
+        tick = telemetry(desk.fleet, hosts, desk.now())
+        yield ServerSentEventMessage(event="telemetry", data=msgspec.json.encode(tick).decode())
+        if not await pace.tick():
+            return
+
+
+async def _events(
+    desk: Desk, pace: Pace, last: int, wanted: Callable[[EventRow], bool]
+) -> AsyncIterator[ServerSentEventMessage]:
+    """Yield what comes after an event, until the stream ends."""
+    yield ServerSentEventMessage(data=None, comment="from here on", retry=2000)
+    while True:
+        try:
+            rows = await sync_to_thread(desk.store.events.since, last, AT_ONCE)
+        except StoreError as error:
+            yield ServerSentEventMessage(event="problem", data=str(error))
+            return
+        for row in rows:
+            last = row.id
+            if wanted(row):
+                yield _message(row)
+                pace.spoke()
+        if pace.silent:
+            yield ServerSentEventMessage(data=None, comment="alive")
+            pace.spoke()
+        if len(rows) < AT_ONCE and not await pace.tick():
+            return
+
+
+def _message(row: EventRow) -> ServerSentEventMessage:
+    return ServerSentEventMessage(id=row.id, event="event", data=msgspec.json.encode(row).decode())
+
+
+async def _last(desk: Desk, given: str | None) -> int:
+    """Return the event after which a stream begins: the one that was seen, or the latest."""
+    if given is None:
+        newest = await sync_to_thread(desk.store.events.page, None, 1)
+        return newest[0].id if newest else 0
+    if not (given.isascii() and given.isdecimal() and int(given) < 2**63):
+        fix = "give the id of an event, or leave it out"
+        raise Invalid([Problem("Last-Event-ID", f"{given!r} is no id", fix)])
+    return int(given)
+
+
+def _take_place(desk: Desk, gate: Gate, request: StrictRequest) -> Pace:
+    """Take one of the streams' places for as long as the exchange lasts."""
+    exchange_of(request.scope).ends.append(desk.streams.take())
+    authorization = request.headers.get("authorization")
+    return Pace(desk, lambda: gate.still(authorization))
+
+
+HANDLERS = [stream_events, stream_telemetry]

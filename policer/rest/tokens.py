@@ -1,0 +1,59 @@
+"""/v1/tokens: who may use the service."""
+
+from litestar import Response, delete, get, post
+from litestar.params import JSONBody
+
+from policer.errors import Unknown
+from policer.rest.answers import MadeToken, NewToken, TokenPage
+from policer.rest.bodies import StrictRequest
+from policer.rest.cursor import After, Limit, cut, unpack
+from policer.rest.desk import GivenDesk, GivenGate
+from policer.rest.names import TokenPath
+from policer.store import TokenRow
+
+TAGS = ["tokens"]
+
+
+@get("/tokens", operation_id="listTokens", tags=TAGS, scope="admin", sync_to_thread=True)
+def list_tokens(desk: GivenDesk, limit: Limit = 100, after: After = None) -> TokenPage:
+    """List all tokens, the oldest first; no secrets."""
+    rows, last = desk.store.tokens.all(), unpack(after, str)
+    ids = [row.id for row in rows]
+    begin = ids.index(last) + 1 if last in ids else 0
+    page, following = cut(rows[begin:], limit, lambda row: row.id)
+    return TokenPage(page, following)
+
+
+@get("/tokens/{token:str}", operation_id="readToken", tags=TAGS, scope="admin", sync_to_thread=True)
+def read_token(token: TokenPath, desk: GivenDesk) -> TokenRow:
+    """Read one token; no secret."""
+    for row in desk.store.tokens.all():
+        if row.id == token:
+            return row
+    raise Unknown("token", token, "GET /v1/tokens lists them")
+
+
+@post("/tokens", operation_id="addToken", tags=TAGS, scope="admin", sync_to_thread=True)
+def add_token(
+    data: JSONBody[NewToken], desk: GivenDesk, request: StrictRequest
+) -> Response[MadeToken]:
+    """Make a token; its secret is in the answer, and nowhere else."""
+    row, secret = desk.store.tokens.add(
+        data.name, [data.scope], data.expires_at, request.asker.name
+    )
+    location = {"Location": f"/v1/tokens/{row.id}"}
+    return Response(MadeToken(row, secret), status_code=201, headers=location)
+
+
+@delete(
+    "/tokens/{token:str}", operation_id="revokeToken", tags=TAGS, scope="admin", sync_to_thread=True
+)
+def revoke_token(
+    token: TokenPath, desk: GivenDesk, gate: GivenGate, request: StrictRequest
+) -> None:
+    """Put a token out of force: here at once, in other policers within five seconds."""
+    desk.store.tokens.revoke(token, request.asker.name)
+    gate.forget_all()
+
+
+HANDLERS = [list_tokens, read_token, add_token, revoke_token]

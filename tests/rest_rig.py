@@ -1,0 +1,160 @@
+"""The REST service on a real store and a fleet that the test fills; in process, or on a port."""
+
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from litestar import Litestar
+from litestar.testing import TestClient
+
+from policer.contract import Contract
+from policer.evidence import Evidence
+from policer.fleet import Fleet, HostLive, Leadership
+from policer.hosts import Host
+from policer.inbox import Inbox
+from policer.ladder import Punishment, Step
+from policer.rest import RestSettings, create_app
+from policer.sight import Sight
+from policer.state import HostState, Order, RouterState
+from policer.store import Event, Store, open_store
+from xtc.clock import FakeClock
+from xtc.instance import Finding, Mode
+from xtc.units import Seconds
+from xtc.wire import Report
+
+SCOPES = ("read", "operate", "admin")
+GOLD = Host(
+    name="gold",
+    requests="ipc:///run/xtc/manager.sock",
+    telemetry="ipc:///run/xtc/telemetry.sock",
+    capacity_pps=100_000,
+)
+SILVER = Host(
+    name="silver",
+    requests="ipc:///run/xtc2/manager.sock",
+    telemetry="ipc:///run/xtc2/telemetry.sock",
+    capacity_pps=50_000,
+)
+PROMISE = Contract(guarantee_pps=20_000, ceiling_pps=50_000)
+
+
+def report(vr: str, throughput: float, setpoint: float | None = None) -> Report:
+    """Return what a daemon says of a router that forwards all that it is offered."""
+    return Report(
+        vr=vr,
+        active=setpoint is not None,
+        mode=Mode.CLOSED_LOOP,
+        finding=Finding.NONE,
+        setpoint_pps=setpoint,
+        throughput_pps=throughput,
+        offered_pps=throughput,
+        cap=0.4,
+        used=0.3,
+        binding=False,
+        lease_remaining_s=12.0,
+        sample_age_s=0.1,
+        interfaces=(f"{vr}.0",),
+    )
+
+
+@dataclass
+class Rig:
+    """One service, and what a test may reach into."""
+
+    store: Store
+    fleet: Fleet
+    clock: FakeClock
+    inbox: Inbox
+    app: Litestar
+    secrets: Mapping[str, str]
+    """A token's secret for each scope."""
+
+    def headers(self, scope: str = "admin") -> dict[str, str]:
+        """Return what a request of that scope must carry."""
+        return {"Authorization": f"Bearer {self.secrets[scope]}"}
+
+    def client(self, scope: str | None = "admin") -> TestClient[Litestar]:
+        """Return a client with a token of that scope, or without any."""
+        client = TestClient(self.app)
+        if scope is not None:
+            client.headers.update(self.headers(scope))
+        return client
+
+    def show(self, host: Host, *reports: Report, **changes: Any) -> None:
+        """Let the fleet see a host whose daemon has just said this."""
+        sight = Sight(heard_at=self.clock.now(), routers={r.vr: r for r in reports})
+        self.fleet.put(HostLive(host, sight=sight, **changes))
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass."""
+        self.clock.sleep(Seconds(seconds))
+
+    def note(self, count: int, kind: str = "engaged", host: str = "gold") -> None:
+        """Let events happen."""
+        self.store.events.add([Event(host, kind, f"words {i}") for i in range(count)])
+
+
+@contextmanager
+def opened(folder: Path, *, busy_s: float = 5.0, **settings: Any) -> Iterator[Rig]:
+    """Make a service on an empty store; its fleet has no hosts, and it leads."""
+    store = open_store(f"sqlite:///{folder / 'policer.db'}", busy_s=busy_s)
+    clock, inbox, fleet = FakeClock(1000.0), Inbox(), Fleet()
+    fleet.leadership = Leadership(leading=True, epoch=7, holder="here")
+    wanted = RestSettings(inbox=inbox, clock=clock.now)
+    app = create_app(store, fleet, replace(wanted, **settings))
+    secrets = {scope: store.tokens.add(scope, [scope], None, "test")[1] for scope in SCOPES}
+    try:
+        yield Rig(store, fleet, clock, inbox, app, secrets)
+    finally:
+        store.close()
+
+
+def filled(rig: Rig) -> None:
+    """Enter two hosts, promise two routers something, and let one of them misbehave."""
+    for host in (GOLD, SILVER):
+        rig.store.hosts.add(host, "test")
+    rig.store.contracts.put("gold", "r1", PROMISE, None, "test")
+    rig.store.contracts.put("silver", "r1", PROMISE, None, "test")
+    guilty = RouterState(
+        Evidence((True, True, None, True, True), guilty=True),
+        Punishment(2, rig.clock.now() - 5.0, guilty=True, step=Step.LOWER),
+        saved=100.0,
+    )
+    rig.show(
+        GOLD,
+        report("r1", 30_000.0, 20_000.0),
+        report("r2", 10_000.0),
+        contracts={"r1": PROMISE},
+        state=HostState(at=rig.clock.now(), routers={"r1": guilty}),
+        orders={"r1": Order(20_000.0, punishment=True, limit_pps=22_000.0), "r2": Order()},
+    )
+    rig.show(SILVER, report("r1", 1_000.0), contracts={"r1": PROMISE})
+
+
+@contextmanager
+def serving(app: Litestar) -> Iterator[str]:
+    """Serve an application on a port of this machine; yield its address."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()  # asyncio sets TCP_NODELAY only where the protocol is given
+    config = uvicorn.Config(
+        app, log_config=None, lifespan="on", timeout_graceful_shutdown=1, ws="none"
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    address = "http://{}:{}".format(*listener.getsockname())
+    try:
+        httpx.get(f"{address}/livez", timeout=10.0)  # the port listens already: this waits
+        yield address
+    finally:
+        server.should_exit = True
+        thread.join(10.0)
+        listener.close()
+        assert not thread.is_alive()

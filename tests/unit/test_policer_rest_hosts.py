@@ -1,0 +1,186 @@
+"""Hosts over REST: entered, changed under ETags, removed, and shown as they stand."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rest_rig import GOLD, PROMISE, Rig, filled, opened
+
+from policer.rest.document import EXAMPLES
+
+NEW = {**EXAMPLES["addHost"], "name": "bronze"}
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    with opened(tmp_path) as rig:
+        yield rig
+
+
+def test_a_host_is_entered_read_changed_and_removed(rig: Rig) -> None:
+    client = rig.client()
+    made = client.post("/v1/hosts", json=NEW)
+    assert made.status_code == 201
+    assert made.headers["location"] == "/v1/hosts/bronze"
+    read = client.get(made.headers["location"])
+    assert read.headers["etag"] == made.headers["etag"] == '"v1"'
+    entry = read.json()["entry"] | {"capacity_pps": 90_000}
+    path, tag = "/v1/hosts/bronze", read.headers["etag"]
+    changed = client.put(path, json=entry, headers={"If-Match": tag})
+    assert changed.status_code == 200
+    assert changed.json()["entry"]["capacity_pps"] == 90_000
+    assert changed.json()["changed_by"] == "admin"
+    assert client.delete(path, headers={"If-Match": tag}).status_code == 412
+    assert client.delete(path, headers={"If-Match": changed.headers["etag"]}).status_code == 204
+    assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 428),
+        ({"If-Match": '"v2"'}, 412),
+        ({"If-Match": "nonsense"}, 412),
+        ({"If-Match": '"v99999999999999999999999999"'}, 412),
+        ({"If-Match": '"v1"'}, 200),
+    ],
+)
+def test_a_change_takes_the_etag_that_was_read(
+    rig: Rig, headers: dict[str, str], status: int
+) -> None:
+    filled(rig)
+    entry = rig.client().get("/v1/hosts/gold").json()["entry"]
+    answer = rig.client().put("/v1/hosts/gold", json=entry, headers=headers)
+    assert answer.status_code == status, answer.text
+    assert rig.store.hosts.get("gold").version.number == (2 if status == 200 else 1)
+
+
+def test_a_capacity_below_what_was_promised_is_refused_at_its_field(rig: Rig) -> None:
+    filled(rig)
+    entry = rig.client().get("/v1/hosts/gold").json()["entry"] | {"capacity_pps": 10}
+    answer = rig.client().put("/v1/hosts/gold", json=entry, headers={"If-Match": '"v1"'})
+    assert answer.status_code == 422
+    assert [error["field"] for error in answer.json()["errors"]] == ["capacity_pps"]
+    assert "overcommit" in answer.json()["errors"][0]["fix"]
+
+
+def test_a_host_keeps_its_name(rig: Rig) -> None:
+    filled(rig)
+    answer = rig.client().put("/v1/hosts/gold", json=NEW, headers={"If-Match": '"v1"'})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "name"
+
+
+def test_a_host_with_contracts_is_not_removed(rig: Rig) -> None:
+    filled(rig)
+    answer = rig.client().delete("/v1/hosts/gold", headers={"If-Match": '"v1"'})
+    assert answer.status_code == 422
+    assert rig.store.hosts.get("gold").value == GOLD
+
+
+def test_a_second_host_of_the_name_is_refused(rig: Rig) -> None:
+    assert rig.client().post("/v1/hosts", json=NEW).status_code == 201
+    answer = rig.client().post("/v1/hosts", json=NEW)
+    assert answer.status_code == 409
+    assert answer.json()["type"] == "urn:xtc:problem:taken"
+
+
+def test_a_host_is_shown_as_it_stands(rig: Rig) -> None:
+    filled(rig)
+    rig.wait(2.0)
+    live = rig.client("read").get("/v1/hosts/gold").json()["live"]
+    assert live["reachable"] is True
+    assert live["heard_s_ago"] == 2.0
+    assert live["forwarded_pps"] == live["offered_pps"] == 40_000
+    assert live["promised_pps"] == 20_000
+    assert (live["routers"], live["contracts"], live["punished"]) == (2, 1, 1)
+
+
+def test_a_host_that_is_silent_is_shown_as_gone(rig: Rig) -> None:
+    filled(rig)
+    rig.wait(60.0)
+    live = rig.client("read").get("/v1/hosts/gold").json()["live"]
+    assert live["reachable"] is False
+    assert live["forwarded_pps"] == 0.0
+    router = rig.client("read").get("/v1/hosts/gold/routers/r1").json()
+    assert router["report"] is None
+    assert router["contract"]["guarantee_pps"] == PROMISE.guarantee_pps
+
+
+def test_a_host_that_the_policer_has_not_taken_up_yet_is_shown(rig: Rig) -> None:
+    rig.store.hosts.add(GOLD, "test")
+    rig.store.contracts.put("gold", "r9", PROMISE, None, "test")
+    assert rig.client("read").get("/v1/hosts/gold").json()["live"]["heard_s_ago"] is None
+    router = rig.client("read").get("/v1/hosts/gold/routers/r9").json()
+    assert router["contract_version"] == 1
+    assert rig.client("read").get("/v1/hosts/gold/routers").json()["items"] == []
+
+
+def test_a_router_says_all_that_is_known_of_it(rig: Rig) -> None:
+    filled(rig)
+    router = rig.client("read").get("/v1/hosts/gold/routers/r1").json()
+    assert router["report"]["throughput_pps"] == 30_000.0
+    assert router["order"] == {"setpoint_pps": 20_000.0, "punishment": True, "limit_pps": 22_000.0}
+    assert router["punishment"]["step"] == "lower"
+    assert router["punishment"]["evidence"] == [True, True, None, True, True]
+    assert router["misbehaving"] is True
+    assert router["saved_burst_packets"] == 100.0
+    assert rig.client("read").get("/v1/hosts/gold/routers/r7").status_code == 404
+    assert rig.client("read").get("/v1/hosts/none/routers/r1").status_code == 404
+
+
+def test_routers_can_be_filtered(rig: Rig) -> None:
+    filled(rig)
+    client = rig.client("read")
+
+    def names(query: str) -> list[str]:
+        items = client.get(f"/v1/routers{query}").json()["items"]
+        return [f"{item['host']}/{item['vr']}" for item in items]
+
+    assert names("") == ["gold/r1", "gold/r2", "silver/r1"]
+    assert names("?host=silver") == ["silver/r1"]
+    assert names("?misbehaving=true") == ["gold/r1"]
+    assert names("?misbehaving=false") == ["gold/r2", "silver/r1"]
+    for query in ("?misbehaving=null", "?misbehaving=1", "?host=gold&host=silver"):
+        assert client.get(f"/v1/routers{query}").status_code == 422
+    wrong = client.get("/v1/routers?hots=silver")
+    assert wrong.status_code == 422
+    assert wrong.json()["errors"] == [
+        {"field": "hots", "problem": "there is no such parameter", "fix": "did you mean host?"}
+    ]
+
+
+def test_a_capacity_is_added_up(rig: Rig) -> None:
+    filled(rig)
+    answer = rig.client("read").get("/v1/capacity").json()
+    assert (answer["capacity_pps"], answer["promised_pps"]) == (150_000.0, 40_000.0)
+    assert answer["free_pps"] == 110_000.0
+    assert [host["host"] for host in answer["hosts"]] == ["gold", "silver"]
+
+
+def test_setpoints_say_what_each_router_is_told(rig: Rig) -> None:
+    filled(rig)
+    items = rig.client("read").get("/v1/setpoints?host=gold").json()["items"]
+    assert [(item["vr"], item["setpoint_pps"]) for item in items] == [
+        ("r1", 20_000.0),
+        ("r2", None),
+    ]
+    assert items[0]["confirmed_pps"] == 20_000.0
+
+
+def test_names_that_cannot_be_are_refused(rig: Rig) -> None:
+    filled(rig)
+    for path in ("/v1/hosts/a%20b", "/v1/hosts/gold%0a", "/v1/hosts/gold/routers/%00"):
+        answer = rig.client("read").get(path)
+        assert answer.status_code in {404, 422}, path
+
+
+def test_the_leader_is_named(rig: Rig) -> None:
+    answer = rig.client("read").get("/v1/leadership").json()
+    assert answer == {
+        "leading": True,
+        "epoch": 7,
+        "holder": "here",
+        "problem": "",
+        "braked": False,
+    }
