@@ -1,0 +1,36 @@
+// How a host and a router stand, in words and in a tone; pure.
+
+import { lasting } from "./format.js";
+
+/** Return {tone, words} of a host. */
+export function hostState({ live }) {
+  if (live.heard_s_ago == null) return { tone: "bad", words: "never heard" };
+  if (!live.reachable) return { tone: "bad", words: `gone for ${lasting(live.heard_s_ago)}` };
+  if (live.distrust) return { tone: "bad", words: "not believed" };
+  if (live.link_problem) return { tone: "bad", words: "cannot be told" };
+  if (live.harmed.length > 0) return { tone: "warn", words: "a guarantee suffers" };
+  return { tone: "good", words: live.engaged ? "held" : "calm" };
+}
+
+/** Return what a host does, or null while it is not heard. */
+export const known = (live, value) => (live.reachable ? value : null);
+
+/** Return what is wrong with a host, one sentence each. */
+export function hostProblems({ entry, live }) {
+  const problems = [];
+  if (live.distrust) problems.push(`What it says is not believed: ${live.distrust}`);
+  if (live.link_problem) problems.push(`Its daemon cannot be told: ${live.link_problem}`);
+  if (live.harmed.length > 0)
+    problems.push(`Less than their guarantee have ${live.harmed.join(", ")}`);
+  if (live.promised_pps > entry.capacity_pps) problems.push("More is promised than it can forward");
+  return problems;
+}
+
+/** Return {tone, words} of a router: the worst that there is to say. */
+export function routerState({ report, punishment, misbehaving, refusal }) {
+  if (!report) return { tone: "bad", words: "not seen" };
+  if (report.problem || refusal) return { tone: "bad", words: report.problem || refusal };
+  if (punishment?.height > 0) return { tone: "warn", words: `punished: ${punishment.step ?? "-"}` };
+  if (misbehaving) return { tone: "warn", words: "misbehaves" };
+  return { tone: "good", words: report.active ? "held" : "let go" };
+}

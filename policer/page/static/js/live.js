@@ -1,0 +1,85 @@
+// What the routers of one host do, second by second, for as long as some view looks at that host.
+
+import { query, v1 } from "./api.js";
+import { Series } from "./series.js";
+import { Stream } from "./stream.js";
+
+const SILENT_MS = 5000;
+const ROUTER = ["throughput_pps", "offered_pps", "setpoint_pps", "cap"];
+const TOTAL = ["throughput_pps", "offered_pps"];
+const ADRIFT_S = 3;
+
+class Feed extends EventTarget {
+  latest = new Map();
+  total = new Series(TOTAL);
+  #routers = new Map();
+  #offset = null;
+  #end = new AbortController();
+
+  constructor(host) {
+    super();
+    this.host = host;
+  }
+
+  open() {
+    const stream = new Stream(query(v1("stream"), { host: this.host }), {
+      source: `telemetry of ${this.host}`,
+      named: "telemetry",
+      silentMs: SILENT_MS,
+      signal: this.#end.signal,
+      onEvent: ({ data }) => this.#take(JSON.parse(data)),
+    });
+    stream.run();
+  }
+
+  close() {
+    this.#end.abort();
+  }
+
+  /** Return what was seen of a router, which may be nothing yet. */
+  seriesOf(vr) {
+    if (!this.#routers.has(vr)) this.#routers.set(vr, new Series(ROUTER));
+    return this.#routers.get(vr);
+  }
+
+  /** Take one message; a router that is not in it is not known at that instant. */
+  #take({ at, hosts }) {
+    const instant = this.#instant(at);
+    const routers = hosts[this.host]?.routers ?? {};
+    this.latest = new Map(Object.entries(routers));
+    for (const vr of this.latest.keys()) this.seriesOf(vr);
+    for (const [vr, series] of this.#routers) series.add(instant, routers[vr] ?? {});
+    const sums = TOTAL.map((name) => [name, sum(Object.values(routers), name)]);
+    this.total.add(instant, Object.fromEntries(sums));
+    this.dispatchEvent(new Event("tick"));
+  }
+
+  /** Return the time of day, in seconds, of the policer's clock, which began nobody knows when. */
+  #instant(at) {
+    const offset = Date.now() / 1000 - at;
+    if (this.#offset === null || Math.abs(offset - this.#offset) > ADRIFT_S) this.#offset = offset;
+    return at + this.#offset;
+  }
+}
+
+function sum(routers, name) {
+  const seen = routers.map((router) => router[name]).filter((value) => value != null);
+  return seen.length ? seen.reduce((total, value) => total + value, 0) : null;
+}
+
+let feed = null;
+
+/** Return the feed of a host; that of another host is closed. */
+export function feedOf(host) {
+  if (feed?.host === host) return feed;
+  closeFeed();
+  feed = new Feed(host);
+  feed.open();
+  return feed;
+}
+
+/** Let go of the feed when no view looks at its host. */
+export function closeFeed() {
+  feed?.close();
+  feed = null;
+}

@@ -1,0 +1,123 @@
+// Wires the page: the address decides the view, the session whether there is one.
+
+import { call, v1 } from "./api.js";
+import { el, write } from "./dom.js";
+import { clock } from "./format.js";
+import { health, worst } from "./health.js";
+import { hold, holdButton } from "./hold.js";
+import { closeFeed } from "./live.js";
+import { poll } from "./poll.js";
+import { route } from "./routes.js";
+import { session, signOut, token } from "./session.js";
+import { accessView } from "./views/access.js";
+import { eventsView } from "./views/events.js";
+import { fleetView } from "./views/fleet.js";
+import { hostView } from "./views/host.js";
+import { punishmentsView } from "./views/punishments.js";
+import { routerView } from "./views/router.js";
+import { signInView } from "./views/signin.js";
+
+const VIEWS = {
+  access: [accessView, () => "Access"],
+  events: [eventsView, () => "Events"],
+  fleet: [fleetView, () => "Fleet"],
+  host: [hostView, ({ host }) => host],
+  nowhere: [nowhere, () => "Not found"],
+  punishments: [punishmentsView, () => "Punishments"],
+  router: [routerView, ({ host, vr }) => `${vr} on ${host}`],
+  signin: [signInView, () => "Sign in"],
+};
+const LEADER_EVERY_S = 5;
+
+const main = document.getElementById("view");
+let leaving = new AbortController();
+let signedIn = new AbortController();
+
+function nowhere(root) {
+  const home = el("a", { href: "#/" }, "the fleet");
+  root.append(
+    el("h1", { tabindex: "-1" }, "Not found"),
+    el("p", {}, "There is no such view. See ", home, "."),
+  );
+}
+
+/** Show the view that the address names, and take the focus there. */
+function show({ focus = true } = {}) {
+  leaving.abort();
+  hold(false);
+  leaving = new AbortController();
+  const { name, params, query } = token() ? route(location.hash) : { name: "signin", params: {} };
+  if (params.host === undefined) closeFeed();
+  const [view, title] = VIEWS[name];
+  for (const question of document.querySelectorAll("dialog")) question.close("no");
+  main.replaceChildren();
+  document.title = `${title(params)} · policer`;
+  markCurrent(name);
+  view(main, { ...params, query, signal: leaving.signal });
+  if (focus) (main.querySelector("h1") ?? main).focus();
+}
+
+function markCurrent(name) {
+  const group = { host: "fleet", router: "fleet" }[name] ?? name;
+  for (const a of document.querySelectorAll("#views a")) {
+    const here = route(new URL(a.href).hash).name === group;
+    if (here) a.setAttribute("aria-current", name === group ? "page" : "true");
+    else a.removeAttribute("aria-current");
+  }
+}
+
+/** Take over that somebody signed in or out. */
+function takeSession() {
+  signedIn.abort();
+  signedIn = new AbortController();
+  const here = token() !== null;
+  document.getElementById("views").hidden = !here;
+  document.getElementById("leave").hidden = !here;
+  document.getElementById("holding").hidden = !here;
+  write(document.getElementById("leader"), "");
+  write(document.getElementById("alarm"), "");
+  if (here) followLeader(signedIn.signal);
+}
+
+function followLeader(signal) {
+  poll("the service", LEADER_EVERY_S, signal, async () => {
+    const { value } = await call("GET", v1("leadership"), { signal });
+    write(document.getElementById("leader"), sayLeader(value));
+    write(document.getElementById("alarm"), sayAlarm(value));
+  });
+}
+
+function sayLeader({ leading, epoch, holder }) {
+  return leading ? `This policer leads, epoch ${epoch}.` : `${holder || "Nobody"} leads.`;
+}
+
+/** Say what keeps the fleet as a whole from being policed. */
+function sayAlarm({ problem, braked }) {
+  const words = [];
+  if (problem) words.push(`Who leads is not sure: ${problem}.`);
+  if (braked) words.push("Ladders are stopped: too many routers would be punished at once.");
+  return words.join(" ");
+}
+
+function sayHealth() {
+  const silent = worst();
+  const text =
+    silent && `${silent.source}: stale since ${clock(silent.since)}. ${silent.why}`.trim();
+  write(document.getElementById("health"), text ?? "");
+  document.documentElement.toggleAttribute("data-stale", Boolean(silent));
+}
+
+document.getElementById("holding").append(holdButton());
+document.getElementById("leave").addEventListener("click", () => signOut());
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address names a view, and must go on doing so
+  main.focus();
+});
+addEventListener("hashchange", () => show());
+health.addEventListener("changed", sayHealth);
+session.addEventListener("changed", () => {
+  takeSession();
+  show();
+});
+takeSession();
+show({ focus: false });

@@ -1,0 +1,157 @@
+// The form of one router's contract: errors at their fields, conflicts explained, nothing lost.
+
+import { call, Problem, v1 } from "../api.js";
+import { contractOf, NEW, STEPS, valuesOf } from "../contract.js";
+import { confirmed } from "../dialog.js";
+import { el, write } from "../dom.js";
+import { clearErrors, sentence, showErrors, textField, tickField, tickGroup } from "../fields.js";
+import { say } from "../say.js";
+import { Notice } from "./notice.js";
+
+const NUMBERS = [
+  ["guarantee_pps", "Guarantee, packets/s", "Throughput that it gets whenever it wants it."],
+  ["ceiling_pps", "Ceiling, packets/s", "It never gets more; leave it empty for no ceiling."],
+  ["weight", "Weight", "Its part of what is left, beside the other routers' weights."],
+  ["burst_packets", "Burst, packets", "What it may forward above its ceiling at once."],
+  ["cost", "Cost of a packet", "Beside an ordinary one, which costs 1."],
+];
+
+export class ContractForm {
+  #etag = null;
+  #saving = false;
+
+  /** changed: is called when the contract was changed from here. */
+  constructor({ host, vr, signal, changed }) {
+    Object.assign(this, { host, vr, signal, changed });
+    this.where = v1("hosts", host, "contracts", vr);
+    this.state = el("p", { class: "quiet" }, "Reading…");
+    this.notice = new Notice();
+    this.save = el("button", { class: "first" }, "Save");
+    this.remove = el("button", { type: "button", class: "harsh", hidden: true }, "Remove contract");
+    this.remove.addEventListener("click", () => this.#askToRemove());
+    this.form = this.#build();
+    this.node = el("div", {}, this.state, this.notice.node, this.form);
+  }
+
+  #build() {
+    const choices = STEPS.map(([value, label]) => ({ value, label }));
+    const hint = "What may be done when it misbehaves, from the mildest to the hardest.";
+    const fields = NUMBERS.map(([name, label, text]) => textField({ name, label, hint: text }));
+    const measures = tickGroup({ name: "measures", label: "Measures", hint, choices });
+    const dry = tickField({ name: "dry_run", label: "Dry run: misbehaviour is only reported" });
+    const actions = el("p", { class: "actions" }, this.save, this.remove);
+    const form = el("form", { novalidate: true }, el("div", { class: "fields" }, fields));
+    form.append(measures, dry, actions);
+    form.addEventListener("submit", (event) => this.#submit(event));
+    return form;
+  }
+
+  /** Show what stands now; what was typed is gone. */
+  async load() {
+    try {
+      const { value, etag } = await call("GET", this.where, { signal: this.signal });
+      this.#stands(value, etag);
+    } catch (error) {
+      this.#notRead(error);
+    }
+  }
+
+  #stands({ contract, version, changed_at: at, changed_by: by }, etag) {
+    this.#etag = etag;
+    this.#fill(contract);
+    write(this.state, `Version ${version}, by ${by} at ${new Date(at).toLocaleString()}.`);
+    write(this.save, "Save");
+    this.remove.hidden = false;
+  }
+
+  #notRead(error) {
+    if (this.signal.aborted) return;
+    if (!(error instanceof Problem)) throw error;
+    if (error.status === 404) this.#standsNone();
+    else this.notice.show(`The contract could not be read: ${error.message}`, this.#reloading());
+  }
+
+  #standsNone() {
+    this.#etag = null;
+    this.#fill(NEW);
+    write(this.state, "This router has no contract.");
+    write(this.save, "Make the contract");
+    this.remove.hidden = true;
+  }
+
+  #fill(contract) {
+    for (const [name] of NUMBERS) this.form.elements[name].value = contract[name] ?? "";
+    for (const box of this.form.elements.measures)
+      box.checked = contract.measures.includes(box.value);
+    this.form.elements.dry_run.checked = contract.dry_run;
+    this.notice.clear();
+    clearErrors(this.form);
+  }
+
+  async #submit(event) {
+    event.preventDefault();
+    if (this.#saving) return;
+    this.notice.clear();
+    const { contract, errors } = contractOf(valuesOf(this.form));
+    if (errors.length > 0) showErrors(this.form, errors);
+    else await this.#alone(() => this.#put(contract));
+  }
+
+  /** Do one thing at a time: a second press of the button is no second request. */
+  async #alone(work) {
+    this.#saving = true;
+    try {
+      await work();
+    } catch (error) {
+      this.#refused(error);
+    } finally {
+      this.#saving = false;
+    }
+  }
+
+  async #put(contract) {
+    clearErrors(this.form);
+    const headers = this.#etag ? { "If-Match": this.#etag } : { "If-None-Match": "*" };
+    const { value, etag } = await call("PUT", this.where, { body: contract, headers });
+    this.#stands(value, etag);
+    say(`Saved as version ${value.version}.`);
+    this.changed();
+  }
+
+  async #askToRemove() {
+    const question = `Remove the contract of ${this.vr}?`;
+    const consequence = "It then gets a share of what the others leave, and no guarantee.";
+    if (!(await confirmed({ question, consequence, yes: "Remove", harsh: true }))) return;
+    await this.#alone(async () => {
+      await call("DELETE", this.where, { headers: { "If-Match": this.#etag } });
+      this.#standsNone();
+      say("The contract was removed.");
+      this.changed();
+    });
+  }
+
+  #refused(error) {
+    if (!(error instanceof Problem)) throw error;
+    if ([409, 412].includes(error.status)) {
+      const words = "Somebody changed this contract since you read it. Nothing of yours was saved.";
+      this.notice.show(`${words} Reload to see what stands now.`, this.#reloading());
+      this.notice.node.querySelector("button").focus();
+      return;
+    }
+    const strangers = showErrors(this.form, error.errors);
+    if (error.errors.length === 0) this.notice.show(`Not saved: ${error.message}`);
+    else if (strangers.length > 0) this.notice.show(strangers.map(inFull).join("; "));
+  }
+
+  #reloading() {
+    const reload = async () => {
+      await this.load();
+      this.form.elements.guarantee_pps.focus();
+      say(this.state.textContent);
+      this.changed();
+    };
+    return { buttons: [el("button", { type: "button", click: reload }, "Reload")] };
+  }
+}
+
+const inFull = ({ field, problem, fix }) => `${field}: ${sentence(problem, fix)}`;

@@ -1,0 +1,43 @@
+// All versions of a contract, the latest first, and what each changed.
+
+import { call, Problem, v1 } from "../api.js";
+import { changes } from "../contract.js";
+import { time } from "../dom.js";
+import { LiveTable } from "../table.js";
+
+const COLUMNS = [
+  { head: "Version", header: true, text: ({ version }) => String(version) },
+  { head: "When", fill: (cell, { at }) => cell.firstElementChild ?? cell.append(time(at)) },
+  { head: "By", text: ({ by }) => by },
+  { head: "What changed", text: ({ changed }) => changed, words: true },
+];
+
+export class History {
+  constructor({ host, vr, signal }) {
+    this.where = v1("hosts", host, "contracts", vr, "history");
+    this.signal = signal;
+    const caption = `Versions of the contract of ${vr}, the latest first`;
+    const key = ({ version }) => version;
+    this.table = new LiveTable({ caption, columns: COLUMNS, key, empty: "There was none." });
+    this.node = this.table.node;
+  }
+
+  async load() {
+    try {
+      const { value } = await call("GET", this.where, { signal: this.signal });
+      this.table.show(compared(value.items));
+    } catch (error) {
+      if (this.signal.aborted) return;
+      if (!(error instanceof Problem && error.status === 404)) throw error;
+      this.table.show([]);
+    }
+  }
+}
+
+/** Return revisions, latest first, each with what it changed of the one before. */
+function compared(revisions) {
+  return revisions.map((revision, index) => ({
+    ...revision,
+    changed: changes(revisions[index + 1]?.contract ?? null, revision.contract),
+  }));
+}

@@ -1,0 +1,135 @@
+// A real table that follows what it shows: rows keep their place, focus and order.
+
+import { el, freshId, write } from "./dom.js";
+
+/**
+ * Columns are {head, text(row)} or {head, fill(cell, row)}; `number` aligns to the right,
+ * `sort(row)` lets people order by it, `header` names the row, `words` wraps.
+ */
+export class LiveTable {
+  #rows = new Map();
+  #given = [];
+  #order = null;
+
+  constructor({ caption, columns, key, empty = "Nothing." }) {
+    Object.assign(this, { columns, key, empty });
+    const id = freshId("caption");
+    this.body = el("tbody");
+    const heads = columns.map((column) => this.#head(column));
+    this.table = el("table", {}, el("caption", { id }, caption), thead(heads), this.body);
+    this.node = scrolling(this.table, id);
+    this.heads = heads;
+  }
+
+  /** Show these rows, and no others. */
+  show(rows) {
+    this.#given = rows;
+    const kept = new Map(this.#sorted().map((row) => [this.key(row), row]));
+    for (const [key, line] of this.#rows) {
+      if (kept.has(key)) continue;
+      line.remove();
+      this.#rows.delete(key);
+    }
+    this.#place([...kept].map(([key, row]) => this.#line(key, row)));
+    this.#sayEmpty(rows.length === 0);
+  }
+
+  #line(key, row) {
+    if (!this.#rows.has(key)) this.#rows.set(key, el("tr", {}, this.columns.map(cellOf)));
+    const line = this.#rows.get(key);
+    this.columns.forEach((column, index) => renew(column, line.cells[index], row));
+    return line;
+  }
+
+  /** Put lines in order, moving as few as can be: a line that moves loses the focus. */
+  #place(lines) {
+    let next = this.body.firstElementChild;
+    for (const line of lines) {
+      if (line === next) next = next.nextElementSibling;
+      else this.body.insertBefore(line, next);
+    }
+  }
+
+  #sayEmpty(empty) {
+    const line = this.body.querySelector("tr.empty");
+    if (!empty) line?.remove();
+    else if (!line) {
+      const cell = el("td", { colspan: this.columns.length, class: "quiet" }, this.empty);
+      this.body.append(el("tr", { class: "empty" }, cell));
+    }
+  }
+
+  #head(column) {
+    const shape = { scope: "col", class: column.number && "number" };
+    if (!column.sort) return el("th", shape, column.head);
+    const button = el("button", { type: "button", click: () => this.#sortBy(column) }, column.head);
+    return el("th", shape, button);
+  }
+
+  #sortBy(column) {
+    const down = this.#order?.column === column && !this.#order.down;
+    this.#order = { column, down };
+    this.columns.forEach((other, index) => {
+      if (other !== column) this.heads[index].removeAttribute("aria-sort");
+      else this.heads[index].setAttribute("aria-sort", down ? "descending" : "ascending");
+    });
+    this.show(this.#given);
+  }
+
+  #sorted() {
+    if (!this.#order) return this.#given;
+    const { column, down } = this.#order;
+    const sorted = [...this.#given].sort((a, b) => compare(column.sort(a), column.sort(b)));
+    return down ? sorted.reverse() : sorted;
+  }
+}
+
+function compare(a, b) {
+  if (typeof a === "string") return a.localeCompare(b, undefined, { numeric: true });
+  return (a ?? -Infinity) - (b ?? -Infinity);
+}
+
+function cellOf({ header, number, words }) {
+  const shape = { class: (number && "number") || (words && "words") };
+  return header ? el("th", { scope: "row", ...shape }) : el("td", shape);
+}
+
+function renew(column, cell, row) {
+  if (column.fill) column.fill(cell, row);
+  else write(cell, column.text(row));
+}
+
+function thead(heads) {
+  return el("thead", {}, el("tr", {}, heads));
+}
+
+/** Return a region that scrolls sideways; the keyboard reaches it where it has to. */
+export function scrolling(table, labelledby) {
+  const box = el("div", { class: "scroll", role: "region", "aria-labelledby": labelledby }, table);
+  const sized = new ResizeObserver(() => {
+    if (box.scrollWidth > box.clientWidth) box.setAttribute("tabindex", "0");
+    else box.removeAttribute("tabindex");
+  });
+  sized.observe(box);
+  sized.observe(table);
+  return box;
+}
+
+/** Return the `fill` of a column of links. */
+export function link(address, words) {
+  return (cell, row) => {
+    const a = cell.firstElementChild ?? cell.appendChild(el("a"));
+    if (a.getAttribute("href") !== address(row)) a.setAttribute("href", address(row));
+    write(a, words(row));
+  };
+}
+
+/** Return the `fill` of a column of marks: {tone, words} of a row; colour is never alone. */
+export function mark(judge) {
+  return (cell, row) => {
+    const span = cell.firstElementChild ?? cell.appendChild(el("span"));
+    const { tone, words } = judge(row);
+    span.className = `mark ${tone}`;
+    write(span, words);
+  };
+}

@@ -1,0 +1,147 @@
+// One host: how it stands, its routers second by second, and what it can forward.
+
+import { call, readAll, v1 } from "../api.js";
+import { el, section, write } from "../dom.js";
+import { cap, kilo, lasting, rate } from "../format.js";
+import { display, held } from "../hold.js";
+import { hostProblems, hostState, known, routerState } from "../hosts.js";
+import { feedOf } from "../live.js";
+import { CapacityForm } from "../parts/capacityform.js";
+import { Facts } from "../parts/facts.js";
+import { quantities } from "../parts/quantities.js";
+import { spark } from "../parts/spark.js";
+import { trail } from "../parts/trail.js";
+import { livePlot } from "../plot.js";
+import { poll } from "../poll.js";
+import { to, toRouter } from "../routes.js";
+import { LiveTable, link, mark } from "../table.js";
+
+const EVERY_S = 3;
+const FACTS = ["State", "Last heard", "Capacity", "Promised", "Forwarded", "Offered", "Punished"];
+const TOTAL = [
+  line("throughput_pps", "Throughput", "throughput"),
+  { ...line("offered_pps", "Offered load", "offered"), dash: [8, 5] },
+];
+
+function line(name, label, sample) {
+  return { name, label, sample, tone: `--${sample}`, show: kilo };
+}
+
+export function hostView(root, { host, signal }) {
+  const feed = feedOf(host);
+  const facts = new Facts(FACTS);
+  const problems = el("p", { class: "note wrong", role: "alert", hidden: true });
+  const table = routersTable(host, feed, signal);
+  const form = new CapacityForm({ host, signal });
+  const more = el("p", {}, el("a", { href: `${to("events")}?host=${host}` }, `Events of ${host}`));
+  root.append(trail(host), el("h1", { tabindex: "-1" }, host), problems, facts.node);
+  root.append(
+    section(2, "Rates", plot(host, feed, signal)),
+    section(2, "Routers", table.node, more),
+  );
+  root.append(section(2, "Capacity", form.node));
+  form.load();
+  follow({ host, feed, signal, facts, problems, table });
+}
+
+function plot(host, feed, signal) {
+  const words = `Throughput and offered load of ${host}; the table beside has the numbers.`;
+  const scale = (value) => value / 1000;
+  const common = { series: feed.total, lines: TOTAL, feed, signal };
+  return el(
+    "div",
+    { class: "beside" },
+    livePlot({ ...common, unit: "kp/s", words, scale }),
+    quantities({
+      ...common,
+      caption: "All routers together, in kp/s, over at most the last ten minutes",
+    }),
+  );
+}
+
+/** Ask how the host stands every few seconds, and take what its routers do from its telemetry. */
+function follow({ host, feed, signal, facts, problems, table }) {
+  let routers = [];
+  const show = () => {
+    if (!held())
+      table.show(routers.map((router) => ({ ...router, now: feed.latest.get(router.vr) })));
+  };
+  feed.addEventListener("tick", show, { signal });
+  display.addEventListener("changed", show, { signal });
+  const work = async () => {
+    const { value } = await call("GET", v1("hosts", host), { signal });
+    routers = await readAll(v1("hosts", host, "routers"), { signal });
+    if (held()) return;
+    facts.show(factsOf(value));
+    sayProblems(problems, value);
+    show();
+  };
+  poll(`host ${host}`, EVERY_S, signal, work, (error) => gone(error, host, problems));
+}
+
+function factsOf({ entry, live }) {
+  return {
+    State: hostState({ entry, live }).words,
+    "Last heard": live.heard_s_ago == null ? "never" : `${lasting(live.heard_s_ago)} ago`,
+    Capacity: rate(entry.capacity_pps),
+    Promised: rate(live.promised_pps),
+    Forwarded: rate(known(live, live.forwarded_pps)),
+    Offered: rate(known(live, live.offered_pps)),
+    Punished: String(live.punished),
+  };
+}
+
+function sayProblems(node, host) {
+  const problems = hostProblems(host);
+  if (!host.live.reachable)
+    problems.unshift(`${host.entry.name} is gone: ${hostState(host).words}`);
+  write(node, problems.map((problem) => `${problem}.`).join(" "));
+  node.hidden = problems.length === 0;
+}
+
+function gone(error, host, node) {
+  if (error.status !== 404) return false;
+  write(node, `There is no host ${host}.`);
+  node.hidden = false;
+  return true;
+}
+
+function routersTable(host, feed, signal) {
+  const vr = (router) => router.vr;
+  const seen = (name) => (router) => (router.now ?? router.report)?.[name];
+  const number = (head, value, words) => ({
+    head,
+    number: true,
+    sort: value,
+    text: (router) => words(value(router)),
+  });
+  const columns = [
+    {
+      head: "Router",
+      header: true,
+      fill: link((router) => toRouter(host, router.vr), vr),
+      sort: vr,
+    },
+    { head: "State", fill: mark(routerState) },
+    number("Throughput, kp/s", seen("throughput_pps"), kilo),
+    number("Offered, kp/s", seen("offered_pps"), kilo),
+    number("Setpoint, kp/s", seen("setpoint_pps"), kilo),
+    { head: "Cap", number: true, text: (router) => capOf(router) },
+    number("Guarantee, kp/s", ({ contract }) => contract?.guarantee_pps, kilo),
+    number("Ceiling, kp/s", ({ contract }) => contract?.ceiling_pps, kilo),
+    { head: "Last ten minutes", fill: spark(feed, signal) },
+  ];
+  const caption = `Routers of ${host}, renewed every second`;
+  return new LiveTable({
+    caption,
+    columns,
+    key: vr,
+    empty: "None was promised anything, or seen.",
+  });
+}
+
+function capOf({ now, report }) {
+  const seen = now ?? report;
+  if (!seen) return "–";
+  return report && !report.cap_known ? "unknown" : cap(seen.cap);
+}

@@ -1,0 +1,188 @@
+"""What the page shows second by second, and what it says when the telling stops."""
+
+import re
+
+from browser_rig import Visit, until
+from page_rig import report
+
+from policer.fleet import Leadership
+from policer.store import Event
+
+pytest_plugins = ["browser_fixtures"]
+
+GOLD = "#/hosts/edge-1/routers/gold"
+
+
+def now_of(visit: Visit, quantity: str) -> str:
+    """Return the text beside the plot: a quantity's value now."""
+    head = visit.page.get_by_role("rowheader", name=quantity)
+    row = visit.page.get_by_role("row").filter(has=head)
+    return str(row.first.get_by_role("cell").first.inner_text())
+
+
+def points(visit: Visit) -> int:
+    return int(visit.page.locator(".plot").first.get_attribute("data-points"))
+
+
+def painted(visit: Visit) -> int:
+    """Return how many pixels of the first plot have the colour of its throughput."""
+    count = visit.page.evaluate(
+        """() => {
+            const plot = document.querySelector(".plot canvas");
+            const copy = new OffscreenCanvas(plot.width, plot.height);
+            const brush = copy.getContext("2d", { willReadFrequently: true });
+            brush.drawImage(plot, 0, 0);
+            const { data } = brush.getImageData(0, 0, plot.width, plot.height);
+            let count = 0;
+            for (let at = 0; at < data.length; at += 4)
+                if (data[at] === 11 && data[at + 1] === 92 && data[at + 2] === 173) count += 1;
+            return count;
+        }"""
+    )
+    return int(count)
+
+
+def test_plots_and_numbers_follow_the_fleet(visit: Visit) -> None:
+    visit.sign_in(GOLD)
+    until(lambda: now_of(visit, "Throughput") == "35.0")
+    before, empty = points(visit), painted(visit)
+    assert now_of(visit, "Cap") == "none"
+    for throughput in range(20, 30):
+        told = report("gold", throughput * 1e3, 90e3, setpoint=30e3)
+        visit.work.said["edge-1"] = (told,)
+        visit.work.tick()
+        until(lambda t=throughput: now_of(visit, "Throughput") == f"{t}.0")
+    assert now_of(visit, "Offered load") == "90.0"
+    assert now_of(visit, "Setpoint") == "30.0"
+    assert now_of(visit, "Cap") == "30.0 %"
+    assert points(visit) >= before + 10
+    until(lambda: painted(visit) > empty + 20)
+    row = visit.page.get_by_role("row").filter(has_text="Throughput").first
+    assert row.get_by_role("cell").all_inner_texts()[1:3] == ["20.0", "35.0"]
+
+
+def test_a_host_that_is_gone_is_shown_as_gone_and_comes_back(visit: Visit) -> None:
+    page = visit.page
+    visit.sign_in("#/hosts/edge-1")
+    row = page.get_by_role("row").filter(has_text="gold").first
+    row.get_by_text("35.0").wait_for()
+    said = visit.work.said.pop("edge-1")
+    visit.work.tick(6)
+    visit.sees("edge-1 is gone: gone for 6 s.")
+    assert "35.0" not in row.inner_text()
+    visit.work.said["edge-1"] = said
+    visit.work.tick()
+    row.get_by_text("35.0").wait_for()
+    page.get_by_text("edge-1 is gone").wait_for(state="hidden")
+
+
+def test_a_router_whose_host_is_gone_shows_no_number_as_of_now(visit: Visit) -> None:
+    visit.sign_in(GOLD)
+    until(lambda: now_of(visit, "Throughput") == "35.0")
+    visit.work.said.pop("edge-1")
+    visit.work.tick(6)
+    until(lambda: now_of(visit, "Throughput") == "–")  # noqa: RUF001  the page's word for unknown
+    visit.sees("edge-1 is gone, or does not know this router: what is shown is old.")
+
+
+def test_the_display_is_held_still_and_let_go(visit: Visit) -> None:
+    visit.sign_in(GOLD)
+    until(lambda: now_of(visit, "Throughput") == "35.0")
+    hold = visit.button("Hold the display")
+    hold.click()
+    assert hold.get_attribute("aria-pressed") == "true"
+    before = points(visit)
+    visit.work.said["edge-1"] = (report("gold", 50e3, 50e3),)
+    visit.work.tick()
+    visit.page.wait_for_timeout(300)
+    assert (now_of(visit, "Throughput"), points(visit)) == ("35.0", before)
+    hold.click()
+    until(lambda: now_of(visit, "Throughput") == "50.0")
+
+
+def test_what_is_shown_is_stale_while_the_service_is_gone_and_no_event_is_lost(
+    visit: Visit,
+) -> None:
+    visit.expects(unreachable=True)
+    page = visit.page
+    visit.work.store.events.add([Event("edge-1", "engaged", "before", "gold")])
+    visit.sign_in(GOLD)
+    page.get_by_role("cell", name="before").wait_for()
+    visit.service.stop()
+    health = page.locator("#health")
+    health.get_by_text(re.compile(r"stale since \d\d:\d\d:\d\d")).wait_for()
+    visit.work.store.events.add([Event("edge-1", "engaged", f"while {n}", "gold") for n in "abc"])
+    visit.service.start()
+    until(lambda: health.inner_text() == "", 20)
+    for word in "abc":
+        page.get_by_role("cell", name=f"while {word}").wait_for()
+    told = page.get_by_role("table", name="Events of gold").locator("tbody tr").all_inner_texts()
+    assert sum("while" in line for line in told) == 3
+    assert sum("before" in line for line in told) == 1
+
+
+def test_a_stream_that_falls_silent_is_shown_as_stale_until_it_speaks_again(visit: Visit) -> None:
+    visit.sign_in(GOLD)
+    until(lambda: now_of(visit, "Throughput") == "35.0")
+    visit.service.hang(8.0)
+    health = visit.page.locator("#health")
+    health.get_by_text("telemetry of edge-1: stale since").wait_for()
+    until(lambda: health.inner_text() == "", 20)
+
+
+def test_who_leads_and_a_brake_on_all_ladders_are_shown(visit: Visit) -> None:
+    visit.sign_in()
+    visit.sees("This policer leads, epoch 7.")
+    visit.work.fleet.leadership = Leadership(holder="policer-b")
+    visit.work.fleet.braked = True
+    visit.sees("policer-b leads.")
+    visit.page.get_by_role("status").get_by_text("Ladders are stopped").wait_for()
+
+
+def test_events_are_cut_anywhere_and_read_alike(visit: Visit) -> None:
+    """The parser of the stream, in the browser, on every way to cut a text in three."""
+    visit.go()
+    told = visit.page.evaluate(
+        r"""async () => {
+            const { EventParser } = await import("/js/sse.js");
+            const text = ": alive\r\nid: 7\r\nevent: event\r\ndata: {\"a\":\r\ndata:1}\r\n\r\n"
+                + "data: two\n\nid: 8\rdata:  three\r\r: end\n\n";
+            const read = (...pieces) => {
+                const parser = new EventParser();
+                return JSON.stringify(pieces.flatMap((piece) => parser.feed(piece)));
+            };
+            const whole = read(text);
+            const others = new Set();
+            for (let i = 0; i <= text.length; i += 1)
+                for (let j = i; j <= text.length; j += 1)
+                    others.add(read(text.slice(0, i), text.slice(i, j), text.slice(j)));
+            return [JSON.parse(whole), others.size];
+        }"""
+    )
+    assert told == [
+        [
+            {"id": "7", "event": "event", "data": '{"a":\n1}'},
+            {"id": "7", "event": "message", "data": "two"},
+            {"id": "8", "event": "message", "data": " three"},
+        ],
+        1,
+    ]
+
+
+def test_ten_minutes_are_kept_and_a_pause_is_a_gap(visit: Visit) -> None:
+    visit.go()
+    kept = visit.page.evaluate(
+        """async () => {
+            const { Series } = await import("/js/series.js");
+            const series = new Series(["y"]);
+            for (let at = 0; at < 2000; at += 1) series.add(at, { y: at });
+            const before = [series.length, series.columns[0][0]];
+            series.add(1500, { y: 1 });
+            series.add(2010, { y: null });
+            const [instants, values] = series.columns;
+            return [...before, ...instants.slice(-2), values.at(-2), series.summary("y")];
+        }"""
+    )
+    assert kept[5] == {"now": None, "least": 1410, "most": 1999, "mean": 1704.5}
+    assert kept[:4] == [601, 1399, 2000, 2010]
+    assert kept[4] is None

@@ -1,0 +1,104 @@
+"""A fleet with a real store and real rounds, made of what daemons would say; time is told."""
+
+from pathlib import Path
+from typing import Any
+
+from policer.contract import Contract
+from policer.fleet import Fleet, HostLive, Leadership
+from policer.hosts import Host
+from policer.inbox import Inbox
+from policer.round import HostState, HostView, Policy, play
+from policer.sight import Sight, seen
+from policer.store import Event, PunishmentRow, open_store
+from xtc.instance import Finding, Mode
+from xtc.wire import Report, Telemetry
+
+INJECTION = "<img src=x onerror=\"document.title='bad'\"><script>document.title='bad'</script>"
+"""What a daemon's words would be if it meant harm."""
+
+
+def report(vr: str, throughput: float, offered: float, setpoint: float | None = None) -> Report:
+    """Return what a daemon says of a healthy router; rates in packets/s."""
+    return Report(
+        vr=vr,
+        active=setpoint is not None,
+        mode=Mode.CLOSED_LOOP if setpoint is not None else Mode.RELEASED,
+        finding=Finding.NONE,
+        setpoint_pps=setpoint,
+        throughput_pps=throughput,
+        offered_pps=offered,
+        cap=None if setpoint is None else setpoint / 100e3,
+        used=0.2,
+        binding=setpoint is not None,
+        lease_remaining_s=None if setpoint is None else 12.0,
+        sample_age_s=0.1,
+        interfaces=("vif1.0", "vif1.1"),
+    )
+
+
+class Fleetwork:
+    """The fleet as the policer's own rounds make it of what daemons say; its clock is told."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = open_store(f"sqlite:///{folder}/policer.db")
+        self.fleet, self.inbox, self.now = Fleet(), Inbox(), 1000.0
+        self.fleet.leadership = Leadership(leading=True, epoch=7, holder="policer-a")
+        self._sights: dict[str, Sight] = {}
+        self._states: dict[str, HostState] = {}
+        self.said: dict[str, tuple[Report, ...]] = {}
+        """What each host's daemon says with every tick; a host that is not there is silent."""
+
+    def add_host(self, name: str, capacity: float = 100e3) -> None:
+        """Enter a host that has not said anything yet."""
+        requests, telemetry = f"ipc:///run/{name}/requests", f"ipc:///run/{name}/telemetry"
+        self.store.hosts.add(Host(name, requests, telemetry, capacity), "anna")
+
+    def promise(self, host: str, vr: str, **terms: Any) -> None:
+        """Enter a contract."""
+        self.store.contracts.put(host, vr, Contract(**terms), None, "anna")
+
+    def tick(self, times: int = 1) -> None:
+        """Let seconds pass: telemetry in, a round for each host."""
+        for _ in range(times):
+            self.now += 1.0
+            contracts = self.store.contracts.all()
+            for stored in self.store.hosts.all():
+                promised = contracts.get(stored.value.name, {})
+                self._round(stored.value, {vr: kept.value for vr, kept in promised.items()})
+        self._keep_punishments()
+
+    def _round(self, host: Host, contracts: dict[str, Contract]) -> None:
+        sight = self._sights.get(host.name, Sight())
+        if host.name in self.said:
+            telemetry = Telemetry(self.now, int(self.now), self.said[host.name])
+            sight = seen(sight, telemetry, self.now, host.capacity_pps)
+        view = HostView(host.capacity_pps, contracts, sight)
+        done = play(self.now, view, self._states.get(host.name, HostState()), Policy())
+        self._sights[host.name], self._states[host.name] = sight, done.state
+        self.store.events.add([Event(host.name, n.kind, n.words, n.vr) for n in done.notes])
+        self.fleet.put(HostLive(host, contracts, sight, done.state, done.orders))
+
+    def _keep_punishments(self) -> None:
+        """Store who is punished, as the service does for the next leader."""
+        rows = [
+            PunishmentRow(
+                live.host.name,
+                vr,
+                state.punishment.height,
+                state.punishment.guilty,
+                self.store.events.page(None, 1)[0].at,
+                live.contracts[vr].measures[state.punishment.height - 1],
+            )
+            for live in self.fleet.hosts.values()
+            for vr, state in live.state.routers.items()
+            if state.punishment.height
+        ]
+        self.store.punishments.set(rows, set(self.store.punishments.all()) - _keys(rows))
+
+    def token(self, scope: str = "operate", name: str = "ops") -> str:
+        """Return the secret of a new token."""
+        return self.store.tokens.add(name, [scope], None, "anna")[1]
+
+
+def _keys(rows: list[PunishmentRow]) -> set[tuple[str, str]]:
+    return {(row.host, row.vr) for row in rows}
