@@ -1,0 +1,99 @@
+"""Who gives the orders: takes the lead when it is free, and lets go at once when it is lost.
+
+The store's lock says who may lead; the epoch that comes with it makes sure that daemons obey the
+latest leader alone, whatever a policer that was cut off still believes.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from policer.errors import StoreError
+from policer.fleet import Fleet, Leadership
+
+TRY_EVERY_S = 1.0
+"""How often a lock is tried or looked after: a failover takes no longer than a few of these."""
+PATIENCE_S = 3.0
+"""A leader whose lock cannot be looked after for so long stops giving orders."""
+
+
+class Lock(Protocol):
+    """What the store offers (`policer.store.leadership`)."""
+
+    def acquire(self) -> int | None:
+        """Return a new epoch, above all before, if the lock could be taken."""
+        ...
+
+    def still(self) -> bool:
+        """Whether the lock is held."""
+        ...
+
+    def holder(self) -> tuple[str, int]:
+        """Return who leads and in which epoch, as far as is known."""
+        ...
+
+    def release(self) -> None:
+        """Give the lock up."""
+        ...
+
+
+class Lead:
+    """Keeps `fleet.leadership` true."""
+
+    def __init__(self, lock: Lock, fleet: Fleet, name: str, clock: Callable[[], float]) -> None:
+        self._lock, self._fleet, self._name, self._clock = lock, fleet, name, clock
+        self._log = structlog.get_logger("policer.lead")
+        self._sure_at = 0.0
+        """When the lock was last known to be held."""
+
+    async def run(self) -> None:
+        """Look after the lock for ever; release it when cancelled."""
+        try:
+            while True:
+                await self.look()
+                await asyncio.sleep(TRY_EVERY_S)
+        finally:
+            await asyncio.to_thread(self._release)
+
+    async def look(self) -> None:
+        """Look after the lock once; however slow the database, a lead ends in time."""
+        looking = asyncio.to_thread(self._keep if self._fleet.leadership.leading else self._try)
+        try:
+            self._take(await asyncio.wait_for(looking, PATIENCE_S))
+        except (StoreError, TimeoutError) as error:
+            self._doubt(str(error) or f"the database did not answer within {PATIENCE_S:g} s")
+
+    def _keep(self) -> Leadership:
+        """Say whether the lead goes on."""
+        before = self._fleet.leadership
+        return before if self._lock.still() else Leadership()
+
+    def _try(self) -> Leadership:
+        """Take the lead if it is free."""
+        epoch = self._lock.acquire()
+        if epoch is not None:
+            return Leadership(leading=True, epoch=epoch, holder=self._name)
+        holder, of_holder = self._lock.holder()
+        return Leadership(epoch=of_holder, holder=holder)
+
+    def _take(self, now: Leadership) -> None:
+        before, self._fleet.leadership = self._fleet.leadership, now
+        self._sure_at = self._clock()
+        if now.leading is not before.leading:
+            self._log.warning("leads" if now.leading else "leads no more", epoch=now.epoch)
+
+    def _doubt(self, problem: str) -> None:
+        """Go on for a moment where the lock cannot be looked after; the epoch bounds the harm."""
+        before = self._fleet.leadership
+        leads = before.leading and self._clock() - self._sure_at < PATIENCE_S
+        self._fleet.leadership = Leadership(leads, before.epoch, before.holder, problem)
+        if before.leading and not leads:
+            self._log.error("leads no more", problem=problem)
+
+    def _release(self) -> None:
+        try:
+            self._lock.release()
+        except StoreError as error:
+            self._log.warning("the lock could not be given up", problem=str(error))

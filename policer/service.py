@@ -1,0 +1,197 @@
+"""The policer at work: all hosts in one loop, who leads, what the store says, and the brake.
+
+Everything here runs in one asyncio loop; the store is asked in threads. A store that is away stops
+no round: contracts stay as they were read, events wait, and the page says so.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from itertools import count
+
+import structlog
+
+from policer.brake import Brake
+from policer.errors import StoreError
+from policer.fleet import Fleet
+from policer.hostloop import HostLoop, Shared
+from policer.hosts import Host
+from policer.inbox import Inbox
+from policer.lead import Lead
+from policer.link import Keys
+from policer.state import Policy
+from policer.store import Event, PunishmentRow, Store
+from policer.writer import Writer
+
+LOOK_EVERY_S = 1.0
+"""How often the store is asked for what operators changed."""
+INBOX_EVERY_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """What the service is told by its configuration."""
+
+    name: str
+    """Of this policer, among several."""
+    policy: Policy = field(default_factory=Policy)
+    ttl_s: float = 15.0
+    """Length of a lease: what a policer that dies may hold on to."""
+
+
+class Service:
+    """Keeps every host at its contracts; `run` is to be called once."""
+
+    def __init__(
+        self,
+        store: Store,
+        fleet: Fleet,
+        settings: ServiceSettings,
+        keys: Keys | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store, self._fleet, self._settings, self._keys = store, fleet, settings, keys
+        self._clock = clock
+        self._lead = Lead(store.leadership(settings.name), fleet, settings.name, clock)
+        self.writer = Writer(store)
+        self.inbox = Inbox()
+        self.rounds: list[Callable[[float], None]] = []
+        """Told the seconds that each round took; metrics listen here."""
+        self.store_problem = ""
+        """Why the store could not be read, while it cannot."""
+        self._brake = Brake()
+        self._routers = 0
+        """Of the whole fleet, at the last look."""
+        self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
+        self._seen = -1
+        """The store's generation that was read last."""
+        self._ruled = 0
+        """The epoch in which punishments were inherited."""
+        self._beat = clock()
+        self._log = structlog.get_logger("policer.service")
+        sequence = count(1)
+        self._shared = Shared(
+            fleet=fleet,
+            writer=self.writer,
+            clock=clock,
+            next_sequence=lambda: next(sequence),
+            policy=self._policy,
+            convicted=self._convicted,
+            played=self._played,
+            ruled=lambda: self._ruled,
+            ttl_s=settings.ttl_s,
+        )
+
+    def take(self, settings: ServiceSettings) -> None:
+        """Go by other settings from now on; the name and the length of leases stay."""
+        self._settings = replace(settings, name=self._settings.name)
+
+    def heartbeat_age(self) -> float:
+        """Return the seconds since the loop last went round; readiness and the watchdog ask."""
+        return self._clock() - self._beat
+
+    async def run(self) -> None:
+        """Work until cancelled; leases that were given end by themselves."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._lead.run(), name="lead")
+                group.create_task(self.writer.run(), name="writer")
+                group.create_task(self._read_mail(), name="inbox")
+                group.create_task(self._follow_store(), name="store")
+        finally:
+            await self._end_all()
+
+    async def _follow_store(self) -> None:
+        while True:
+            await self._look()
+            self._beat = self._clock()
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    async def _look(self) -> None:
+        """Take over what changed in the store, and who is punished when the lead was won."""
+        leadership = self._fleet.leadership
+        self._routers = sum(len(live.sight.routers) for live in self._fleet.hosts.values())
+        try:
+            generation = await asyncio.to_thread(self._store.generation)
+            if generation != self._seen:
+                await self._reload()
+                self._seen = generation
+            if leadership.leading and leadership.epoch != self._ruled:
+                self._inherit(await asyncio.to_thread(self._store.punishments.all))
+                self._ruled = leadership.epoch
+        except StoreError as error:
+            if not self.store_problem:
+                self._log.error("the store cannot be read", problem=str(error))
+            self.store_problem = str(error)
+        else:
+            self.store_problem = ""
+
+    async def _reload(self) -> None:
+        stored = await asyncio.to_thread(self._store.hosts.all)
+        contracts = await asyncio.to_thread(self._store.contracts.all)
+        hosts = {one.value.name: one.value for one in stored}
+        for name in [name for name, (loop, _) in self._loops.items() if _moved(loop, hosts)]:
+            await self._end(name)
+        for name, host in hosts.items():
+            if name not in self._loops:
+                self._begin(host)
+            terms = {vr: one.value for vr, one in contracts.get(name, {}).items()}
+            self._loops[name][0].enter(host, terms)
+
+    def _begin(self, host: Host) -> None:
+        loop = HostLoop(host, self._keys, self._shared)
+        task = asyncio.create_task(loop.run(), name=f"host {host.name}")
+        self._loops[host.name] = loop, task
+
+    async def _end(self, name: str) -> None:
+        """Hear a host no more; what it was told ends with its leases."""
+        _, task = self._loops.pop(name)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        rest = {other: live for other, live in self._fleet.hosts.items() if other != name}
+        self._fleet.put_all(rest)
+
+    async def _end_all(self) -> None:
+        for name in list(self._loops):
+            await self._end(name)
+
+    def _inherit(self, punished: Mapping[tuple[str, str], PunishmentRow]) -> None:
+        for name, (loop, _) in self._loops.items():
+            loop.inherit({vr: row for (host, vr), row in punished.items() if host == name})
+
+    async def _read_mail(self) -> None:
+        """Do what operators asked for through REST."""
+        while True:
+            for pardon in self.inbox.take_all():
+                if pardon.host in self._loops:
+                    self._loops[pardon.host][0].pardon(pardon.vr, pardon.actor)
+            await asyncio.sleep(INBOX_EVERY_S)
+
+    def _policy(self) -> Policy:
+        braked = self._brake.on(self._clock(), self._routers)
+        if braked and not self._fleet.braked:
+            words = "too many routers would be punished at once: no ladder is climbed for a while"
+            self._log.error("brake", words=words)
+            self.writer.note(Event("", "brake", words, at=datetime.now(UTC)))
+        self._fleet.braked = braked
+        return replace(self._settings.policy, may_climb=not braked)
+
+    def _convicted(self, routers: int) -> None:
+        if routers:
+            self._brake = self._brake.after(self._clock(), routers)
+
+    def _played(self, seconds: float) -> None:
+        for listener in self.rounds:
+            listener(seconds)
+
+
+def _moved(loop: HostLoop, hosts: Mapping[str, Host]) -> bool:
+    """Whether a loop must end: its host is gone, or its daemon is reached another way."""
+    host = hosts.get(loop.host.name)
+    return host is None or _way(host) != _way(loop.host)
+
+
+def _way(host: Host) -> tuple[str, str, str | None]:
+    return host.requests, host.telemetry, host.server_key

@@ -1,0 +1,220 @@
+"""The service over simulated hosts with real managers, real sockets and a real store."""
+
+import asyncio
+import contextlib
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from fleet_rig import FleetRig, lying
+
+from policer.contract import Contract
+from policer.errors import StoreBusy
+from policer.evidence import Rules
+from policer.fleet import Fleet, HostLive
+from policer.inbox import Pardon
+from policer.ladder import Patience
+from policer.service import Service, ServiceSettings
+from policer.state import Policy
+from policer.store import Store, open_store
+from xtc.wire import Mode, Report
+
+pytestmark = pytest.mark.anyio
+
+PERIOD_S = 0.25
+"""Real seconds of a tick, which is a second of the host's clock."""
+SOON_S = 20.0
+CONTRACTS = {"a0": Contract(guarantee_pps=60e3), "a1": Contract(guarantee_pps=30e3)}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run tests of coroutines by asyncio."""
+    return "asyncio"
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Return a folder whose path is short enough for sockets."""
+    with tempfile.TemporaryDirectory(prefix="xtc-") as name:
+        yield Path(name)
+
+
+@pytest.fixture
+def hosts(folder: Path) -> Iterator[FleetRig]:
+    with FleetRig(folder, hosts=2, routers=2, period_s=PERIOD_S) as rig:
+        yield rig
+
+
+@pytest.fixture
+def store(folder: Path, hosts: FleetRig) -> Iterator[Store]:
+    made = open_store(f"sqlite:///{folder}/policer.db")
+    for name in ("h0", "h1"):
+        made.hosts.add(hosts[name].entry(), "test")
+        for vr, contract in CONTRACTS.items():
+            made.contracts.put(name, vr, contract, None, "test")
+    yield made
+    made.close()
+
+
+class Running:
+    """A service at work."""
+
+    def __init__(self, service: Service, fleet: Fleet) -> None:
+        self.service, self.fleet = service, fleet
+
+    def live(self, host: str) -> HostLive:
+        return self.fleet.hosts[host]
+
+    def setpoint(self, vr: str, host: str = "h0") -> float | None:
+        """Return what a router is held at, as its daemon reports it."""
+        report = self.live(host).sight.routers.get(vr)
+        return report.setpoint_pps if report is not None and report.active else None
+
+    def held(self, host: str = "h0") -> bool:
+        """Whether both routers of a host are held, at no less than their guarantees."""
+        found = {vr: self.setpoint(vr, host) or 0.0 for vr in CONTRACTS}
+        return all(found[vr] >= CONTRACTS[vr].guarantee_pps for vr in CONTRACTS)
+
+    async def until(self, holds: Callable[[], object], seconds: float = SOON_S) -> None:
+        async with asyncio.timeout(seconds):
+            while not holds():  # noqa: ASYNC110  what is waited for rings no bell
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def running(
+    store: Store, name: str = "one", policy: Policy | None = None
+) -> AsyncIterator[Running]:
+    fleet = Fleet()
+    service = Service(store, fleet, ServiceSettings(name, policy or Policy()), None)
+    task = asyncio.create_task(service.run())
+    here = Running(service, fleet)
+    try:
+        await here.until(lambda: len(fleet.hosts) == 2)
+        yield here
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SOON_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def _caps(report: Report) -> bool:
+    return report.mode is not Mode.RELEASED or report.cap is not None
+
+
+def kinds(store: Store, **query: str) -> list[str]:
+    return [row.kind for row in store.events.page(None, 100, **query)]
+
+
+async def test_contended_hosts_are_held_at_their_contracts_and_let_go_with_the_policer(
+    store: Store, hosts: FleetRig
+) -> None:
+    async with running(store) as one:
+        await one.until(lambda: one.held("h0") and one.held("h1"))
+        total = sum(one.setpoint(vr) or 0.0 for vr in CONTRACTS)
+        assert total <= one.live("h0").host.capacity_pps
+        await one.until(lambda: "engaged" in kinds(store, host="h0"))
+    daemon = hosts["h0"].rig
+
+    def capped() -> bool:
+        return any(map(_caps, daemon.manager.reports(daemon.clock.now())))
+
+    await asyncio.to_thread(wait_until, lambda: not hosts.do(capped))
+
+
+async def test_a_contract_that_changes_is_followed(store: Store) -> None:
+    async with running(store) as one:
+        await one.until(one.held)
+        version = store.contracts.get("h0", "a1").version.number
+        lower = Contract(guarantee_pps=10e3, ceiling_pps=20e3)
+        store.contracts.put("h0", "a1", lower, version, "test")
+        await one.until(lambda: one.setpoint("a1") == pytest.approx(20e3, rel=0.05))
+        await one.until(lambda: (one.setpoint("a0") or 0.0) > 90e3)
+
+
+async def test_a_second_policer_takes_over_when_the_first_is_gone(store: Store) -> None:
+    async with running(store, "one") as one:
+        await one.until(one.held)
+        epoch = one.fleet.leadership.epoch
+        async with running(store, "two") as two:
+            await two.until(lambda: two.fleet.leadership.holder == "one")
+            assert not two.fleet.leadership.leading
+            await two.until(two.held)  # it sees what the first one holds
+            one.service._lead._lock.release()
+            await two.until(lambda: two.fleet.leadership.leading)
+            assert two.fleet.leadership.epoch > epoch
+            await one.until(lambda: not one.fleet.leadership.leading)
+            await two.until(two.held)
+
+
+async def test_a_store_that_is_away_stops_no_round(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: object) -> None:
+        raise StoreBusy("locked by another program")
+
+    async with running(store) as one:
+        await one.until(one.held)
+        monkeypatch.setattr(store.contracts, "all", busy)
+        monkeypatch.setattr(store, "generation", busy)
+        monkeypatch.setattr(store.events, "add", busy)
+        await one.until(lambda: one.service.store_problem)
+        played: list[float] = []
+        one.service.rounds.append(played.append)
+        await one.until(lambda: len(played) > 30)  # longer than a lease
+        assert one.held()
+        monkeypatch.undo()
+        await one.until(lambda: not one.service.store_problem)
+
+
+async def test_a_host_that_lies_is_distrusted_and_nobody_is_punished(
+    store: Store, hosts: FleetRig
+) -> None:
+    async with running(store) as one:
+        await one.until(one.held)
+
+        def lie() -> None:
+            hosts["h0"].alter = lying(throughput_pps=9e8)
+
+        hosts.do(lie)
+        await one.until(lambda: one.live("h0").sight.distrust)
+        await one.until(lambda: "distrusted" in kinds(store, host="h0"))
+        assert one.held("h1")
+        assert store.punishments.all() == {}
+
+
+async def test_a_killed_daemon_is_shown_as_gone_and_comes_back_in_step(
+    store: Store, hosts: FleetRig
+) -> None:
+    async with running(store) as one:
+        await one.until(one.held)
+        hosts.do(hosts["h0"].kill)
+        await one.until(lambda: "gone" in kinds(store, host="h0"))
+        assert one.held("h1")
+        hosts.do(hosts["h0"].revive)
+        await one.until(lambda: "back" in kinds(store, host="h0"))
+        await one.until(one.held)
+
+
+async def test_a_flood_is_punished_written_down_inherited_and_pardoned(store: Store) -> None:
+    """Half of what is offered to a1 is above twice its setpoint, by rules stricter than usual."""
+    strict = Policy(rules=Rules(excess=1.2, decent=1.1), patience=Patience(climb_s=2.0))
+    async with running(store, "one", strict) as one:
+        await one.until(lambda: ("h0", "a1") in store.punishments.all())
+        await one.until(lambda: store.punishments.all()["h0", "a1"].step == "limit", 40)
+    async with running(store, "two", strict) as two:
+        await two.until(lambda: "a1" in two.live("h0").state.routers)
+        assert two.live("h0").state.routers["a1"].punishment.height == 3
+        two.service.inbox.put(Pardon("h0", "a1", "operator"))
+        await two.until(lambda: "pardoned" in kinds(store, vr="a1"))
