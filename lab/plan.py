@@ -2,7 +2,9 @@
 
 Router N has two ports; port 0 faces the source, port 1 faces the sink. Port K is the veth pair
 ``vifN.K`` (in the lab's Dom0, named as Xen names its back ends) and ``rK`` (in the router), on the
-network 10.N.K.0/24.
+network 10.N.K.0/24. Where sources and sinks have machines of their own, machine K is joined
+to Dom0 by the veth pair ``nic`` (in the machine) and ``ethK`` (in Dom0), which is on the bridge
+``brK`` with every ``vifN.K``.
 """
 
 import re
@@ -16,6 +18,8 @@ RouterKind = Literal["user-space", "kernel"]
 
 DEFAULT_PREFIX = "xtclab"
 DOM0 = "dom0"
+MACHINES = ("machine.0", "machine.1")
+"""The machines of sources and of sinks; no router can be called so."""
 MAX_ROUTERS = 254
 PREFIX_LENGTH = 24
 
@@ -80,6 +84,11 @@ class Port:
         """The MAC address of ``nowhere_address``: Dom0 counts such frames, then drops them."""
         return self._mac(_NOWHERE)
 
+    @property
+    def network(self) -> str:
+        """All addresses of this link."""
+        return f"{self._address(0)}/{PREFIX_LENGTH}"
+
     def _address(self, host: int) -> str:
         return f"10.{self.router}.{self.side}.{host}"
 
@@ -87,13 +96,53 @@ class Port:
         return f"02:00:0a:{self.router:02x}:{self.side:02x}:{host:02x}"
 
 
+@dataclass(frozen=True, slots=True)
+class Uplink:
+    """A link of Dom0 to a machine beside it: side 0 to that of sources, side 1 to that of sinks."""
+
+    side: int
+
+    @property
+    def host_interface(self) -> str:
+        """The end in Dom0."""
+        return f"eth{self.side}"
+
+    @property
+    def machine_interface(self) -> str:
+        """The end in the machine."""
+        return "nic"
+
+    @property
+    def bridge(self) -> str:
+        """Dom0's bridge of this link and of the routers' on this side."""
+        return f"br{self.side}"
+
+    @property
+    def host_mac(self) -> str:
+        """The MAC address of Dom0's end."""
+        return self._mac(_ROUTER)
+
+    @property
+    def machine_mac(self) -> str:
+        """The MAC address of the machine's end, for the traffic of all routers."""
+        return self._mac(_HOST)
+
+    def _mac(self, host: int) -> str:
+        return f"02:00:ff:00:{self.side:02x}:{host:02x}"
+
+
 def ports(router: int) -> tuple[Port, Port]:
     """Return a router's ports: towards the source, towards the sink."""
     return Port(router, 0), Port(router, 1)
 
 
+def uplinks() -> tuple[Uplink, Uplink]:
+    """Return Dom0's links to the machines beside it: of sources, of sinks."""
+    return Uplink(0), Uplink(1)
+
+
 def namespace(prefix: str, name: str) -> str:
-    """Return the name of the namespace of a router, or of ``dom0``."""
+    """Return the name of the namespace of a router, of ``dom0``, or of a machine beside it."""
     return f"{prefix}-{name}"
 
 

@@ -10,11 +10,31 @@ from pyroute2.netlink.exceptions import NetlinkError
 from lab import links
 from lab.errors import BadRequestError, LabError
 from lab.forwarder import PortConfig
-from lab.plan import Port, RouterKind, ports
+from lab.plan import Port, RouterKind, ports, uplinks
 from lab.processes import Hog, Place, Program, Source, TcpFlow, check_rate, check_share
+from lab.source import PAYLOAD
 
 TCP_PORT: Final = 5001
+LARGEST_PAYLOAD: Final = 1000
+"""Bytes; of these the kernel takes a batch at once."""
 AnyProgram = TypeVar("AnyProgram", bound=Program)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where a router's programs run."""
+
+    dom0: str
+    """The name of Dom0's namespace."""
+    source: Place
+    sink: Place
+    inside: Place
+    beside: bool
+    """Whether source and sink are on machines beside Dom0."""
+
+    def next_hop_mac(self, port: Port) -> str:
+        """Return the MAC address of the router's neighbour."""
+        return uplinks()[port.side].machine_mac if self.beside else port.host_mac
 
 
 @dataclass(slots=True)
@@ -28,8 +48,7 @@ class Router:
     """The path of its network namespace."""
     cgroup: Path | None
     """The control group of its forwarder; None where the kernel forwards."""
-    _dom0: Place
-    _inside: Place
+    _where: Surroundings
     _programs: list[Program] = field(default_factory=list)
 
     @property
@@ -51,16 +70,19 @@ class Router:
         """Return the names of its programs that ended without being stopped."""
         return [program.name for program in self._programs if program.died]
 
-    def flood(self, rate_pps: float) -> Source:
-        """Send 64-byte UDP packets through the router at a rate in packets/s.
+    def flood(self, rate_pps: float, payload: int = PAYLOAD) -> Source:
+        """Send UDP packets through the router at a rate in packets/s, of 64 bytes by default.
 
         Raises:
-            BadRequestError: the rate is not within [0, 1e9].
+            BadRequestError: the rate is not within [0, 1e9], or the payload not within [1, 1000].
             ProgramError: the source does not start.
         """
+        if not 1 <= payload <= LARGEST_PAYLOAD:
+            raise BadRequestError("payload", payload, f"1 to {LARGEST_PAYLOAD} bytes")
         near, far = self.ports
         arguments = [near.host_address, far.nowhere_address, str(check_rate(rate_pps))]
-        return self._keep(Source("source", arguments, self._dom0))
+        arguments += ["--payload", str(payload)]
+        return self._keep(Source("source", arguments, self._where.source))
 
     def tcp(self, rate_pps: float = 0.0, port: int = TCP_PORT) -> TcpFlow:
         """Send a TCP flow (CUBIC, 524 bytes a segment) through the router.
@@ -72,9 +94,10 @@ class Router:
             ProgramError: the sink or the source does not start.
         """
         near, far = self.ports
-        sink = self._keep(Program("sink", [far.host_address, str(port)], self._dom0))
+        place = self._where.sink
+        sink = self._keep(Program("sink", [far.host_address, str(port)], place))
         ends = [near.host_address, far.host_address, str(check_rate(rate_pps))]
-        source = Source("source", [*ends, "--tcp", str(port)], self._dom0)
+        source = Source("source", [*ends, "--tcp", str(port)], self._where.source)
         return TcpFlow(self._keep(source), sink)
 
     def hog(self, share: float) -> Hog:
@@ -86,7 +109,7 @@ class Router:
         """
         if self.cgroup is None:
             raise BadRequestError("router", self.name, "a user-space router: only those have CPU")
-        return self._keep(Hog("hog", [str(check_share(share))], self._inside))
+        return self._keep(Hog("hog", [str(check_share(share))], self._where.inside))
 
     def set_path_weight(self, filters: int) -> None:
         """Make each packet from the source pass this many filters that never match; 0 removes them.
@@ -103,10 +126,29 @@ class Router:
         except NetlinkError as error:
             raise LabError(f"{self.name}: the kernel refuses the filters: {error}") from error
 
+    def set_packet_cost(self, into: int, back: int) -> None:
+        """Make Dom0 compare each packet so often as it enters the router and as it comes back.
+
+        What is done on the way in is done for packets that the router then drops, too.
+
+        Raises:
+            BadRequestError: a number is negative.
+            LabError: the kernel cannot filter so.
+        """
+        if min(into, back) < 0:
+            raise BadRequestError("comparisons", (into, back), "numbers from 0 up")
+        netns = Path(self.netns).name
+        try:
+            for port in self.ports:
+                links.set_packet_cost(netns, port.inner_interface, into)
+                links.set_packet_cost(self._where.dom0, port.host_interface, back)
+        except NetlinkError as error:
+            raise LabError(f"{self.name}: the kernel refuses the filters: {error}") from error
+
     def start_forwarder(self) -> Program:
         """Start the process that forwards, in a user-space router."""
-        config = msgspec.json.encode([_port_config(port) for port in self.ports])
-        return self._keep(Program("forwarder", [config.decode()], self._inside))
+        config = msgspec.json.encode([self._port_config(port) for port in self.ports])
+        return self._keep(Program("forwarder", [config.decode()], self._where.inside))
 
     def stop(self) -> None:
         """End all its programs."""
@@ -117,7 +159,7 @@ class Router:
         self._programs.append(program)
         return program
 
-
-def _port_config(port: Port) -> PortConfig:
-    neighbours = {port.host_address: port.host_mac, port.nowhere_address: port.nowhere_mac}
-    return PortConfig(port.inner_interface, port.router_mac, neighbours)
+    def _port_config(self, port: Port) -> PortConfig:
+        next_hop = self._where.next_hop_mac(port)
+        neighbours = {port.host_address: next_hop, port.nowhere_address: port.nowhere_mac}
+        return PortConfig(port.inner_interface, port.router_mac, neighbours)

@@ -1,11 +1,12 @@
-"""Traffic source: a UDP flood of 64-byte frames, or a TCP flow, at a rate that can be changed.
+"""Traffic source: a UDP flood or a TCP flow, at a rate that can be changed.
 
 Each line on standard input is a new rate in packets/s; the end of the input ends the source.
 
 UDP: one send() hands the kernel up to 64 packets, which it cuts apart before the veth
 (UDP_SEGMENT, udp(7)), so that the source costs far less than one send() for each packet.
-A packet is an Ethernet frame of 64 bytes as the kernel counts it, without its checksum:
-14 Ethernet + 20 IPv4 + 8 UDP + 22 payload, the paper's packet size (section 6).
+A packet is, if nothing else is asked for, an Ethernet frame of 64 bytes as the kernel counts it,
+without its checksum: 14 Ethernet + 20 IPv4 + 8 UDP + 22 payload, the paper's packet size
+(section 6).
 
 TCP: CUBIC with 524 bytes of data in a segment, as the paper's TCP flows (section 6).
 """
@@ -22,6 +23,7 @@ from typing import Final, Protocol
 from lab.pacer import Pacer
 
 PAYLOAD: Final = 22
+"""Bytes of data that make a frame of 64."""
 BATCH: Final = 64
 LONGEST_TICK_S: Final = 0.001
 SHORTEST_TICK_S: Final = 0.0002
@@ -44,39 +46,39 @@ class Sender(Protocol):
         ...
 
 
-def open_udp(source: str, destination: str) -> Sender:
+def open_udp(source: str, destination: str, payload: int = PAYLOAD) -> Sender:
     """Return a sender of UDP packets, batched where the kernel can cut batches apart."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind((source, 0))
     sock.connect((destination, DISCARD_PORT))
     try:
-        sock.setsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT, PAYLOAD)
-        sock.send(bytes(2 * PAYLOAD))
+        sock.setsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT, payload)
+        sock.send(bytes(2 * payload))
     except OSError:  # an old kernel, or an interface that cannot do it
         sock.setsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT, 0)
-        return _singles(sock)
-    return _batches(sock)
+        return _singles(sock, payload)
+    return _batches(sock, payload)
 
 
-def _batches(sock: socket.socket) -> Sender:
-    full = bytes(BATCH * PAYLOAD)
+def _batches(sock: socket.socket, payload: int) -> Sender:
+    full = bytes(BATCH * payload)
 
     def send(packets: int) -> None:
         whole, rest = divmod(packets, BATCH)
         for _ in range(whole):
             sock.send(full)
         if rest:
-            sock.send(full[: rest * PAYLOAD])
+            sock.send(full[: rest * payload])
 
     return send
 
 
-def _singles(sock: socket.socket) -> Sender:
-    payload = bytes(PAYLOAD)
+def _singles(sock: socket.socket, payload: int) -> Sender:
+    data = bytes(payload)
 
     def send(packets: int) -> None:
         for _ in range(packets):
-            sock.send(payload)
+            sock.send(data)
 
     return send
 
@@ -150,9 +152,12 @@ def main() -> None:
     parser.add_argument("destination", help="the IPv4 address to send to")
     parser.add_argument("rate", type=float, help="packets/s (TCP: segments/s, 0 for full speed)")
     parser.add_argument("--tcp", type=int, metavar="PORT", help="send a TCP flow to this port")
+    parser.add_argument(
+        "--payload", type=int, default=PAYLOAD, metavar="BYTES", help="of data in a UDP packet"
+    )
     options = parser.parse_args()
     if options.tcp is None:
-        send = open_udp(options.source, options.destination)
+        send = open_udp(options.source, options.destination, options.payload)
         report_ready()
         flood(send, options.rate)
     else:

@@ -3,6 +3,8 @@
 A packet of a source in Dom0 leaves by ``vifN.0``, enters the router at ``r0``, leaves it at ``r1``
 and comes back to Dom0 by ``vifN.1``. So Dom0's receive counters of a router's interfaces are its
 throughput, and Dom0's transmit counters (with drops) are its offered load, as on a Xen host.
+With machines beside the host, sources and sinks are there instead, and Dom0 bridges between them
+and the routers, all on one CPU (`lab.machines`).
 """
 
 import os
@@ -12,35 +14,47 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from lab import cgroups, links, namespaces, requirements
+from lab import cgroups, links, machines, namespaces, receive, requirements
 from lab.errors import BadRequestError
 from lab.plan import (
     DEFAULT_PREFIX,
     DOM0,
     MAX_ROUTERS,
+    Port,
     RouterKind,
     check_kind,
     check_name,
     check_prefix,
     namespace,
+    uplinks,
 )
 from lab.processes import Place
-from lab.router import Router
+from lab.router import Router, Surroundings
 from lab.teardown import Remains, tear_down
 
 
 @dataclass(frozen=True, slots=True)
 class Cpus:
-    """Which CPU sources and forwarders are pinned to; None leaves it to the kernel."""
+    """Which CPU programs are pinned to; None leaves it to the kernel."""
 
     source: int | None = None
+    """Of sources and sinks."""
     forwarder: int | None = None
+    """Of the routers in user space."""
+    dom0: int | None = None
+    """Of what Dom0 does with packets, where there are machines beside it."""
 
 
 def default_cpus() -> Cpus:
     """Return the first usable CPU for sources and the last for forwarders; no pins if it is one."""
     usable = sorted(os.sched_getaffinity(0))
     return Cpus(usable[0], usable[-1]) if len(usable) > 1 else Cpus()
+
+
+def cpus_beside() -> Cpus:
+    """Return pins that leave the last usable CPU to Dom0 alone; none if there is only one."""
+    usable = sorted(os.sched_getaffinity(0))
+    return Cpus(usable[0], usable[-2], usable[-1]) if len(usable) > 1 else Cpus()
 
 
 class Lab:
@@ -52,13 +66,25 @@ class Lab:
     Raises:
         BadRequestError: the prefix is none.
         MissingRequirementError: this machine cannot hold a lab.
+        LabError: ``beside`` takes threads that receive, and this kernel has none (Linux 6.8).
     """
 
-    def __init__(self, prefix: str = DEFAULT_PREFIX, cpus: Cpus | None = None) -> None:
-        """Make Dom0; ``cpus`` says where programs are pinned (see ``default_cpus``)."""
+    def __init__(
+        self, prefix: str = DEFAULT_PREFIX, cpus: Cpus | None = None, *, beside: bool = False
+    ) -> None:
+        """Make Dom0.
+
+        Args:
+            prefix: what the names of all that it makes begin with.
+            cpus: where programs are pinned; see ``default_cpus``, and ``cpus_beside``.
+            beside: whether sources and sinks run on machines beside the host (`lab.machines`).
+        """
         self.prefix = check_prefix(prefix)
         self.routers: dict[str, Router] = {}
-        self._cpus = cpus or default_cpus()
+        self.dom0_threads: list[int] = []
+        """Kernel threads that do Dom0's work with packets, where there are machines beside it."""
+        self._beside = beside
+        self._cpus = cpus or (cpus_beside() if beside else default_cpus())
         requirements.check()
         tear_down(prefix)
         self._dom0 = namespace(prefix, DOM0)
@@ -66,6 +92,8 @@ class Lab:
             namespaces.create(self._dom0)
             self._dom0_handle = namespaces.Handle(self._dom0)
             links.prepare_dom0(self._dom0)
+            if beside:
+                self._add_machines()
         except BaseException:  # Ctrl-C too must leave nothing behind
             tear_down(prefix)
             raise
@@ -88,7 +116,7 @@ class Lab:
         netns = namespace(self.prefix, name)
         namespaces.create(netns)
         for port in router.ports:
-            links.connect(self._dom0, netns, port, kind)
+            self._connect(netns, port, kind)
         if router.kind == "kernel":
             namespaces.write_sysctls(netns, {"ipv4/ip_forward": 1})
         else:
@@ -121,6 +149,24 @@ class Lab:
         with self._dom0_handle as handle:
             return tear_down(self.prefix) if handle.current() else Remains([], [], [])
 
+    def _add_machines(self) -> None:
+        machines.build(self.prefix)
+        for uplink, machine in zip(uplinks(), machines.machine_names(self.prefix), strict=True):
+            self._carry(uplink.host_interface)
+            receive.on_cpu(machine, uplink.machine_interface, self._cpus.source)
+
+    def _connect(self, netns: str, port: Port, kind: RouterKind) -> None:
+        if not self._beside:
+            links.connect(self._dom0, netns, port, kind)
+            return
+        machines.connect(self.prefix, netns, port, kind)
+        self._carry(port.host_interface)
+
+    def _carry(self, interface: str) -> None:
+        """Have Dom0's CPU do what an interface of Dom0 receives."""
+        thread = receive.on_cpu(self._dom0, interface, self._cpus.dom0)
+        self.dom0_threads.append(thread)
+
     def _check_new(self, name: str) -> None:
         if name in self.routers:
             raise BadRequestError("name", name, "a name that no other router has")
@@ -132,8 +178,13 @@ class Lab:
         root = cgroups.find_root() if kind == "user-space" else None
         group = cgroups.create(root, self.prefix, name) if root else None
         inside = Place(netns, str(group) if group else None, self._cpus.forwarder)
-        dom0 = Place(self.dom0_netns, cpu=self._cpus.source)
-        return Router(name, kind, len(self.routers) + 1, netns, group, dom0, inside)
+        index = len(self.routers) + 1
+        return Router(name, kind, index, netns, group, self._surroundings(inside))
+
+    def _surroundings(self, inside: Place) -> Surroundings:
+        names = machines.machine_names(self.prefix) if self._beside else [self._dom0] * 2
+        source, sink = (Place(namespaces.path(name), cpu=self._cpus.source) for name in names)
+        return Surroundings(self._dom0, source, sink, inside, self._beside)
 
     def __enter__(self) -> Self:
         return self

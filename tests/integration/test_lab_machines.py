@@ -1,0 +1,174 @@
+"""A lab with machines beside its host: Dom0 carries every packet, on one CPU, and pays for each."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import namespaces, receive
+from lab.errors import BadRequestError, LabError
+from lab.machines import machine_names
+from lab.plan import DOM0, namespace
+from lab.router import Router
+from lab.topology import Cpus, Lab, cpus_beside
+from xtc.meter import Counters, parse
+
+pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+
+CPUS = sorted(os.sched_getaffinity(0))
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with Lab(f"m{os.getpid()}", beside=True) as running:
+        running.add_router("vr1", "user-space")
+        running.add_router("vr2", "kernel")
+        yield running
+
+
+@pytest.fixture(params=["vr1", "vr2"])
+def router(lab: Lab, request: pytest.FixtureRequest) -> Router:
+    return lab.routers[request.param]
+
+
+def counters(netns: str) -> dict[str, Counters]:
+    return parse(namespaces.inside(netns, Path("/proc/thread-self/net/dev").read_bytes))
+
+
+class Watch:
+    """What Dom0's interfaces and the machine of sinks counted meanwhile."""
+
+    def __init__(self, lab: Lab, seconds: float = 1.0) -> None:
+        places = namespace(lab.prefix, DOM0), machine_names(lab.prefix)[1]
+        before, start = [counters(place) for place in places], time.monotonic()
+        time.sleep(seconds)
+        after, self.seconds = [counters(place) for place in places], time.monotonic() - start
+        self._dom0, self._sinks = zip(before, after, strict=True)
+
+    def received(self, interface: str) -> float:
+        before, after = self._dom0
+        return (after[interface].rx_packets - before[interface].rx_packets) / self.seconds
+
+    def sent(self, interface: str, counter: str = "tx_packets") -> float:
+        before, after = self._dom0
+        return (getattr(after[interface], counter) - getattr(before[interface], counter)) / (
+            self.seconds
+        )
+
+    def sunk(self) -> float:
+        before, after = self._sinks
+        return (after["nic"].rx_packets - before["nic"].rx_packets) / self.seconds
+
+
+def test_a_flood_crosses_the_host_twice_and_reaches_the_other_machine(
+    lab: Lab, router: Router
+) -> None:
+    near, far = router.host_interfaces
+    with router.flood(5_000):
+        seen = Watch(lab)
+    arrived = seen.received("eth0")
+    assert 1_000 < arrived < 5_500
+    for rate in (seen.sent(near), seen.received(far), seen.sunk()):
+        assert arrived / 2 < rate < 1.03 * arrived  # a busy machine loses some on the way
+    assert max(seen.sent("eth0"), seen.received(near), seen.sent(far)) < 5
+
+
+def test_tcp_goes_through_the_router_both_ways_a_segment_a_packet(lab: Lab, router: Router) -> None:
+    near, far = router.host_interfaces
+    flow = router.tcp(rate_pps=1_000)
+    time.sleep(0.5)
+    seen = Watch(lab)
+    flow.stop()
+    assert seen.received(far) > 200
+    assert seen.received(near) == pytest.approx(seen.sent(far), rel=0.1)
+    assert seen.received(near) > 10  # answers
+    # 524 bytes of data, 66 of headers: joined segments would be more
+    assert seen.sent(near, "tx_bytes") / seen.sent(near) < 600
+
+
+def test_packets_may_be_larger(lab: Lab) -> None:
+    router = lab.routers["vr1"]
+    near = router.host_interfaces[0]
+    with router.flood(5_000, payload=524):
+        seen = Watch(lab, 0.5)
+    assert seen.sent(near) > 1_000
+    assert seen.sent(near, "tx_bytes") / seen.sent(near) == pytest.approx(524 + 42, rel=0.01)
+
+
+@pytest.mark.parametrize("payload", [0, 1001, -1])
+def test_a_payload_that_no_batch_can_hold_is_refused(lab: Lab, payload: int) -> None:
+    with pytest.raises(BadRequestError, match="payload"):
+        lab.routers["vr1"].flood(1.0, payload=payload)
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+def test_what_dom0_receives_is_done_by_threads_on_its_own_cpu(lab: Lab) -> None:
+    dom0 = namespace(lab.prefix, DOM0)
+    expected = cpus_beside().dom0
+    for interface in ("eth0", "eth1", "vif1.0", "vif1.1", "vif2.0", "vif2.1"):
+        pid = receive.on_cpu(dom0, interface, expected)  # again, which changes nothing
+        assert os.sched_getaffinity(pid) == {expected}
+        assert Path(f"/proc/{pid}/comm").read_text().startswith(f"napi/{interface}-")
+
+
+def cpu_seconds(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+def test_dom0_pays_for_packets_that_the_router_drops(lab: Lab) -> None:
+    """The forwarder stands still, so that every packet is dropped in the router."""
+    router = lab.routers["vr1"]
+    forwarder = _forwarder(router)
+    thread = receive.on_cpu(namespace(lab.prefix, DOM0), "eth0", cpus_beside().dom0)
+    os.kill(forwarder, signal.SIGSTOP)
+    try:
+        with router.flood(5_000):
+            light = _paid(lab, thread)
+            router.set_packet_cost(into=20_000, back=0)
+            heavy = _paid(lab, thread)
+            router.set_packet_cost(into=0, back=20_000)
+            behind = _paid(lab, thread)
+    finally:
+        os.kill(forwarder, signal.SIGCONT)
+        router.set_packet_cost(0, 0)
+    assert heavy > 2 * light
+    assert behind < heavy / 2  # nothing comes back
+
+
+def _paid(lab: Lab, thread: int) -> float:
+    """Return the CPU seconds that a packet costs."""
+    time.sleep(0.1)
+    before = cpu_seconds(thread)
+    seen = Watch(lab, 0.5)
+    return (cpu_seconds(thread) - before) / seen.received("eth0")
+
+
+def _forwarder(router: Router) -> int:
+    assert router.cgroup is not None
+    (pid,) = (int(line) for line in (router.cgroup / "cgroup.procs").read_text().split())
+    return pid
+
+
+def test_a_negative_cost_is_refused(lab: Lab) -> None:
+    with pytest.raises(BadRequestError, match="comparisons"):
+        lab.routers["vr1"].set_packet_cost(into=-1, back=0)
+
+
+def test_an_interface_without_napi_is_told_so(lab: Lab) -> None:
+    with pytest.raises(LabError, match="lo: its receiving cannot be given a thread"):
+        receive.on_cpu(namespace(lab.prefix, DOM0), "lo", None)
+
+
+def test_one_cpu_is_enough_to_build_it() -> None:
+    with Lab(f"n{os.getpid()}", Cpus(), beside=True) as small:
+        small.add_router("vr1", "kernel").flood(1_000)
+        time.sleep(0.2)
+        assert Watch(small, 0.5).sunk() == pytest.approx(1_000, rel=0.1)
+
+
+def test_no_program_died(lab: Lab) -> None:
+    assert lab.died() == []
