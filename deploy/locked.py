@@ -1,7 +1,8 @@
-"""Prints the part of the lock file that the daemon needs: no development tools, no extras."""
+"""Prints the part of the lock file that a package needs: the daemon, or what extras add to it."""
 
 import re
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -48,9 +49,32 @@ def closure(locked: Iterable[Locked], root: str = DAEMON) -> list[Locked]:
     return [one for one in every if one.name in needed]
 
 
-def main(path: str) -> None:
-    """Print the daemon's part of the lock file at this path."""
-    for one in closure(parse(Path(path).read_text())):
+def added(locked: Iterable[Locked], names: Iterable[str]) -> list[Locked]:
+    """Return these distributions and what they need, without what the daemon needs anyway.
+
+    Raises:
+        ValueError: one of them is not in the lock file.
+    """
+    every, needed = list(locked), set(names)
+    if missing := needed - {one.name for one in every}:
+        raise ValueError(f"not in the lock file: {', '.join(sorted(missing))}")
+    while more := {one.name for one in every if one.wanted_by & needed} - needed:
+        needed |= more
+    there = {one.name for one in closure(every)}
+    return [one for one in every if one.name in needed - there]
+
+
+def names_of(extra: str, project: Path = Path("pyproject.toml")) -> set[str]:
+    """Return what an extra asks for, by name."""
+    table = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    return {re.split(r"[^A-Za-z0-9._-]", line)[0].lower() for line in table[extra]}
+
+
+def main(path: str, *extras: str) -> None:
+    """Print the daemon's part of the lock file at this path, or what extras add to that."""
+    locked = list(parse(Path(path).read_text()))
+    names = {name for extra in extras for name in names_of(extra)}
+    for one in added(locked, names) if extras else closure(locked):
         sys.stdout.write(one.text)
 
 

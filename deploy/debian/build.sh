@@ -15,6 +15,9 @@ ARCH=$(dpkg --print-architecture)
 MINOR=$(/usr/bin/python3 -c 'import sys; print(sys.version_info.minor)')
 DEB=dist/xtc_${VERSION}_$ARCH.deb
 
+# One build at a time.
+mkdir -p build && exec 9>build/deb.lock && flock 9
+
 # 1. xtc and its libraries: exactly what the lock file names, for the system's Python.
 rm -rf "$ROOT" && mkdir -p "$LIB" dist
 $BIN/python -m deploy.locked requirements.lock >$WORK/requirements.txt
@@ -23,7 +26,7 @@ pip wheel --no-deps --no-build-isolation --wheel-dir $WORK .
 pip install --target "$LIB/python" --python-version "3.$MINOR" --only-binary :all: --no-compile \
     --require-hashes --requirement $WORK/requirements.txt
 $BIN/python -m zipfile -e "$WORK/xtc-$VERSION-py3-none-any.whl" "$LIB/python"
-rm -rf "$LIB/python/bin" "$LIB/python/lab" "$LIB/python/training"
+rm -rf "$LIB/python/bin" "$LIB/python/lab" "$LIB/python/training" "$LIB/python/policer"
 find "$LIB/python" -name '*.so*' -exec strip --strip-unneeded {} +
 # Wheels come with whatever modes their makers had.
 find "$LIB/python" '(' -type d -exec chmod 755 {} + ')' -o '(' -type f -exec chmod 644 {} + ')'
@@ -31,7 +34,7 @@ find "$LIB/python" '(' -type d -exec chmod 755 {} + ')' -o '(' -type f -exec chm
 # 2. Programs, unit files, the starting configuration.
 install -D -m 755 $SOURCE/xtc "$ROOT/usr/bin/xtc"
 install -D -m 755 deploy/systemd/after-stop "$LIB/after-stop"
-install -D -m 644 -t "$ROOT/lib/systemd/system" deploy/systemd/*.service
+install -D -m 644 -t "$ROOT/lib/systemd/system" deploy/systemd/xtc.service deploy/systemd/xtc-release.service
 install -D -m 644 -t "$ROOT/etc/xtc" deploy/etc/xtc.toml
 install -d "$ROOT/etc/xtc/conf.d"
 

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Installs the package in a Debian 12 of its own, uses, removes and purges it. Root; a minute.
+# Installs both packages in a Debian 12 of its own, uses, removes and purges them. Root; two minutes.
 set -eu
 cd "$(dirname "$0")/../.."
 DEB=$(readlink -f "${1:-$(ls dist/xtc_*.deb)}")
+POLICER=$(readlink -f "${2:-$(ls dist/xtc-policer_*.deb)}")
 BASE=$PWD/build/debian
 
 if [ ! -d "$BASE" ]; then
@@ -12,7 +13,7 @@ if [ ! -d "$BASE" ]; then
 fi
 
 # The mounts live and die with this namespace; what is installed is in memory.
-export DEB BASE
+export DEB POLICER BASE
 exec unshare --mount sh -eu <<'INSIDE'
 mount -t tmpfs none /mnt
 mkdir /mnt/up /mnt/work /mnt/system
@@ -20,6 +21,7 @@ mount -t overlay -o "lowerdir=$BASE,upperdir=/mnt/up,workdir=/mnt/work" none /mn
 mount -t proc proc /mnt/system/proc
 cp /etc/resolv.conf /mnt/system/etc/
 cp "$DEB" /mnt/system/xtc.deb
+cp "$POLICER" /mnt/system/policer.deb
 in_it() { chroot /mnt/system env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"; }
 apt_get() { in_it env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -y "$@"; }
 say() { echo "== $*"; }
@@ -36,6 +38,43 @@ in_it man xtc.toml | grep -q period_s
 in_it bash -ic '. /usr/share/bash-completion/bash_completion; _completion_loader xtc;
     COMP_WORDS=(xtc rel) COMP_CWORD=1; _xtc_completion xtc; test "${COMPREPLY[0]}" = release' 2>/dev/null
 test ! -e /mnt/system/etc/systemd/system/multi-user.target.wants/xtc.service
+
+say "the policer: install, and use it as its own user"
+apt_get install --no-install-recommends /policer.deb >/dev/null
+as_policer() { in_it setpriv --reuid xtc-policer --regid xtc-policer --clear-groups "$@"; }
+in_it policer --version
+in_it policer config check
+test "$(in_it stat -c %U:%a /var/lib/xtc-policer)" = xtc-policer:700
+if in_it policer db upgrade 2>/dev/null; then echo "root made the database"; exit 1; fi
+as_policer policer db upgrade
+token=$(as_policer policer token add try --scope admin 2>/dev/null)
+# Not through the function, or $! would be a shell's.
+chroot /mnt/system setpriv --reuid xtc-policer --regid xtc-policer --clear-groups \
+    env -i HOME=/nonexistent PATH=/usr/bin:/bin LC_ALL=C.UTF-8 policer serve 2>/mnt/policer.log &
+serving=$!
+ask() { in_it env POLICER_TOKEN="$token" policer "$@"; }
+tries=0
+until ask host list 2>/dev/null; do
+    tries=$((tries + 1))
+    test $tries -lt 40 || { cat /mnt/policer.log; kill $serving; exit 1; }
+    sleep 0.5
+done
+ask host add here --requests ipc:///run/xtc/manager.sock --telemetry ipc:///run/xtc/telemetry.sock --capacity 100kpps
+ask contract set here gold --guarantee 20kpps
+ask contract list
+kill $serving && wait $serving
+in_it man policer | grep -q 'policer contract set'
+in_it bash -ic '. /usr/share/bash-completion/bash_completion; _completion_loader policer;
+    COMP_WORDS=(policer cont) COMP_CWORD=1; _policer_completion policer; test "${COMPREPLY[0]}" = contract' 2>/dev/null
+test ! -e /mnt/system/etc/systemd/system/multi-user.target.wants/xtc-policer.service
+
+say "the policer: remove, then purge"
+apt_get remove xtc-policer >/dev/null
+test -e /mnt/system/etc/xtc/policer.toml
+test -e /mnt/system/var/lib/xtc-policer/policer.db
+test ! -e /mnt/system/usr/lib/xtc-policer
+apt_get purge xtc-policer >/dev/null
+test ! -e /mnt/system/var/lib/xtc-policer
 
 say "upgrade to the same, with a changed configuration"
 echo '# changed' >>/mnt/system/etc/xtc/xtc.toml

@@ -1,4 +1,4 @@
-"""Writes xtc.8 and xtc.toml.5 into a directory: python -m deploy.manpages DIRECTORY."""
+"""Writes xtc.8, xtc.toml.5 and policer.8 into a directory: python -m deploy.manpages DIRECTORY."""
 
 import os
 import sys
@@ -9,18 +9,21 @@ from pathlib import Path
 from typer.main import get_command
 
 from deploy.manpages import commands, configuration
+from policer.cli import app as policer
 from xtc.cli import app
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 
 
 def main(directory: str) -> None:
-    """Write both pages, dated by SOURCE_DATE_EPOCH where builds are to be repeatable."""
+    """Write the pages, dated by SOURCE_DATE_EPOCH where builds are to be repeatable."""
     seconds = float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))
     date = datetime.fromtimestamp(seconds, UTC).date().isoformat()
     target = Path(directory)
     target.mkdir(parents=True, exist_ok=True)
     (target / "xtc.8").write_text(commands.page(get_command(app), date))
+    policers = commands.page(get_command(policer), date, commands.POLICER)
+    (target / "policer.8").write_text(policers)
     (target / "xtc.toml.5").write_text(configuration.page(DOCUMENT.read_text(), date))
 
 

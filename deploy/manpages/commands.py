@@ -1,6 +1,7 @@
-"""xtc(8), from the command line itself."""
+"""xtc(8) and policer(8), from the command lines themselves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from deploy.manpages import roff
@@ -9,46 +10,85 @@ from xtc import __version__
 Command = Any
 """A command or parameter as typer has it: its classes are not part of its interface."""
 
-FILES = {
-    "/etc/xtc/xtc.toml": "the configuration, see xtc.toml(5)",
-    "/etc/xtc/conf.d/*.toml": "drop-ins, laid over it in the order of their names",
-    "/var/lib/xtc/journal": "what stood before each cap; leases; the highest epoch",
-    "/run/xtc/manager.sock, /run/xtc/telemetry.sock": "the daemon's local sockets",
-}
-STATUS = {
-    "0": "done",
-    "1": "refused or failed",
-    "2": "wrong usage or configuration",
-    "3": "no daemon answers",
-}
-SIGNALS = {
-    "SIGTERM, SIGINT": "ends the daemon, which puts back what stood before its caps, or keeps "
-    "them: `daemon.on_exit` in xtc.toml(5)",
-    "SIGHUP": "reads the routers of the configuration anew",
-}
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What a page says that the command line does not."""
+
+    name: str
+    purpose: str
+    files: Mapping[str, str]
+    status: Mapping[str, str]
+    signals: Mapping[str, str]
+    see: tuple[tuple[str, int], ...]
+    """Other pages, with their sections."""
 
 
-def page(command: Command, date: str) -> str:
-    """Return xtc(8) for the root of the command line."""
+XTC = Program(
+    name="xtc",
+    purpose="hold virtual routers at their promised packet rates",
+    files={
+        "/etc/xtc/xtc.toml": "the configuration, see xtc.toml(5)",
+        "/etc/xtc/conf.d/*.toml": "drop-ins, laid over it in the order of their names",
+        "/var/lib/xtc/journal": "what stood before each cap; leases; the highest epoch",
+        "/run/xtc/manager.sock, /run/xtc/telemetry.sock": "the daemon's local sockets",
+    },
+    status={
+        "0": "done",
+        "1": "refused or failed",
+        "2": "wrong usage or configuration",
+        "3": "no daemon answers",
+    },
+    signals={
+        "SIGTERM, SIGINT": "ends the daemon, which puts back what stood before its caps, or keeps "
+        "them: `daemon.on_exit` in xtc.toml(5)",
+        "SIGHUP": "reads the routers of the configuration anew",
+    },
+    see=(("xtc.toml", 5), ("policer", 8)),
+)
+POLICER = Program(
+    name="policer",
+    purpose="keep a fleet of virtual routers at their contracts",
+    files={
+        "/etc/xtc/policer.toml": "the settings; `policer config check` finds mistakes",
+        "/var/lib/xtc-policer/policer.db": "contracts, events, tokens and punishments",
+    },
+    status={
+        "0": "done",
+        "1": "refused or failed",
+        "2": "wrong usage or configuration",
+        "3": "no policer answers",
+    },
+    signals={
+        "SIGTERM, SIGINT": "ends the policer; what it told the daemons ends with its leases",
+        "SIGHUP": "reads the settings anew; those of `[server]`, `[store]`, `[link]` and "
+        "`[lease]` take effect at the next start",
+    },
+    see=(("xtc", 8),),
+)
+
+
+def page(command: Command, date: str, program: Program = XTC) -> str:
+    """Return a program's page (section 8) for the root of its command line."""
     return "".join(
         [
-            roff.title("xtc", 8, date, __version__),
+            roff.title(program.name, 8, date, __version__),
             roff.heading("Name"),
-            r"xtc \- hold virtual routers at their promised packet rates" + "\n",
+            rf"{program.name} \- {program.purpose}" + "\n",
             roff.heading("Synopsis"),
-            f"{roff.bold('xtc')} {roff.italic('COMMAND')} [{roff.italic('OPTION')} ...]\n",
+            f"{roff.bold(program.name)} {roff.italic('COMMAND')} [{roff.italic('OPTION')} ...]\n",
             roff.heading("Description"),
             f"{roff.inline(command.help)}\n",
             roff.heading("Options"),
             *map(_parameter, _shown(command)),
             roff.heading("Commands"),
-            *(_command(words, one) for words, one in _leaves(("xtc",), command)),
-            _table("Signals", SIGNALS),
-            _table("Exit status", STATUS),
+            *(_command(words, one) for words, one in _leaves((program.name,), command)),
+            _table("Signals", program.signals),
+            _table("Exit status", program.status),
             _table("Environment", _environment(command)),
-            _table("Files", FILES),
+            _table("Files", program.files),
             roff.heading("See also"),
-            f"{roff.bold('xtc.toml')}(5)\n",
+            ", ".join(f"{roff.bold(name)}({section})" for name, section in program.see) + "\n",
         ]
     )
 
@@ -129,6 +169,6 @@ def _environment(command: Command) -> dict[str, str]:
     return dict(sorted(stands.items()))
 
 
-def _table(name: str, rows: dict[str, str]) -> str:
+def _table(name: str, rows: Mapping[str, str]) -> str:
     entries = (roff.entry(roff.bold(term), roff.inline(words)) for term, words in rows.items())
     return roff.heading(name) + "".join(entries)

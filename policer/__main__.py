@@ -1,0 +1,5 @@
+"""python -m policer: the same as the command policer."""
+
+from policer.cli import main
+
+main()

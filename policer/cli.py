@@ -1,0 +1,47 @@
+"""policer: the command line of the fleet's policer and of those who talk to it."""
+
+from policer.cli_config import app as config_app
+from policer.cli_contract import app as contract_app
+from policer.cli_db import app as db_app
+from policer.cli_host import app as host_app
+from policer.cli_reach import POLICER_CODES
+from policer.cli_router import app as router_app
+from policer.cli_store import ConfigPath
+from policer.cli_token import app as token_app
+from policer.cli_watch import events, top
+from policer.settings import DEFAULT_PATH
+from policer.settingsfile import load_settings
+from xtc.command import command_line, spoken
+
+app = command_line(
+    "policer",
+    about="Keep every virtual router of a fleet at what it was promised.",
+    epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage or configuration, "
+    "3 no policer answers.",
+)
+for _name, _group in (
+    ("config", config_app),
+    ("db", db_app),
+    ("token", token_app),
+    ("host", host_app),
+    ("contract", contract_app),
+    ("router", router_app),
+):
+    app.add_typer(_group, name=_name)
+app.command()(events)
+app.command()(top)
+
+
+@app.command()
+def serve(config: ConfigPath = DEFAULT_PATH) -> None:
+    """Run the policer in the foreground: the service, REST and the page."""
+    settings = load_settings(config)
+    from policer.serve import serve as run  # noqa: PLC0415  the service takes a second to load
+
+    run(settings, config)
+
+
+def main() -> None:
+    """Run the command line."""
+    with spoken("policer", POLICER_CODES):
+        app()

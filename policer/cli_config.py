@@ -1,0 +1,70 @@
+"""policer config: check and show what the policer would run with, and make its keys."""
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+import zmq.auth
+
+from policer.cli_reach import Json
+from policer.cli_store import ConfigPath
+from policer.errors import SettingsError
+from policer.settings import DEFAULT_PATH
+from policer.settingsfile import load_settings, redacted, secret_text, shown, store_url
+from xtc.output import print_json
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show.")
+
+
+@app.command()
+def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+    """Check the settings and the files that they name; exit code 2 if there is a mistake."""
+    settings = load_settings(config)
+    url = redacted(store_url(settings.store))
+    if settings.link.secret_key_file is not None:
+        secret_text("link.secret_key_file", Path(settings.link.secret_key_file))
+    for key in ("tls_cert", "tls_key"):
+        path = getattr(settings.server, key)
+        if path is not None and not Path(path).is_file():
+            raise SettingsError(f"server.{key}", f"{path}: no such file", "name another")
+    if json:
+        print_json({"file": str(config), "listen": settings.server.listen, "store": url})
+    else:
+        typer.echo(f"{config}: no mistake found; {settings.server.listen}, {url}")
+
+
+@app.command()
+def show(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+    """Show the settings in force, defaults included; passwords are left out."""
+    settings = shown(load_settings(config))
+    if json:
+        print_json(settings)
+    else:
+        typer.echo(msgspec.json.format(msgspec.json.encode(settings), indent=2).decode())
+
+
+@app.command()
+def keys(
+    directory: Annotated[Path, typer.Argument(help="Where the two key files go.")],
+    name: Annotated[str, typer.Argument(help="Whose they are.")] = "policer",
+    json: Json = False,
+) -> None:
+    """Make the policer's CURVE key pair, for daemons on TCP; keys that are there already stay."""
+    if "/" in name or name in {"", ".", ".."}:
+        raise SettingsError("name", f"{name!r} is no file name", "give a word, such as policer")
+    for kind in ("key", "key_secret"):
+        if (there := directory / f"{name}.{kind}").exists():
+            fix = "give another name: daemons know the old key"
+            raise SettingsError("name", f"{there} is there already", fix)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        public, secret = zmq.auth.create_certificates(str(directory), name)
+        Path(secret).chmod(0o600)
+    except OSError as error:
+        problem = f"{directory}: {error.strerror or error}"
+        raise SettingsError("directory", problem, "give one that you may write") from error
+    if json:
+        print_json({"public": str(public), "secret": str(secret)})
+    else:
+        typer.echo(f"public: {public}\nsecret: {secret}")

@@ -1,0 +1,229 @@
+"""policer contract: what each router was promised."""
+
+from typing import Annotated, Any
+
+import typer
+
+from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, reach
+from policer.cli_tables import CONTRACT_HEADINGS, contract_row, moment, rate, show, terms
+from policer.client import place
+from policer.errors import SettingsError
+from policer.ladder import Step
+from xtc.command import EXIT_FAILED
+from xtc.output import print_json
+from xtc.units import parse_rate
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What routers were promised.")
+
+NONE = "none"
+"""What takes a term away again."""
+
+Guarantee = Annotated[
+    str | None, typer.Option(help="Throughput that it gets whenever it wants it, such as 20kpps.")
+]
+Ceiling = Annotated[
+    str | None, typer.Option(help="Throughput that it never gets more than; `none` lifts it.")
+]
+Weight = Annotated[float | None, typer.Option(help="Its part of what is left, beside others'.")]
+Burst = Annotated[
+    float | None, typer.Option(help="Packets that it may forward above its ceiling at once.")
+]
+Measures = Annotated[
+    str | None,
+    typer.Option(
+        help=f"What may be done when it misbehaves, mildest first, of {','.join(Step)}; or `none`."
+    ),
+]
+DryRun = Annotated[
+    bool | None, typer.Option("--dry-run/--no-dry-run", help="Only report misbehaviour.")
+]
+Cost = Annotated[
+    float | None, typer.Option(help="What one of its packets takes, an ordinary one taking 1.")
+]
+
+
+@app.command(name="set")
+def change(
+    host: HostName,
+    vr: Vr,
+    guarantee: Guarantee = None,
+    ceiling: Ceiling = None,
+    weight: Weight = None,
+    burst: Burst = None,
+    measures: Measures = None,
+    dry_run: DryRun = None,
+    cost: Cost = None,
+    url: Url = URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Make a contract, or change what is given of one; the rest stays."""
+    given = contract(guarantee, ceiling, weight, burst, measures, dry_run, cost)
+    where = place("hosts", host, "contracts", vr)
+    with reach(url, token_file) as client:
+        before = client.find(where)
+        if before is None:
+            item = client.create(where, _new(given)).body
+        else:
+            item = client.replace(where, {**before.body["contract"], **given}, before.etag).body
+    _print([item], json=json)
+
+
+@app.command()
+def check(
+    host: HostName,
+    vr: Vr,
+    guarantee: Guarantee = None,
+    ceiling: Ceiling = None,
+    weight: Weight = None,
+    burst: Burst = None,
+    measures: Measures = None,
+    dry_run: DryRun = None,
+    cost: Cost = None,
+    url: Url = URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Say what would be wrong with a contract, and change nothing; exit code 1 if anything is."""
+    given = contract(guarantee, ceiling, weight, burst, measures, dry_run, cost)
+    with reach(url, token_file) as client:
+        before = client.find(place("hosts", host, "contracts", vr))
+        asked = _new(given) if before is None else {**before.body["contract"], **given}
+        body = {"host": host, "vr": vr, "contract": asked}
+        verdict = client.post(place("contracts", "check"), body).body
+    if json:
+        print_json(verdict)
+    else:
+        for wrong in verdict["errors"]:
+            typer.echo(f"{wrong['field']}: {wrong['problem']} ({wrong['fix']})")
+        promised, capacity = rate(verdict["promised_pps"]), rate(verdict["capacity_pps"])
+        typer.echo(f"{host}: {promised} of {capacity} would be promised")
+    if not verdict["admissible"]:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def get(
+    host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Show one contract."""
+    with reach(url, token_file) as client:
+        item = client.get(place("hosts", host, "contracts", vr)).body
+    if json:
+        print_json(item)
+    else:
+        _print([item], json=False)
+
+
+@app.command(name="list")
+def every(
+    host: OfHost = None, url: Url = URL, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """List contracts."""
+    with reach(url, token_file) as client:
+        _print(list(client.items(place("contracts"), host=host)), json=json)
+
+
+@app.command()
+def remove(
+    host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Remove a contract; its history stays."""
+    where = place("hosts", host, "contracts", vr)
+    with reach(url, token_file) as client:
+        client.remove(where, client.get(where).etag)
+    if json:
+        print_json({"removed": [host, vr]})
+    else:
+        typer.echo(f"{host} {vr}: removed")
+
+
+@app.command()
+def history(
+    host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Show every version of a contract, the latest first."""
+    with reach(url, token_file) as client:
+        items = client.get(place("hosts", host, "contracts", vr, "history")).body["items"]
+    if json:
+        print_json(items)
+        return
+    headings = (
+        ">version",
+        "at",
+        "by",
+        ">guarantee",
+        ">ceiling",
+        ">weight",
+        ">burst",
+        "measures",
+        ">cost",
+    )
+    show(headings, (_revision(item) for item in items))
+
+
+def contract(
+    guarantee: str | None,
+    ceiling: str | None,
+    weight: float | None,
+    burst: float | None,
+    measures: str | None,
+    dry_run: bool | None,
+    cost: float | None,
+) -> dict[str, Any]:
+    """Return the terms that were given.
+
+    Raises:
+        UnitError: a rate is none.
+        SettingsError: there is no such measure.
+    """
+    given: dict[str, Any] = {
+        "weight": weight,
+        "burst_packets": burst,
+        "dry_run": dry_run,
+        "cost": cost,
+        "measures": None if measures is None else steps(measures),
+    }
+    if guarantee is not None:
+        nothing = guarantee.strip() in {"0", NONE}
+        given["guarantee_pps"] = 0.0 if nothing else parse_rate(guarantee, field="--guarantee")
+    kept = {name: value for name, value in given.items() if value is not None}
+    if ceiling is not None:
+        lifted = ceiling.strip() == NONE
+        kept["ceiling_pps"] = None if lifted else parse_rate(ceiling, field="--ceiling")
+    return kept
+
+
+def steps(text: str) -> list[str]:
+    """Return the measures of a list with commas.
+
+    Raises:
+        SettingsError: there is no such measure.
+    """
+    names = [name.strip() for name in text.split(",")] if text.strip() != NONE else []
+    for name in names:
+        if name not in list(Step):
+            fix = f"write some of {','.join(Step)}, or {NONE}"
+            raise SettingsError("--measures", f"there is no measure {name!r}", fix)
+    return names
+
+
+def _new(given: dict[str, Any]) -> dict[str, Any]:
+    if "guarantee_pps" not in given:
+        fix = "a new contract needs one; 0 promises nothing"
+        raise SettingsError("--guarantee", "missing", fix)
+    return given
+
+
+def _revision(item: Any) -> tuple[str, ...]:
+    head = (str(item["version"]), moment(item["at"]), item["by"])
+    if item["contract"] is None:
+        return (*head, "removed", *[""] * 5)
+    return (*head, *terms(item["contract"]))
+
+
+def _print(items: list[Any], *, json: bool) -> None:
+    if json:
+        print_json(items)
+    else:
+        show(CONTRACT_HEADINGS, map(contract_row, items))

@@ -1,0 +1,56 @@
+"""What the commands have in common that ask a running policer: where it is, the token, JSON."""
+
+import os
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated
+
+import typer
+
+from policer.client import Client, Rejected, Unanswered
+from policer.errors import PolicerError, SettingsError
+from policer.settingsfile import secret_text
+from xtc.command import CODES, EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
+
+TOKEN = "POLICER_TOKEN"  # noqa: S105  the name of a variable, not a token
+URL = "http://127.0.0.1:8420"
+
+POLICER_CODES: Codes = MappingProxyType(
+    {
+        **CODES,
+        PolicerError: EXIT_FAILED,
+        Rejected: EXIT_FAILED,
+        SettingsError: EXIT_USAGE,
+        Unanswered: EXIT_UNREACHABLE,
+    }
+)
+"""The exit code of each kind of error."""
+
+Url = Annotated[str, typer.Option(envvar="POLICER_URL", help="Where the policer is.")]
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(help=f"A file with the token, for its owner alone; else {TOKEN} is taken."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+HostName = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
+Vr = Annotated[str, typer.Argument(metavar="VR", help="The router's name on its host.")]
+OfHost = Annotated[str | None, typer.Option("--host", help="Of this host alone.")]
+
+
+def reach(url: str, token_file: Path | None) -> Client:
+    """Return a client; tokens never come from the command line, which others can read.
+
+    Raises:
+        SettingsError: there is no token, or the URL would give it away.
+    """
+    if token_file is not None:
+        token = secret_text("--token-file", token_file)
+    else:
+        token = os.environ.get(TOKEN, "")
+    token = token.strip()
+    if not token:
+        fix = f"set {TOKEN}, or give --token-file; `policer token add` makes one"
+        raise SettingsError("token", "there is none", fix)
+    if not (token.isascii() and token.isprintable()):
+        raise SettingsError("token", "this is none", "it begins with xtcp_")
+    return Client(url, token)

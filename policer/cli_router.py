@@ -1,0 +1,101 @@
+"""policer router: how each router stands, and its pardon."""
+
+from typing import Annotated, Any
+
+import typer
+
+from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, reach
+from policer.cli_tables import ROUTER_HEADINGS, moment, rate, router_row, show, terms
+from policer.client import place
+from xtc.output import print_json
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How routers stand.")
+
+Misbehaving = Annotated[bool, typer.Option("--misbehaving", help="Only those that misbehave.")]
+TERMS = ("guarantee", "ceiling", "weight", "burst, packets", "measures", "cost")
+MARKS = {True: "excessive", False: "decent", None: "neither"}
+
+
+@app.command(name="list")
+def every(
+    host: OfHost = None,
+    misbehaving: Misbehaving = False,
+    url: Url = URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """List routers."""
+    wanted = True if misbehaving else None
+    with reach(url, token_file) as client:
+        items = list(client.items(place("routers"), host=host, misbehaving=wanted))
+    if json:
+        print_json(items)
+    else:
+        show(ROUTER_HEADINGS, map(router_row, items))
+
+
+@app.command(name="show")
+def one(
+    host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Show one router: its contract, what it does, what it is told, and why."""
+    with reach(url, token_file) as client:
+        item = client.get(place("hosts", host, "routers", vr)).body
+    if json:
+        print_json(item)
+    else:
+        show(("", ""), _rows(item))
+
+
+@app.command()
+def pardon(
+    host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
+) -> None:
+    """Forget what a router did, and undo what was done about it."""
+    with reach(url, token_file) as client:
+        answer = client.post(place("hosts", host, "routers", vr, "pardon")).body
+    if json:
+        print_json(answer)
+    else:
+        typer.echo(f"{host} {vr}: pardoned from {answer['pardoned_from'] or 'nothing'}")
+
+
+def _rows(item: Any) -> list[tuple[str, str]]:
+    rows = [("host", item["host"]), ("router", item["vr"])]
+    if item["contract"] is None:
+        rows.append(("contract", "none"))
+    else:
+        rows += zip(TERMS, terms(item["contract"]), strict=True)
+    rows += _report_rows(item["report"])
+    order = item["order"] or {}
+    rows.append(("told setpoint", rate(order.get("setpoint_pps"))))
+    rows.append(("told limit", rate(order.get("limit_pps"))))
+    rows.append(("refused", item["refusal"] or "-"))
+    return rows + _punishment_rows(item)
+
+
+def _report_rows(report: Any) -> list[tuple[str, str]]:
+    if report is None:
+        return [("report", "its host is not heard, or does not know it")]
+    lease = report["lease_remaining_s"]
+    return [
+        ("throughput", rate(report["throughput_pps"])),
+        ("offered", rate(report["offered_pps"])),
+        ("mode", report["mode"]),
+        ("finding", report["problem"] or report["finding"]),
+        ("lease left", "-" if lease is None else f"{lease:.1f} s"),
+    ]
+
+
+def _punishment_rows(item: Any) -> list[tuple[str, str]]:
+    punishment = item["punishment"]
+    rows = [("misbehaves", "yes" if item["misbehaving"] else "no")]
+    if punishment is None:
+        return rows
+    only = " (only reported)" if punishment["only_reported"] else ""
+    return [
+        *rows,
+        ("measure", f"{punishment['step'] or 'none'}{only}"),
+        ("since", moment(punishment["since"])),
+        ("evidence", ", ".join(MARKS[mark] for mark in punishment["evidence"]) or "-"),
+    ]

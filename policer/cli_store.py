@@ -1,0 +1,66 @@
+"""What the commands have in common that work on the store itself, with or without a policer."""
+
+import os
+import pwd
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from policer.errors import SettingsError
+from policer.settings import Settings
+from policer.settingsfile import load_settings, store_url
+
+if TYPE_CHECKING:
+    from policer.store import Store
+
+ConfigPath = Annotated[Path, typer.Option("--config", "-c", envvar="POLICER_CONFIG")]
+
+
+def actor() -> str:
+    """Return who is at work, for the audit log."""
+    uid = os.getuid()
+    try:
+        name = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        name = str(uid)
+    return f"{name} (command line)"
+
+
+@contextmanager
+def opened(config: Path, *, create: bool = True, upgrade: bool = False) -> Iterator["Store"]:
+    """Open the store that the settings name.
+
+    Raises:
+        SettingsError: the settings cannot be used, or root would make files in another's store.
+        StoreError: the store cannot be used.
+    """
+    from policer.store import open_store  # noqa: PLC0415  the database takes 0.5 s to load
+
+    store = open_store(url_of(load_settings(config)), create=create, upgrade=upgrade)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def url_of(settings: Settings) -> str:
+    """Return the store's URL, for a user who may work on it.
+
+    Raises:
+        SettingsError: this is root, and the store is in another user's directory: a file that
+            root makes there would lock its owner out.
+    """
+    url = store_url(settings.store)
+    scheme, _, path = url.partition("://")
+    if scheme.partition("+")[0] != "sqlite" or os.geteuid() != 0:
+        return url
+    folder = Path(path.removeprefix("/")).parent
+    owner = folder.stat().st_uid if folder.is_dir() else 0
+    if owner != 0:
+        name = pwd.getpwuid(owner).pw_name
+        fix = f"runuser -u {name} -- policer ..."
+        raise SettingsError("store.url", f"{folder} belongs to {name}, and this is root", fix)
+    return url

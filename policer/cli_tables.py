@@ -1,0 +1,187 @@
+"""How the policer's answers look to people."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from xtc.units import format_cap, format_rate
+
+Item = Mapping[str, Any]
+"""One thing of an answer, as JSON has it."""
+
+HOST_STYLES = {"ok": "green", "held": "cyan", "gone": "red", "distrusted": "red", "deaf": "yellow"}
+
+
+def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table; names and words are shown as they are."""
+    Console(highlight=False, emoji=False).print(table(headings, rows))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Return a table; a heading that begins with `>` is of a column of numbers."""
+    made = Table(box=None, pad_edge=False, header_style="bold", show_header=any(headings))
+    for heading in headings:
+        number = heading.startswith(">")
+        made.add_column(
+            heading.removeprefix(">"),
+            justify="right" if number else "left",
+            overflow="fold",
+            no_wrap=number,
+        )
+    for row in rows:
+        made.add_row(*(Text(cell, HOST_STYLES.get(cell, "")) for cell in row))
+    return made
+
+
+def rate(value: float | None) -> str:
+    """Show a packet rate; `-` where there is none."""
+    return "-" if value is None else format_rate(value)
+
+
+HOST_HEADINGS = (
+    "host",
+    "state",
+    ">routers",
+    ">capacity",
+    ">promised",
+    ">forwarded",
+    ">offered",
+    "problem",
+)
+
+
+def host_row(item: Item) -> tuple[str, ...]:
+    """Return a row of a table of hosts."""
+    entry, live = item["entry"], item["live"]
+    return (
+        entry["name"],
+        host_state(live),
+        str(live["routers"]),
+        rate(entry["capacity_pps"]),
+        rate(live["promised_pps"]),
+        rate(live["forwarded_pps"] if live["reachable"] else None),
+        rate(live["offered_pps"] if live["reachable"] else None),
+        live["distrust"] or live["link_problem"] or _harmed(live),
+    )
+
+
+def host_state(live: Item) -> str:
+    """Return a host's state in a word."""
+    if not live["reachable"]:
+        return "gone"
+    if live["distrust"]:
+        return "distrusted"
+    if live["link_problem"]:
+        return "deaf"
+    return "held" if live["engaged"] else "ok"
+
+
+def _harmed(live: Item) -> str:
+    return f"guarantee missed: {', '.join(live['harmed'])}" if live["harmed"] else ""
+
+
+ROUTER_HEADINGS = (
+    "host",
+    "router",
+    ">guarantee",
+    ">ceiling",
+    ">throughput",
+    ">offered",
+    ">setpoint",
+    ">cap",
+    "finding",
+    "measure",
+)
+
+
+def router_row(item: Item) -> tuple[str, ...]:
+    """Return a row of a table of routers."""
+    contract, report = item["contract"] or {}, item["report"] or {}
+    order = item["order"] or {}
+    return (
+        item["host"],
+        item["vr"],
+        rate(contract.get("guarantee_pps")),
+        rate(contract.get("ceiling_pps")),
+        rate(report.get("throughput_pps")),
+        rate(report.get("offered_pps")),
+        rate(order.get("setpoint_pps")),
+        _cap(report),
+        item["refusal"] or report.get("problem") or report.get("finding") or "not heard",
+        measure(item["punishment"]),
+    )
+
+
+def _cap(report: Item) -> str:
+    if not report:
+        return "-"
+    return format_cap(report["cap"]) if report.get("cap_known", True) else "?"
+
+
+def measure(punishment: Item | None) -> str:
+    """Return what is done about a router, in a word or two."""
+    if punishment is None:
+        return "-"
+    step = punishment["step"] or "none"
+    return f"{step} (only reported)" if punishment["only_reported"] else step
+
+
+CONTRACT_HEADINGS = (
+    "host",
+    "router",
+    ">guarantee",
+    ">ceiling",
+    ">weight",
+    ">burst",
+    "measures",
+    ">cost",
+    ">version",
+    "changed by",
+)
+
+
+def contract_row(item: Item) -> tuple[str, ...]:
+    """Return a row of a table of contracts."""
+    return (
+        item["host"],
+        item["vr"],
+        *terms(item["contract"]),
+        str(item["version"]),
+        item["changed_by"],
+    )
+
+
+def terms(contract: Item) -> tuple[str, ...]:
+    """Return the cells of a contract's own terms."""
+    measures = ", ".join(contract["measures"]) or "none"
+    return (
+        rate(contract["guarantee_pps"]),
+        rate(contract["ceiling_pps"]),
+        f"{contract['weight']:g}",
+        f"{contract['burst_packets']:g}",
+        f"{measures} (only reported)" if contract["dry_run"] else measures,
+        f"{contract['cost']:g}",
+    )
+
+
+EVENT_HEADINGS = ("at", "host", "router", "event", "words", "by")
+
+
+def event_row(item: Item) -> tuple[str, ...]:
+    """Return a row of a table of events."""
+    return (
+        moment(item["at"]),
+        item["host"] or "-",
+        item["vr"] or "-",
+        item["kind"],
+        item["words"],
+        item["actor"],
+    )
+
+
+def moment(text: str) -> str:
+    """Show an instant (RFC 3339, UTC) to the second."""
+    return text.partition(".")[0].removesuffix("Z").removesuffix("+00:00").replace("T", " ") + "Z"

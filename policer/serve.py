@@ -1,0 +1,278 @@
+"""policer serve: store, service, REST and page in one process.
+
+REST answers in the main thread's loop; the service has a loop in a thread of its own, so that no
+request, however slow, holds up a round.
+"""
+
+import asyncio
+import signal
+import socket
+import ssl
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+import structlog
+import uvicorn
+
+from policer.errors import PolicerError, SettingsError, StoreError
+from policer.fleet import Fleet
+from policer.link import Keys, load_keys
+from policer.metrics import Health, Metrics
+from policer.rest import RestSettings, create_app
+from policer.service import Service, ServiceSettings
+from policer.settings import ServerSection, Settings, policy_of
+from policer.settingsfile import listen_address, load_settings, store_url
+from policer.store import Store, open_store
+from policer.worker import Worker
+from xtc.logs import set_up_logging
+from xtc.notify import notify
+
+LOOK_EVERY_S = 1.0
+DEAD_AFTER_S = 8.0
+"""A service loop that was silent for so long is not shown to the watchdog as alive."""
+STREAMS_END_S = 2
+"""What open event streams are given to end."""
+PRUNE_EVERY_S = 86400.0
+FIRST_PRUNE_S = 60.0
+BACKLOG = 512
+MOST_CONNECTIONS = 1000
+"""Beyond it, a client is told to come back later (503)."""
+DEAD_PEER_MS = 30_000
+"""A client that acknowledges nothing for so long is hung up on (tcp(7), TCP_USER_TIMEOUT)."""
+
+log = structlog.get_logger("policer.serve")
+
+
+def serve(settings: Settings, path: Path) -> None:
+    """Run a policer until it is told to stop.
+
+    Raises:
+        SettingsError: the settings cannot be carried out on this machine.
+        StoreError: the database cannot be used.
+        PolicerError: the service ended by itself, which is a defect.
+    """
+    log_as(settings)
+    check_tls(settings.server)
+    keys = None if settings.link.secret_key_file is None else keys_of(settings.link.secret_key_file)
+    with bound(settings.server) as listening:
+        store = open_store(store_url(settings.store))
+        with closing(store):
+            asyncio.run(Serving(settings, path, store, keys, listening).run())
+
+
+class Serving:
+    """One policer at work."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        path: Path,
+        store: Store,
+        keys: Keys | None,
+        listening: socket.socket,
+    ) -> None:
+        self._settings, self._path, self._store = settings, path, store
+        self._listening = listening
+        self._fleet = Fleet()
+        self.metrics = Metrics(self._fleet, time.monotonic)
+        self.service = Service(store, self._fleet, service_settings(settings), keys, time.monotonic)
+        self.service.rounds.append(self.metrics.rounds.observe)
+        self._worker = Worker(self.service.run)
+        self._server = uvicorn.Server(self._uvicorn())
+        self._asked_to_stop = False
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, or until the service has died.
+
+        Raises:
+            PolicerError: it died.
+        """
+        self._listen_for_signals()
+        self._worker.start()
+        looking = asyncio.create_task(self._look_after())
+        pruning = asyncio.create_task(self._prune())
+        try:
+            await self._server.serve(sockets=[self._listening])
+        finally:
+            notify("STOPPING=1")
+            for task in (looking, pruning):
+                task.cancel()
+            ended = await asyncio.gather(looking, pruning, return_exceptions=True)
+            await asyncio.to_thread(self._worker.stop)
+            _told(ended)
+        if self._worker.problem:
+            raise PolicerError(f"the service ended: {self._worker.problem}")
+
+    def _listen_for_signals(self) -> None:
+        """Take over the signals: uvicorn raises them once more when it has ended."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
+
+    def _stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._asked_to_stop = True
+
+    async def _look_after(self) -> None:
+        """Tell systemd and the metrics how it goes; end all when one part has ended."""
+        ready = False
+        while True:
+            if self._worker.problem or self._asked_to_stop:
+                self._server.should_exit = True
+            if self._server.started and not ready:
+                ready = notify("READY=1") or True
+                log.info("serving", listen=self._settings.server.listen)
+            self.metrics.look(self._health())
+            if self._worker.silent_for() < DEAD_AFTER_S:
+                notify("WATCHDOG=1", f"STATUS={self._status()}")
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    def _health(self) -> Health:
+        writer = self.service.writer
+        return Health(
+            heartbeat_age_s=self.service.heartbeat_age(),
+            store_ok=not (self.service.store_problem or writer.problem),
+            events_waiting=writer.waiting,
+            events_dropped=writer.dropped,
+        )
+
+    def _status(self) -> str:
+        """Return one line for `systemctl status`."""
+        leads = self._fleet.leadership
+        lives = self._fleet.hosts.values()
+        heard = sum(live.sight.reachable(time.monotonic()) for live in lives)
+        who = f"leads in epoch {leads.epoch}" if leads.leading else "follows"
+        return f"{who}; {heard} of {len(lives)} hosts heard"
+
+    async def _prune(self) -> None:
+        """Remove old events once a day."""
+        wait = FIRST_PRUNE_S
+        while True:
+            await asyncio.sleep(wait)
+            try:
+                days = self._settings.store.keep_days
+                await asyncio.to_thread(self._store.events.prune, days)
+            except StoreError as error:
+                log.warning("old events could not be removed", problem=str(error))
+            wait = PRUNE_EVERY_S
+
+    def reload(self) -> None:
+        """Read the settings anew; a mistake changes nothing."""
+        try:
+            settings = load_settings(self._path)
+        except SettingsError as error:
+            log.error("reload_refused", problem=str(error))  # noqa: TRY400  the words say it all
+            self.metrics.reload_ok.set(0)
+            return
+        changed = list(of_the_start(self._settings, settings))
+        log_as(settings)
+        self.service.take(service_settings(settings))
+        self._settings = settings
+        self.metrics.reload_ok.set(1)
+        log.info("reloaded", restart_needed=changed)
+
+    def _uvicorn(self) -> uvicorn.Config:
+        rest = RestSettings(
+            inbox=self.service.inbox,
+            heartbeat=self.service.heartbeat_age,
+            clock=time.monotonic,
+            registry=self.metrics.registry,
+            metrics_open=self._settings.server.open_metrics,
+            observe=self.metrics.answered,
+        )
+        return uvicorn.Config(
+            create_app(self._store, self._fleet, rest),
+            ssl_certfile=self._settings.server.tls_cert,
+            ssl_keyfile=self._settings.server.tls_key,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            limit_concurrency=MOST_CONNECTIONS,
+            proxy_headers=False,
+            timeout_graceful_shutdown=STREAMS_END_S,
+        )
+
+
+def of_the_start(before: Settings, after: Settings) -> Iterator[str]:
+    """Yield the tables that changed and take effect at the next start alone."""
+    kept = msgspec.structs.replace(before.store, keep_days=after.store.keep_days)
+    before = msgspec.structs.replace(before, store=kept)
+    for name in ("server", "store", "link", "lease"):
+        if getattr(after, name) != getattr(before, name):
+            yield name
+
+
+def service_settings(settings: Settings) -> ServiceSettings:
+    """Return what the service is told by the settings."""
+    return ServiceSettings(
+        name=settings.server.name or socket.gethostname(),
+        policy=policy_of(settings),
+        ttl_s=settings.lease.ttl_s,
+    )
+
+
+def keys_of(path: str) -> Keys:
+    """Return the policer's own keys.
+
+    Raises:
+        SettingsError: the file is none of keys, or others can read it.
+    """
+    return load_keys(Path(path))
+
+
+def log_as(settings: Settings) -> None:
+    """Log as the settings say."""
+    kind = settings.log.format
+    json = kind == "json" or (kind == "auto" and not sys.stderr.isatty())
+    set_up_logging(json=json, level=settings.log.level)
+
+
+def bound(server: ServerSection) -> socket.socket:
+    """Return a socket that listens.
+
+    Raises:
+        SettingsError: the address is not this machine's, or is taken.
+    """
+    host, port = listen_address(server.listen)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, DEAD_PEER_MS)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        problem = f"{server.listen}: {error.strerror or error}"
+        raise SettingsError("server.listen", problem, "name a free address") from error
+    return listening
+
+
+def check_tls(server: ServerSection) -> None:
+    """Make sure that certificate and key can be used.
+
+    Raises:
+        SettingsError: they cannot.
+    """
+    if server.tls_cert is None:
+        return
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+            server.tls_cert, server.tls_key
+        )
+    except OSError as error:  # ssl.SSLError is one
+        problem = f"{server.tls_cert}, {server.tls_key}: {error.strerror or error}"
+        fix = "give a PEM chain and the key that belongs to it"
+        raise SettingsError("server.tls_cert", problem, fix) from error
+
+
+def _told(ended: Iterable[object]) -> None:
+    """Log what ended a task of ours other than its cancellation."""
+    for outcome in ended:
+        if isinstance(outcome, Exception):
+            log.error("a task failed", exc_info=outcome)

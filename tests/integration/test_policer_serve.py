@@ -1,0 +1,150 @@
+"""The whole way: from the command line through the policer to a daemon's setpoint, and back."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from running_daemon import RunningDaemon
+
+PATIENCE_S = 40.0
+TTL_S = 6
+pytestmark = pytest.mark.timeout(180)
+
+
+class Policer:
+    """A policer as a process, and the command line that asks it."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._settings, self._log = folder / "policer.toml", folder / "policer.log"
+        self._settings.write_text(
+            f'[server]\nlisten = "127.0.0.1:{port}"\n'
+            f'[store]\nurl = "sqlite:///{folder}/policer.db"\n[lease]\nttl_s = {TTL_S}\n'
+        )
+        self._places = {
+            "POLICER_CONFIG": str(self._settings),
+            "POLICER_URL": f"http://127.0.0.1:{port}",
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start, and wait until it answers."""
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "policer", "serve"],
+                env=os.environ | self._places,
+                stderr=log,
+            )
+        if "POLICER_TOKEN" not in self._places:
+            made = self("token", "add", "test", "--scope", "admin", json_wanted=False)
+            self._places["POLICER_TOKEN"] = made.strip()
+        self.until(lambda: self.says("host", "list") is not None)
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal, and return the exit code."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        return self._process.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._process is not None and self._process.poll() is None:
+            self.end(signal.SIGKILL)
+
+    def __call__(self, *words: str, json_wanted: bool = True) -> Any:
+        """Run a command that must succeed; return its JSON, or what it said."""
+        said = self._run(*words, *(["--json"] if json_wanted else []))
+        assert said.returncode == 0, said.stderr + self._log.read_text()
+        return json.loads(said.stdout) if json_wanted else said.stdout
+
+    def says(self, *words: str) -> Any:
+        """Return a command's JSON; None where it failed."""
+        said = self._run(*words, "--json")
+        return json.loads(said.stdout) if said.returncode == 0 else None
+
+    def _run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "policer", *words],
+            env=os.environ | self._places,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def until(self, true: Callable[[], bool]) -> None:
+        """Wait until something is so."""
+        end = time.monotonic() + PATIENCE_S
+        while not true():
+            assert time.monotonic() < end, self._log.read_text()
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[RunningDaemon]:
+    """A daemon with one simulated router that is offered more than it is promised."""
+    (tmp_path / "d").mkdir()
+    with RunningDaemon(tmp_path / "d") as daemon:
+        daemon.configure()
+        daemon.start()
+        daemon.hang_up()
+        yield daemon
+
+
+@pytest.fixture
+def policer(tmp_path: Path, unused_port: int) -> Iterator[Policer]:
+    policer = Policer(tmp_path, unused_port)
+    yield policer
+    policer.close()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    import socket  # noqa: PLC0415  for this one line
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def setpoint(daemon: RunningDaemon) -> float | None:
+    """Return what the daemon holds its router at, by its own word; None where it is let go."""
+    said = subprocess.run(
+        [sys.executable, "-m", "xtc", "status", "a", "--json", "--runtime-dir", str(daemon.run)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    (report,) = json.loads(said.stdout)
+    return None if report["mode"] == "released" else report["setpoint_pps"]
+
+
+def test_a_contract_becomes_a_setpoint_and_ends_with_its_policer(
+    policer: Policer, daemon: RunningDaemon
+) -> None:
+    policer.start()
+    ways = (
+        *("--requests", f"ipc://{daemon.run}/manager.sock"),
+        *("--telemetry", f"ipc://{daemon.run}/telemetry.sock"),
+    )
+    policer("host", "add", "h", *ways, "--capacity", "200kpps")
+    policer.until(lambda: policer("host", "status", "h")["reachable"])
+    assert setpoint(daemon) is None  # nothing is contended
+    policer("contract", "set", "h", "a", "--guarantee", "10kpps", "--ceiling", "30kpps")
+    policer.until(lambda: setpoint(daemon) == 30e3)
+    (router,) = policer("router", "list")
+    assert router["order"]["setpoint_pps"] == 30e3
+
+    assert policer.end(signal.SIGKILL) != 0
+    lost = time.monotonic()
+    policer.until(lambda: setpoint(daemon) is None)
+    assert time.monotonic() - lost < TTL_S + 5  # a period, and the time that asking takes
+
+    policer.start()
+    policer.until(lambda: setpoint(daemon) == 30e3)
+    assert policer.end(signal.SIGTERM) == 0

@@ -1,0 +1,161 @@
+"""The policer's documents do not rot: settings, metrics, alerts and commands are the code's."""
+
+import re
+import shlex
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from policer.cli import app
+from policer.fleet import Fleet
+from policer.metrics import Metrics
+from policer.rest import RestSettings
+from policer.settings import SECTIONS, Section, Settings
+from policer.settingsfile import parse_settings
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+GUIDE = (DOCS / "policer.md").read_text()
+PAGES = sorted(DOCS.rglob("*.md"))
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+MAIN = "# /etc/xtc/policer.toml\n"
+KINDS = {"counter": "_total", "histogram": "", "gauge": ""}
+TABLES = {"server", "store", "link", "lease", "policy", "habits", "rules", "patience", "log"}
+
+
+def metric_names() -> set[str]:
+    families = Metrics(Fleet(), lambda: 0.0).registry.collect()
+    return {family.name + KINDS[family.type] for family in families}
+
+
+def rows_under(heading: str) -> dict[str, list[str]]:
+    """Return the rows of the table under a heading, by their first cell."""
+    _, _, after = GUIDE.partition(f"{heading}\n")
+    lines = [line for line in re.split(r"(?m)^#", after)[0].splitlines() if line.startswith("| `")]
+    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
+    return {row[0].strip("`"): row for row in cells}
+
+
+def heading_of(section: type[Section]) -> str:
+    name = section.__name__.removesuffix("Section").lower()
+    inner = {"habits", "rules", "patience"}
+    return f"### `[{'policy.' if name in inner else ''}{name}]`"
+
+
+@pytest.mark.parametrize("section", SECTIONS[1:], ids=lambda section: section.__name__)
+def test_every_setting_is_explained_with_its_default(section: type[Section]) -> None:
+    rows = rows_under(heading_of(section))
+    fields = [f for f in msgspec.structs.fields(section) if f.name not in TABLES]
+    assert list(rows) == [field.name for field in fields]
+    for field in fields:
+        shown = rows[field.name][2].strip('`"')
+        if field.default is None:
+            assert shown.startswith("none"), field.name
+        elif isinstance(field.default, bool):
+            assert shown == str(field.default).lower()
+        elif isinstance(field.default, str):
+            assert shown == field.default
+        else:
+            assert float(shown) == field.default, field.name
+
+
+def test_every_table_of_the_settings_is_explained() -> None:
+    assert set(Settings.__struct_fields__) <= TABLES
+    for section in SECTIONS[1:]:
+        assert heading_of(section) + "\n" in GUIDE
+
+
+def test_the_settings_that_are_shown_can_be_read() -> None:
+    shown = [body for page in PAGES for _, body in BLOCK.findall(page.read_text())]
+    ours = [body for body in shown if body.startswith(MAIN)]
+    assert ours
+    for text in ours:
+        parse_settings(text)
+
+
+def test_every_metric_of_the_policer_is_explained() -> None:
+    assert set(rows_under("## Metrics")) == metric_names()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_policer_metric_that_is_named_exists(page: Path) -> None:
+    named = set(re.findall(r"`(policer_[a-z_]+)", page.read_text()))
+    assert named - metric_names() == set()
+
+
+def test_every_alert_is_explained() -> None:
+    alerts = {
+        alert
+        for path in (ROOT / "deploy" / "prometheus").glob("*.yml")
+        for alert in re.findall(r"- alert: (Policer\w+)", path.read_text())
+    }
+    explained = set(re.findall(r"`(Policer[A-Z]\w+)`", GUIDE.partition("## Alerts")[2]))
+    assert explained == alerts
+    named = {
+        name for page in PAGES for name in re.findall(r"`(Policer[A-Z]\w+)`", page.read_text())
+    }
+    assert named - alerts == set()
+
+
+def test_every_kind_of_problem_is_explained() -> None:
+    text = (DOCS / "policer-api.md").read_text()
+    code = (ROOT / "policer" / "rest" / "problems.py").read_text()
+    kinds = set(re.findall(r'(?:Verdict\([0-9]{3},|[0-9]{3}:)\s+"([a-z-]+)"', code))
+    assert {"invalid", "stale", "malformed", "unforeseen"} <= kinds
+    assert {kind for kind in kinds if f"`{kind}`" not in text} == set()
+
+
+def test_the_limits_that_are_told_are_the_services() -> None:
+    text = " ".join((DOCS / "policer-api.md").read_text().split())
+    rest = RestSettings()
+    assert f"{rest.rate_per_s:g} times a second, and {rest.rate_burst:g} times at once" in text
+    assert f"At most {rest.max_streams} clients stream at once" in text
+    assert f"A comment comes every {rest.stream_heartbeat_s:g} s" in text
+    assert rest.stream_life_s == 3600
+    assert "A stream ends after an hour" in text
+    assert f"a body above {rest.max_body // 1024} KiB" in text
+
+
+def commands() -> list[str]:
+    lines = [
+        re.sub(r"^(\w+)?[$] +", "", line).partition("  #")[0].strip()
+        for page in PAGES
+        for kind, body in BLOCK.findall(page.read_text())
+        if kind in {"", "sh", "console"}
+        for line in body.splitlines()
+    ]
+    spans = [
+        " ".join(span.split())
+        for page in PAGES
+        for span in re.findall(r"`(policer [^`|]+)`", page.read_text())
+    ]
+    found = {text.partition(" >")[0].rstrip("& ") for text in lines + spans}
+    return sorted(text for text in found if re.match(r"policer [a-z]", text) and "..." not in text)
+
+
+@pytest.mark.parametrize("line", commands())
+def test_every_policer_command_that_is_shown_exists(line: str) -> None:
+    command = get_command(app)
+    _, *words = shlex.split(line)
+    while isinstance(command, TyperGroup) and words:
+        name = words.pop(0)
+        assert name in command.commands, line
+        command = command.commands[name]
+    known = {
+        option
+        for parameter in command.params
+        for option in (*parameter.opts, *parameter.secondary_opts)
+    }
+    assert {word for word in words if word.startswith("-")} - known - {"--help"} == set(), line
+
+
+def test_every_command_is_in_the_guide() -> None:
+    root = get_command(app)
+    assert isinstance(root, TyperGroup)
+    for name, command in root.commands.items():
+        children = getattr(command, "commands", {})
+        for words in [f"{name} {child}" for child in children] or [name]:
+            assert f"`policer {words}" in GUIDE, words
