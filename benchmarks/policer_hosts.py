@@ -1,0 +1,209 @@
+"""Simulated hosts in a process of their own, which talk to a policer as daemons do.
+
+`python -m benchmarks.policer_hosts FIRST COUNT ROUTERS` binds two encrypted TCP sockets for each
+host, prints the hosts' entries as JSON, and then streams each host's telemetry once a second,
+carries out what it is told, and lets leases and limits end. Routers are not simulated by the
+daemon's own code, which would take more CPU than the policer: each forwards what is offered to it,
+up to its setpoint and to its share of the host.
+"""
+
+import json
+import random
+import resource
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import zmq
+
+from policer.hosts import Host
+from xtc.wire import (
+    Activate,
+    Batch,
+    Envelope,
+    Finding,
+    Limit,
+    Mode,
+    Outcomes,
+    Reply,
+    Report,
+    Telemetry,
+    decode_request,
+    encode,
+)
+
+PERIOD_S: Final = 1.0
+CAPACITY: Final = 100e3
+"""Packets/s of a host."""
+LOAD: Final = 1.2
+"""What is offered to a host's routers, of its capacity: its contracts are at work all the time."""
+NOISE: Final = 0.1
+"""How much the offered load of a router scatters from second to second."""
+FLOODS_EVERY: Final = 50
+"""One host in so many has a router that is offered ten times the others' load."""
+
+
+@dataclass
+class Router:
+    """One router: what is offered to it, and what it was told."""
+
+    name: str
+    base_pps: float
+    offered: float = 0.0
+    setpoint: float | None = None
+    ends_at: float = 0.0
+    """Of the lease."""
+    limit: float | None = None
+    limit_ends_at: float = 0.0
+
+    def pass_time(self, now: float) -> None:
+        """Let leases and limits end, and the offered load change."""
+        if self.setpoint is not None and now >= self.ends_at:
+            self.setpoint = None
+        if self.limit is not None and now >= self.limit_ends_at:
+            self.limit = None
+        self.offered = max(0.0, random.gauss(1.0, NOISE)) * self.base_pps
+
+    @property
+    def wanted(self) -> float:
+        """What it would forward with the host to itself."""
+        bounds = [bound for bound in (self.setpoint, self.limit) if bound is not None]
+        return min(self.offered, *bounds) if bounds else self.offered
+
+    def report(self, throughput: float, now: float) -> Report:
+        """Return how it stands."""
+        held = self.setpoint is not None
+        return Report(
+            vr=self.name,
+            active=held,
+            mode=Mode.CLOSED_LOOP if held else Mode.RELEASED,
+            finding=Finding.NONE,
+            setpoint_pps=self.setpoint,
+            throughput_pps=throughput,
+            offered_pps=self.offered,
+            cap=throughput / CAPACITY if held else None,
+            used=throughput / CAPACITY,
+            binding=held,
+            lease_remaining_s=self.ends_at - now if held else None,
+            sample_age_s=0.1 if held else None,
+            interfaces=(f"{self.name}.0", f"{self.name}.1"),
+            law="default",
+            limit_pps=self.limit,
+        )
+
+
+@dataclass
+class SimulatedHost:
+    """One host with its sockets."""
+
+    entry: Host
+    requests: "zmq.Socket[bytes]"
+    telemetry: "zmq.Socket[bytes]"
+    routers: dict[str, Router]
+    due_at: float
+    tick: int = 0
+    told: int = field(default=0)
+    """Requests carried out."""
+
+    def publish(self, now: float) -> None:
+        """Let a second pass and stream it."""
+        for router in self.routers.values():
+            router.pass_time(now)
+        wanted = sum(router.wanted for router in self.routers.values())
+        share = min(1.0, CAPACITY / wanted) if wanted else 1.0
+        reports = tuple(r.report(share * r.wanted, now) for r in self.routers.values())
+        self.tick += 1
+        self.due_at += PERIOD_S
+        self.telemetry.send(encode(Telemetry(now, self.tick, reports)), zmq.NOBLOCK)
+
+    def answer(self, now: float) -> None:
+        """Carry out what waits."""
+        while self.requests.poll(0):
+            peer, *frames = self.requests.recv_multipart()
+            envelope = decode_request(frames[-1])
+            reply = encode(Reply(self._carried_out(envelope, now), id=envelope.id))
+            self.requests.send_multipart([peer, *frames[:-1], reply], zmq.NOBLOCK)
+
+    def _carried_out(self, envelope: Envelope, now: float) -> Outcomes:
+        changes = envelope.request.requests if isinstance(envelope.request, Batch) else ()
+        for change in changes:
+            if isinstance(change, Activate):
+                router = self.routers[change.vr]
+                router.setpoint = change.setpoint_pps
+                router.ends_at = now + (change.ttl_s or float("inf"))
+            elif isinstance(change, Limit):
+                router = self.routers[change.vr]
+                router.limit = change.rate_pps
+                router.limit_ends_at = now + (change.ttl_s or float("inf"))
+            self.told += 1
+        return Outcomes((None,) * len(changes))
+
+
+def build(context: "zmq.Context[zmq.Socket[bytes]]", number: int, routers: int) -> SimulatedHost:
+    """Return a host that listens."""
+    public, secret = zmq.curve_keypair()
+    sockets = [_bound(context, kind, secret) for kind in (zmq.ROUTER, zmq.PUB)]
+    addresses = [socket.get_string(zmq.LAST_ENDPOINT) for socket in sockets]
+    entry = Host(
+        name=f"h{number:04}",
+        requests=addresses[0],
+        telemetry=addresses[1],
+        capacity_pps=CAPACITY,
+        server_key=public.decode(),
+    )
+    base = LOAD * CAPACITY / routers
+    made = {f"vr{n}": Router(f"vr{n}", base * random.uniform(0.5, 1.5)) for n in range(routers)}  # noqa: S311  load
+    if number % FLOODS_EVERY == 0:
+        made["vr0"].base_pps = 10 * base
+    begins = time.monotonic() + random.random() * PERIOD_S  # noqa: S311  hosts are not in step
+    return SimulatedHost(entry, sockets[0], sockets[1], made, begins)
+
+
+def _bound(
+    context: "zmq.Context[zmq.Socket[bytes]]", kind: int, secret: bytes
+) -> "zmq.Socket[bytes]":
+    socket = context.socket(kind)
+    socket.set(zmq.LINGER, 0)
+    socket.set(zmq.CURVE_SERVER, 1)
+    socket.set(zmq.CURVE_SECRETKEY, secret)
+    socket.bind("tcp://127.0.0.1:*")
+    return socket
+
+
+def run(hosts: list[SimulatedHost]) -> None:
+    """Serve until the standard input ends."""
+    poller = zmq.Poller()
+    poller.register(sys.stdin.fileno(), zmq.POLLIN)
+    by_socket = {host.requests: host for host in hosts}
+    for socket in by_socket:
+        poller.register(socket, zmq.POLLIN)
+    while True:
+        next_at = min(host.due_at for host in hosts)
+        ready = poller.poll(max(0, round((next_at - time.monotonic()) * 1000)))
+        now = time.monotonic()
+        for socket, _ in ready:
+            if not isinstance(socket, zmq.Socket):
+                return
+            by_socket[socket].answer(now)
+        for host in hosts:
+            if host.due_at <= now:
+                host.publish(now)
+
+
+def main() -> None:
+    """Be hosts."""
+    first, count, routers = (int(word) for word in sys.argv[1:4])
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    context.set(zmq.MAX_SOCKETS, 4 * count + 16)
+    hosts = [build(context, first + number, routers) for number in range(count)]
+    entries = json.loads(msgspec.json.encode([host.entry for host in hosts]))
+    print(json.dumps(entries), flush=True)
+    run(hosts)
+
+
+if __name__ == "__main__":
+    main()
