@@ -38,7 +38,7 @@ lint: .venv/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# About an hour, as root on a machine that does nothing else: what is simulated first, then real packets.
+# Two hours, as root on a machine that does nothing else: what is simulated first, then real packets.
 bench: .venv/.ready
 	sh scripts/setup-libvirt.sh
 	$(BIN)/python -m benchmarks.laws
@@ -49,6 +49,9 @@ bench: .venv/.ready
 	$(BIN)/python -m benchmarks.platforms
 	$(BIN)/python -m benchmarks.quota_share
 	$(BIN)/python -m benchmarks.training
+	$(BIN)/python -m benchmarks.policer_sharing
+	$(BIN)/python -m benchmarks.policer_reaction
+	$(BIN)/python -m benchmarks.policer_scale
 
 .venv/.ready: requirements.lock pyproject.toml
 	PYTHON=$(PYTHON) sh scripts/setup.sh
