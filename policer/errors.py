@@ -1,5 +1,7 @@
 """The one tree of the policer's typed errors; each carries its data and says what to do.
 
+The command line's client adds two of its own (`policer.client`): Unanswered and Rejected.
+
 PolicerError
 ├── Invalid            what was given contradicts itself or exceeds what there is; names fields
 ├── Unknown            there is no such host, router, contract, token or event

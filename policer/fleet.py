@@ -10,8 +10,8 @@ from types import MappingProxyType
 
 from policer.contract import Contract
 from policer.hosts import Host
-from policer.round import HostState, Order
 from policer.sight import Sight
+from policer.state import HostState, Order
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from policer.fleet import Fleet, HostLive
 from policer.ladder import Step
-from policer.round import UNPROMISED
+from policer.state import UNPROMISED
 from xtc import __version__
 
 ROUND_BUCKETS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)

@@ -14,7 +14,7 @@ from policer.burst import ceiling_now
 from policer.contract import MAX_PPS, Contract
 from policer.demand import DELIVERY, held_pps, wasted_pps
 from policer.engagement import decide
-from policer.judge import EXCESS, FRESH_S, judged, looked_at, lost_pps, sent_or_due
+from policer.judge import EXCESS, judged, looked_at, lost_pps, sent_or_due
 from policer.ladder import Step
 from policer.notes import notes
 from policer.sight import MOST_ROUTERS
@@ -23,7 +23,6 @@ from policer.state import (
     Demand,
     HostState,
     HostView,
-    Note,
     Order,
     Policy,
     Round,
@@ -31,24 +30,6 @@ from policer.state import (
     steps_in_force,
 )
 from xtc.wire import Finding, Report
-
-__all__ = (
-    "FRESH_S",
-    "KEPT_S",
-    "LEEWAY",
-    "LOWERED",
-    "PAUSED_PPS",
-    "UNPROMISED",
-    "HostState",
-    "HostView",
-    "Note",
-    "Order",
-    "Policy",
-    "Round",
-    "RouterState",
-    "play",
-    "steps_in_force",
-)
 
 LOWERED = 0.01
 """The setpoint of a punished router without a guarantee, as a share of the host's capacity."""

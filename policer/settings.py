@@ -11,7 +11,7 @@ import msgspec
 from policer.engagement import Habits
 from policer.evidence import Rules
 from policer.ladder import Patience
-from policer.round import Policy
+from policer.state import Policy
 
 DEFAULT_PATH = Path("/etc/xtc/policer.toml")
 STATE = "/var/lib/xtc-policer"

@@ -7,8 +7,9 @@ from policer.contract import Contract
 from policer.fleet import Fleet, HostLive, Leadership
 from policer.hosts import Host
 from policer.inbox import Inbox
-from policer.round import HostState, HostView, Policy, play
+from policer.round import play
 from policer.sight import Sight, seen
+from policer.state import HostState, HostView, Policy
 from policer.store import Event, PunishmentRow, open_store
 from xtc.instance import Finding, Mode
 from xtc.wire import Report, Telemetry

@@ -14,8 +14,9 @@ from itertools import count
 
 from policer.contract import Contract
 from policer.dispatch import Sent, Terms, due
-from policer.round import HostState, HostView, Order, Policy, Round, RouterState, play
+from policer.round import play
 from policer.sight import Sight, seen
+from policer.state import HostState, HostView, Order, Policy, Round, RouterState
 from xtc.errors import Refused
 from xtc.instance import Finding, Mode
 from xtc.lease import Lease, check_successor

@@ -10,7 +10,7 @@ from policer_plant import Router, SimulatedHost, steady
 
 from policer.demand import leased_pps
 from policer.dispatch import NOTICE_S, RENEWALS, Sent, Terms, due
-from policer.round import Order
+from policer.state import Order
 from xtc.lease import Kind
 from xtc.wire import Activate, Limit
 

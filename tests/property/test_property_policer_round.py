@@ -9,8 +9,9 @@ from policer_plant import held_report, report_of
 
 from policer.contract import MAX_PPS, Contract
 from policer.ladder import Step
-from policer.round import HostState, HostView, Policy, Round, play
+from policer.round import play
 from policer.sight import Sight, seen
+from policer.state import HostState, HostView, Policy, Round
 from xtc.instance import Finding, Mode
 from xtc.wire import Report, Telemetry
 

@@ -3,13 +3,11 @@
 import json
 import os
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 import zmq.auth
 from sqlalchemy import create_engine, text
 
@@ -20,12 +18,6 @@ from policer.hosts import Host
 from policer.store import Event, Store, open_store
 
 HOST = Host("gold", "ipc:///a", "ipc:///b", 100e3)
-
-
-@pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    yield
-    structlog.reset_defaults()
 
 
 class Shell:

@@ -13,8 +13,8 @@ from policer.fleet import Fleet, HostLive, Leadership
 from policer.hosts import Host
 from policer.ladder import Punishment, Step
 from policer.metrics import Health, Metrics
-from policer.round import HostState, Order, RouterState
 from policer.sight import GONE_AFTER_S, Sight
+from policer.state import HostState, Order, RouterState
 from xtc.wire import Finding, Mode, Report
 
 HOST = Host("host7", "ipc:///a", "ipc:///b", 100e3)

@@ -9,20 +9,9 @@ from policer_plant import held_report, report_of
 from policer.contract import MAX_PPS, Contract
 from policer.evidence import Evidence
 from policer.ladder import Punishment, Step
-from policer.round import (
-    KEPT_S,
-    LEEWAY,
-    LOWERED,
-    PAUSED_PPS,
-    HostState,
-    HostView,
-    Order,
-    Policy,
-    Round,
-    RouterState,
-    play,
-)
+from policer.round import KEPT_S, LEEWAY, LOWERED, PAUSED_PPS, play
 from policer.sight import GONE_AFTER_S, Sight
+from policer.state import HostState, HostView, Order, Policy, Round, RouterState
 from xtc.instance import Finding, Mode
 from xtc.wire import Report
 

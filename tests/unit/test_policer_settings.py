@@ -13,7 +13,6 @@ from policer.engagement import Habits
 from policer.errors import SettingsError
 from policer.evidence import Rules
 from policer.ladder import Patience
-from policer.round import Policy
 from policer.settings import (
     HabitsSection,
     PatienceSection,
@@ -32,6 +31,7 @@ from policer.settingsfile import (
     shown,
     store_url,
 )
+from policer.state import Policy
 
 TLS = 'tls_cert = "/c.pem"\ntls_key = "/k.pem"\n'
 
