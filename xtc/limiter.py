@@ -105,8 +105,8 @@ class Limiter:
         """Return what our limit on each interface has dropped since it was set, modulo 2^32.
 
         The kernel counts these packets at the qdisc alone (TCA_STATS), not at the interface. An
-        interface that is gone, or has no limit of ours, is left out. Each takes 0.4 ms, whatever
-        else the host has; a dump of all qdiscs would take 40 us for every interface of the host.
+        interface that is gone, or has no limit of ours, is left out. Each is asked for by itself:
+        a dump of all qdiscs would cost more with every interface of the host.
 
         Raises:
             Transient: the kernel did not tell.

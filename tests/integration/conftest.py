@@ -27,6 +27,20 @@ from xtc.kernel.scheduling import SCHED_DEADLINE, get_policy
 from xtc.meter import parse
 from xtc.wire import Activate, Report, Request, Status
 
+PACED = """
+import socket, sys, time
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+out.bind((sys.argv[1], 0))
+out.connect((sys.argv[2], 9))
+start, sent = time.monotonic(), 0
+while True:
+    due = int((time.monotonic() - start) * 20_000)
+    while sent < due:
+        out.send(bytes(22))
+        sent += 1
+    time.sleep(0.001)
+"""
+"""Sends 20 kp/s one by one: the lab's own source joins packets, which the limit counts as one."""
 PREFIX: Final = "xtcint"
 V1_PARTS: Final = ("quota", "period")
 

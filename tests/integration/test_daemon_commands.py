@@ -5,27 +5,12 @@ import sys
 import time
 
 import pytest
-from conftest import Host, received
+from conftest import PACED, Host, received
 
 from lab.router import Router
 from xtc.wire import Report
 
 pytestmark = pytest.mark.root
-
-PACED = """
-import socket, sys, time
-out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-out.bind((sys.argv[1], 0))
-out.connect((sys.argv[2], 9))
-start, sent = time.monotonic(), 0
-while True:
-    due = int((time.monotonic() - start) * 20_000)
-    while sent < due:
-        out.send(bytes(22))
-        sent += 1
-    time.sleep(0.001)
-"""
-"""Sends 20 kp/s one by one: the lab's own source joins packets, which the limit counts as one."""
 
 FIELDS = set(Report.__struct_fields__)
 

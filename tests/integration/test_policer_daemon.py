@@ -10,8 +10,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from conftest import PACED, received
 from conftest import Host as LabHost
-from conftest import received
 from fleet_rig import FleetKeys
 from link_rig import listening
 from running_daemon import RunningDaemon
@@ -25,20 +25,6 @@ from xtc.meter import parse
 from xtc.server import REQUESTS, TELEMETRY
 from xtc.wire import Activate, Limit, Report
 
-PACED = """
-import socket, sys, time
-out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-out.bind((sys.argv[1], 0))
-out.connect((sys.argv[2], 9))
-start, sent = time.monotonic(), 0
-while True:
-    due = int((time.monotonic() - start) * 20_000)
-    while sent < due:
-        out.send(bytes(22))
-        sent += 1
-    time.sleep(0.001)
-"""
-"""Sends 20 kp/s one by one: the lab's own source joins packets."""
 FLOOD, LIMIT = 20e3, 5e3
 TTL_S = 1.0
 """Of a lease: five of the daemon's periods."""
