@@ -49,8 +49,8 @@ def test_what_another_process_takes_of_the_cap_is_given_back(host: Host) -> None
 
 def check_means(host: Host, daemon: Daemon, **setpoints: float) -> None:
     daemon.wait_until_held(*setpoints)
-    means = host.mean_throughput(WATCHED, *(host.lab.routers[name] for name in setpoints))
-    assert means == [pytest.approx(setpoint, rel=0.08) for setpoint in setpoints.values()]
+    held = ((host.lab.routers[vr], pps) for vr, pps in setpoints.items())
+    host.check_means(WATCHED, 0.08, *held)
 
 
 def check_reported_caps(daemon: Daemon, *routers: Router) -> None:

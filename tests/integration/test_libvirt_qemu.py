@@ -16,8 +16,6 @@ from xtc.wire import Report, Retune
 pytestmark = pytest.mark.root
 
 SETTLING, WATCHED, SWAPPED = 3.0, 20.0, 8.0
-WINDOWS = 3
-"""A shared machine takes CPU away for seconds: one window of three must be undisturbed."""
 AGAIN_S = 10.0
 """Within this a router is held again once libvirt answers again."""
 
@@ -96,21 +94,8 @@ def held_without_problem(report: Report) -> bool:
 def check_means(
     libvirt: LibvirtHost, daemon: Daemon, seconds: float, most: float, **setpoints: float
 ) -> None:
-    """Check that within one window every router's mean throughput is near its setpoint."""
-    seen = []
-    for _ in range(WINDOWS):
-        seen.append(mean_errors(libvirt, daemon, seconds, **setpoints))
-        if max(map(abs, seen[-1])) <= most:
-            return
-    pytest.fail(f"mean errors of {WINDOWS} windows: {seen}")
-
-
-def mean_errors(
-    libvirt: LibvirtHost, daemon: Daemon, seconds: float, **setpoints: float
-) -> list[float]:
-    """Return how far each router's mean throughput is from its setpoint, once all are held."""
+    """Check that every router's mean throughput is near its setpoint, once all are held."""
     daemon.wait_until_held(*setpoints)
     time.sleep(SETTLING)
-    routers = [libvirt.guests.routers[name] for name in setpoints]
-    means = libvirt.host.mean_throughput(seconds, *routers)
-    return [mean / setpoint - 1 for mean, setpoint in zip(means, setpoints.values(), strict=True)]
+    routers = libvirt.guests.routers
+    libvirt.host.check_means(seconds, most, *((routers[vr], pps) for vr, pps in setpoints.items()))
