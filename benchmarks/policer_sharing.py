@@ -285,7 +285,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=20.0, help="that a turn is measured")
     parser.add_argument("--settle", type=float, default=10.0, help="seconds before that")
-    parser.add_argument("--flows", type=int, default=8, help="of TCP")
+    parser.add_argument("--flows", type=int, default=32, help="of TCP")
     parser.add_argument("--flood", type=float, default=1.0, help="of what Dom0 carries alone")
     parser.add_argument("--weight", type=float, default=1.0, help="of the work on each packet")
     parser.add_argument("--target", type=float, default=0.96, help="share that is shared out")
