@@ -13,7 +13,7 @@ from lab.libvirt import requirements
 from lab.libvirt.routers import GuestHost, GuestRouter
 from lab.libvirt.server import PrivateLibvirtd
 
-FLOODS: Final = {"lxc": 30e3, "lxc-kernel": 20e3, "qemu": 12e3}
+FLOODS: Final = {"lxc": 24e3, "lxc-kernel": 20e3, "qemu": 9e3}
 """What each kind is sent, in packets/s: more than it may carry in any test."""
 
 

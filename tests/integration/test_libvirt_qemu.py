@@ -13,7 +13,7 @@ from lab.libvirt.server import PrivateLibvirtd
 from xtc.instance import Finding
 from xtc.wire import Report, Retune
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]  # machines boot in emulation
 
 SETTLING, WATCHED, SWAPPED = 3.0, 20.0, 8.0
 AGAIN_S = 10.0
@@ -26,15 +26,14 @@ def libvirt(host: Host, tmp_path: Path) -> Iterator[LibvirtHost]:
         yield libvirt_host
 
 
-@pytest.mark.timeout(240)
 def test_machines_and_containers_are_held_swapped_and_released(libvirt: LibvirtHost) -> None:
     routers = libvirt.routers(gold="qemu", iron="qemu", silver="lxc", zinc="lxc")
     daemon = libvirt.start()
     assert [cap_of(router) for router in routers] == [None] * 4
-    setpoints = {"gold": 5e3, "iron": 3e3, "silver": 12e3, "zinc": 6e3}
+    setpoints = {"gold": 4e3, "iron": 2.5e3, "silver": 10e3, "zinc": 5e3}
     daemon.hold(**setpoints)
     check_means(libvirt, daemon, WATCHED, 0.05, **setpoints)
-    swapped = {"gold": 3e3, "iron": 5e3, "silver": 6e3, "zinc": 12e3}
+    swapped = {"gold": 2.5e3, "iron": 4e3, "silver": 5e3, "zinc": 10e3}
     for vr, setpoint in swapped.items():
         daemon.ask(Retune(vr, setpoint))
     check_means(libvirt, daemon, SWAPPED, 0.08, **swapped)
