@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from policer.contract import MAX_PPS
-from xtc.wire import Report, Telemetry
+from xtc.wire import HostDrops, Report, Telemetry
 
 GONE_AFTER_S = 5.0
 """Silence after which a host is shown as gone."""
@@ -35,6 +35,8 @@ class Sight:
     """Why what it says is not believed; empty while it is."""
     dropped: int = 0
     """Messages that were replayed, reordered or came in a flood."""
+    drops: HostDrops | None = None
+    """Packets that the host loses before any router; None where its daemon does not tell."""
 
     def reachable(self, now: float) -> bool:
         """Whether the host was heard lately."""
@@ -58,6 +60,7 @@ def seen(before: Sight, telemetry: Telemetry, now: float, capacity_pps: float) -
         tick=telemetry.tick,
         routers={report.vr: report for report in telemetry.routers},
         dropped=before.dropped,
+        drops=telemetry.drops,
     )
 
 
@@ -73,6 +76,10 @@ def _doubts(telemetry: Telemetry, capacity_pps: float) -> Iterator[str]:
             value = getattr(report, name)
             if value is not None and not 0 <= value <= MAX_PPS:
                 yield f"{report.vr}: {name} of {value:g}"
+    drops = telemetry.drops or HostDrops({}, None)
+    for rate in (*drops.cards.values(), drops.backlog or 0.0):
+        if not 0 <= rate <= MAX_PPS:
+            yield f"{rate:g} packets/s dropped before any router"
     total = sum(report.throughput_pps or 0.0 for report in reports)
     if total > BEYOND * capacity_pps:
         yield f"{total:.0f} packets/s forwarded, with a capacity of {capacity_pps:.0f}"

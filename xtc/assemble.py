@@ -17,6 +17,7 @@ from xtc.clock import MonotonicClock
 from xtc.config import Config, ServerSection
 from xtc.daemon import Daemon
 from xtc.errors import ActuatorError, ConfigError, JournalError
+from xtc.hostdrops import HostWatch
 from xtc.journal import Entry, Journal
 from xtc.limiter import Limiter
 from xtc.logs import set_up_logging
@@ -89,9 +90,15 @@ def run_daemon(config: Config, path: Path | None) -> None:
             server=server,
             metrics=metrics,
             hypervisors=hypervisors,
+            watch=_watch(daemon_section.proc_net_dev, simulated),
         )
         late.append(daemon)
         daemon.run()
+
+
+def _watch(proc_net_dev: str, simulated: SimulatedHost | None) -> HostWatch | None:
+    """Return what sees the host's drops; a simulated host has none before its routers."""
+    return None if simulated else HostWatch(Path(proc_net_dev).parent / "softnet_stat")
 
 
 def opener(simulated: SimulatedHost | None, hypervisors: Hypervisors | None) -> OpenActuator:

@@ -53,6 +53,10 @@ class Client:
             Unreachable: no daemon answered in time.
             Refused: the manager will not do it, and says why.
         """
+        return self.ask(request).routers
+
+    def ask(self, request: Request) -> Answer:
+        """Send a request and return the whole answer; raises as `call` does."""
         self._count += 1
         envelope = Envelope(request, id=str(self._count))
         try:
@@ -64,12 +68,12 @@ class Client:
             raise Refused(reply.code, reply.field, reply.problem, reply.fix)
         return reply
 
-    def _reply_to(self, request_id: str) -> tuple[Report, ...] | Refusal:
+    def _reply_to(self, request_id: str) -> Answer | Refusal:
         """Return the answer to this request; late answers to earlier ones are dropped."""
         while self._socket.poll(self._timeout):
             reply = decode_reply(self._socket.recv_multipart(zmq.NOBLOCK)[-1])
             if reply.id == request_id:
-                return _reports(reply.result)
+                return _answer(reply.result)
         raise self._unreachable()
 
     def telemetry(self) -> Iterator[Telemetry]:
@@ -101,8 +105,8 @@ class Client:
         )
 
 
-def _reports(result: Answer | Outcomes | Refusal) -> tuple[Report, ...] | Refusal:
+def _answer(result: Answer | Outcomes | Refusal) -> Answer | Refusal:
     """Return how routers stand; no batch is sent from here."""
     if isinstance(result, Outcomes):
         return Refusal("bad_message", "reply", "the outcomes of a batch that nobody sent")
-    return result if isinstance(result, Refusal) else result.routers
+    return result

@@ -17,6 +17,7 @@ from xtc.collector import Binding, Collector, Reading
 from xtc.config import Config
 from xtc.configfile import load_config
 from xtc.errors import ConfigError, MeterError, Refused
+from xtc.hostdrops import HostWatch
 from xtc.instance import Finding, Mode
 from xtc.managed import Managed
 from xtc.manager import Manager
@@ -28,7 +29,7 @@ from xtc.server import Server
 from xtc.timing import LATE
 from xtc.units import CapFraction, Seconds
 from xtc.virt.hypervisors import Hypervisors
-from xtc.wire import Outcomes, Refusal, Reply, Report, Telemetry
+from xtc.wire import Answer, HostDrops, Outcomes, Refusal, Reply, Report, Telemetry
 
 SETTLE_S = Seconds(5.0)
 """How long the start waits for hypervisors to tell of their domains."""
@@ -67,15 +68,18 @@ class Daemon:
         server: Server,
         metrics: Metrics,
         hypervisors: Hypervisors,
+        watch: HostWatch | None = None,
     ) -> None:
         self._config, self._path = config, path
         self._clock, self._source = clock, source
         self._manager, self._server, self._metrics = manager, server, metrics
-        self._hypervisors = hypervisors
+        self._hypervisors, self._watch = hypervisors, watch
         self._collector = Collector(self._bindings())
         self._before: Snapshot | None = None
         """The snapshot of the tick before."""
         self._latest: Snapshot | None = None
+        self._drops: HostDrops | None = None
+        """What the host dropped in the last period; None where that is not known."""
         self._seen: dict[str, tuple[Mode, Finding, str]] = {}
         self._falls: list[tuple[Seconds, Managed, CapFraction]] = []
         self._tick_count = 0
@@ -214,6 +218,7 @@ class Daemon:
     def _readings(self, now: Seconds) -> Mapping[str, Reading]:
         """Return what each router did since the last tick; nothing if that was far too long ago."""
         before, self._before = self._before, self._latest
+        self._drops = None
         if before is None or self._latest is None or before is self._latest:
             return {}
         period = self._config.daemon.period_s
@@ -222,23 +227,30 @@ class Daemon:
         if now - before.at > LATE * period:
             return {}
         try:
-            return self._collector.aggregate(rates(before, self._latest))
+            found = rates(before, self._latest)
         except MeterError as error:
             self._metrics.meter_errors.inc()
             log.warning("meter_blind", problem=str(error))
             self._before = None
             return {}
+        readings = self._collector.aggregate(found)
+        if self._watch is not None:
+            owned = {name for reading in readings.values() for name in reading.interfaces}
+            self._drops = self._watch.look(now, found, owned)
+        return readings
 
     def _report(self, now: Seconds) -> None:
         self._tick_count += 1
         reports = self._manager.reports(now)
         self._metrics.show(reports)
+        self._metrics.drops = self._drops
         self._metrics.show_connections(self._hypervisors.states())
         self._metrics.journal_ok.set(not self._manager.journal_problem)
         for report in reports:
             self._log_change(report)
         if self._server.listened_to():
-            self._server.publish(Telemetry(now, self._tick_count, reports))
+            telemetry = Telemetry(now, self._tick_count, reports, drops=self._drops)
+            self._server.publish(telemetry)
 
     def _log_change(self, report: Report) -> None:
         """Log a router when its mode, finding or problem changes, and never otherwise."""
@@ -260,12 +272,15 @@ class Daemon:
         )
 
     def handle(self, raw: bytes) -> Reply:
-        """Answer a request, and count those that are refused."""
+        """Answer a request, count those that are refused, and tell what the host drops."""
         reply = self._manager.handle(raw)
         result = reply.result
         for one in result.refusals if isinstance(result, Outcomes) else (result,):
             if isinstance(one, Refusal):
                 self._metrics.rejected.labels(one.code).inc()
+        if isinstance(result, Answer):
+            told = msgspec.structs.replace(result, drops=self._drops)
+            return msgspec.structs.replace(reply, result=told)
         return reply
 
     def reload(self) -> None:

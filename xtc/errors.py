@@ -3,7 +3,7 @@
 XtcError
 ├── UnitError              a quantity that cannot be read
 ├── ConfigError            a configuration that names a wrong field or value
-├── MeterError             a /proc/net/dev that cannot be understood
+├── MeterError             counters of the kernel that cannot be understood
 ├── ActuatorError          a cap that could not be read, written or restored
 │   ├── Transient          worth another try at the next tick
 │   │   └── Overtaken      somebody changed the cap after it was read as the original
@@ -42,11 +42,11 @@ class ConfigError(XtcError):
 
 
 class MeterError(XtcError):
-    """A snapshot of /proc/net/dev that cannot be understood; the whole of it is rejected."""
+    """A snapshot of a file of counters that cannot be understood; the whole of it is rejected."""
 
-    def __init__(self, line: int, problem: str) -> None:
+    def __init__(self, line: int, problem: str, *, file: str = "/proc/net/dev") -> None:
         self.line, self.problem = line, problem
-        super().__init__(f"/proc/net/dev line {line}: {problem}")
+        super().__init__(f"{file} line {line}: {problem}")
 
 
 class ActuatorError(XtcError):

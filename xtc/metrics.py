@@ -12,7 +12,7 @@ from xtc import __version__
 from xtc.errors import ConfigError
 from xtc.instance import Finding, Mode
 from xtc.virt.hypervisors import ConnectionState
-from xtc.wire import Report
+from xtc.wire import HostDrops, Report
 
 MAX_PORT = 65535
 TICK_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -25,6 +25,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._reports: tuple[Report, ...] = ()
         self.connections: tuple[ConnectionState, ...] = ()
+        self.drops: HostDrops | None = None
+        """What the host dropped in the last period; None while that is not known."""
         self.ticks = Histogram(
             "xtc_tick_duration_seconds",
             "Time that a tick took, from reading to the last cap",
@@ -102,6 +104,7 @@ class _Routers(Collector):
         """Yield one family after the other from the latest reports."""
         reports = self._metrics.reports
         yield from _connections(self._metrics.connections)
+        yield from _drops(self._metrics.drops)
         yield from _plain(reports)
         for name, words, values in (
             ("xtc_mode", "Where on the ladder each loop stands", Mode),
@@ -125,6 +128,23 @@ def _connections(states: Iterable[ConnectionState]) -> Iterator[Metric]:
         up.add_metric((state.uri,), float(state.up))
         given_up.add_metric((state.uri,), state.given_up)
     yield from (up, given_up)
+
+
+def _drops(drops: HostDrops | None) -> Iterator[Metric]:
+    cards = GaugeMetricFamily(
+        "xtc_host_card_drops_packets_per_second",
+        "Packets that a network card without a router received and the host dropped",
+        labels=("interface",),
+    )
+    backlog = GaugeMetricFamily(
+        "xtc_host_backlog_drops_packets_per_second", "Packets dropped in the CPUs' backlogs"
+    )
+    if drops is not None:
+        for name, rate in drops.cards.items():
+            cards.add_metric((name,), rate)
+        if drops.backlog is not None:
+            backlog.add_metric((), drops.backlog)
+    yield from (cards, backlog)
 
 
 def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:

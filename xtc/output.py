@@ -4,12 +4,12 @@ import sys
 from collections.abc import Iterable
 
 import msgspec
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
 from xtc.units import format_cap, format_rate
-from xtc.wire import Report
+from xtc.wire import HostDrops, Report
 
 STYLES = {
     "closed_loop": "green",
@@ -25,9 +25,27 @@ def print_json(value: object) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
 
-def print_status(reports: Iterable[Report]) -> None:
-    """Print a table of routers."""
-    Console(highlight=False).print(status_table(reports, {}))
+def print_status(reports: Iterable[Report], drops: HostDrops | None = None) -> None:
+    """Print a table of routers, and what the host drops before any of them, if it does."""
+    Console(highlight=False).print(status_view(reports, {}, drops))
+
+
+def status_view(
+    reports: Iterable[Report], histories: dict[str, list[float]], drops: HostDrops | None
+) -> Group:
+    """Return the table of routers, with a line below it while the host drops packets."""
+    table, words = status_table(reports, histories), drops_words(drops)
+    return Group(table, Text(words, "yellow")) if words else Group(table)
+
+
+def drops_words(drops: HostDrops | None) -> str:
+    """Say what the host drops before any router; "" where that is nothing, or not known."""
+    if drops is None:
+        return ""
+    parts = [f"{format_rate(rate)} at {name}" for name, rate in sorted(drops.cards.items()) if rate]
+    if drops.backlog:
+        parts.append(f"{format_rate(drops.backlog)} in the backlogs of its CPUs")
+    return f"the host drops before any router: {', '.join(parts)}" if parts else ""
 
 
 def status_table(reports: Iterable[Report], histories: dict[str, list[float]]) -> Table:

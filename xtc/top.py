@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from xtc.output import status_table
+from xtc.output import status_view
 from xtc.wire import Telemetry
 
 HISTORY = 30
@@ -41,4 +41,5 @@ def _live(stream: Iterator[Telemetry]) -> None:
                 history = histories.setdefault(report.vr, [])
                 history.append(report.throughput_pps or 0.0)
                 del history[:-HISTORY]
-            live.update(status_table(telemetry.routers, histories), refresh=True)
+            view = status_view(telemetry.routers, histories, telemetry.drops)
+            live.update(view, refresh=True)

@@ -19,6 +19,7 @@ __all__ = [
     "Deactivate",
     "Envelope",
     "Finding",
+    "HostDrops",
     "Kind",
     "Limit",
     "Mode",
@@ -50,6 +51,7 @@ MAX_BATCH = 256
 VrName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$(?!\n)")]
 RequestId = Annotated[str, msgspec.Meta(max_length=64)]
 Ttl = Annotated[float, msgspec.Meta(gt=0, le=366 * 86400)]
+Drops = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class Activate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="activate"):
@@ -159,10 +161,24 @@ class Report(msgspec.Struct, frozen=True):
     """Whether the cap could be read; if not, `cap` says nothing."""
 
 
+class HostDrops(msgspec.Struct, frozen=True):
+    """What a host dropped before any router in the last period, in packets/s.
+
+    The two are not to be added: a backlog's drops are counted at the interface too.
+    """
+
+    cards: dict[str, Drops]
+    """By network card without a router; one with no rate in this period is not there."""
+    backlog: Drops | None
+    """In the backlogs of all CPUs together; None where that is not known."""
+
+
 class Answer(msgspec.Struct, frozen=True, tag="answer"):
     """The request was carried out; this is how the routers concerned stand."""
 
     routers: tuple[Report, ...]
+    drops: HostDrops | None = None
+    """None where that is not known, and from an older daemon."""
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
@@ -197,6 +213,8 @@ class Telemetry(msgspec.Struct, frozen=True):
     tick: int
     routers: tuple[Report, ...]
     version: int = VERSION
+    drops: HostDrops | None = None
+    """None where that is not known, and from an older daemon."""
 
 
 class _Versioned(msgspec.Struct):

@@ -44,6 +44,10 @@ class HostLiveAnswer(msgspec.Struct, frozen=True):
     punished: int = 0
     dropped: int = 0
     """Messages that were replayed, reordered or came in a flood."""
+    card_drops_pps: float | None = None
+    """Lost at its network cards, before any router; None where that is not known."""
+    backlog_drops_pps: float | None = None
+    """Lost in its CPUs' backlogs, before any router; None where that is not known."""
 
 
 class HostAnswer(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ def host_live(live: HostLive | None, now: float) -> HostLiveAnswer:
         return HostLiveAnswer()
     sight, reachable = live.sight, live.sight.reachable(now)
     reports = sight.routers.values() if reachable else ()
+    drops = sight.drops if reachable else None
     return HostLiveAnswer(
         reachable=reachable,
         heard_s_ago=None if sight.heard_at is None else max(0.0, now - sight.heard_at),
@@ -35,6 +36,8 @@ def host_live(live: HostLive | None, now: float) -> HostLiveAnswer:
         contracts=len(live.contracts),
         punished=sum(s.punishment.height > 0 for s in live.state.routers.values()),
         dropped=sight.dropped + live.unread,
+        card_drops_pps=None if drops is None else sum(drops.cards.values()),
+        backlog_drops_pps=None if drops is None else drops.backlog,
     )
 
 

@@ -19,6 +19,7 @@ from xtc.clock import FakeClock
 from xtc.configfile import parse_config
 from xtc.daemon import Daemon, _next
 from xtc.errors import MeterError
+from xtc.hostdrops import HostWatch
 from xtc.journal import Journal
 from xtc.manager import Manager
 from xtc.meter import Snapshot
@@ -33,11 +34,13 @@ from xtc.wire import (
     Batch,
     Deactivate,
     Envelope,
+    HostDrops,
     Outcomes,
     Refusal,
     Reply,
     Request,
     Status,
+    Telemetry,
     encode,
 )
 
@@ -58,6 +61,8 @@ class Bench:
         for name in "ab":
             self.host.add(name, PAPER)
         self.blind = False
+        self.softnet, self.dropped_at_eth0 = directory / "softnet_stat", 0
+        self.drop_in_backlog(0)
         self.journal = Journal(directory / "state")
         self.journal.open()
         config = parse_config(self.path.read_text())
@@ -80,16 +85,22 @@ class Bench:
             server=self.server,
             metrics=self.metrics,
             hypervisors=Hypervisors(self.clock),
+            watch=HostWatch(self.softnet, card=lambda name: name in {"eth0", "b.0"}),
         )
 
     def _handle(self, raw: bytes) -> Reply:
         return self.daemon.handle(raw)
 
     def read(self, now: Seconds) -> Snapshot:
-        """Show the simulated host, unless the meter is blind."""
+        """Show the simulated host and its network card, unless the meter is blind."""
         if self.blind:
             raise MeterError(0, "cannot be read")
-        return self.host.read(now)
+        card = f"eth0: 0 0 0 {self.dropped_at_eth0}{12 * ' 0'}\n"
+        return Snapshot(now, self.host.read(now).raw + card.encode())
+
+    def drop_in_backlog(self, packets: int) -> None:
+        """Let the kernel have dropped so many packets in all."""
+        self.softnet.write_text(f"00000000 {packets:08x}{' 00000000' * 11}\n")
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -185,6 +196,57 @@ def test_what_is_refused_within_a_batch_is_counted(bench: Bench) -> None:
     batch = Batch((Deactivate("x"), Activate("a", 20e3), Deactivate("y")))
     bench.daemon.handle(encode(Envelope(batch)))
     assert bench.metric("xtc_messages_rejected_total", reason="unknown_router") == 2
+
+
+def test_what_the_host_drops_is_told_to_all_who_ask(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A card that belongs to a router is the router's affair, though sysfs calls it a card."""
+    published: list[Telemetry] = []
+    monkeypatch.setattr(bench.server, "listened_to", lambda: True)
+    monkeypatch.setattr(bench.server, "publish", published.append)
+    bench.tick(3)
+    bench.dropped_at_eth0 += 500
+    bench.drop_in_backlog(300)
+    bench.tick()
+    drops = HostDrops({"eth0": 500.0}, 300.0)
+    assert published[-1].drops == drops
+    answer = bench.ask(Status())
+    assert isinstance(answer, Answer)
+    assert answer.drops == drops
+    assert bench.metric("xtc_host_card_drops_packets_per_second", interface="eth0") == 500
+    assert bench.metric("xtc_host_backlog_drops_packets_per_second") == 300
+    bench.tick()
+    assert published[-1].drops == HostDrops({"eth0": 0.0}, 0.0)
+
+
+def test_what_the_host_drops_is_not_known_while_the_meter_is_blind(bench: Bench) -> None:
+    bench.tick(3)
+    bench.blind = True
+    bench.tick()
+    answer = bench.ask(Status())
+    assert isinstance(answer, Answer)
+    assert answer.drops is None
+    name = "xtc_host_backlog_drops_packets_per_second"
+    assert bench.metrics.registry.get_sample_value(name) is None
+
+
+def test_no_loop_acts_on_what_the_host_drops(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "calm").mkdir()
+    calm = Bench(tmp_path / "calm")
+    for one in (bench, calm):
+        one.ask(Activate("a", 20e3))
+        one.tick(3)
+    caps = []
+    for second in range(1, 6):
+        bench.dropped_at_eth0 = second * 1_000_000
+        bench.drop_in_backlog(second * 1_000_000)
+        bench.tick()
+        calm.tick()
+        caps.append((bench.host.routers["a"].cap, calm.host.routers["a"].cap))
+    calm.server.close()
+    calm.journal.close()
+    assert all(with_drops == without is not None for with_drops, without in caps)
 
 
 def test_a_reload_takes_routers_over(bench: Bench, systemd: socket.socket) -> None:

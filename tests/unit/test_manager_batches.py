@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_rig import Rig, configured_rig
 
-from xtc.client import _reports
+from xtc.client import _answer
 from xtc.errors import Refused, Transient
 from xtc.lease import Kind
 from xtc.wire import (
@@ -140,6 +140,6 @@ def test_another_version_of_a_reply_is_refused() -> None:
 
 
 def test_a_client_that_sent_no_batch_takes_no_outcomes() -> None:
-    refusal = _reports(Outcomes((None,)))
+    refusal = _answer(Outcomes((None,)))
     assert isinstance(refusal, Refusal)
     assert refusal.code == "bad_message"

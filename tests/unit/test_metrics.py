@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from xtc.errors import ConfigError
 from xtc.instance import Finding, Mode
 from xtc.metrics import Metrics
-from xtc.wire import Report
+from xtc.wire import HostDrops, Report
 
 HELD = Report(
     vr="edge1",
@@ -83,6 +83,19 @@ def test_an_uncapped_router_has_no_cap_rather_than_a_cap_of_nothing(metrics: Met
     seen = samples(metrics)
     assert ("xtc_vr_cap_ratio", "") not in seen
     assert seen["xtc_vr_capped", ""] == 0
+
+
+def test_what_is_not_known_of_the_host_s_drops_has_no_sample(metrics: Metrics) -> None:
+    cards, backlog = (f"xtc_host_{of}_drops_packets_per_second" for of in ("card", "backlog"))
+    value = metrics.registry.get_sample_value
+    assert value(backlog) is None
+    metrics.drops = HostDrops({"eth0": 7.0, "eth1": 0.0}, None)
+    assert value(cards, {"interface": "eth0"}) == 7.0
+    assert value(cards, {"interface": "eth1"}) == 0.0
+    assert value(backlog) is None
+    metrics.drops = HostDrops({}, 0.0)
+    assert value(cards, {"interface": "eth0"}) is None
+    assert value(backlog) == 0.0
 
 
 def test_one_configuration_is_in_force(metrics: Metrics) -> None:

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from xtc.instance import Finding, Mode
 from xtc.output import print_json, print_status, sparkline, status_table
-from xtc.wire import Report
+from xtc.wire import HostDrops, Report
 
 IDLE = Report(
     vr="edge1",
@@ -73,6 +73,15 @@ def test_json_is_the_wire_s_own(capsys: pytest.CaptureFixture[str]) -> None:
 def test_status_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     print_status((HELD,))
     assert "edge1" in capsys.readouterr().out
+
+
+def test_status_says_below_the_table_what_the_host_drops(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_status((HELD,), HostDrops({"eth[0]": 40.0}, 0.0))
+    assert "before any router: 40 p/s at eth[0]" in capsys.readouterr().out.splitlines()[-1]
+    print_status((HELD,), HostDrops({"eth0": 0.0}, 0.0))
+    assert "drops" not in capsys.readouterr().out
 
 
 def test_a_sparkline_rises_from_nothing_to_its_maximum() -> None:

@@ -1,5 +1,6 @@
 """The messages: what is understood, and one typed refusal for everything else."""
 
+import msgspec
 import pytest
 
 from xtc.errors import Refused
@@ -11,6 +12,7 @@ from xtc.wire import (
     Answer,
     Deactivate,
     Envelope,
+    HostDrops,
     Limit,
     Pause,
     Refusal,
@@ -129,6 +131,42 @@ def test_a_reply_arrives_as_it_was_sent(result: Answer | Refusal) -> None:
 
 def test_telemetry_arrives_as_it_was_sent() -> None:
     assert decode_telemetry(encode(Telemetry(1.5, 3, ()))) == Telemetry(1.5, 3, ())
+
+
+def test_what_the_host_drops_arrives_as_it_was_sent() -> None:
+    drops = HostDrops({"eth0": 1.5}, None)
+    telemetry = Telemetry(1.5, 3, (), drops=drops)
+    assert decode_telemetry(encode(telemetry)) == telemetry
+    assert decode_reply(encode(Reply(Answer((), drops)))).result == Answer((), drops)
+
+
+def test_a_daemon_that_does_not_tell_what_it_drops_is_understood() -> None:
+    """Golden messages of the daemons before."""
+    raw = b'{"at":1.5,"tick":3,"routers":[],"version":1}'
+    assert decode_telemetry(raw) == Telemetry(1.5, 3, ())
+    raw = b'{"result":{"type":"answer","routers":[]},"version":1,"id":""}'
+    assert decode_reply(raw).result == Answer(())
+
+
+class EarlierTelemetry(msgspec.Struct):
+    """As policers before knew it."""
+
+    at: float
+    tick: int
+    routers: tuple[dict[str, object], ...]
+    version: int = VERSION
+
+
+def test_a_policer_that_does_not_know_of_drops_reads_on() -> None:
+    raw = encode(Telemetry(1.5, 3, (), drops=HostDrops({"eth0": 1.5}, 2.0)))
+    assert msgspec.json.decode(raw, type=EarlierTelemetry) == EarlierTelemetry(1.5, 3, ())
+
+
+@pytest.mark.parametrize("drops", ['{"cards":{"eth0":-1},"backlog":null}', '{"cards":{}}', "3"])
+def test_drops_that_cannot_be_are_refused(drops: str) -> None:
+    raw = f'{{"at":1,"tick":1,"routers":[],"drops":{drops}}}'.encode()
+    with pytest.raises(Refused, match=r"drops"):
+        decode_telemetry(raw)
 
 
 @pytest.mark.parametrize("raw", [b"", b"{}", b"\xff", b"[" * 5000])
