@@ -9,7 +9,8 @@ was promised a fifth, and is flooded with all that Dom0 could carry alone.
    was offered. A flood that never harmed gold counts as 0 s.
 2. The policer is killed: until the daemon has let both routers go and lifted the limit.
 3. With two policers on PostgreSQL, the one that leads is killed: until the daemon obeys the other
-   one's epoch; the routers' setpoints are watched meanwhile.
+   one's epoch. Meanwhile no setpoint may be lost, and none obeyed twice: every lease that the
+   daemon says it obeyed must be above those before it (`benchmarks.obedience`).
 """
 
 import argparse
@@ -30,6 +31,7 @@ from typing import Any, Final
 from rich.console import Console
 
 from benchmarks.figures import Samples, mean
+from benchmarks.obedience import Tap, not_rising
 from benchmarks.policer_rig import Policer, enter
 from benchmarks.policer_sharing import BACK, INTO, TOO_MUCH
 from benchmarks.rig import Rig, lab_missing, lab_router
@@ -91,6 +93,10 @@ class Failover:
     """Seconds in which a router that was held was not."""
     epochs: tuple[int, int]
     """The leader's that was killed, and the next one's."""
+    obeyed: int
+    """Leases that the daemon said it obeyed, of both leaders."""
+    twice: int
+    """Those that were not above all before them: obeyed twice, or after their successors."""
 
 
 class Bench:
@@ -112,7 +118,7 @@ class Bench:
         """Flood bronze, see gold restored, kill the policer, see everything let go."""
         self._quiet()
         url = f"sqlite:///{folder}/policer.db"
-        with Policer(folder, url, self._enter(folder, url)) as policer:
+        with Policer(folder, url, self._enter(folder, url, self._requests)) as policer:
             self._until_heard(policer)
             self._rig.wait_for_ticks(BEFORE)
             before = mean(self._rig.recording.throughput(GOLD)[-BEFORE:])
@@ -145,8 +151,9 @@ class Bench:
     def fail_over(self, folder: Path, url: str) -> Failover:
         """Have two policers on one database, kill the one that leads, and watch the other."""
         self._quiet()
-        secret = self._enter(folder, url)
         with ExitStack() as stack:
+            tap = stack.enter_context(Tap(folder / "tap", self._requests))
+            secret = self._enter(folder, url, tap.address)
             policers = {
                 name: stack.enter_context(Policer(folder / name, url, secret, name))
                 for name in ("one", "two")
@@ -160,16 +167,36 @@ class Bench:
             obeyed_s = self._when(killed_at, lambda _: self._epoch() > before)
             self._rig.wait_for_ticks(int(TTL_S) + 2)
             after = self._since(killed_at)
+        self._check(tap)
         lost = sum(not r.active or r.setpoint_pps is None for _, r in after[BRONZE])
-        return Failover(obeyed_s, lost, (before, self._epoch()))
+        twice = len(not_rising(tap.obeyed))
+        return Failover(obeyed_s, lost, (before, self._epoch()), len(tap.obeyed), twice)
 
-    def _enter(self, folder: Path, url: str) -> str:
+    def _check(self, tap: Tap) -> None:
+        """See that the leases in the daemon's journal are the last that the tap saw obeyed.
+
+        Raises:
+            RuntimeError: they are not, so the tap proves nothing.
+        """
+        self._rig.wait_for_ticks(2)
+        leases = self._journal()["leases"]
+        held = {vr: (lease["epoch"], lease["sequence"]) for vr, lease in leases.items()}
+        seen = {vr: lease.order for vr, lease in tap.last().items() if vr in held}
+        if not held or held != seen:
+            raise RuntimeError(f"the daemon holds {held}, and was seen to obey {seen}")
+
+    @property
+    def _requests(self) -> str:
+        """The daemon's own socket."""
+        return f"ipc://{self._rig.folder / 'run' / REQUESTS}"
+
+    def _enter(self, folder: Path, url: str, requests: str) -> str:
         folder.mkdir(parents=True, exist_ok=True)
-        run, top = self._rig.folder / "run", self.capacity
+        top = self.capacity
         host = Host(
             name="lab",
-            requests=f"ipc://{run / REQUESTS}",
-            telemetry=f"ipc://{run / TELEMETRY}",
+            requests=requests,
+            telemetry=f"ipc://{self._rig.folder / 'run' / TELEMETRY}",
             capacity_pps=top,
         )
         contracts = {
@@ -215,9 +242,13 @@ class Bench:
         return None
 
     def _epoch(self) -> int:
-        """Return the highest epoch that the daemon has obeyed, as its journal has it."""
+        """Return the highest epoch that the daemon has obeyed."""
+        return int(self._journal()["highest_epoch"])
+
+    def _journal(self) -> Any:
+        """Return what the daemon has made durable."""
         raw = (self._rig.folder / "state" / "journal").read_bytes()
-        return int(json.loads(raw.partition(b"\n")[2])["highest_epoch"])
+        return json.loads(raw.partition(b"\n")[2])
 
 
 def _line(
@@ -348,7 +379,8 @@ def _print(found: dict[str, Any]) -> None:
     for failover in found["failovers"]:
         console.print(
             f"leader killed to the next one obeyed: {failover['obeyed_s']} s; "
-            f"{failover['lost']} s without setpoint; epochs {failover['epochs']}"
+            f"{failover['lost']} s without setpoint, {failover['twice']} of "
+            f"{failover['obeyed']} leases obeyed twice or late; epochs {failover['epochs']}"
         )
 
 

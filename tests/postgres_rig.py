@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -70,11 +71,15 @@ class PostgresServer:
             self._process = None
 
     @contextmanager
-    def database(self) -> Iterator[str]:
-        """Give the URL of a new, empty database, which goes with all its sessions at the end."""
+    def database(self, like: str | None = None) -> Iterator[str]:
+        """Give the URL of a new database, which goes with all its sessions at the end.
+
+        It is empty, or a copy of the one of another URL, to which nobody may be connected.
+        """
         name = f"policer{next(self._numbers)}"
         with self.connect() as connection:
-            connection.execute(f"CREATE DATABASE {name}")
+            template = "template1" if like is None else urlsplit(like).path[1:]
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         yield f"postgresql://postgres@/{name}?host={self._folder}"
         with self.connect() as connection:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -101,9 +101,16 @@ class Rig:
 
 
 @contextmanager
-def opened(folder: Path, *, busy_s: float = 5.0, **settings: Any) -> Iterator[Rig]:
-    """Make a service on an empty store; its fleet has no hosts, and it leads."""
-    store = open_store(f"sqlite:///{folder / 'policer.db'}", busy_s=busy_s)
+def opened(where: Path | str, *, busy_s: float = 5.0, **settings: Any) -> Iterator[Rig]:
+    """Make a service on an empty store; its fleet has no hosts, and it leads.
+
+    Args:
+        where: the folder of a file of SQLite's, or the URL of a database.
+        busy_s: how long it waits for who changes the database.
+        settings: of REST.
+    """
+    url = where if isinstance(where, str) else f"sqlite:///{where / 'policer.db'}"
+    store = open_store(url, busy_s=busy_s)
     clock, inbox, fleet = FakeClock(1000.0), Inbox(), Fleet()
     fleet.leadership = Leadership(leading=True, epoch=7, holder="here")
     wanted = RestSettings(inbox=inbox, clock=clock.now)

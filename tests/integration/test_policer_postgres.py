@@ -3,14 +3,27 @@
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from running_daemon import RunningDaemon
 from store_values import host, promise
 
+from benchmarks.obedience import Tap, not_rising
+from benchmarks.policer_rig import Policer, enter
+from policer.contract import Contract
 from policer.errors import Invalid, StoreBusy, StoreGone
+from policer.hosts import Host
 from policer.store import Leadership, Store, open_store, schema
+from xtc.client import Client
+from xtc.errors import Refused
+from xtc.journal import Journal
+from xtc.server import REQUESTS, TELEMETRY
+from xtc.wire import Activate, Status
 
 if TYPE_CHECKING:
     from postgres_rig import PostgresServer
@@ -219,3 +232,68 @@ def test_who_finds_another_making_the_tables_waits(backend: "Backend") -> None:
         backend.open()
     aside.execute("SELECT pg_advisory_unlock(%s)", [schema._ADVISORY_KEY])
     backend.open().check()
+
+
+CAPACITY, CEILING, TTL_S = 90e3, 30e3, 6.0
+"""Of a host whose one router is offered far more than its ceiling; and of a lease, in seconds."""
+
+
+def _held(daemon: RunningDaemon) -> float | None:
+    """Return what the daemon holds its router at; None where it does not."""
+    with Client(daemon.run) as client:
+        (report,) = client.call(Status("a"))
+    return report.setpoint_pps if report.active else None
+
+
+def _watched(daemon: RunningDaemon, until: Callable[[], bool]) -> list[float | None]:
+    """Return what the router is held at, again and again, until something is so."""
+    seen, deadline = [_held(daemon)], time.monotonic() + 30.0
+    while not until():
+        assert time.monotonic() < deadline, seen[-1]
+        time.sleep(0.05)
+        seen.append(_held(daemon))
+    return seen
+
+
+@ON_POSTGRESQL
+@pytest.mark.timeout(120)
+def test_a_leader_that_is_killed_loses_no_setpoint_and_none_is_obeyed_twice(
+    backend: "Backend", tmp_path: Path
+) -> None:
+    """Two policers and a daemon, each a process of its own; the daemon's answers are the proof."""
+    with ExitStack() as stack:
+        daemon = stack.enter_context(RunningDaemon(tmp_path))
+        daemon.start()
+        daemon.hang_up()
+        tap = stack.enter_context(Tap(tmp_path / "tap", f"ipc://{daemon.run / REQUESTS}"))
+        entry = Host("h", tap.address, f"ipc://{daemon.run / TELEMETRY}", CAPACITY)
+        terms = Contract(guarantee_pps=20e3, ceiling_pps=CEILING, dry_run=True)
+        secret = enter(backend.url, [entry], {"h": {"a": terms}})
+        policers = {
+            name: stack.enter_context(
+                Policer(
+                    tmp_path / name, backend.url, secret, name, more=f"[lease]\nttl_s = {TTL_S}"
+                )
+            )
+            for name in ("one", "two")
+        }
+        _watched(daemon, lambda: len(tap.obeyed) >= 2)
+        first = tap.last()["a"]
+        leader = policers["one"].get("/v1/leadership")["holder"]
+        policers[leader].kill()
+        seen = _watched(daemon, lambda: tap.last()["a"].epoch > first.epoch)
+        following = tap.last()["a"]
+        seen += _watched(daemon, lambda: tap.last()["a"].sequence > following.sequence)
+        assert seen == [pytest.approx(CEILING, rel=0.1)] * len(seen)
+        last = tap.last()["a"]
+        with Client(tap.folder) as late:
+            for lease, code in ((tap.obeyed[0], "stale_epoch"), (last, "stale_sequence")):
+                again = Activate("a", 1e3, lease.epoch, lease.sequence, 60.0)
+                with pytest.raises(Refused) as caught:
+                    late.call(again)
+                assert caught.value.code == code
+    assert not_rising(tap.obeyed) == []
+    assert {lease.epoch for lease in tap.obeyed} == {first.epoch, last.epoch}
+    with Journal(daemon.state) as journal:
+        durable = journal.ledger.leases["a"]
+        assert (durable.epoch, durable.sequence) in [lease.order for lease in tap.obeyed[-3:]]
