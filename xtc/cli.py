@@ -17,7 +17,7 @@ from xtc.lease import Kind
 from xtc.output import print_json, print_status
 from xtc.top import watch
 from xtc.units import parse_duration, parse_rate
-from xtc.wire import Activate, Deactivate, Limit, Pause, Report, Request, Resume, Retune, Status
+from xtc.wire import Activate, Deactivate, Limit, Pause, Request, Resume, Retune, Status
 
 app = command_line(
     "xtc",
@@ -131,12 +131,15 @@ def resume(vr: Vr, runtime_dir: RuntimeDir = RUNTIME, json: Json = False) -> Non
 def limit(
     vr: Vr,
     rate: Annotated[str, typer.Option(help="A packet rate for each interface, or `none`.")],
+    ttl: Ttl = None,
     runtime_dir: RuntimeDir = RUNTIME,
     json: Json = False,
 ) -> None:
     """Limit what the host sends into a router, or lift the limit."""
     value = None if rate == "none" else parse_rate(rate, field="--rate")
-    _ask(Limit(vr, value), runtime_dir, json)
+    if value is None and ttl is not None:
+        raise typer.BadParameter("--ttl is how long a limit holds; leave it out to lift one")
+    _ask(Limit(vr, value, _ttl(ttl)), runtime_dir, json)
 
 
 @app.command()
@@ -195,11 +198,11 @@ def _ttl(text: str | None) -> float | None:
 
 def _ask(request: Request, runtime_dir: Path, json: bool) -> None:
     with Client(runtime_dir) as client:
-        reports: tuple[Report, ...] = client.call(request)
+        answer = client.ask(request)
     if json:
-        print_json(reports)
+        print_json(answer.routers)
     else:
-        print_status(reports)
+        print_status(answer.routers, answer.drops)
 
 
 def main() -> None:
