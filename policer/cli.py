@@ -9,6 +9,7 @@ from policer.cli_router import app as router_app
 from policer.cli_store import ConfigPath
 from policer.cli_token import app as token_app
 from policer.cli_watch import events, top
+from policer.extra import extra_needed
 from policer.settings import DEFAULT_PATH
 from policer.settingsfile import load_settings
 from xtc.command import command_line, spoken
@@ -43,5 +44,5 @@ def serve(config: ConfigPath = DEFAULT_PATH) -> None:
 
 def main() -> None:
     """Run the command line."""
-    with spoken("policer", POLICER_CODES):
+    with spoken("policer", POLICER_CODES), extra_needed():
         app()

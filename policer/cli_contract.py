@@ -6,9 +6,9 @@ import typer
 
 from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, reach
 from policer.cli_tables import CONTRACT_HEADINGS, contract_row, moment, rate, show, terms
-from policer.client import place
 from policer.errors import SettingsError
 from policer.ladder import Step
+from policer.places import place
 from xtc.command import EXIT_FAILED
 from xtc.output import print_json
 from xtc.units import parse_rate

@@ -9,8 +9,8 @@ import zmq.auth
 from models import load_host
 from policer.cli_reach import URL, HostName, Json, TokenFile, Url, reach
 from policer.cli_tables import HOST_HEADINGS, host_row, host_state, rate, show
-from policer.client import place
 from policer.errors import SettingsError
+from policer.places import place
 from xtc.output import print_json
 from xtc.units import format_rate, parse_rate
 

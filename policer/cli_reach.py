@@ -3,14 +3,16 @@
 import os
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from policer.client import Client, Rejected, Unanswered
-from policer.errors import PolicerError, SettingsError
+from policer.errors import PolicerError, Rejected, SettingsError, Unanswered
 from policer.settingsfile import secret_text
 from xtc.command import CODES, EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
+
+if TYPE_CHECKING:
+    from policer.client import Client
 
 TOKEN = "POLICER_TOKEN"  # noqa: S105  the name of a variable, not a token
 URL = "http://127.0.0.1:8420"
@@ -37,7 +39,7 @@ Vr = Annotated[str, typer.Argument(metavar="VR", help="The router's name on its 
 OfHost = Annotated[str | None, typer.Option("--host", help="Of this host alone.")]
 
 
-def reach(url: str, token_file: Path | None) -> Client:
+def reach(url: str, token_file: Path | None) -> "Client":
     """Return a client; tokens never come from the command line, which others can read.
 
     Raises:
@@ -53,4 +55,6 @@ def reach(url: str, token_file: Path | None) -> Client:
         raise SettingsError("token", "there is none", fix)
     if not (token.isascii() and token.isprintable()):
         raise SettingsError("token", "this is none", "it begins with xtcp_")
+    from policer.client import Client  # noqa: PLC0415  part of the extra, and slow to load
+
     return Client(url, token)

@@ -6,7 +6,7 @@ import typer
 
 from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, reach
 from policer.cli_tables import ROUTER_HEADINGS, moment, rate, router_row, show, terms
-from policer.client import place
+from policer.places import place
 from xtc.output import print_json
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How routers stand.")

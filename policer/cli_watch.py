@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -12,8 +12,12 @@ from rich.live import Live
 
 from policer.cli_reach import URL, Json, OfHost, TokenFile, Url, reach
 from policer.cli_tables import EVENT_HEADINGS, ROUTER_HEADINGS, event_row, router_row, show, table
-from policer.client import PAGE, Client, Unanswered, place
+from policer.errors import Unanswered
+from policer.places import PAGE, place
 from xtc.output import print_json, sparkline
+
+if TYPE_CHECKING:
+    from policer.client import Client
 
 RETRY_S = 2.0
 """How long to wait before a stream that broke is taken up again."""
@@ -28,7 +32,7 @@ Stop = Annotated[int, typer.Option(min=0, help="Stop after so many; 0 goes on.")
 
 def events(
     host: OfHost = None,
-    vr: Annotated[str | None, typer.Option("--router", help="Of this router alone.")] = None,
+    vr: Annotated[str | None, typer.Option("--vr", help="Of this router alone.")] = None,
     kind: Kind = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST_EVENTS, help="The latest so many.")] = 50,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events happen.")] = False,
@@ -57,7 +61,7 @@ def events(
             return
 
 
-def latest(client: Client, limit: int, query: dict[str, str | None]) -> list[Any]:
+def latest(client: "Client", limit: int, query: dict[str, str | None]) -> list[Any]:
     """Return the latest events that fit, the oldest of them first."""
     found: list[Any] = []
     for item in client.items(place("events"), page=min(limit, PAGE), **query):
@@ -67,22 +71,20 @@ def latest(client: Client, limit: int, query: dict[str, str | None]) -> list[Any
     return found[::-1]
 
 
-def newest(client: Client) -> str:
+def newest(client: "Client") -> str:
     """Return the id of the latest event of all; "0" where there is none."""
     items = client.get(place("events"), limit=1).body["items"]
     return str(items[0]["id"]) if items else "0"
 
 
-def following(client: Client, last: str, wanted: dict[str, str]) -> Generator[Any, None, None]:
+def following(client: "Client", last: str, wanted: dict[str, str]) -> Generator[Any, None, None]:
     """Yield events that fit after the one of this id, for ever; a stream that broke is resumed."""
     while True:
         try:
-            for message in client.stream(place("events", "stream"), last):
+            for message in client.stream(place("events", "stream"), last, **wanted):
                 last = message.id or last
                 if message.event == "event":
-                    item = msgspec.json.decode(message.data)
-                    if all(item[name] == value for name, value in wanted.items()):
-                        yield item
+                    yield msgspec.json.decode(message.data)
         except Unanswered as error:
             typer.echo(f"policer: {error}; trying again", err=True)
         time.sleep(RETRY_S)
@@ -108,7 +110,7 @@ def top(
             return
 
 
-def looks(client: Client, host: str | None, ticks: int) -> Iterator[list[Any]]:
+def looks(client: "Client", host: str | None, ticks: int) -> Iterator[list[Any]]:
     """Yield all routers again and again, more slowly where there are many."""
     number = 0
     while True:

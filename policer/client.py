@@ -10,14 +10,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import httpx
 import msgspec
 from httpx_sse import ServerSentEvent, connect_sse
 
-from policer.errors import PolicerError, SettingsError
+from policer.errors import Rejected, SettingsError, Unanswered
+from policer.places import PAGE
 from policer.settingsfile import is_local
 
 TIMEOUT_S = 10.0
@@ -25,24 +26,6 @@ SILENCE_S = 30.0
 """A stream that says nothing for so long, not even that it is alive, is gone."""
 TRIES = 2
 """How often a request that may be repeated is sent where no answer comes."""
-PAGE = 500
-"""Items asked for at once."""
-
-
-class Unanswered(PolicerError):  # noqa: N818  as the leaves of policer.errors
-    """No policer answers."""
-
-    def __init__(self, url: str, problem: str) -> None:
-        self.url, self.problem = url, problem
-        super().__init__(f"{url}: {problem} (is it running? name another with --url)")
-
-
-class Rejected(PolicerError):  # noqa: N818
-    """The policer would not do it: an HTTP status, and what it says of each field."""
-
-    def __init__(self, status: int, detail: str) -> None:
-        self.status, self.detail = status, detail
-        super().__init__(detail)
 
 
 class _Problem(msgspec.Struct):
@@ -133,8 +116,10 @@ class Client:
         """Remove what was read with this tag; errors as of `get`."""
         self._ask("DELETE", path, {"If-Match": etag})
 
-    def stream(self, path: str, last_id: str = "") -> Iterator[ServerSentEvent]:
+    def stream(self, path: str, last_id: str = "", **query: str) -> Iterator[ServerSentEvent]:
         """Yield the messages of a stream from the one after `last_id` on, until it ends.
+
+        A query says which.
 
         Raises:
             Unanswered: no policer answers, or the stream broke.
@@ -144,7 +129,9 @@ class Client:
         timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_S)
         with (
             self._spoken(),
-            connect_sse(self._http, "GET", path, headers=headers, timeout=timeout) as source,
+            connect_sse(
+                self._http, "GET", path, headers=headers, params=query, timeout=timeout
+            ) as source,
         ):
             if source.response.is_error:
                 source.response.read()
@@ -192,11 +179,6 @@ class Client:
             raise Unanswered(self.url, "no answer in time") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Unanswered(self.url, str(error) or type(error).__name__) from error
-
-
-def place(*names: str) -> str:
-    """Return a path below /v1, each name quoted."""
-    return "/v1/" + "/".join(quote(name, safe="") for name in names)
 
 
 def _check(url: str) -> None:

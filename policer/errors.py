@@ -1,7 +1,5 @@
 """The one tree of the policer's typed errors; each carries its data and says what to do.
 
-The command line's client adds two of its own (`policer.client`): Unanswered and Rejected.
-
 PolicerError
 ├── Invalid            what was given contradicts itself or exceeds what there is; names fields
 ├── Unknown            there is no such host, router, contract, token or event
@@ -12,6 +10,9 @@ PolicerError
 ├── Forbidden          a token that may not do this
 ├── NotLeading         another policer leads; orders are its to give
 ├── SettingsError      a configuration that cannot be used
+├── MissingExtra       a package that the extra `policer` installs is not there
+├── Unanswered         no policer answers the command line
+├── Rejected           the policer would not do what the command line asked
 ├── StoreError         the database
 │   ├── StoreBusy      locked for longer than one waits
 │   ├── StoreGone      cannot be reached or read
@@ -99,6 +100,31 @@ class SettingsError(PolicerError):
     def __init__(self, where: str, problem: str, fix: str = "") -> None:
         self.where, self.problem, self.fix = where, problem, fix
         super().__init__(f"{where}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class MissingExtra(PolicerError):  # noqa: N818
+    """A package that the extra `policer` installs is not there."""
+
+    def __init__(self, package: str) -> None:
+        self.package = package
+        fix = "install it: apt install xtc-policer, or pip install 'xtc[policer]'"
+        super().__init__(f"{package} is not installed, which the policer needs ({fix})")
+
+
+class Unanswered(PolicerError):  # noqa: N818
+    """No policer answers."""
+
+    def __init__(self, url: str, problem: str) -> None:
+        self.url, self.problem = url, problem
+        super().__init__(f"{url}: {problem} (is it running? name another with --url)")
+
+
+class Rejected(PolicerError):  # noqa: N818
+    """The policer would not do it: an HTTP status, and what it says of each field."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        self.status, self.detail = status, detail
+        super().__init__(detail)
 
 
 class StoreError(PolicerError):

@@ -27,6 +27,8 @@ class HostLive:
     """Why its daemon could not be told, while it could not."""
     unread: int = 0
     """Ticks that the link did not look at, or could not read: a flood, or no telemetry at all."""
+    rounds_failed: int = 0
+    """Rounds that raised, since its loop began: each is a bug."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """What the daemon would not do, by router, in its own words."""
 

@@ -111,6 +111,8 @@ class HostLoop:
         except Exception:  # noqa: BLE001  the one firewall of this loop
             # A host that trips a bug must not stop the others.
             self._log.exception("a round failed")
+            failed = self._live.rounds_failed + 1
+            self._put(replace(self._live, rounds_failed=failed))
         rest = SHORTEST_S - (self._shared.clock() - began)
         if rest > 0:
             await asyncio.sleep(rest)

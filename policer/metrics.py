@@ -197,6 +197,16 @@ _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], 
 )
 
 
+_HOST_COUNTS: tuple[tuple[str, str, Callable[[HostLive], int]], ...] = (
+    (
+        "host_telemetry_dropped",
+        "Messages that were replayed, reordered or came in a flood",
+        lambda live: live.sight.dropped + live.unread,
+    ),
+    ("rounds_failed", "Rounds that raised; each is a bug", lambda live: live.rounds_failed),
+)
+
+
 def _of_hosts(lives: Iterable[HostLive], now: float) -> Iterator[Metric]:
     for name, words, value in _HOST_VALUES:
         family = GaugeMetricFamily(f"policer_host_{name}", words, labels=("host",))
@@ -205,14 +215,11 @@ def _of_hosts(lives: Iterable[HostLive], now: float) -> Iterator[Metric]:
             if number is not None:
                 family.add_metric((live.host.name,), float(number))
         yield family
-    dropped = CounterMetricFamily(
-        "policer_host_telemetry_dropped",
-        "Messages that were replayed, reordered or came in a flood",
-        labels=("host",),
-    )
-    for live in lives:
-        dropped.add_metric((live.host.name,), live.sight.dropped + live.unread)
-    yield dropped
+    for name, words, count in _HOST_COUNTS:
+        counter = CounterMetricFamily(f"policer_{name}", words, labels=("host",))
+        for live in lives:
+            counter.add_metric((live.host.name,), count(live))
+        yield counter
 
 
 def _of_routers(lives: Iterable[HostLive]) -> Iterator[Metric]:

@@ -135,7 +135,7 @@ class Serving:
         writer = self.service.writer
         return Health(
             heartbeat_age_s=self.service.heartbeat_age(),
-            store_ok=not (self.service.store_problem or writer.problem),
+            store_ok=not self.service.store_problem,
             events_waiting=writer.waiting,
             events_dropped=writer.dropped,
         )

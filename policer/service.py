@@ -13,6 +13,7 @@ from itertools import count
 
 import structlog
 
+from policer.asking import Asking
 from policer.brake import Brake
 from policer.errors import StoreError
 from policer.fleet import Fleet
@@ -55,12 +56,13 @@ class Service:
         self._store, self._fleet, self._settings, self._keys = store, fleet, settings, keys
         self._clock = clock
         self._lead = Lead(store.leadership(settings.name), fleet, settings.name, clock)
-        self.writer = Writer(store)
+        self.writer = Writer(store, clock)
         self.inbox = Inbox()
         self.rounds: list[Callable[[float], None]] = []
         """Told the seconds that each round took; metrics listen here."""
-        self.store_problem = ""
-        """Why the store could not be read, while it cannot."""
+        self._asking = Asking(clock)
+        self._unread = ""
+        """What the store said when it could not be read."""
         self._brake = Brake()
         self._routers = 0
         """Of the whole fleet, at the last look."""
@@ -89,8 +91,13 @@ class Service:
         self._settings = replace(settings, name=self._settings.name)
 
     def heartbeat_age(self) -> float:
-        """Return the seconds since the loop last went round; readiness and the watchdog ask."""
+        """Return the seconds since the loop last went round; a store that hangs does not count."""
         return self._clock() - self._beat
+
+    @property
+    def store_problem(self) -> str:
+        """Why the store is of no use, while it is not: what it said, or that it says nothing."""
+        return self._asking.problem or self._unread or self.writer.problem
 
     async def run(self) -> None:
         """Work until cancelled; leases that were given end by themselves."""
@@ -106,7 +113,6 @@ class Service:
     async def _follow_store(self) -> None:
         while True:
             await self._look()
-            self._beat = self._clock()
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _look(self) -> None:
@@ -114,23 +120,23 @@ class Service:
         leadership = self._fleet.leadership
         self._routers = sum(len(live.sight.routers) for live in self._fleet.hosts.values())
         try:
-            generation = await asyncio.to_thread(self._store.generation)
+            generation = await self._asking.ask(self._store.generation)
             if generation != self._seen:
                 await self._reload()
                 self._seen = generation
             if leadership.leading and leadership.epoch != self._ruled:
-                self._inherit(await asyncio.to_thread(self._store.punishments.all))
+                self._inherit(await self._asking.ask(self._store.punishments.all))
                 self._ruled = leadership.epoch
         except StoreError as error:
-            if not self.store_problem:
+            if not self._unread:
                 self._log.error("the store cannot be read", problem=str(error))
-            self.store_problem = str(error)
+            self._unread = str(error)
         else:
-            self.store_problem = ""
+            self._unread = ""
 
     async def _reload(self) -> None:
-        stored = await asyncio.to_thread(self._store.hosts.all)
-        contracts = await asyncio.to_thread(self._store.contracts.all)
+        stored = await self._asking.ask(self._store.hosts.all)
+        contracts = await self._asking.ask(self._store.contracts.all)
         hosts = {one.value.name: one.value for one in stored}
         for name in [name for name, (loop, _) in self._loops.items() if _moved(loop, hosts)]:
             await self._end(name)
@@ -162,8 +168,9 @@ class Service:
             loop.inherit({vr: row for (host, vr), row in punished.items() if host == name})
 
     async def _read_mail(self) -> None:
-        """Do what operators asked for through REST."""
+        """Do what operators asked for through REST; never waits for the store, and so beats."""
         while True:
+            self._beat = self._clock()
             for pardon in self.inbox.take_all():
                 if pardon.host in self._loops:
                     self._loops[pardon.host][0].pardon(pardon.vr, pardon.actor)

@@ -1,10 +1,13 @@
 """Writes what the rounds noticed into the store, off the loop; a slow database delays no round."""
 
 import asyncio
+import time
 from collections import deque
+from collections.abc import Callable
 
 import structlog
 
+from policer.asking import Asking
 from policer.errors import StoreError
 from policer.store import Event, PunishmentRow, Store
 
@@ -17,20 +20,26 @@ AT_ONCE = 500
 class Writer:
     """Keeps events and punishments until the store has taken them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
+        self._asking = Asking(clock)
         self._events: deque[Event] = deque()
         self._punished: dict[tuple[str, str], PunishmentRow | None] = {}
         self._log = structlog.get_logger("policer.writer")
         self.dropped = 0
         """Events lost, since the store was away for too long."""
-        self.problem = ""
-        """Why the store takes nothing, while it does not."""
+        self._refused = ""
+        """What the store said when it took nothing."""
 
     @property
     def waiting(self) -> int:
         """Events that the store has not taken yet."""
         return len(self._events)
+
+    @property
+    def problem(self) -> str:
+        """Why the store takes nothing, while it does not."""
+        return self._asking.problem or self._refused
 
     def note(self, event: Event) -> None:
         """Keep an event for the store."""
@@ -48,7 +57,7 @@ class Writer:
         try:
             while True:
                 await asyncio.sleep(FLUSH_EVERY_S)
-                await asyncio.to_thread(self.flush)
+                await self._asking.ask(self.flush)
         finally:
             await asyncio.to_thread(self.flush)
 
@@ -58,11 +67,11 @@ class Writer:
             self._flush_punishments()
             self._flush_events()
         except StoreError as error:
-            if not self.problem:
+            if not self._refused:
                 self._log.error("the store takes nothing", problem=str(error))
-            self.problem = str(error)
+            self._refused = str(error)
         else:
-            self.problem = ""
+            self._refused = ""
 
     def _flush_punishments(self) -> None:
         """Write the latest of each router; what changed meanwhile waits for the next time."""

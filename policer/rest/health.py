@@ -1,17 +1,24 @@
 """/livez, /readyz and /metrics: for those who watch over the service."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
 from litestar import Response, get
 from litestar.concurrency import sync_to_thread
 from litestar.exceptions import HTTPException
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from policer.errors import StoreGone
 from policer.rest.answers import Health
 from policer.rest.bodies import StrictRequest
-from policer.rest.desk import GivenDesk, GivenGate
+from policer.rest.desk import Desk, GivenDesk, GivenGate
 from policer.rest.gate import OPEN
 
 TAGS = ["health"]
+_SCRAPES: Final = ThreadPoolExecutor(1, "metrics")
+"""A thread for metrics alone: requests that wait for a store that hangs take all the others."""
 
 
 @get("/livez", operation_id="live", tags=TAGS, scope=OPEN, sync_to_thread=False)
@@ -20,14 +27,23 @@ def livez() -> Health:
     return Health("alive")
 
 
-@get("/readyz", operation_id="ready", tags=TAGS, scope=OPEN, sync_to_thread=True)
-def readyz(desk: GivenDesk) -> Health:
+@get("/readyz", operation_id="ready", tags=TAGS, scope=OPEN)
+async def readyz(desk: GivenDesk) -> Health:
     """Say that the store can be read and the policer's loop goes round; 503 where not."""
-    desk.store.check()
+    await _check_store(desk)
     silent = desk.settings.heartbeat()
     if silent > desk.settings.dead_after_s:
         raise HTTPException(f"the policer's loop is silent for {silent:.0f} s", status_code=503)
     return Health("ready")
+
+
+async def _check_store(desk: Desk) -> None:
+    """Raise StoreError where the store cannot be used; one that hangs is not waited for."""
+    wait_s = desk.settings.store_wait_s
+    try:
+        await asyncio.wait_for(sync_to_thread(desk.store.check), wait_s)
+    except TimeoutError as error:
+        raise StoreGone(f"the database did not answer within {wait_s:g} s") from error
 
 
 @get(
@@ -42,7 +58,8 @@ async def metrics(desk: GivenDesk, gate: GivenGate, request: StrictRequest) -> R
     if not desk.settings.metrics_open:
         await gate.admit(request.headers.get("authorization"), "read")
     registry = desk.settings.registry or CollectorRegistry()
-    text = (await sync_to_thread(generate_latest, registry)).decode()
+    scrape = asyncio.get_running_loop().run_in_executor(_SCRAPES, generate_latest, registry)
+    text = (await scrape).decode()
     return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 

@@ -28,6 +28,8 @@ class RestSettings:
     """Where the running service finds what operators ask of it."""
     heartbeat: Callable[[], float] = _always_alive
     """Seconds since the policer's loop last went round."""
+    store_wait_s: float = 3.0
+    """How long readiness waits for the store."""
     dead_after_s: float = 10.0
     """A loop that was silent for so long is not ready."""
     clock: Callable[[], float] = time.monotonic

@@ -19,7 +19,7 @@ from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk, GivenDesk, GivenGate
 from policer.rest.exchange import exchange_of
 from policer.rest.gate import Gate
-from policer.rest.names import HOST, HostFilter, KindFilter
+from policer.rest.names import HOST, HostFilter, KindFilter, VrFilter
 from policer.rest.telemetry import telemetry
 from policer.store import EventRow
 
@@ -78,6 +78,7 @@ async def stream_events(
     gate: GivenGate,
     request: StrictRequest,
     host: HostFilter = None,
+    vr: VrFilter = None,
     kind: KindFilter = None,
     last_event_id: LastEventId = None,
 ) -> ServerSentEvent:
@@ -86,7 +87,8 @@ async def stream_events(
     pace = _take_place(desk, gate, request)
 
     def wanted(row: EventRow) -> bool:
-        return host in {None, row.host} and kind in {None, row.kind}
+        filters = ((host, row.host), (vr, row.vr), (kind, row.kind))
+        return all(given in {None, value} for given, value in filters)
 
     return ServerSentEvent(_events(desk, pace, last, wanted))
 

@@ -3,14 +3,18 @@
 import asyncio
 import contextlib
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 from fleet_rig import FleetRig, lying
+from sqlalchemy import Connection
 
+from policer import asking
 from policer.contract import Contract
 from policer.errors import StoreBusy
 from policer.evidence import Rules
@@ -176,6 +180,50 @@ async def test_a_store_that_is_away_stops_no_round(
         assert one.held()
         monkeypatch.undo()
         await one.until(lambda: not one.service.store_problem)
+
+
+async def test_a_store_that_hangs_is_the_stores_problem_and_not_the_loops(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "SILENT_S", 0.5)
+    answer = threading.Event()
+    begun = store._database._begun
+
+    def hung(*, writes: bool) -> AbstractContextManager[Connection]:
+        answer.wait(3 * SOON_S)
+        return begun(writes=writes)
+
+    async with running(store) as one:
+        await one.until(one.held)
+        monkeypatch.setattr(store._database, "_begun", hung)
+        try:
+            await one.until(lambda: "has not answered" in one.service.store_problem)
+            ages: list[float] = []
+            one.service.rounds.append(lambda _: ages.append(one.service.heartbeat_age()))
+            await one.until(lambda: len(ages) > 30)  # longer than a lease
+            assert max(ages) < 2.0
+            assert one.held()
+        finally:
+            answer.set()
+        await one.until(lambda: not one.service.store_problem)
+
+
+async def test_a_round_that_fails_is_counted_and_the_other_hosts_go_on(store: Store) -> None:
+    async with running(store) as one:
+        await one.until(one.held)
+        loop, _ = one.service._loops["h0"]
+        terms = one.live("h0").contracts
+        loop.enter(loop.host, {**terms, "a0": cast("Contract", None)})
+        await one.until(lambda: one.live("h0").rounds_failed >= 3)
+        assert one.held("h1")
+        assert one.live("h1").rounds_failed == 0
+        loop.enter(loop.host, terms)
+        played: list[float] = []
+        one.service.rounds.append(played.append)
+        failed = one.live("h0").rounds_failed
+        await one.until(lambda: len(played) > 10)
+        await one.until(one.held)
+        assert one.live("h0").rounds_failed <= failed + 1
 
 
 async def test_a_host_that_lies_is_distrusted_and_nobody_is_punished(

@@ -253,6 +253,23 @@ def test_events_are_followed_as_they_happen(
     assert words == ["words 0", "words 1", "words 2"]
 
 
+def test_events_of_one_router_are_shown_and_followed(
+    rig: Rig, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = cli_watch.newest
+
+    def then_four_happen(client: Client) -> str:
+        last = newest(client)
+        rig.store.events.add([Event("gold", "warned", vr, vr) for vr in ("r2", "r1", "r2", "r1")])
+        return last
+
+    monkeypatch.setattr(cli_watch, "newest", then_four_happen)
+    words = ("events", "--vr", "r1")
+    said = shell(*words, "--follow", "--count", "2", "--json")
+    assert [json.loads(line)["vr"] for line in said.splitlines()] == ["r1", "r1"]
+    assert [event["vr"] for event in shell.json(*words)] == ["r1", "r1"]
+
+
 def test_a_stream_that_ends_is_taken_up_where_it_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

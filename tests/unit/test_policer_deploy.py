@@ -173,9 +173,11 @@ FIRES: tuple[tuple[str, dict[str, str]], ...] = (
             'policer_round_duration_seconds_count{instance="a"}': "0+3x60",
         },
     ),
+    ("PolicerRoundFails", {'policer_rounds_failed_total{instance="a", host="h"}': "0x40 1x19"}),
 )
 """Alerts, with series of one sample every 5 s that must set them off."""
 HEALTHY = {
+    'policer_rounds_failed_total{instance="a", host="h"}': "3x60",
     'policer_leading{instance="a"}': "1x60",
     'policer_leading{instance="b"}': "0x60",
     'policer_heartbeat_age_seconds{instance="a"}': "1x60",

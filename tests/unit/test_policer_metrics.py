@@ -236,6 +236,13 @@ def test_time_without_a_database_is_counted(metrics: Metrics, clock: Clock) -> N
     assert (seen["policer_events_waiting",], seen["policer_events_dropped_total",]) == (9, 2)
 
 
+def test_rounds_that_failed_are_counted_from_nothing_on(fleet: Fleet, metrics: Metrics) -> None:
+    """A counter that begins at 1 would set off no alert: `increase` sees no change."""
+    assert samples(metrics)["policer_rounds_failed_total", "host7"] == 0
+    fleet.put(HostLive(HOST, rounds_failed=2))
+    assert samples(metrics)["policer_rounds_failed_total", "host7"] == 2
+
+
 def test_requests_are_measured_and_streams_are_not(metrics: Metrics) -> None:
     metrics.answered("GET", "/v1/hosts", 200, 0.01)
     metrics.answered("GET", "/v1/events/stream", 200, 3600.0)

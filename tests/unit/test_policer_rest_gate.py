@@ -1,17 +1,24 @@
 """The gate: tokens remembered for seconds, rate limits, places for streams; and readiness."""
 
+import os
 import sqlite3
+import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 from rest_rig import Rig, filled, opened
+from sqlalchemy import Connection
 
 from policer.errors import StoreGone
 from policer.rest.bucket import Buckets
 from policer.rest.gate import REMEMBERED_S
 from policer.rest.settings import PAGE
+
+MOST_THREADS = min(32, (os.cpu_count() or 1) + 4)
+"""Of asyncio's default executor."""
 
 
 @pytest.fixture
@@ -61,6 +68,33 @@ def test_a_store_that_is_away_is_said_to_be_away(rig: Rig, monkeypatch: pytest.M
     assert answer.headers["content-type"] == "application/problem+json"
     assert "cannot be reached" in answer.json()["detail"]
     assert rig.client(None).get("/livez").status_code == 200
+
+
+def test_a_store_that_hangs_is_the_stores_problem_and_metrics_are_read_on(tmp_path: Path) -> None:
+    answer, gave_up = threading.Event(), list[bool]()
+    registry = CollectorRegistry()
+    Counter("policer_things", "Things", registry=registry).inc()
+    with opened(tmp_path, store_wait_s=0.1, registry=registry) as rig, rig.client(None) as client:
+        begun = rig.store._database._begun
+
+        def hung(*, writes: bool) -> AbstractContextManager[Connection]:
+            gave_up.append(not answer.wait(20.0))
+            return begun(writes=writes)
+
+        try:
+            rig.store._database._begun = hung  # type: ignore[method-assign]
+            for _ in range(2 * MOST_THREADS):
+                refused = client.get("/readyz")
+                assert refused.status_code == 503
+                assert refused.json()["type"] == "urn:xtc:problem:store"
+                assert "did not answer within 0.1 s" in refused.json()["detail"]
+            assert client.get("/livez").status_code == 200
+            assert "policer_things_total 1.0" in client.get("/metrics").text
+            assert gave_up == []  # all threads wait still
+        finally:
+            answer.set()
+            rig.store._database._begun = begun  # type: ignore[method-assign]
+        assert client.get("/readyz").status_code == 200
 
 
 def test_a_database_that_is_locked_is_read_on_and_says_when_to_write_again(tmp_path: Path) -> None:

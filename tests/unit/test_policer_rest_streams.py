@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 
 from policer.errors import StoreGone
 from policer.rest import streams
+from policer.store import Event
 
 WAIT_S = 10.0
 EVENTS = "/v1/events/stream"
@@ -93,13 +94,34 @@ def test_events_come_as_they_happen_and_are_resumed_where_they_were_left(
     listener.close()
 
 
-def test_events_are_filtered(rig: Rig, client: httpx.Client) -> None:
-    listener = Listener(client, EVENTS + "?kind=let_go", rig.headers("read"))
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("kind=let_go", ["b"]),
+        ("host=silver", ["c", "d"]),
+        ("vr=r1", ["b", "c"]),
+        ("host=silver&vr=r1&kind=engaged", ["c"]),
+    ],
+)
+def test_events_are_filtered(rig: Rig, client: httpx.Client, query: str, words: list[str]) -> None:
+    listener = Listener(client, f"{EVENTS}?{query}", rig.headers("read"))
     listener.next()
-    rig.note(3, kind="engaged")
-    rig.note(1, kind="let_go")
-    assert listener.event()["kind"] == "let_go"
+    rig.store.events.add(
+        [
+            Event("gold", "engaged", "a"),
+            Event("gold", "let_go", "b", "r1"),
+            Event("silver", "engaged", "c", "r1"),
+            Event("silver", "engaged", "d", "r2"),
+        ]
+    )
+    assert [listener.event()["words"] for _ in words] == words
     listener.close()
+
+
+def test_a_filter_that_cannot_be_is_refused(rig: Rig, client: httpx.Client) -> None:
+    answer = client.get(f"{EVENTS}?vr=%20", headers=rig.headers("read"))
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "vr"
 
 
 def test_a_silent_stream_says_that_it_is_alive(rig: Rig, client: httpx.Client) -> None:
