@@ -3,9 +3,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Tests that measure real packets have the machine to themselves; the others run two at a time.
+# Tests that judge rates of real packets have the machine to themselves; the others run two at a time.
+# (test_training_faults needs the lab that test_training_lab has, so it is not beside that one.)
 WAITING := $(filter-out %/test_policer_daemon.py,$(wildcard tests/integration/test_policer_*.py)) \
-	tests/integration/test_deploy_package.py
+	$(addprefix tests/integration/test_,deploy_package.py notebook_runs.py training_lab.py \
+	training_libvirt.py)
 ALONE := $(filter-out $(WAITING),$(wildcard tests/integration/test_*.py))
 BESIDE := $(WAITING) tests/property tests/unit tests/system
 
