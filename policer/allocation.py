@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
+
+import msgspec
 
 LEAP = 2.0
 """A router that has all it can use may go to so many times that at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """What one router was promised and what it could use now; rates in packets/s."""
 
     vr: str

@@ -1,11 +1,15 @@
 """Stops all ladders when too many routers would be punished at once: then the policer is to blame.
 
 A wrong capacity, a model of another machine or a bad evidence rule shows as a fleet of culprits.
+Such a mistake does not go away by itself, so the brake stays on for as long as they are that many.
 Pure; what is punished already stays, and nothing climbs until an operator, or time, lets it.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from policer.contract import Contract
+from policer.state import UNPROMISED, HostState, ladder_of
 
 WINDOW_S = 60.0
 """How far back convictions count."""
@@ -20,6 +24,8 @@ class Brake:
     """The convictions of the last minute; instants of the policer's clock."""
 
     climbs: tuple[float, ...] = ()
+    on: bool = False
+    """Whether nothing may climb."""
 
     def after(self, now: float, climbs: int) -> "Brake":
         """Return the brake after so many more routers took the first step of their ladders.
@@ -27,11 +33,33 @@ class Brake:
         A router counts once (`policer.state.Round.convicted`): one that climbs three steps is
         one culprit, and no sign of a mistake.
         """
-        return Brake((*self._recent(now), *[now] * climbs))
+        return replace(self, climbs=(*self._recent(now), *[now] * climbs))
 
-    def on(self, now: float, routers: int) -> bool:
-        """Whether nothing may climb now."""
-        return len(self._recent(now)) > max(ALWAYS, SHARE * routers)
+    def looked(self, now: float, routers: int, guilty: int) -> "Brake":
+        """Return the brake put on or let go.
+
+        Convictions within a minute put it on. It is let go when they are over and no more than
+        as many are guilty; routers that became so one by one do not put it on.
+
+        Args:
+            now: seconds of the policer's clock.
+            routers: of the whole fleet.
+            guilty: how many of them stand guilty now (`culprits`).
+        """
+        most = max(ALWAYS, SHARE * routers)
+        on = len(self._recent(now)) > most or (self.on and guilty > most)
+        return self if on is self.on else replace(self, on=on)
 
     def _recent(self, now: float) -> Sequence[float]:
         return [at for at in self.climbs if now - at < WINDOW_S]
+
+
+def culprits(contracts: Mapping[str, Contract], reported: Collection[str], state: HostState) -> int:
+    """Return how many routers of a host stand guilty, of those that it reports.
+
+    One without a ladder does not count: it is never convicted either.
+    """
+    return sum(
+        known.evidence.guilty and vr in reported and ladder_of(contracts.get(vr, UNPROMISED)) != ()
+        for vr, known in state.routers.items()
+    )

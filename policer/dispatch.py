@@ -7,11 +7,11 @@ take its place (`xtc.lease`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from policer.contract import MAX_PPS
 from policer.demand import leased_pps
-from policer.state import Order
+from policer.state import LET_GO, Order
 from xtc.wire import Activate, Kind, Limit, Report
 
 RENEWALS = 3
@@ -37,12 +37,15 @@ class Terms:
 class Sent:
     """What a router was last told."""
 
-    order: Order = field(default_factory=Order)
+    order: Order = LET_GO
     at: float = float("-inf")
     again_at: float = float("-inf")
     """When it is to be told again, if nothing changes."""
     barred_until: float = float("-inf")
     """Until then its daemon refuses all but punishments: the last lease of one is still running."""
+
+
+_UNTOLD = Sent()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def due(  # noqa: PLR0917  every one is a fact of the round, and there is no sev
     requests: list[Activate | Limit] = []
     after: dict[str, Sent] = {}
     for vr, order in orders.items():
-        last = sent.get(vr, Sent())
+        last = sent.get(vr, _UNTOLD)
         if _stands(now, order, last, reports.get(vr)):
             after[vr] = last
             continue
@@ -85,7 +88,7 @@ def due(  # noqa: PLR0917  every one is a fact of the round, and there is no sev
 
 def _stands(now: float, order: Order, last: Sent, report: Report | None) -> bool:
     """Whether a router needs no word."""
-    if order == last.order == Order():
+    if order == last.order == LET_GO:
         return True
     if now < last.barred_until and not order.punishment:
         return True

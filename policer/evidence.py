@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+
+class Observation(msgspec.Struct, frozen=True):
     """What one round saw of one router."""
 
     offered_pps: float | None
@@ -39,8 +40,7 @@ class Rules:
     """Rounds that lie further apart than this do not count together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True):
     """The last rounds that count, the latest last; and the verdict, which stands till reversed."""
 
     rounds: tuple[bool | None, ...] = ()

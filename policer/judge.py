@@ -7,7 +7,15 @@ from policer.contract import Contract
 from policer.demand import held_pps, sent_pps, wanted_pps
 from policer.evidence import Evidence, Observation, admissible, proven, weigh
 from policer.ladder import Punishment, Step, next_punishment
-from policer.state import Demand, HostView, Policy, RouterState, Shield, only_reported
+from policer.state import (
+    Demand,
+    HostView,
+    Policy,
+    RouterState,
+    Shield,
+    ladder_of,
+    only_reported,
+)
 from xtc.wire import Finding, Mode, Report
 
 FRESH_S = 2.5
@@ -168,7 +176,7 @@ def _punishment(
         now,
         Punishment() if last.dry and not dry else last,
         evidence.guilty,
-        contract.measures,
+        ladder_of(contract),
         policy.patience,
         proven=policy.may_climb and proven(evidence, now, policy.rules),
         proven_at=evidence.excess_at,

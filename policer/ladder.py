@@ -74,7 +74,7 @@ def next_punishment(
         proven: whether this round's evidence bears the verdict out; no step up without.
         proven_at: when evidence last bore it out.
     """
-    height = _kept(standing, allowed)
+    height = kept_height(standing, allowed)
     if guilty and proven and height == 0 and allowed:
         return _at(1, now, guilty, allowed)
     if guilty is not standing.guilty or height != standing.height:
@@ -98,8 +98,8 @@ def _step(height: int, allowed: Sequence[Step]) -> Step | None:
     return allowed[height - 1] if height else None
 
 
-def _kept(standing: Punishment, allowed: Sequence[Step]) -> int:
-    """Return how many steps of a ladder are no harder than where a router stands."""
+def kept_height(standing: Punishment, allowed: Sequence[Step]) -> int:
+    """Return how many steps of a ladder, its own or another, are no harder than its step."""
     if standing.step is None:
         return min(standing.height, len(allowed))
     hardest = _HARSHNESS[standing.step]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from policer.contract import Contract
-from policer.state import HostState, Note, Policy, RouterState, only_reported
+from policer.state import NEW_ROUTER, HostState, Note, Policy, RouterState, only_reported
 
 
 def notes(
@@ -23,9 +23,8 @@ def notes(
             words = "it drops packets by itself: to hold the others down further did not help"
             yield Note("own_loss", words, vr)
     for vr, contract in terms.items():
-        yield from _of_router(
-            vr, before.routers.get(vr, RouterState()), after.routers[vr], contract, policy
-        )
+        known = before.routers.get(vr, NEW_ROUTER)
+        yield from _of_router(vr, known, after.routers[vr], contract, policy)
 
 
 def _of_router(

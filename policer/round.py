@@ -7,7 +7,8 @@ A host that is not heard gets no orders, and its leases end.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from policer.allocation import Claim, allocate, promised
 from policer.burst import ceiling_now
@@ -19,6 +20,8 @@ from policer.ladder import Step
 from policer.notes import notes
 from policer.sight import MOST_ROUTERS
 from policer.state import (
+    LET_GO,
+    NEW_ROUTER,
     UNPROMISED,
     Demand,
     HostState,
@@ -43,7 +46,6 @@ LOSS, CROWDED = 0.1, 0.1
 """A loss of this share of all work, beside a rise of so much more than the loss, is no accident."""
 FULL = 0.95
 """At this share of the work at which that was seen, the host is taken to be full again."""
-_NEW = RouterState()
 
 
 def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round:
@@ -58,7 +60,7 @@ def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round
         vr
         for vr in terms
         if state.routers[vr].punishment.height
-        and not before.routers.get(vr, _NEW).punishment.height
+        and not before.routers.get(vr, NEW_ROUTER).punishment.height
     )
     said = tuple(notes(before, state, terms, policy))
     return Round(state, _orders(view, state, policy), said, convicted)
@@ -81,7 +83,7 @@ def _decided(
     full_at = _full_at(work, view, terms, before, policy)
     full = _full(work, full_at, view, before, policy)
     looked = {
-        vr: looked_at(now, contract, reports[vr], before.routers.get(vr, _NEW), full=full)
+        vr: looked_at(now, contract, reports[vr], before.routers.get(vr, NEW_ROUTER), full=full)
         for vr, contract in terms.items()
     }
     plain = {vr: _unpunished(vr, terms[vr], demand) for vr, demand in looked.items()}
@@ -91,7 +93,7 @@ def _decided(
             now,
             view,
             reports[vr],
-            before.routers.get(vr, _NEW),
+            before.routers.get(vr, NEW_ROUTER),
             contract=terms[vr],
             demand=demand,
             fair_pps=fair[vr],
@@ -132,7 +134,8 @@ def _full_at(
     Where some rise by more than what others with a guarantee lose at the same time, it is.
     """
     lost = sum(
-        contract.cost * lost_pps(contract, view.sight.routers[vr], before.routers.get(vr, _NEW))
+        contract.cost
+        * lost_pps(contract, view.sight.routers[vr], before.routers.get(vr, NEW_ROUTER))
         for vr, contract in terms.items()
     )
     busy = work >= policy.habits.calm * view.capacity_pps
@@ -239,7 +242,7 @@ def _orders(view: HostView, state: HostState, policy: Policy) -> dict[str, Order
 
 
 def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy: Policy) -> Order:
-    router = state.routers.get(vr, _NEW)
+    router = state.routers.get(vr, NEW_ROUTER)
     lowered = _lowered(contract, router, view, policy)
     punished = lowered < float("inf")
     setpoint = state.standing.setpoints.get(vr)
@@ -250,7 +253,7 @@ def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy
         # To let it go would leave it to its configuration, which knows of no contract.
         setpoint = ceiling_now(contract, router.saved)
     if setpoint is None:
-        return Order()
+        return LET_GO
     setpoint = min(MAX_PPS, max(PAUSED_PPS, setpoint))
     return Order(setpoint, punished, _limit(contract, router, setpoint, policy))
 

@@ -1,10 +1,9 @@
 """Allocation, for any routers: nothing above capacity, no guarantee below, nothing left lying."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from policer.allocation import LEAP, Claim, allocate, promised, use
 

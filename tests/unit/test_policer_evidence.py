@@ -1,8 +1,7 @@
 """Evidence: k of n rounds that may count; nothing blind, saturated or doubted counts."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from policer.evidence import Evidence, Observation, Rules, mark, proven, weigh
 

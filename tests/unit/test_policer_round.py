@@ -1,62 +1,16 @@
 """A round: from what is seen to orders; and nobody is punished on bad evidence."""
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 import pytest
 from policer_plant import held_report, report_of
+from round_rig import CAPACITY, GOLD, LADDER, Desk, flood, full, sight
 
 from policer.contract import MAX_PPS, Contract
-from policer.evidence import Evidence
-from policer.ladder import Punishment, Step
+from policer.ladder import Step
 from policer.round import KEPT_S, LEEWAY, LOWERED, PAUSED_PPS, play
-from policer.sight import GONE_AFTER_S, Sight
-from policer.state import HostState, HostView, Order, Policy, Round, RouterState
+from policer.sight import GONE_AFTER_S
+from policer.state import HostView, Order, Policy
 from xtc.instance import Finding, Mode
 from xtc.wire import Report
-
-CAPACITY = 100e3
-GOLD = Contract(guarantee_pps=40e3)
-LADDER = Contract(guarantee_pps=10e3, measures=tuple(Step))
-
-
-def sight(now: float, *reports: Report, distrust: str = "") -> Sight:
-    routers = {report.vr: report for report in reports}
-    return Sight(now, 1000.0 + now, int(now), routers, distrust=distrust)
-
-
-class Desk:
-    """Plays rounds on what it is shown, one a second."""
-
-    def __init__(self, **contracts: Contract) -> None:
-        self.contracts: Mapping[str, Contract] = contracts
-        self.policy = Policy()
-        self.state = HostState()
-        self.now = 0.0
-
-    def play(self, *reports: Report, rounds: int = 1, distrust: str = "") -> Round:
-        for _ in range(rounds):
-            self.now += 1.0
-            view = HostView(CAPACITY, self.contracts, sight(self.now, *reports, distrust=distrust))
-            played = play(self.now, view, self.state, self.policy)
-            self.state = played.state
-        return played
-
-    def punish(self, vr: str, height: int, *, guilty: bool = True) -> None:
-        step = self.contracts[vr].measures[height - 1]
-        state = RouterState(Evidence(guilty=guilty), Punishment(height, self.now, guilty, step))
-        self.state = replace(self.state, routers={**self.state.routers, vr: state})
-
-    def height(self, vr: str) -> int:
-        return self.state.routers[vr].punishment.height
-
-
-def flood(vr: str = "b", setpoint: float = 20e3, **changed: object) -> Report:
-    return held_report(vr, setpoint, **({"offered_pps": 20 * setpoint} | changed))
-
-
-def full(vr: str = "a", setpoint: float = 75e3) -> Report:
-    return held_report(vr, setpoint)
 
 
 def test_a_calm_host_gets_no_orders_but_to_be_let_go() -> None:
@@ -258,23 +212,6 @@ def test_the_end_of_a_dry_run_begins_the_ladder_at_its_first_step() -> None:
     desk.contracts = {"a": GOLD, "b": LADDER}
     desk.play(full(), flood())
     assert desk.height("b") == 1
-
-
-def test_another_contract_makes_no_punishment_harder() -> None:
-    desk = Desk(a=GOLD, b=LADDER)
-    desk.play(full(), flood(), rounds=15)
-    assert desk.height("b") == 2
-    desk.contracts = {"a": GOLD, "b": Contract(10e3, measures=(Step.PAUSE, Step.STOP))}
-    played = desk.play(full(), report_of("b"))
-    assert desk.height("b") == 0
-    assert not played.orders["b"].punishment
-
-
-def test_a_contract_that_is_removed_ends_its_punishment() -> None:
-    desk = Desk(a=GOLD, b=LADDER)
-    desk.punish("b", 4)
-    desk.contracts = {"a": GOLD}
-    assert not desk.play(full(), flood()).orders["b"].punishment
 
 
 def test_nothing_climbs_while_the_brake_is_on() -> None:

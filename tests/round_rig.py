@@ -1,0 +1,57 @@
+"""A desk that plays rounds of one host on what it is shown."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from policer_plant import held_report
+
+from policer.contract import Contract
+from policer.evidence import Evidence
+from policer.ladder import Punishment, Step
+from policer.round import play
+from policer.sight import Sight
+from policer.state import HostState, HostView, Policy, Round, RouterState
+from xtc.wire import Report
+
+CAPACITY = 100e3
+GOLD = Contract(guarantee_pps=40e3)
+LADDER = Contract(guarantee_pps=10e3, measures=tuple(Step))
+
+
+def sight(now: float, *reports: Report, distrust: str = "") -> Sight:
+    routers = {report.vr: report for report in reports}
+    return Sight(now, 1000.0 + now, int(now), routers, distrust=distrust)
+
+
+class Desk:
+    """Plays rounds on what it is shown, one a second."""
+
+    def __init__(self, **contracts: Contract) -> None:
+        self.contracts: Mapping[str, Contract] = contracts
+        self.policy = Policy()
+        self.state = HostState()
+        self.now = 0.0
+
+    def play(self, *reports: Report, rounds: int = 1, distrust: str = "") -> Round:
+        for _ in range(rounds):
+            self.now += 1.0
+            view = HostView(CAPACITY, self.contracts, sight(self.now, *reports, distrust=distrust))
+            played = play(self.now, view, self.state, self.policy)
+            self.state = played.state
+        return played
+
+    def punish(self, vr: str, height: int, *, guilty: bool = True) -> None:
+        step = self.contracts[vr].measures[height - 1]
+        state = RouterState(Evidence(guilty=guilty), Punishment(height, self.now, guilty, step))
+        self.state = replace(self.state, routers={**self.state.routers, vr: state})
+
+    def height(self, vr: str) -> int:
+        return self.state.routers[vr].punishment.height
+
+
+def flood(vr: str = "b", setpoint: float = 20e3, **changed: object) -> Report:
+    return held_report(vr, setpoint, **({"offered_pps": 20 * setpoint} | changed))
+
+
+def full(vr: str = "a", setpoint: float = 75e3) -> Report:
+    return held_report(vr, setpoint)
