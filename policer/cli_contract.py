@@ -1,10 +1,10 @@
 """policer contract: what each router was promised."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, reach
+from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, items_of, reach
 from policer.cli_tables import CONTRACT_HEADINGS, contract_row, moment, rate, show, terms
 from policer.errors import SettingsError
 from policer.ladder import Step
@@ -13,8 +13,13 @@ from xtc.command import EXIT_FAILED
 from xtc.output import print_json
 from xtc.units import parse_rate
 
+if TYPE_CHECKING:
+    from policer.client import Client
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What routers were promised.")
 
+SOME = 10
+"""Names that are listed at most."""
 NONE = "none"
 """What takes a term away again."""
 
@@ -61,12 +66,18 @@ def change(
     given = contract(guarantee, ceiling, weight, burst, measures, dry_run, cost)
     where = place("hosts", host, "contracts", vr)
     with reach(url, token_file) as client:
-        before = client.find(where)
+        before, unheard = client.find(where), ""
         if before is None:
+            unheard = _unheard(client, host, vr)
             item = client.create(where, _new(given)).body
+        elif not given:
+            fix = "give at least one option"
+            raise SettingsError("contract set", "nothing is to be changed", fix)
         else:
             item = client.replace(where, {**before.body["contract"], **given}, before.etag).body
     _print([item], json=json)
+    if unheard:
+        typer.echo(f"policer: {unheard}", err=True)
 
 
 @app.command()
@@ -121,7 +132,7 @@ def every(
 ) -> None:
     """List contracts."""
     with reach(url, token_file) as client:
-        _print(list(client.items(place("contracts"), host=host)), json=json)
+        _print(items_of(client, "contracts", host), json=json)
 
 
 @app.command()
@@ -213,6 +224,18 @@ def _new(given: dict[str, Any]) -> dict[str, Any]:
         fix = "a new contract needs one; 0 promises nothing"
         raise SettingsError("--guarantee", "missing", fix)
     return given
+
+
+def _unheard(client: "Client", host: str, vr: str) -> str:
+    """Say that a host has other routers than this one, whose name may be a slip; "" where not."""
+    where = place("hosts", host)
+    if not client.get(where).body["live"]["reachable"]:
+        return ""
+    there = [item["vr"] for item in client.items(place("hosts", host, "routers")) if item["report"]]
+    if vr in there:
+        return ""
+    some = ", ".join(there[:SOME]) + (", ..." if len(there) > SOME else "")
+    return f"{host} reports no router {vr} so far; it has {some or 'none'}"
 
 
 def _revision(item: Any) -> tuple[str, ...]:

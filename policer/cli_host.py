@@ -1,7 +1,8 @@
 """policer host: the machines whose routers are kept at their contracts."""
 
+import http
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import zmq.auth
@@ -9,10 +10,13 @@ import zmq.auth
 from models import load_host
 from policer.cli_reach import URL, HostName, Json, TokenFile, Url, reach
 from policer.cli_tables import HOST_HEADINGS, host_row, host_state, rate, show
-from policer.errors import SettingsError
+from policer.errors import Rejected, SettingsError
 from policer.places import place
 from xtc.output import print_json
 from xtc.units import format_rate, parse_rate
+
+if TYPE_CHECKING:
+    from policer.client import Client
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The fleet's hosts.")
 
@@ -56,8 +60,7 @@ def add(
     if "capacity_pps" not in given:
         raise SettingsError("--capacity", "missing", "give it, or a --model that was measured")
     with reach(url, token_file) as client:
-        answer = client.post(place("hosts"), {"name": name, **given}).body
-    _print(answer, json=json)
+        _print(_added(client, {"name": name, **given}), json=json)
 
 
 @app.command(name="set")
@@ -126,6 +129,17 @@ def remove(
         print_json({"removed": name})
     else:
         typer.echo(f"{name}: removed")
+
+
+def _added(client: "Client", host: dict[str, Any]) -> Any:
+    """Enter a host; say of one that is there how it is changed here."""
+    try:
+        return client.post(place("hosts"), host).body
+    except Rejected as rejected:
+        if rejected.status != http.HTTPStatus.CONFLICT:
+            raise
+        problem = f"host {host['name']} is there already (change it with `policer host set`)"
+        raise Rejected(rejected.status, problem) from rejected
 
 
 def entry(

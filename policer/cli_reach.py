@@ -3,11 +3,12 @@
 import os
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from policer.errors import PolicerError, Rejected, SettingsError, Unanswered
+from policer.places import place
 from policer.settingsfile import secret_text
 from xtc.command import CODES, EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
 
@@ -37,6 +38,20 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 HostName = Annotated[str, typer.Argument(metavar="HOST", help="The host's name.")]
 Vr = Annotated[str, typer.Argument(metavar="VR", help="The router's name on its host.")]
 OfHost = Annotated[str | None, typer.Option("--host", help="Of this host alone.")]
+
+
+def items_of(
+    client: "Client", what: str, host: str | None, *, misbehaving: bool | None = None
+) -> list[Any]:
+    """Return a list, of one host or of all.
+
+    Raises:
+        Rejected: there is no such host: nothing of it would say that all is well.
+    """
+    items = list(client.items(place(what), host=host, misbehaving=misbehaving))
+    if host is not None and not items:
+        client.get(place("hosts", host))
+    return items
 
 
 def reach(url: str, token_file: Path | None) -> "Client":

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, reach
+from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, items_of, reach
 from policer.cli_tables import ROUTER_HEADINGS, moment, rate, router_row, show, terms
 from policer.places import place
 from xtc.output import print_json
@@ -27,7 +27,7 @@ def every(
     """List routers."""
     wanted = True if misbehaving else None
     with reach(url, token_file) as client:
-        items = list(client.items(place("routers"), host=host, misbehaving=wanted))
+        items = items_of(client, "routers", host, misbehaving=wanted)
     if json:
         print_json(items)
     else:

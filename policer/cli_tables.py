@@ -1,5 +1,6 @@
 """How the policer's answers look to people."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,9 +16,16 @@ Item = Mapping[str, Any]
 HOST_STYLES = {"ok": "green", "held": "cyan", "gone": "red", "distrusted": "red", "deaf": "yellow"}
 
 
+UNFOLDED = 10_000
+"""Columns of characters, where no terminal sets another width."""
+
+
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table; names and words are shown as they are."""
-    Console(highlight=False, emoji=False).print(table(headings, rows))
+    """Print a table; names and words are shown as they are, in a file or pipe a line a row."""
+    console = Console(highlight=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = UNFOLDED
+    console.print(table(headings, rows), crop=False)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -110,9 +118,16 @@ def router_row(item: Item) -> tuple[str, ...]:
         rate(report.get("offered_pps")),
         rate(order.get("setpoint_pps")),
         _cap(report),
-        item["refusal"] or report.get("problem") or report.get("finding") or "not heard",
+        _finding(item, report),
         measure(item["punishment"]),
     )
+
+
+def _finding(item: Item, report: Item) -> str:
+    """Return a word; `policer router show` has the whole sentence of a refusal."""
+    if item["refusal"]:
+        return "refused"
+    return report.get("problem") or report.get("finding") or "not heard"
 
 
 def _cap(report: Item) -> str:
@@ -139,7 +154,7 @@ CONTRACT_HEADINGS = (
     "measures",
     ">cost",
     ">version",
-    "changed by",
+    "by",
 )
 
 

@@ -85,6 +85,8 @@ def following(client: "Client", last: str, wanted: dict[str, str]) -> Generator[
                 last = message.id or last
                 if message.event == "event":
                     yield msgspec.json.decode(message.data)
+                elif message.data:
+                    typer.echo(f"policer: {message.data}", err=True)
         except Unanswered as error:
             typer.echo(f"policer: {error}; trying again", err=True)
         time.sleep(RETRY_S)

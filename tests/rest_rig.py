@@ -22,7 +22,7 @@ from policer.ladder import Punishment, Step
 from policer.rest import RestSettings, create_app
 from policer.sight import Sight
 from policer.state import HostState, Order, RouterState
-from policer.store import Event, Store, open_store
+from policer.store import Event, Store, open_store, records
 from xtc.clock import FakeClock
 from xtc.instance import Finding, Mode
 from xtc.units import Seconds
@@ -101,16 +101,19 @@ class Rig:
 
 
 @contextmanager
-def opened(where: Path | str, *, busy_s: float = 5.0, **settings: Any) -> Iterator[Rig]:
+def opened(
+    where: Path | str, *, busy_s: float = 5.0, today: records.Clock = records.now, **settings: Any
+) -> Iterator[Rig]:
     """Make a service on an empty store; its fleet has no hosts, and it leads.
 
     Args:
         where: the folder of a file of SQLite's, or the URL of a database.
         busy_s: how long it waits for who changes the database.
+        today: tells the store the time of day.
         settings: of REST.
     """
     url = where if isinstance(where, str) else f"sqlite:///{where / 'policer.db'}"
-    store = open_store(url, busy_s=busy_s)
+    store = open_store(url, busy_s=busy_s, clock=today)
     clock, inbox, fleet = FakeClock(1000.0), Inbox(), Fleet()
     fleet.leadership = Leadership(leading=True, epoch=7, holder="here")
     wanted = RestSettings(inbox=inbox, clock=clock.now)

@@ -10,6 +10,7 @@ from litestar import Request
 from litestar.exceptions import HTTPException
 
 from policer.errors import Invalid, Problem
+from policer.rest.problems import plain
 from policer.store import TokenRow
 
 JSON = "application/json"
@@ -52,6 +53,7 @@ def decode(raw: bytes, kind: Any) -> Any:
     except msgspec.ValidationError as error:
         problem, _, where = str(error).partition(" - at ")
         field = where.strip("`").removeprefix("$").removeprefix(".") or "body"
-        raise Invalid([Problem(field, problem, "see /v1/openapi.json")]) from None
+        wrong = plain(field, problem, "see /v1/openapi.json")
+        raise Invalid([Problem(wrong.field, wrong.problem, wrong.fix)]) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
         raise HTTPException(f"the body is no JSON: {error}", status_code=400) from None

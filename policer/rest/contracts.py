@@ -28,7 +28,7 @@ from policer.rest.names import (
 )
 from policer.rest.once import once
 from policer.rest.problems import FieldProblem
-from policer.store import Stored
+from policer.store import Answering, Stored
 from xtc.wire import VrName
 
 TAGS = ["contracts"]
@@ -54,11 +54,16 @@ def add_contract(
     idempotency_key: IdempotencyKey = None,
 ) -> Response[ContractAnswer]:
     """Make a contract."""
+    host, vr = data.host, data.vr
 
-    def act() -> Response[ContractAnswer]:
-        return _put(desk, data.host, data.vr, data.contract, None, actor=request.asker.name)
+    def change(answering: Answering[Contract] | None) -> Stored[Contract]:
+        actor = request.asker.name
+        return desk.store.contracts.put(host, vr, data.contract, None, actor, answering=answering)
 
-    return once(desk, request, idempotency_key, data, act)
+    def answer(stored: Stored[Contract]) -> Response[ContractAnswer]:
+        return _tagged(host, vr, stored, 201)
+
+    return once(desk, request, idempotency_key, data, change=change, answer=answer)
 
 
 @post(
@@ -102,7 +107,8 @@ def put_contract(
 ) -> Response[ContractAnswer]:
     """Make a contract (If-None-Match: *) or replace one (If-Match)."""
     version = create_or_replace(if_match, if_none_match)
-    return _put(desk, host, vr, data, version, actor=request.asker.name)
+    stored = desk.store.contracts.put(host, vr, data, version, request.asker.name)
+    return _tagged(host, vr, stored, 201 if version is None else 200)
 
 
 @delete(PATH, operation_id="removeContract", tags=TAGS, scope="operate", sync_to_thread=True)
@@ -118,14 +124,6 @@ def read_history(host: HostPath, vr: VrPath, desk: GivenDesk) -> History:
     """Read all versions of a contract, the latest first; also of one that was removed."""
     revisions = desk.store.contracts.history(host, vr)
     return History(revisions[::-1])
-
-
-def _put(
-    desk: Desk, host: str, vr: str, contract: Contract, version: int | None, *, actor: str
-) -> Response[ContractAnswer]:
-    found(desk, host)
-    stored = desk.store.contracts.put(host, vr, contract, version, actor)
-    return _tagged(host, vr, stored, 201 if version is None else 200)
 
 
 def _contracts_of(desk: Desk, host: str) -> dict[str, Contract]:

@@ -23,7 +23,7 @@ class Desk:
 
     def live(self, host: str) -> HostLive | None:
         """Return how a host stands; None where the policer has not taken it up yet."""
-        return self.fleet.hosts.get(host)
+        return self.fleet.get(host)
 
     def now(self) -> float:
         """Return the policer's time."""

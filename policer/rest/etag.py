@@ -1,5 +1,6 @@
 """Versions as entity tags: "v3" is version 3 of what was read."""
 
+import http
 import re
 
 from litestar.exceptions import HTTPException
@@ -7,8 +8,6 @@ from litestar.exceptions import HTTPException
 from policer.errors import Invalid, Problem
 
 _TAG = re.compile(r'"v([1-9][0-9]{0,17})"')
-NO_VERSION = -1
-"""What a tag names that this service never gave: it fits nothing."""
 
 
 def tag(version: int) -> str:
@@ -17,16 +16,23 @@ def tag(version: int) -> str:
 
 
 def version_of(if_match: str) -> int:
-    """Return the version that a precondition names; one that fits nothing where it is not ours."""
+    """Return the version that a precondition names.
+
+    Raises:
+        HTTPException: it is no tag that this service ever gave, so that it fits nothing (412).
+    """
     found = _TAG.fullmatch(if_match.strip())
-    return int(found.group(1)) if found else NO_VERSION
+    if found is None:
+        problem = 'If-Match: send the ETag that you read, with its quotes, for example "v3"'
+        raise HTTPException(problem, status_code=http.HTTPStatus.PRECONDITION_FAILED)
+    return int(found.group(1))
 
 
 def required(if_match: str | None) -> int:
     """Return the version of a precondition that must be there.
 
     Raises:
-        HTTPException: it is not (428).
+        HTTPException: it is not (428), or it fits nothing (412).
     """
     if if_match is None:
         problem = 'send If-Match with the ETag that you read, for example If-Match: "v3"'
@@ -38,9 +44,12 @@ def create_or_replace(if_match: str | None, if_none_match: str | None) -> int | 
     """Return the version to be replaced; None where a new one is to be made.
 
     Raises:
-        HTTPException: it was not said which (428).
+        HTTPException: it was not said which (428), or what fits nothing (412).
         Invalid: it was said unclearly.
     """
+    if if_none_match is None and if_match is None:
+        problem = "send If-None-Match: * to make one, or If-Match with the ETag that you read"
+        raise HTTPException(problem, status_code=http.HTTPStatus.PRECONDITION_REQUIRED)
     if if_none_match is None:
         return required(if_match)
     if if_match is not None or if_none_match.strip() != "*":

@@ -1,5 +1,8 @@
 """/v1/punishments, /v1/capacity, /v1/leadership: the fleet as a whole."""
 
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
 from litestar import get
 
 from policer.ladder import Step
@@ -28,8 +31,14 @@ from policer.store import PunishmentRow
 def list_punishments(
     desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> PunishmentPage:
-    """List who is punished, by host and router; as the store has it, which outlives a policer."""
-    rows = (row for row in desk.store.punishments.all().values() if host in {None, row.host})
+    """List who is punished, by host and router.
+
+    Punishments are what the store has, which outlives a policer. What is only reported is not in
+    the store: only the policer that leads knows it.
+    """
+    kept = desk.store.punishments.all()
+    known = {(row.host, row.vr): row for row in _only_reported(desk)} | kept
+    rows = (row for row in known.values() if host in {None, row.host})
     last = unpack(after, RouterKey)
     page, following = page_of(rows, limit, last, lambda row: (row.host, row.vr))
     return PunishmentPage([_answer(desk, row) for row in page], following)
@@ -66,6 +75,18 @@ def read_leadership(desk: GivenDesk) -> LeadershipAnswer:
         problem=known.problem,
         braked=desk.fleet.braked,
     )
+
+
+def _only_reported(desk: Desk) -> Iterator[PunishmentRow]:
+    """Yield where the ladders of dry runs stand."""
+    now, today = desk.now(), datetime.now(UTC)
+    for name, live in desk.fleet.hosts.items():
+        for vr, state in live.state.routers.items():
+            standing = state.punishment
+            if standing.dry and standing.height:
+                since = today - timedelta(seconds=max(0.0, now - standing.since))
+                step = str(standing.step or "")
+                yield PunishmentRow(name, vr, standing.height, standing.guilty, since, step)
 
 
 def _answer(desk: Desk, row: PunishmentRow) -> PunishmentAnswer:

@@ -13,7 +13,7 @@ from policer.rest.etag import required, tag
 from policer.rest.live import host_live
 from policer.rest.names import HostPath, IdempotencyKey, IfMatch
 from policer.rest.once import once
-from policer.store import Stored
+from policer.store import Answering, Stored
 
 TAGS = ["hosts"]
 
@@ -36,11 +36,13 @@ def add_host(
 ) -> Response[HostAnswer]:
     """Enter a host; the policer begins to hear it within a second."""
 
-    def act() -> Response[HostAnswer]:
-        stored = desk.store.hosts.add(data, request.asker.name)
+    def change(answering: Answering[Host] | None) -> Stored[Host]:
+        return desk.store.hosts.add(data, request.asker.name, answering=answering)
+
+    def answer(stored: Stored[Host]) -> Response[HostAnswer]:
         return _tagged(desk, stored, 201, {"Location": f"/v1/hosts/{data.name}"})
 
-    return once(desk, request, idempotency_key, data, act)
+    return once(desk, request, idempotency_key, data, change=change, answer=answer)
 
 
 @get("/hosts/{host:str}", operation_id="readHost", tags=TAGS, scope="read", sync_to_thread=True)

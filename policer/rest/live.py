@@ -116,7 +116,7 @@ def routers_of(fleet: Fleet, host: str | None) -> Iterable[tuple[HostLive, str]]
     """Return the routers of the fleet, or of one host of it, in order."""
     if host is None:
         return fleet.routers()
-    live = fleet.hosts.get(host)
+    live = fleet.get(host)
     if live is None:
         return ()
     return ((live, vr) for vr in sorted({*live.contracts, *live.sight.routers}))

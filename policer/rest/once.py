@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from litestar import Response
@@ -11,7 +11,12 @@ from policer.errors import PolicerError, StoreError
 from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk
 from policer.rest.problems import from_policer
+from policer.store import Answering, Claim, Stored, StoredAnswer
 
+T = TypeVar("T")
+Change = Callable[[Answering[T] | None], Stored[T]]
+"""Changes the store; keeps its answer, where it is given how, in the same transaction."""
+Answer = Callable[[Stored[T]], Response[Any]]
 _MEDIA_TYPE = "Content-Type"
 
 
@@ -20,7 +25,9 @@ def once(
     request: StrictRequest,
     key: str | None,
     data: msgspec.Struct,
-    act: Callable[[], Response[Any]],
+    *,
+    change: Change[T],
+    answer: Answer[T],
 ) -> Response[Any]:
     """Do it, or say again what was answered when it was done.
 
@@ -31,26 +38,45 @@ def once(
         KeyReused: the key came with another request before.
     """
     if key is None:
-        return act()
-    keys, asker = desk.store.idempotency, request.asker.id
-    stored = keys.begin(key, asker, _fingerprint(request, data))
-    if stored is not None:
-        media_type = stored.headers.pop(_MEDIA_TYPE)
-        return Response(
-            stored.body, status_code=stored.status, headers=stored.headers, media_type=media_type
-        )
+        return answer(change(None))
+    keys = desk.store.idempotency
+    claim = keys.begin(key, request.asker.id, _fingerprint(request, data))
+    if isinstance(claim, StoredAnswer):
+        return _unpacked(claim)
     try:
-        answer = act()
+        return _changed(claim, change, answer)
     except StoreError:
-        keys.abandon(key, asker)
+        # Of a change that was made after all, the answer is kept, and this frees nothing.
+        keys.abandon(claim)
         raise
     except PolicerError as error:
-        answer = from_policer(request, error)
-    body = msgspec.json.encode(answer.content)
+        refusal = from_policer(request, error)
+        keys.finish(claim, _packed(refusal))
+        return refusal
+
+
+def _changed(claim: Claim, change: Change[T], answer: Answer[T]) -> Response[Any]:
+    """Do it; answer by the very bytes that are kept for its repetitions."""
+    packed: list[StoredAnswer] = []
+
+    def pack(stored: Stored[T]) -> StoredAnswer:
+        packed.append(_packed(answer(stored)))
+        return packed[-1]
+
+    change(Answering(claim, pack))
+    return _unpacked(packed[-1])
+
+
+def _packed(answer: Response[Any]) -> StoredAnswer:
     media_type = str(answer.media_type or "application/json")
     headers = {**answer.headers, _MEDIA_TYPE: media_type}
-    keys.finish(key, asker, answer.status_code or 201, headers, body)
-    return answer
+    return StoredAnswer(answer.status_code or 201, headers, msgspec.json.encode(answer.content))
+
+
+def _unpacked(kept: StoredAnswer) -> Response[bytes]:
+    headers = {name: value for name, value in kept.headers.items() if name != _MEDIA_TYPE}
+    media_type = kept.headers[_MEDIA_TYPE]
+    return Response(kept.body, status_code=kept.status, headers=headers, media_type=media_type)
 
 
 def _fingerprint(request: StrictRequest, data: msgspec.Struct) -> str:

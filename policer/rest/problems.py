@@ -26,7 +26,7 @@ from policer.rest.exchange import exchange_of
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_S = 2
-"""When to come again to a store that was busy."""
+"""When to come again to a store that was busy or gone (RFC 9110, 15.6.4)."""
 
 
 class FieldProblem(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ _VERDICTS: tuple[tuple[type[PolicerError], Verdict], ...] = (
     (Forbidden, Verdict(403, "forbidden")),
     (NotLeading, Verdict(503, "not-leading", {"Retry-After": str(RETRY_S)})),
     (StoreBusy, Verdict(503, "store-busy", {"Retry-After": str(RETRY_S)})),
-    (StoreError, Verdict(503, "store")),
+    (StoreError, Verdict(503, "store", {"Retry-After": str(RETRY_S)})),
 )
 """The first that fits decides."""
 
@@ -94,6 +94,23 @@ NAMES = {
 """What a problem is called, by its status, where nothing more is known."""
 
 
+_TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
+"""Of RFC 9110, where Python's older versions have names of their own."""
+_WORDS = {
+    404: "there is no such path (/v1/openapi.json lists them)",
+    405: "not with this method (the header Allow lists those that go)",
+}
+"""Said where the error says no more than its title."""
+_HOST = "1 to 64 letters, digits and . -, the first a letter or digit"
+_EXAMPLES = {
+    "host": _HOST,
+    "name": _HOST,
+    "vr": "1 to 64 letters, digits and . _ : -, the first a letter or digit",
+    "requests": "tcp://10.0.0.7:7077 or ipc:///run/xtc/manager.sock",
+    "telemetry": "tcp://10.0.0.7:7078 or ipc:///run/xtc/telemetry.sock",
+}
+_PATTERN = "matching regex"
+"""In msgspec's words of a text that does not fit its pattern."""
 _BODY = "data"
 """What Litestar calls the body; it says so only where there is none."""
 
@@ -116,7 +133,9 @@ def from_http(request: Request[Any, Any, Any], error: HTTPException) -> Response
     if status == http.HTTPStatus.INTERNAL_SERVER_ERROR:
         return unforeseen(request, error)
     name = NAMES.get(status, "http")
-    detail = "; ".join(f"{e.field}: {e.problem}" for e in errors) or error.detail
+    bare = error.detail in {"", http.HTTPStatus(status).phrase}
+    said = _WORDS.get(status, error.detail) if bare else error.detail
+    detail = "; ".join(_told(e) for e in errors) or said
     return _answer(request, Verdict(status, name, dict(error.headers or {})), detail, errors)
 
 
@@ -144,7 +163,7 @@ def _answer(
 ) -> Response[ProblemDocument]:
     document = ProblemDocument(
         type=f"urn:xtc:problem:{verdict.name}",
-        title=http.HTTPStatus(verdict.status).phrase,
+        title=_TITLES.get(verdict.status) or http.HTTPStatus(verdict.status).phrase,
         status=verdict.status,
         detail=detail,
         instance=f"urn:xtc:request:{exchange_of(request.scope).id}",
@@ -169,7 +188,19 @@ def _parameters(extra: Any) -> tuple[FieldProblem, ...]:
     if not isinstance(extra, list):
         return ()
     return tuple(
-        FieldProblem(str(entry.get("key", "request")), str(entry.get("message", "")))
+        plain(str(entry.get("key", "request")), str(entry.get("message", "")))
         for entry in extra
         if isinstance(entry, dict)
     )
+
+
+def plain(field: str, problem: str, fix: str = "") -> FieldProblem:
+    """Return what is wrong with a field; of a pattern that it must fit, an example is shown."""
+    example = _EXAMPLES.get(field.rpartition(".")[2])
+    if _PATTERN not in problem or example is None:
+        return FieldProblem(field, problem, fix)
+    return FieldProblem(field, "it is not of the form that it must have", f"write {example}")
+
+
+def _told(error: FieldProblem) -> str:
+    return f"{error.field}: {error.problem}" + (f" ({error.fix})" if error.fix else "")

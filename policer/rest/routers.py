@@ -111,7 +111,8 @@ def pardon_router(
         raise Unknown("host", host, "GET /v1/hosts lists them")
     state = live.state.routers.get(vr)
     if state is None or state.punishment.height == 0:
-        raise Unknown("punishment of", f"{vr} on {host}", "GET /v1/punishments lists them")
+        fix = "`policer router list` and GET /v1/punishments show them"
+        raise Unknown("punishment of", f"{vr} on {host}", fix)
     desk.settings.inbox.put(Pardon(host, vr, request.asker.name))
     return PardonAnswer(host, vr, state.punishment.step)
 

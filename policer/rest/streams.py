@@ -6,7 +6,7 @@ it, a hundred rows at a time. A slow one falls behind, and loses nothing.
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from litestar import get
@@ -25,6 +25,8 @@ from policer.store import EventRow
 
 AT_ONCE = 100
 """Rows that are held for one client."""
+GAP = "gap"
+"""The event that says that the one that was seen last is none of this database's."""
 MOST_HOSTS = 50
 LastEventId = Annotated[
     str | None,
@@ -38,6 +40,15 @@ HostsFilter = Annotated[
     list[Annotated[str, msgspec.Meta(pattern=HOST)]] | None,
     QueryParameter(name="host", max_items=MOST_HOSTS, description="Of these hosts alone."),
 ]
+
+
+class _Begin(NamedTuple):
+    """Where a stream of events begins."""
+
+    after: int
+    """The id of the event before the first one."""
+    gap: str = ""
+    """Why it is not where the client wanted it; "" where it is."""
 
 
 class Pace:
@@ -83,14 +94,14 @@ async def stream_events(
     last_event_id: LastEventId = None,
 ) -> ServerSentEvent:
     """Stream events as they happen; with Last-Event-ID, those that were missed come first."""
-    last = await _last(desk, last_event_id)
+    begin = await _begin(desk, last_event_id)
     pace = _take_place(desk, gate, request)
 
     def wanted(row: EventRow) -> bool:
         filters = ((host, row.host), (vr, row.vr), (kind, row.kind))
         return all(given in {None, value} for given, value in filters)
 
-    return ServerSentEvent(_events(desk, pace, last, wanted))
+    return ServerSentEvent(_events(desk, pace, begin, wanted))
 
 
 @get(
@@ -119,10 +130,13 @@ async def _telemetry(
 
 
 async def _events(
-    desk: Desk, pace: Pace, last: int, wanted: Callable[[EventRow], bool]
+    desk: Desk, pace: Pace, begin: _Begin, wanted: Callable[[EventRow], bool]
 ) -> AsyncIterator[ServerSentEventMessage]:
     """Yield what comes after an event, until the stream ends."""
     yield ServerSentEventMessage(data=None, comment="from here on", retry=2000)
+    last = begin.after
+    if begin.gap:
+        yield ServerSentEventMessage(id=last, event=GAP, data=begin.gap)
     while True:
         try:
             rows = await sync_to_thread(desk.store.events.since, last, AT_ONCE)
@@ -145,11 +159,27 @@ def _message(row: EventRow) -> ServerSentEventMessage:
     return ServerSentEventMessage(id=row.id, event="event", data=msgspec.json.encode(row).decode())
 
 
-async def _last(desk: Desk, given: str | None) -> int:
-    """Return the event after which a stream begins: the one that was seen, or the latest."""
-    if given is None:
-        newest = await sync_to_thread(desk.store.events.page, None, 1)
-        return newest[0].id if newest else 0
+async def _begin(desk: Desk, given: str | None) -> _Begin:
+    """Return where a stream begins: after the event that was seen, or after the latest.
+
+    An event later than the latest was seen in another database, such as this one before it was
+    restored from a backup. To wait for that number would be to leave out all until it comes.
+    """
+    seen = None if given is None else _number(given)
+    newest = await sync_to_thread(_newest, desk)
+    if seen is None or seen <= newest:
+        return _Begin(newest if seen is None else seen)
+    words = f"event {seen} is later than the latest, {newest}: the database was restored or changed"
+    return _Begin(newest, f"{words}; what happened meanwhile may be missing here")
+
+
+def _newest(desk: Desk) -> int:
+    rows = desk.store.events.page(None, 1)
+    return rows[0].id if rows else 0
+
+
+def _number(given: str) -> int:
+    """Return the id of an event; raises Invalid."""
     if not (given.isascii() and given.isdecimal() and int(given) < 2**63):
         fix = "give the id of an event, or leave it out"
         raise Invalid([Problem("Last-Event-ID", f"{given!r} is no id", fix)])

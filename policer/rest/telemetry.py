@@ -48,8 +48,9 @@ class Tick(msgspec.Struct, frozen=True):
 def telemetry(fleet: Fleet, wanted: Sequence[str] | None, now: float) -> Tick:
     """Return how the hosts asked for stand, or all; a host that is not known is not there."""
     hosts, left_out, room = {}, [], MOST_ROUTERS
-    for name in sorted(fleet.hosts if wanted is None else set(wanted)):
-        live = fleet.hosts.get(name)
+    known = fleet.hosts
+    for name in sorted(known if wanted is None else set(wanted)):
+        live = known.get(name)
         if live is None:
             continue
         room -= len(live.sight.routers)

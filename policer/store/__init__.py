@@ -3,7 +3,7 @@
 from policer.store.audit import AuditRow
 from policer.store.contracts import Revision
 from policer.store.events import Event, EventRow
-from policer.store.idempotency import StoredAnswer
+from policer.store.idempotency import Answering, Claim, StoredAnswer
 from policer.store.leadership import Holder, Leadership
 from policer.store.punishments import PunishmentRow
 from policer.store.records import Stored, Version
@@ -12,7 +12,9 @@ from policer.store.tokens import SCOPES, Scope, TokenRow
 
 __all__ = [
     "SCOPES",
+    "Answering",
     "AuditRow",
+    "Claim",
     "Event",
     "EventRow",
     "Holder",

@@ -17,6 +17,7 @@ from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
 from policer.store.hosts import contracts_of, host_for_change
+from policer.store.idempotency import Answering, keep
 from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
 from xtc.wire import VrName
 
@@ -72,7 +73,14 @@ class Contracts:
         return _stored(row)
 
     def put(
-        self, host: str, vr: str, contract: Contract, if_version: int | None, actor: str
+        self,
+        host: str,
+        vr: str,
+        contract: Contract,
+        if_version: int | None,
+        actor: str,
+        *,
+        answering: Answering[Contract] | None = None,
     ) -> Stored[Contract]:
         """Promise a router something, or something else.
 
@@ -82,6 +90,7 @@ class Contracts:
             contract: what is promised.
             if_version: what is to be replaced; None where there must be no contract yet.
             actor: who wants it.
+            answering: what to keep for repetitions of the request.
 
         Raises:
             Unknown: there is no such host.
@@ -95,7 +104,9 @@ class Contracts:
             row = _row(connection, key)
             _expect(row, key, if_version)
             refuse(problems_with(vr, contract, entry, contracts_of(connection, host)))
-            return Stored(contract, self._change(connection, key, row, contract, actor))
+            stored = Stored(contract, self._change(connection, key, row, contract, actor))
+            keep(connection, answering, stored)
+        return stored
 
     def remove(self, host: str, vr: str, if_version: int, actor: str) -> None:
         """Promise a router nothing any more.

@@ -12,6 +12,7 @@ from policer.hosts import Host, contradictions
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
+from policer.store.idempotency import Answering, keep
 from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
 
 
@@ -33,8 +34,13 @@ class Hosts:
         with self._database.read() as connection:
             return present(_row(connection, name), name)
 
-    def add(self, host: Host, actor: str) -> Stored[Host]:
+    def add(self, host: Host, actor: str, answering: Answering[Host] | None = None) -> Stored[Host]:
         """Enter a host.
+
+        Args:
+            host: its entry.
+            actor: who wants it.
+            answering: what to keep for repetitions of the request.
 
         Raises:
             Taken: there is one of that name.
@@ -53,7 +59,9 @@ class Hosts:
                 _set(connection, host.name, host, version)
             change = Change("add", f"host {host.name}", None, host)
             record(connection, version.changed_at, actor, change)
-        return Stored(host, version)
+            stored = Stored(host, version)
+            keep(connection, answering, stored)
+        return stored
 
     def replace(self, host: Host, if_version: int, actor: str) -> Stored[Host]:
         """Change a host's entry.

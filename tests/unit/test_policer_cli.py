@@ -1,89 +1,32 @@
 """The policer's command line against a real service on a real port: words, JSON, exit codes."""
 
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import structlog
 import zmq.auth
-from rest_rig import GOLD, Rig, filled, opened, serving
+from rest_rig import GOLD, Rig, opened, serving
 
 from models import load_host
 from policer import cli_watch
-from policer.cli import main
 from policer.client import Client
 from policer.ladder import Step
 from policer.store import Event
 from xtc import __version__
-from xtc.logs import set_up_logging
 from xtc.units import Seconds
 
+if TYPE_CHECKING:
+    from policer_shell_rig import Shell
+
+pytest_plugins = ["policer_shell_rig"]
+
 MODELS = Path(__file__).parents[2] / "models" / "hosts"
-
-
-@pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    """Leave no logger behind that writes to what this test's standard error was."""
-    yield
-    structlog.reset_defaults()
-
-
-class Shell:
-    """Runs policer in this process, as the shell would."""
-
-    def __init__(self, patch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[str]) -> None:
-        self._patch, self._capture = patch, capture
-        self.err = ""
-
-    def __call__(self, *words: str, code: int = 0) -> str:
-        """Run a command that must end with this exit code; return what it said."""
-        self._patch.setattr(sys, "argv", ["policer", *words])
-        self._capture.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = self._capture.readouterr()
-        assert (ended.value.code or 0) == code, said
-        self.err = said.err
-        return said.out if code == 0 else said.out + said.err
-
-    def json(self, *words: str) -> Any:
-        """Run a command and read its JSON."""
-        return json.loads(self(*words, "--json"))
-
-
-@pytest.fixture
-def alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
-    """A shell where no policer runs."""
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.setenv("POLICER_URL", "http://127.0.0.1:1")
-    monkeypatch.setenv("POLICER_TOKEN", "xtcp_none")
-    return Shell(monkeypatch, capsys)
-
-
-@pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    with opened(tmp_path, rate_per_s=1000.0, rate_burst=1000.0, stream_tick_s=0.02) as rig:
-        filled(rig)
-        yield rig
-
-
-@pytest.fixture
-def shell(rig: Rig, alone: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shell]:
-    """A shell with an administrator's token, and a service that answers."""
-    set_up_logging(json=False, level="error")  # the service's log is not what a command says
-    with serving(rig.app) as address:
-        monkeypatch.setenv("POLICER_URL", address)
-        monkeypatch.setenv("POLICER_TOKEN", rig.secrets["admin"])
-        yield alone
-
 
 # --- hosts
 
 
-def test_the_life_of_a_host(shell: Shell, tmp_path: Path) -> None:
+def test_the_life_of_a_host(shell: "Shell", tmp_path: Path) -> None:
     public, _ = zmq.auth.create_certificates(tmp_path, "host7")
     key, _ = zmq.auth.load_certificate(public)
     where = ("--requests", "tcp://10.0.0.7:7077", "--telemetry", "tcp://10.0.0.7:7078")
@@ -99,7 +42,7 @@ def test_the_life_of_a_host(shell: Shell, tmp_path: Path) -> None:
     assert "no host host7" in shell("host", "show", "host7", code=1)
 
 
-def test_the_capacity_of_a_model_is_its_curves_top_and_is_said(shell: Shell) -> None:
+def test_the_capacity_of_a_model_is_its_curves_top_and_is_said(shell: "Shell") -> None:
     where = ("--requests", "ipc:///run/a", "--telemetry", "ipc:///run/b")
     shell("host", "add", "host8", *where, "--model", str(MODELS / "paper.toml"))
     assert "the top of the curve in" in shell.err
@@ -108,14 +51,14 @@ def test_the_capacity_of_a_model_is_its_curves_top_and_is_said(shell: Shell) -> 
     assert entry["capacity_source"] == "model"
 
 
-def test_hosts_are_a_table_for_people(shell: Shell) -> None:
+def test_hosts_are_a_table_for_people(shell: "Shell") -> None:
     heading, gold, silver = shell("host", "list").splitlines()
     assert heading.split()[:3] == ["host", "state", "routers"]
     assert gold.split()[:3] == ["gold", "ok", "2"]
     assert silver.split()[:2] == ["silver", "ok"]
 
 
-def test_a_host_that_falls_silent_is_shown_as_gone(rig: Rig, shell: Shell) -> None:
+def test_a_host_that_falls_silent_is_shown_as_gone(rig: Rig, shell: "Shell") -> None:
     rig.clock.sleep(Seconds(60.0))
     rows = shell("host", "list").splitlines()
     assert [row.split()[1] for row in rows[1:]] == ["gone", "gone"]
@@ -123,14 +66,14 @@ def test_a_host_that_falls_silent_is_shown_as_gone(rig: Rig, shell: Shell) -> No
     assert "gone" in shell("host", "status", "gold")
 
 
-def test_a_host_with_contracts_stays(shell: Shell) -> None:
+def test_a_host_with_contracts_stays(shell: "Shell") -> None:
     assert "contract" in shell("host", "remove", "gold", code=1)
 
 
 # --- contracts
 
 
-def test_the_life_of_a_contract(shell: Shell) -> None:
+def test_the_life_of_a_contract(shell: "Shell") -> None:
     shell("contract", "set", "gold", "r2", "--guarantee", "10kpps", "--measures", "warn,pause")
     made = shell.json("contract", "get", "gold", "r2")
     assert made["contract"]["guarantee_pps"] == 10e3
@@ -150,19 +93,19 @@ def test_the_life_of_a_contract(shell: Shell) -> None:
     assert "removed" in shell("contract", "history", "gold", "r2")
 
 
-def test_contracts_are_listed_for_one_host_or_all(shell: Shell) -> None:
+def test_contracts_are_listed_for_one_host_or_all(shell: "Shell") -> None:
     assert [c["host"] for c in shell.json("contract", "list")] == ["gold", "silver"]
     assert [c["host"] for c in shell.json("contract", "list", "--host", "gold")] == ["gold"]
     assert "20 kp/s" in shell("contract", "list")
 
 
-def test_more_than_a_host_can_do_is_refused_and_says_what_is_left(shell: Shell) -> None:
+def test_more_than_a_host_can_do_is_refused_and_says_what_is_left(shell: "Shell") -> None:
     said = shell("contract", "set", "gold", "r2", "--guarantee", "90kpps", code=1)
     assert said.startswith("policer: guarantee_pps: ")
     assert "promise at most 80000" in said
 
 
-def test_a_check_changes_nothing(shell: Shell) -> None:
+def test_a_check_changes_nothing(shell: "Shell") -> None:
     terms = ("gold", "r2", "--guarantee")
     said = shell("contract", "check", *terms, "90kpps", code=1)
     assert "promise at most 80000" in said
@@ -172,7 +115,7 @@ def test_a_check_changes_nothing(shell: Shell) -> None:
 
 
 def test_a_contract_that_another_changed_meanwhile_is_not_overwritten(
-    rig: Rig, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, shell: "Shell", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     replace = Client.replace
 
@@ -190,7 +133,7 @@ def test_a_contract_that_another_changed_meanwhile_is_not_overwritten(
 # --- routers
 
 
-def test_routers_are_listed_and_those_that_misbehave(shell: Shell) -> None:
+def test_routers_are_listed_and_those_that_misbehave(shell: "Shell") -> None:
     assert [(r["host"], r["vr"]) for r in shell.json("router", "list")] == [
         ("gold", "r1"),
         ("gold", "r2"),
@@ -201,7 +144,7 @@ def test_routers_are_listed_and_those_that_misbehave(shell: Shell) -> None:
     assert "lower" in shell("router", "list", "--host", "gold")
 
 
-def test_a_router_is_shown_with_its_evidence(shell: Shell) -> None:
+def test_a_router_is_shown_with_its_evidence(shell: "Shell") -> None:
     said = shell("router", "show", "gold", "r1")
     assert "excessive, excessive, neither, excessive, excessive" in said
     assert "22 kp/s" in said
@@ -209,7 +152,7 @@ def test_a_router_is_shown_with_its_evidence(shell: Shell) -> None:
     assert "none" in shell("router", "show", "gold", "r2")
 
 
-def test_a_router_is_pardoned_from_the_command_line(rig: Rig, shell: Shell) -> None:
+def test_a_router_is_pardoned_from_the_command_line(rig: Rig, shell: "Shell") -> None:
     assert "pardoned from lower" in shell("router", "pardon", "gold", "r1")
     (pardon,) = rig.inbox.take_all()
     assert (pardon.host, pardon.vr, pardon.actor) == ("gold", "r1", "admin")
@@ -219,7 +162,7 @@ def test_a_router_is_pardoned_from_the_command_line(rig: Rig, shell: Shell) -> N
 # --- what goes on
 
 
-def test_events_are_shown_the_latest_last(rig: Rig, shell: Shell) -> None:
+def test_events_are_shown_the_latest_last(rig: Rig, shell: "Shell") -> None:
     rig.note(7)
     rig.note(3, kind="punished", host="silver")
     words = [event["words"] for event in shell.json("events", "--limit", "4")]
@@ -229,14 +172,14 @@ def test_events_are_shown_the_latest_last(rig: Rig, shell: Shell) -> None:
     assert len(shell("events", "--host", "gold").splitlines()) == 8
 
 
-def test_more_events_than_a_page_holds_are_all_shown(rig: Rig, shell: Shell) -> None:
+def test_more_events_than_a_page_holds_are_all_shown(rig: Rig, shell: "Shell") -> None:
     rig.note(1203)
     shown = shell.json("events", "--limit", "1203")
     assert [event["words"] for event in shown] == [f"words {i}" for i in range(1203)]
 
 
 def test_events_are_followed_as_they_happen(
-    rig: Rig, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, shell: "Shell", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rig.note(2)
     newest = cli_watch.newest
@@ -254,7 +197,7 @@ def test_events_are_followed_as_they_happen(
 
 
 def test_events_of_one_router_are_shown_and_followed(
-    rig: Rig, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, shell: "Shell", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     newest = cli_watch.newest
 
@@ -290,13 +233,13 @@ def _note(rig: Rig, words: str) -> None:
     rig.store.events.add([Event("gold", "engaged", words)])
 
 
-def test_top_is_a_line_of_json_a_tick(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_top_is_a_line_of_json_a_tick(shell: "Shell", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_watch, "EVERY_S", 0.0)
     lines = shell("top", "--json", "--ticks", "3", "--host", "gold").splitlines()
     assert [[router["vr"] for router in json.loads(line)] for line in lines] == [["r1", "r2"]] * 3
 
 
-def test_top_shows_those_in_trouble_first(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_top_shows_those_in_trouble_first(shell: "Shell", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_watch, "EVERY_S", 0.0)
     said = shell("top", "--ticks", "2", "--rows", "2")
     routers = [
@@ -310,7 +253,7 @@ def test_top_shows_those_in_trouble_first(shell: Shell, monkeypatch: pytest.Monk
 
 
 def test_every_answer_is_told_in_one_line(
-    rig: Rig, shell: Shell, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, shell: "Shell", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POLICER_TOKEN", rig.secrets["read"])
     assert "scope admin" in shell("host", "add", "a", *_WAYS, "--capacity", "1kpps", code=1)
@@ -344,23 +287,23 @@ _WAYS = ("--requests", "ipc:///a", "--telemetry", "ipc:///b")
     ],
 )
 def test_what_was_typed_wrong_is_exit_code_2(
-    alone: Shell, words: tuple[str, ...], said: str
+    alone: "Shell", words: tuple[str, ...], said: str
 ) -> None:
     assert said in alone(*words, code=2)
 
 
-def test_a_new_contract_needs_a_guarantee(shell: Shell) -> None:
+def test_a_new_contract_needs_a_guarantee(shell: "Shell") -> None:
     said = shell("contract", "set", "gold", "new", "--weight", "2", code=2)
     assert "--guarantee: missing" in said
 
 
-def test_no_policer_is_exit_code_3(alone: Shell) -> None:
+def test_no_policer_is_exit_code_3(alone: "Shell") -> None:
     said = alone("host", "list", code=3)
     assert "http://127.0.0.1:1" in said
     assert "Traceback" not in said
 
 
-def test_no_token_is_no_request(alone: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_token_is_no_request(alone: "Shell", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("POLICER_TOKEN")
     assert "POLICER_TOKEN" in alone("host", "list", code=2)
     monkeypatch.setenv("POLICER_TOKEN", "a\nb")
@@ -368,7 +311,7 @@ def test_no_token_is_no_request(alone: Shell, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_token_comes_from_a_file_that_nobody_else_can_read(
-    rig: Rig, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rig: Rig, shell: "Shell", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("POLICER_TOKEN")
     file = tmp_path / "token"
@@ -379,11 +322,11 @@ def test_a_token_comes_from_a_file_that_nobody_else_can_read(
     assert "gold" in shell("host", "list", "--token-file", str(file))
 
 
-def test_the_version_is_the_package_s(alone: Shell) -> None:
+def test_the_version_is_the_package_s(alone: "Shell") -> None:
     assert alone("--version") == f"policer {__version__}\n"
 
 
-def test_what_a_measure_may_be_is_in_the_help(alone: Shell) -> None:
+def test_what_a_measure_may_be_is_in_the_help(alone: "Shell") -> None:
     said = " ".join(alone("contract", "set", "--help").split())
     assert ",".join(Step) in said.replace(" ", "") or all(step in said for step in Step)
     assert GOLD.name not in said

@@ -70,6 +70,7 @@ def test_a_wrong_method_is_told_the_right_ones(rig: Rig) -> None:
     answer = rig.client().patch("/v1/hosts")
     assert answer.status_code == 405
     assert {"GET", "POST"} <= set(answer.headers["allow"].replace(" ", "").split(","))
+    assert "Allow" in answer.json()["detail"]
     assert answer.headers["content-type"] == "application/problem+json"
 
 
@@ -86,6 +87,7 @@ def test_a_path_that_is_not_there_is_a_problem_too(rig: Rig) -> None:
     answer = rig.client().get("/v1/mystery")
     assert answer.status_code == 404
     assert answer.json()["type"] == "urn:xtc:problem:unknown"
+    assert "/v1/openapi.json" in answer.json()["detail"]
     assert answer.headers["x-request-id"] in answer.json()["instance"]
 
 

@@ -11,6 +11,8 @@ from rest_rig import GOLD, PROMISE, Rig, filled, opened
 
 from policer.fleet import Leadership
 from policer.inbox import Pardon
+from policer.ladder import Punishment, Step
+from policer.state import HostState, RouterState
 from policer.store import PunishmentRow
 
 PATH = "/v1/hosts/gold/contracts/r5"
@@ -56,7 +58,9 @@ def test_a_contract_is_made_replaced_and_removed_and_its_history_stays(rig: Rig)
 def test_a_put_says_whether_it_makes_or_replaces(
     rig: Rig, headers: dict[str, str], status: int
 ) -> None:
-    assert rig.client().put(PATH, json=TERMS, headers=headers).status_code == status
+    answer = rig.client().put(PATH, json=TERMS, headers=headers)
+    assert answer.status_code == status
+    assert "If-None-Match: *" in answer.text
     assert "r5" not in rig.store.contracts.all()["gold"]
 
 
@@ -129,6 +133,17 @@ def test_punishments_are_listed_as_the_store_has_them(rig: Rig) -> None:
     assert [(one["vr"], one["step"], one["height"]) for one in items] == [("r1", "lower", 2)]
     assert items[0]["evidence"] == [True, True, None, True, True]
     assert rig.client("read").get("/v1/punishments?host=silver").json()["items"] == []
+
+
+def test_what_is_only_reported_is_listed_as_such(rig: Rig) -> None:
+    standing = Punishment(3, rig.clock.now() - 7.0, guilty=True, step=Step.LIMIT, dry=True)
+    state = HostState(at=rig.clock.now(), routers={"r1": RouterState(punishment=standing)})
+    rig.show(GOLD, state=state, contracts={"r1": PROMISE})
+    (item,) = rig.client("read").get("/v1/punishments").json()["items"]
+    assert (item["vr"], item["step"], item["height"]) == ("r1", "limit", 3)
+    assert item["only_reported"] is True
+    age = datetime.now(UTC) - datetime.fromisoformat(item["since"])
+    assert age == pytest.approx(timedelta(seconds=7), abs=timedelta(seconds=3))
 
 
 def test_a_pardon_reaches_the_policer_once(rig: Rig) -> None:

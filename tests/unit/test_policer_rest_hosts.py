@@ -55,6 +55,13 @@ def test_a_change_takes_the_etag_that_was_read(
     assert rig.store.hosts.get("gold").version.number == (2 if status == 200 else 1)
 
 
+def test_an_etag_without_its_quotes_is_said_to_be_none(rig: Rig) -> None:
+    filled(rig)
+    answer = rig.client().delete("/v1/hosts/gold", headers={"If-Match": "v1"})
+    assert answer.json()["type"] == "urn:xtc:problem:stale"
+    assert "with its quotes" in answer.json()["detail"]
+
+
 def test_a_capacity_below_what_was_promised_is_refused_at_its_field(rig: Rig) -> None:
     filled(rig)
     entry = rig.client().get("/v1/hosts/gold").json()["entry"] | {"capacity_pps": 10}

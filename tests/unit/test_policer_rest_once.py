@@ -55,6 +55,7 @@ def test_a_refusal_is_answered_alike_too(rig: Rig) -> None:
     first = rig.client().post("/v1/contracts", json=body, headers=KEY)
     second = rig.client().post("/v1/contracts", json=body, headers=KEY)
     assert first.status_code == second.status_code == 422
+    assert first.json()["title"] == "Unprocessable Content"
     assert first.content == second.content
     assert second.headers["content-type"] == "application/problem+json"
 
@@ -73,7 +74,7 @@ def test_concurrent_requests_of_one_key_have_one_effect(rig: Rig) -> None:
 def test_a_request_that_the_store_could_not_do_may_come_again(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def busy(*_: object) -> None:
+    def busy(*_: object, **__: object) -> None:
         raise StoreBusy("locked")
 
     with monkeypatch.context() as patch:

@@ -94,6 +94,33 @@ def test_events_come_as_they_happen_and_are_resumed_where_they_were_left(
     listener.close()
 
 
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_client_that_saw_later_events_is_told_and_given_what_comes(
+    rig: Rig, client: httpx.Client, count: int
+) -> None:
+    """As after a backup was restored: its event 900 would else be waited for in silence."""
+    rig.note(count)
+    listener = Listener(client, EVENTS, rig.headers("read") | {"Last-Event-ID": "900"})
+    listener.next()
+    told = listener.next()
+    assert (told["event"], told["id"]) == ("gap", str(count))
+    assert f"event 900 is later than the latest, {count}" in told["data"]
+    rig.note(1)
+    assert listener.event()["id"] == count + 1
+    listener.close()
+
+
+def test_a_client_that_saw_the_latest_event_is_told_of_no_gap(
+    rig: Rig, client: httpx.Client
+) -> None:
+    rig.note(3)
+    listener = Listener(client, EVENTS, rig.headers("read") | {"Last-Event-ID": "3"})
+    listener.next()
+    rig.note(1)
+    assert listener.next()["event"] == "event"
+    listener.close()
+
+
 @pytest.mark.parametrize(
     ("query", "words"),
     [
