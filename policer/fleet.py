@@ -1,12 +1,11 @@
 """What is known of the fleet at this moment, for those who read: REST, page, metrics.
 
-The service alone writes. It replaces whole frozen values, so that a reader in another thread
-always sees one round of one host, and never half of it.
+The service alone writes, in one thread. It replaces whole frozen values, so that a reader in
+another thread always sees one round of one host, and never half of it.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from policer.contract import Contract
 from policer.hosts import Host
@@ -24,7 +23,7 @@ class HostLive:
     state: HostState = field(default_factory=HostState)
     orders: Mapping[str, Order] = field(default_factory=dict)
     link_problem: str = ""
-    """Why its daemon could not be told, while it could not."""
+    """Why its daemon could not be told or heard, while it could not."""
     unread: int = 0
     """Ticks that the link did not look at, or could not read: a flood, or no telemetry at all."""
     rounds_failed: int = 0
@@ -48,33 +47,42 @@ class Leadership:
     """Who leads, as far as is known."""
     problem: str = ""
     """Why it is not known who leads; the database's words."""
+    since: int = 0
+    """Of a leader: nobody else led since this epoch, which may be one that it had before."""
 
 
 class Fleet:
     """All hosts by name, and who leads."""
 
     def __init__(self) -> None:
-        self._hosts: Mapping[str, HostLive] = MappingProxyType({})
+        self._hosts: dict[str, HostLive] = {}
         self.leadership = Leadership()
         self.braked = False
         """Whether ladders are stopped, since too many routers would be punished at once."""
 
     @property
     def hosts(self) -> Mapping[str, HostLive]:
-        """Every host; the mapping does not change, a later one takes its place."""
-        return self._hosts
+        """Every host as of now; what changes later is not in it."""
+        return dict(self._hosts)
+
+    def host(self, name: str) -> HostLive:
+        """Return one host; raises KeyError where there is none of that name."""
+        return self._hosts[name]
+
+    def get(self, name: str) -> HostLive | None:
+        """Return one host; None where there is none of that name."""
+        return self._hosts.get(name)
 
     def put(self, live: HostLive) -> None:
         """Take over what a round made of a host."""
-        self._hosts = MappingProxyType({**self._hosts, live.host.name: live})
+        self._hosts[live.host.name] = live
 
     def put_all(self, lives: Mapping[str, HostLive]) -> None:
         """Take over another fleet."""
-        self._hosts = MappingProxyType(dict(lives))
+        self._hosts = dict(lives)
 
     def routers(self) -> Iterator[tuple[HostLive, str]]:
         """Yield every router that was promised or seen, by host and name."""
-        for name in sorted(self._hosts):
-            live = self._hosts[name]
+        for _, live in sorted(self.hosts.items()):
             for vr in sorted({*live.contracts, *live.sight.routers}):
                 yield live, vr

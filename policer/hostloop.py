@@ -1,10 +1,11 @@
 """One host's loop: telemetry in, a round, orders out; whatever happens here, other hosts go on."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+import msgspec
 import structlog
 
 from policer.contract import Contract
@@ -15,15 +16,27 @@ from policer.fleet import Fleet, HostLive
 from policer.hosts import Host
 from policer.ladder import Punishment, Step
 from policer.link import Keys, Link
+from policer.link.host import AGAIN_S
 from policer.round import play
 from policer.sight import GONE_AFTER_S, seen
-from policer.state import HostState, HostView, Policy, Round, RouterState
+from policer.state import (
+    LET_GO,
+    NEW_ROUTER,
+    HostState,
+    HostView,
+    Order,
+    Policy,
+    Round,
+    RouterState,
+)
 from policer.store import Event, PunishmentRow
 from policer.writer import Writer
-from xtc.wire import Refusal, Telemetry
+from xtc.wire import Activate, Limit, Refusal, Telemetry
 
 SHORTEST_S = 0.5
 """Rounds come no closer than this, however often a host speaks."""
+_NOTHING_KNOWN = HostState()
+"""What is shown by a policer that does not lead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +67,22 @@ class HostLoop:
         self._link = Link(host, keys, self._hear, on_trouble=self._trouble, clock=shared.clock)
         self._deaf = ""
         """What the link said when the host could not be heard or understood."""
+        self._untold = ""
+        """What the link said when the host could not be told."""
+        self._state = _NOTHING_KNOWN
+        """As of the last round; it outlives the lead, in case this policer is the next leader."""
+        self._led = False
+        """Whether `_state` is of a leader."""
+        self._overtaken = 0
+        """The epoch in which it was last noted that the host obeys another policer."""
+        self._noted: dict[str, float] = {}
+        """When each kind of event that may come often was noted last."""
         self._news = asyncio.Event()
         self._sent: Mapping[str, Sent] = {}
         self._epoch = 0
         """The epoch in which `_sent` was sent."""
         self._log = structlog.get_logger("policer.host").bind(host=host.name)
-        self._gone = False
+        self._gone = self._gone_noted = False
         self._put(HostLive(host))
 
     def enter(self, host: Host, contracts: Mapping[str, Contract]) -> None:
@@ -69,21 +92,28 @@ class HostLoop:
 
     def pardon(self, vr: str, actor: str) -> None:
         """Forget what a router did, and what was done about it."""
-        state = self._live.state
-        kept = state.routers.get(vr)
+        kept = self._state.routers.get(vr)
         if kept is None:
             return
-        pardoned = replace(kept, evidence=Evidence(), punishment=Punishment())
-        routers = {**state.routers, vr: pardoned}
-        self._put(replace(self._live, state=replace(state, routers=routers)))
-        self._shared.writer.punish(self.host.name, vr, None)
+        pardoned = msgspec.structs.replace(kept, evidence=Evidence(), punishment=Punishment())
+        self._state = replace(self._state, routers={**self._state.routers, vr: pardoned})
+        self._put(replace(self._live, state=self._state))
+        self._shared.writer.punish(self.host.name, vr, None, self._shared.ruled())
         self._note("pardoned", f"by {actor}", vr, actor)
 
-    def inherit(self, punished: Mapping[str, PunishmentRow]) -> None:
-        """Go on with the punishments of the leader before."""
-        now = self._shared.clock()
-        routers = {vr: _inherited(row, now) for vr, row in punished.items()}
-        self._put(replace(self._live, state=HostState(at=now, routers=routers)))
+    def inherit(self, punished: Mapping[str, PunishmentRow], *, led_last: bool = False) -> None:
+        """Go on where the leader before was.
+
+        Args:
+            punished: who is punished, by router.
+            led_last: whether that leader was this policer, which then knows more than that.
+        """
+        if not (led_last and self._led):
+            now = self._shared.clock()
+            routers = {vr: _inherited(row, now) for vr, row in punished.items()}
+            self._state = HostState(at=now, routers=routers)
+        self._led = True
+        self._put(replace(self._live, state=self._state))
 
     async def run(self) -> None:
         """Hear and decide until cancelled."""
@@ -99,7 +129,9 @@ class HostLoop:
         """Wait for telemetry, or for the silence that makes a host gone; then play a round."""
         began = self._shared.clock()
         try:
-            await asyncio.wait_for(self._news.wait(), GONE_AFTER_S)
+            # Not wait_for: until Python 3.12 it may lose that the loop was cancelled.
+            async with asyncio.timeout(GONE_AFTER_S):
+                await self._news.wait()
         except TimeoutError:
             self._miss()
             return
@@ -107,7 +139,8 @@ class HostLoop:
         try:
             await self._round()
         except LinkError as error:
-            self._put(replace(self._live, link_problem=str(error)))
+            self._untold = str(error)
+            self._put(replace(self._live, link_problem=self._problem))
         except Exception:  # noqa: BLE001  the one firewall of this loop
             # A host that trips a bug must not stop the others.
             self._log.exception("a round failed")
@@ -120,61 +153,81 @@ class HostLoop:
     def _hear(self, _host: str, telemetry: Telemetry) -> None:
         """Take over a message; a host that was gone is back in step with its first word."""
         now = self._shared.clock()
-        before = self._live.sight
-        after = seen(before, telemetry, now, self.host.capacity_pps)
-        if after.distrust and after.distrust != before.distrust:
-            self._note("distrusted", after.distrust)
-        if self._gone and after.reachable(now):
-            self._gone = False
-            self._note("back", "the host is heard again")
-        mended = self._deaf and self._live.link_problem == self._deaf
-        problem = "" if mended else self._live.link_problem
+        after = seen(self._live.sight, telemetry, now, self.host.capacity_pps)
         self._deaf = ""
         unread = self._link.dropped + self._link.bad
-        self._put(replace(self._live, sight=after, link_problem=problem, unread=unread))
+        self._put(replace(self._live, sight=after, link_problem=self._problem, unread=unread))
+        if after.distrust:
+            self._note_rarely("distrusted", after.distrust)
+        if self._gone and after.reachable(now):
+            self._gone = self._gone_noted = False
+            self._note_of_host("back", "the host is heard again")
         if after.heard_at == now:
             self._news.set()
 
     def _trouble(self, _host: str, error: LinkError) -> None:
         """Show what keeps the link from hearing."""
         self._deaf = str(error)
-        self._note("link", self._deaf)
-        self._put(replace(self._live, link_problem=self._deaf))
+        self._note_of_host("link", self._deaf)
+        self._put(replace(self._live, link_problem=self._problem))
 
     def _miss(self) -> None:
         """Say once that a host is gone; its leases end by themselves."""
-        if not self._gone and self._live.sight.heard_at is not None:
-            self._gone = True
-            self._note("gone", f"nothing was heard for {GONE_AFTER_S:g} s")
+        self._gone = self._live.sight.heard_at is not None
+        if self._gone and not self._gone_noted:
+            words = f"nothing was heard for {GONE_AFTER_S:g} s"
+            self._gone_noted = self._note_of_host("gone", words)
+        if not self._rules():
+            self._stand_down()
         self._put(replace(self._live, orders={}))
 
     async def _round(self) -> None:
         shared, live, now = self._shared, self._live, self._shared.clock()
-        leadership = shared.fleet.leadership
-        # Nobody goes free since a round was played before it was known who is punished.
-        if not leadership.leading or leadership.epoch != shared.ruled():
+        if not self._rules():
+            self._stand_down()
             return
-        if leadership.epoch != self._epoch:
-            self._epoch, self._sent = leadership.epoch, {}
+        if shared.ruled() != self._epoch:
+            self._epoch, self._sent = shared.ruled(), {}
         view = HostView(self.host.capacity_pps, live.contracts, live.sight)
-        decided = play(now, view, live.state, shared.policy())
+        decided = play(now, view, self._state, shared.policy())
         self._keep(live, decided)
         shared.played(shared.clock() - now)
-        await self._tell(now, decided)
+        await self._tell(now, decided.orders)
+
+    def _rules(self) -> bool:
+        """Whether this policer leads, and knows who is punished: else somebody would go free."""
+        leadership = self._shared.fleet.leadership
+        return leadership.leading and leadership.epoch == self._shared.ruled()
+
+    def _stand_down(self) -> None:
+        """Show nothing of what only a leader knows; what was shown is of the last round led."""
+        self._untold = ""
+        live = self._live
+        if live.orders or live.refusals or live.state is not _NOTHING_KNOWN:
+            shown = replace(live, orders={}, refusals={}, state=_NOTHING_KNOWN)
+            self._put(replace(shown, link_problem=self._problem))
 
     def _keep(self, live: HostLive, decided: Round) -> None:
         """Show what a round decided, and have it written down."""
         for note in decided.notes:
             self._note(note.kind, note.words, note.vr)
-        for vr, after in decided.state.routers.items():
-            was = live.state.routers.get(vr, RouterState()).punishment
-            if after.punishment != was:
-                self._shared.writer.punish(self.host.name, vr, self._row(vr, after.punishment))
+        before, after = self._state.routers, decided.state.routers
+        for vr, state in after.items():
+            if state.punishment != before.get(vr, NEW_ROUTER).punishment:
+                self._punish(vr, state.punishment)
+        for vr in before.keys() - after.keys():  # forgotten, having been away for long
+            self._punish(vr, Punishment())
+        self._state = decided.state
         self._shared.convicted(len(decided.convicted))
         self._put(replace(live, state=decided.state, orders=decided.orders))
 
+    def _punish(self, vr: str, punishment: Punishment) -> None:
+        row = self._row(vr, punishment)
+        self._shared.writer.punish(self.host.name, vr, row, self._epoch)
+
     def _row(self, vr: str, punishment: Punishment) -> PunishmentRow | None:
-        if punishment.height == 0:
+        """Return what the next leader takes over; what is only reported would be in force there."""
+        if punishment.height == 0 or punishment.dry:
             return None
         return PunishmentRow(
             host=self.host.name,
@@ -185,30 +238,58 @@ class HostLoop:
             step=str(punishment.step or ""),
         )
 
-    async def _tell(self, now: float, decided: Round) -> None:
+    async def _tell(self, now: float, orders: Mapping[str, Order]) -> None:
         """Send what changed; what was refused is told again after a while."""
         terms = Terms(self._epoch, self._shared.ttl_s)
         reports = self._live.sight.routers
-        dispatch = due(now, decided.orders, self._sent, reports, terms, self._shared.next_sequence)
+        dispatch = due(now, orders, self._sent, reports, terms, self._shared.next_sequence)
         self._sent = dispatch.sent
-        if not dispatch.requests:
-            return
-        refused = await self._link.send(dispatch.requests)
-        refusals = {
-            request.vr: f"{refusal.field}: {refusal.problem}"
-            for request, refusal in zip(dispatch.requests, refused, strict=True)
-            if refusal is not None
-        }
-        self._told(refusals, refused)
+        wanted = {vr for vr, order in orders.items() if order != LET_GO}
+        refused: tuple[Refusal | None, ...] = ()
+        if dispatch.requests:
+            refused = await self._link.send(dispatch.requests)
+        if dispatch.requests or not wanted:
+            self._untold = ""
+        self._told(wanted, dispatch.requests, refused)
 
-    def _told(self, refusals: Mapping[str, str], refused: tuple[Refusal | None, ...]) -> None:
+    def _told(
+        self,
+        wanted: set[str],
+        requests: Sequence[Activate | Limit],
+        refused: Sequence[Refusal | None],
+    ) -> None:
+        """Show what was refused now, or before and is still wanted."""
         before = self._live.refusals
+        stays = wanted - {request.vr for request in requests}
+        refusals = {vr: words for vr, words in before.items() if vr in stays}
+        for request, refusal in zip(requests, refused, strict=True):
+            if refusal is not None:
+                refusals[request.vr] = f"{refusal.field}: {refusal.problem}"
+                self._doubt(refusal)
         for vr, words in refusals.items():
             if before.get(vr) != words:
                 self._note("refused", words, vr)
-        if any(refusal is not None and refusal.code == "stale_epoch" for refusal in refused):
+        if refusals != before or self._live.link_problem != self._problem:
+            self._put(replace(self._live, link_problem=self._problem, refusals=refusals))
+
+    def _doubt(self, refusal: Refusal) -> None:
+        """Say once in an epoch that the host obeys another policer."""
+        if refusal.code == "stale_epoch" and self._overtaken != self._epoch:
+            self._overtaken = self._epoch
             self._note("overtaken", "the host obeys a policer of a higher epoch")
-        self._put(replace(self._live, link_problem="", refusals=refusals))
+
+    def _note_rarely(self, kind: str, words: str) -> None:
+        """Note what may be another thing with every tick, and flood the table of events."""
+        now = self._shared.clock()
+        due_at = self._noted.get(kind, float("-inf")) + AGAIN_S
+        if now >= due_at and self._note_of_host(kind, words):
+            self._noted[kind] = now
+
+    def _note_of_host(self, kind: str, words: str) -> bool:
+        """Note what every policer sees, if this one leads; return whether it does."""
+        if leads := self._shared.fleet.leadership.leading:
+            self._note(kind, words)
+        return leads
 
     def _note(self, kind: str, words: str, vr: str | None = None, actor: str = "policer") -> None:
         self._log.info(kind, words=words, vr=vr)
@@ -216,8 +297,12 @@ class HostLoop:
         self._shared.writer.note(Event(self.host.name, kind, words, vr, actor, happened))
 
     @property
+    def _problem(self) -> str:
+        return self._untold or self._deaf
+
+    @property
     def _live(self) -> HostLive:
-        return self._shared.fleet.hosts[self.host.name]
+        return self._shared.fleet.host(self.host.name)
 
     def _put(self, live: HostLive) -> None:
         self._shared.fleet.put(live)

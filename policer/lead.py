@@ -6,6 +6,7 @@ latest leader alone, whatever a policer that was cut off still believes.
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import structlog
@@ -17,10 +18,16 @@ TRY_EVERY_S = 1.0
 """How often a lock is tried or looked after: a failover takes no longer than a few of these."""
 PATIENCE_S = 3.0
 """A leader whose lock cannot be looked after for so long stops giving orders."""
+_SILENT = f"the database did not answer within {PATIENCE_S:g} s"
 
 
 class Lock(Protocol):
     """What the store offers (`policer.store.leadership`)."""
+
+    @property
+    def since(self) -> int:
+        """The epoch since which nobody else has led."""
+        ...
 
     def acquire(self) -> int | None:
         """Return a new epoch, above all before, if the lock could be taken."""
@@ -40,55 +47,71 @@ class Lock(Protocol):
 
 
 class Lead:
-    """Keeps `fleet.leadership` true."""
+    """Keeps `fleet.leadership` true; `release` comes after the last order."""
 
     def __init__(self, lock: Lock, fleet: Fleet, name: str, clock: Callable[[], float]) -> None:
         self._lock, self._fleet, self._name, self._clock = lock, fleet, name, clock
         self._log = structlog.get_logger("policer.lead")
         self._sure_at = 0.0
-        """When the lock was last known to be held."""
+        """When the database was asked that said last that the lock is held."""
 
     async def run(self) -> None:
-        """Look after the lock for ever; release it when cancelled."""
-        try:
-            while True:
-                await self.look()
-                await asyncio.sleep(TRY_EVERY_S)
-        finally:
-            await asyncio.to_thread(self._release)
+        """Look after the lock for ever."""
+        while True:
+            await self.look()
+            await asyncio.sleep(min(TRY_EVERY_S, self._patience()))
 
     async def look(self) -> None:
         """Look after the lock once; however slow the database, a lead ends in time."""
-        looking = asyncio.to_thread(self._keep if self._fleet.leadership.leading else self._try)
+        asked_at, patience = self._clock(), self._patience()
+        if patience == 0:
+            self._doubt(_SILENT)
+            return
+        looking = self._keep if self._fleet.leadership.leading else self._try
         try:
-            self._take(await asyncio.wait_for(looking, PATIENCE_S))
+            # Not wait_for: until Python 3.12 it may lose that this was cancelled.
+            async with asyncio.timeout(patience):
+                now = await asyncio.to_thread(looking)
         except (StoreError, TimeoutError) as error:
-            self._doubt(str(error) or f"the database did not answer within {PATIENCE_S:g} s")
+            self._doubt(str(error) or _SILENT)
+        else:
+            self._take(now, asked_at)
+
+    async def release(self) -> None:
+        """Give no more orders, and the lock back."""
+        self._fleet.leadership = Leadership()
+        await asyncio.to_thread(self._release)
+
+    def _patience(self) -> float:
+        """Return for how many seconds the database may say nothing from now on."""
+        if not self._fleet.leadership.leading:
+            return PATIENCE_S
+        return max(0.0, PATIENCE_S - (self._clock() - self._sure_at))
 
     def _keep(self) -> Leadership:
         """Say whether the lead goes on."""
         before = self._fleet.leadership
-        return before if self._lock.still() else Leadership()
+        return replace(before, problem="") if self._lock.still() else Leadership()
 
     def _try(self) -> Leadership:
         """Take the lead if it is free."""
         epoch = self._lock.acquire()
         if epoch is not None:
-            return Leadership(leading=True, epoch=epoch, holder=self._name)
+            return Leadership(True, epoch, self._name, since=self._lock.since)
         holder, of_holder = self._lock.holder()
         return Leadership(epoch=of_holder, holder=holder)
 
-    def _take(self, now: Leadership) -> None:
+    def _take(self, now: Leadership, asked_at: float) -> None:
         before, self._fleet.leadership = self._fleet.leadership, now
-        self._sure_at = self._clock()
+        self._sure_at = asked_at
         if now.leading is not before.leading:
             self._log.warning("leads" if now.leading else "leads no more", epoch=now.epoch)
 
     def _doubt(self, problem: str) -> None:
         """Go on for a moment where the lock cannot be looked after; the epoch bounds the harm."""
         before = self._fleet.leadership
-        leads = before.leading and self._clock() - self._sure_at < PATIENCE_S
-        self._fleet.leadership = Leadership(leads, before.epoch, before.holder, problem)
+        leads = before.leading and self._patience() > 0
+        self._fleet.leadership = replace(before, leading=leads, problem=problem)
         if before.leading and not leads:
             self._log.error("leads no more", problem=problem)
 

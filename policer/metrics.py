@@ -4,7 +4,7 @@ What only a sequence of moments can tell, such as how long a guarantee was misse
 a second by `Metrics.look`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -87,12 +87,18 @@ class Metrics:
             return
         if not health.store_ok:
             self._store_failed.inc(elapsed)
-        for name, live in self._fleet.hosts.items():
+        hosts = self._fleet.hosts
+        if self._fleet.leadership.leading:
+            self._count_missed(hosts, now, elapsed)
+        for key in [key for key in self.missed if key[0] not in hosts]:
+            del self.missed[key]
+
+    def _count_missed(self, hosts: Mapping[str, HostLive], now: float, elapsed: float) -> None:
+        """Count for each router that misses its guarantee; the leader alone knows that."""
+        for name, live in hosts.items():
             if live.sight.reachable(now):
                 for vr in live.state.standing.harmed:
                     self.missed[name, vr] = self.missed.get((name, vr), 0.0) + elapsed
-        for key in [key for key in self.missed if key[0] not in self._fleet.hosts]:
-            del self.missed[key]
 
 
 class _OfNow(Collector):

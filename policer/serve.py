@@ -62,7 +62,14 @@ def serve(settings: Settings, path: Path) -> None:
     with bound(settings.server) as listening:
         store = open_store(store_url(settings.store))
         with closing(store):
+            _warn_if_empty(store)
             asyncio.run(Serving(settings, path, store, keys, listening).run())
+
+
+def _warn_if_empty(store: Store) -> None:
+    """Say so where nobody can use the service: a new database, or not the one that was meant."""
+    if not store.tokens.all():
+        log.warning("nobody_may_use_it", fix="policer token add NAME --scope admin, or store.url")
 
 
 class Serving:

@@ -6,7 +6,7 @@ no round: contracts stay as they were read, events wait, and the page says so.
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
@@ -14,9 +14,9 @@ from itertools import count
 import structlog
 
 from policer.asking import Asking
-from policer.brake import Brake
+from policer.brake import Brake, culprits
 from policer.errors import StoreError
-from policer.fleet import Fleet
+from policer.fleet import Fleet, Leadership
 from policer.hostloop import HostLoop, Shared
 from policer.hosts import Host
 from policer.inbox import Inbox
@@ -66,6 +66,8 @@ class Service:
         self._brake = Brake()
         self._routers = 0
         """Of the whole fleet, at the last look."""
+        self._guilty = 0
+        """How many of them stood guilty."""
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
         self._seen = -1
         """The store's generation that was read last."""
@@ -109,6 +111,14 @@ class Service:
                 group.create_task(self._follow_store(), name="store")
         finally:
             await self._end_all()
+            await self._hand_over()
+
+    async def _hand_over(self) -> None:
+        """Let the next leader read all that was decided: the lead is given up last."""
+        try:
+            await asyncio.to_thread(self.writer.flush)
+        finally:
+            await self._lead.release()
 
     async def _follow_store(self) -> None:
         while True:
@@ -118,15 +128,16 @@ class Service:
     async def _look(self) -> None:
         """Take over what changed in the store, and who is punished when the lead was won."""
         leadership = self._fleet.leadership
-        self._routers = sum(len(live.sight.routers) for live in self._fleet.hosts.values())
+        # The brake is the leader's alone; it would be shown as it was when the lead was lost.
+        self._fleet.braked &= leadership.leading
+        self._count()
         try:
             generation = await self._asking.ask(self._store.generation)
             if generation != self._seen:
                 await self._reload()
                 self._seen = generation
             if leadership.leading and leadership.epoch != self._ruled:
-                self._inherit(await self._asking.ask(self._store.punishments.all))
-                self._ruled = leadership.epoch
+                await self._take_over(leadership)
         except StoreError as error:
             if not self._unread:
                 self._log.error("the store cannot be read", problem=str(error))
@@ -134,22 +145,35 @@ class Service:
         else:
             self._unread = ""
 
+    def _count(self) -> None:
+        """Count what the brake goes by."""
+        lives = self._fleet.hosts.values()
+        self._routers = sum(len(live.sight.routers) for live in lives)
+        self._guilty = sum(culprits(one.contracts, one.sight.routers, one.state) for one in lives)
+
     async def _reload(self) -> None:
         stored = await self._asking.ask(self._store.hosts.all)
         contracts = await self._asking.ask(self._store.contracts.all)
         hosts = {one.value.name: one.value for one in stored}
         for name in [name for name, (loop, _) in self._loops.items() if _moved(loop, hosts)]:
             await self._end(name)
+            if name not in hosts:
+                self.writer.forget(name)
+        await self._begin_all([host for name, host in hosts.items() if name not in self._loops])
         for name, host in hosts.items():
-            if name not in self._loops:
-                self._begin(host)
             terms = {vr: one.value for vr, one in contracts.get(name, {}).items()}
             self._loops[name][0].enter(host, terms)
 
-    def _begin(self, host: Host) -> None:
-        loop = HostLoop(host, self._keys, self._shared)
-        task = asyncio.create_task(loop.run(), name=f"host {host.name}")
-        self._loops[host.name] = loop, task
+    async def _begin_all(self, hosts: Sequence[Host]) -> None:
+        """Begin to hear hosts; one that is reached another way has the same routers punished."""
+        leads = self._leads()
+        punished = await self._asking.ask(self.writer.punished) if hosts and leads else {}
+        for host in hosts:
+            loop = HostLoop(host, self._keys, self._shared)
+            if leads:
+                loop.inherit(_of_host(punished, host.name))
+            task = asyncio.create_task(loop.run(), name=f"host {host.name}")
+            self._loops[host.name] = loop, task
 
     async def _end(self, name: str) -> None:
         """Hear a host no more; what it was told ends with its leases."""
@@ -163,21 +187,39 @@ class Service:
         for name in list(self._loops):
             await self._end(name)
 
-    def _inherit(self, punished: Mapping[tuple[str, str], PunishmentRow]) -> None:
+    async def _take_over(self, leadership: Leadership) -> None:
+        """Go on where the leader before was; raises StoreError where that cannot be read."""
+        led_last = 0 < leadership.since <= self._ruled
+        self.writer.lead(leadership.since, leadership.epoch)
+        punished = await self._asking.ask(self.writer.punished)
         for name, (loop, _) in self._loops.items():
-            loop.inherit({vr: row for (host, vr), row in punished.items() if host == name})
+            loop.inherit(_of_host(punished, name), led_last=led_last)
+        if not led_last:
+            for pardon in self.inbox.take_all():
+                self._log.warning("a pardon was overtaken", host=pardon.host, vr=pardon.vr)
+            # The leader before may have been lost with its brake on.
+            self._convicted(sum(row.guilty for row in punished.values()))
+        self._count()  # a follower has seen no culprits
+        self._ruled = leadership.epoch
+
+    def _leads(self) -> bool:
+        """Whether this policer leads, and has taken over who is punished."""
+        leadership = self._fleet.leadership
+        return leadership.leading and leadership.epoch == self._ruled
 
     async def _read_mail(self) -> None:
         """Do what operators asked for through REST; never waits for the store, and so beats."""
         while True:
             self._beat = self._clock()
-            for pardon in self.inbox.take_all():
+            # While it is not known who is punished, pardons wait: they would be undone.
+            for pardon in self.inbox.take_all() if self._leads() else ():
                 if pardon.host in self._loops:
                     self._loops[pardon.host][0].pardon(pardon.vr, pardon.actor)
             await asyncio.sleep(INBOX_EVERY_S)
 
     def _policy(self) -> Policy:
-        braked = self._brake.on(self._clock(), self._routers)
+        self._brake = self._brake.looked(self._clock(), self._routers, self._guilty)
+        braked = self._brake.on
         if braked and not self._fleet.braked:
             words = "too many routers would be punished at once: no ladder is climbed for a while"
             self._log.error("brake", words=words)
@@ -198,6 +240,12 @@ def _moved(loop: HostLoop, hosts: Mapping[str, Host]) -> bool:
     """Whether a loop must end: its host is gone, or its daemon is reached another way."""
     host = hosts.get(loop.host.name)
     return host is None or _way(host) != _way(loop.host)
+
+
+def _of_host(
+    punished: Mapping[tuple[str, str], PunishmentRow], name: str
+) -> dict[str, PunishmentRow]:
+    return {vr: row for (host, vr), row in punished.items() if host == name}
 
 
 def _way(host: Host) -> tuple[str, str, str | None]:

@@ -42,7 +42,13 @@ class Leadership(ABC):
     def __init__(self, database: Database, holder: str, clock: Clock) -> None:
         self._database, self._name, self._clock = database, holder, clock
         self._epoch = 0
+        self._since = 0
         self._mutex = threading.Lock()
+
+    @property
+    def since(self) -> int:
+        """The epoch since which nobody else has led, as of the last lead taken."""
+        return self._since
 
     def acquire(self) -> int | None:
         """Return a new epoch if this policer leads now; None while another does.
@@ -56,11 +62,14 @@ class Leadership(ABC):
             if not self._lock():
                 return None
             try:
-                self._epoch = self._new_epoch()
+                last, epoch = self._new_epoch()
             except StoreError:
                 self._unlock()
                 raise
-            return self._epoch
+            if not self._since or last != self._epoch:
+                self._since = epoch
+            self._epoch = epoch
+            return epoch
 
     def still(self) -> bool:
         """Whether this policer still leads; False when its lock was lost, and for good then.
@@ -115,19 +124,19 @@ class Leadership(ABC):
         """Let go of the lock, if it is held; never fails."""
 
     @abstractmethod
-    def _new_epoch(self) -> int:
-        """Make a new epoch durable."""
+    def _new_epoch(self) -> tuple[int, int]:
+        """Make a new epoch durable; return the one before, and it."""
 
     @abstractmethod
     def _forget(self) -> None:
         """Write down that nobody leads."""
 
-    def _raise_epoch(self, connection: Connection) -> int:
+    def _raise_epoch(self, connection: Connection) -> tuple[int, int]:
         table = tables.leadership
-        last = connection.execute(select(table.c.epoch).with_for_update()).scalar_one()
-        epoch = max(int(last) + 1, int(self._clock().timestamp()))
+        last = int(connection.execute(select(table.c.epoch).with_for_update()).scalar_one())
+        epoch = max(last + 1, int(self._clock().timestamp()))
         connection.execute(table.update().values(epoch=epoch, holder=self._name))
-        return epoch
+        return last, epoch
 
     def _clear_holder(self, connection: Connection) -> None:
         table = tables.leadership
@@ -178,7 +187,7 @@ class FileLeadership(Leadership):
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _new_epoch(self) -> int:
+    def _new_epoch(self) -> tuple[int, int]:
         with self._database.write() as connection:
             return self._raise_epoch(connection)
 
@@ -231,7 +240,7 @@ class PostgresLeadership(Leadership):
             self._connection.close()
             self._connection = None
 
-    def _new_epoch(self) -> int:
+    def _new_epoch(self) -> tuple[int, int]:
         assert self._connection is not None
         with mapped(), self._connection.begin():
             return self._raise_epoch(self._connection)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, delete, select
 
 from policer.store import tables
 from policer.store.engine import Database
@@ -42,19 +43,62 @@ class Punishments:
             for row in rows
         }
 
-    def set(self, rows: Sequence[PunishmentRow], removed: Iterable[tuple[str, str]]) -> None:
-        """Write who is punished how now, and who is not any more, all or nothing."""
+    def set(
+        self,
+        rows: Sequence[PunishmentRow],
+        removed: Iterable[tuple[str, str]],
+        epoch: int | None = None,
+    ) -> bool:
+        """Write who is punished how now, and who is not any more, all or nothing.
+
+        Routers of hosts that have no entry any more are left out.
+
+        Args:
+            rows: who is punished.
+            removed: host and router of who is not.
+            epoch: of the leader that decided it; None where nobody else can lead.
+
+        Returns:
+            False, with nothing written, where another epoch has begun.
+        """
         gone = sorted(removed)
         if not rows and not gone:
-            return
-        table = tables.punishments
-        insert = self._database.insert(table)
-        changed = {name: insert.excluded[name] for name in ("height", "guilty", "since", "step")}
-        upsert = insert.on_conflict_do_update(index_elements=["host", "vr"], set_=changed)
-        # Sorted, so that two writers take the rows in the same order and never wait in a circle.
-        values = sorted(map(msgspec.structs.asdict, rows), key=lambda row: (row["host"], row["vr"]))
+            return True
         with self._database.write() as connection:
+            if epoch is not None and _epoch(connection) != epoch:
+                return False
+            table = tables.punishments
             for host, vr in gone:
                 connection.execute(delete(table).where(table.c.host == host, table.c.vr == vr))
-            if values:
-                connection.execute(upsert, values)
+            there = _entered(connection, {row.host for row in rows})
+            self._upsert(connection, [row for row in rows if row.host in there])
+        return True
+
+    def _upsert(self, connection: Connection, rows: Iterable[PunishmentRow]) -> None:
+        # Sorted, so that two writers take the rows in the same order and never wait in a circle.
+        values = sorted(map(msgspec.structs.asdict, rows), key=_place)
+        if not values:
+            return
+        insert = self._database.insert(tables.punishments)
+        changed = {name: insert.excluded[name] for name in ("height", "guilty", "since", "step")}
+        upsert = insert.on_conflict_do_update(index_elements=["host", "vr"], set_=changed)
+        connection.execute(upsert, values)
+
+
+def _place(values: dict[str, Any]) -> tuple[str, str]:
+    return values["host"], values["vr"]
+
+
+def _epoch(connection: Connection) -> int:
+    """Return the epoch of who leads, and let nobody take another before the transaction ends."""
+    query = select(tables.leadership.c.epoch).with_for_update(read=True)
+    return int(connection.execute(query).scalar_one())
+
+
+def _entered(connection: Connection, hosts: Iterable[str]) -> set[str]:
+    """Return which hosts have an entry, and let nobody remove them before the transaction ends."""
+    table = tables.hosts
+    query = select(table.c.name).where(table.c.name.in_(sorted(hosts)), table.c.entry.is_not(None))
+    return set(
+        connection.execute(query.order_by(table.c.name).with_for_update(read=True)).scalars()
+    )

@@ -98,6 +98,7 @@ def clock() -> Clock:
 @pytest.fixture
 def fleet(clock: Clock) -> Fleet:
     fleet = Fleet()
+    fleet.leadership = Leadership(leading=True, epoch=7, holder="me")
     fleet.put(a_live_host(clock))
     return fleet
 
@@ -207,6 +208,17 @@ def test_seconds_without_a_guarantee_are_counted(
     fleet.put(HostLive(HOST, sight=Sight(heard_at=clock.now)))
     look_for(metrics, clock, 4)
     assert missed(metrics) == pytest.approx(4)
+
+
+def test_one_that_does_not_lead_counts_no_seconds(
+    fleet: Fleet, metrics: Metrics, clock: Clock
+) -> None:
+    """Two policers would count each second twice, and one that was overtaken for ever."""
+    metrics.look(Health())
+    look_for(metrics, clock, 2)
+    fleet.leadership = Leadership(epoch=8, holder="other")
+    look_for(metrics, clock, 2)
+    assert missed(metrics) == pytest.approx(2)
 
 
 def test_seconds_that_nobody_saw_are_not_counted(metrics: Metrics, clock: Clock) -> None:

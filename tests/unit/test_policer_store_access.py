@@ -5,15 +5,19 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from rest_rig import GOLD, SILVER
 
+from policer.contract import Contract
 from policer.errors import Invalid, KeyReused, StoreBusy, Unknown
-from policer.store import SCOPES, Store, StoredAnswer
+from policer.store import SCOPES, Answering, Claim, Store, StoredAnswer
 from policer.store.idempotency import ABANDONED, KEPT, MOST_WAITS, Idempotency
 
 if TYPE_CHECKING:
     from store_rig import Backend
 
 pytest_plugins = ["store_rig"]
+
+EMPTY = StoredAnswer(200, {}, b"")
 
 
 def test_a_token_is_known_by_its_secret_alone(backend: "Backend", store: Store) -> None:
@@ -91,35 +95,33 @@ def test_a_token_that_cannot_be_is_refused_by_field(backend: "Backend", store: S
 def test_no_secret_is_in_the_database(backend: "Backend", store: Store) -> None:
     row, secret = store.tokens.add("ann", ["admin"], None, "root")
     store.tokens.by_secret(secret)
-    store.idempotency.begin("key", "t", "hash")
+    claim = claimed(store, "key", "t")
     body = f'{{"id": "{row.id}", "secret": "{secret}"}}'.encode()
-    store.idempotency.finish("key", "t", 201, {}, body)
+    store.idempotency.finish(claim, StoredAnswer(201, {}, body))
     everything = backend.everything()
     assert row.id.encode() in everything
     assert secret.encode() not in everything
     assert secret.removeprefix(f"xtcp_{row.id}_").encode() not in everything
     kept = store.idempotency.begin("key", "t", "hash")
-    assert kept is not None
+    assert isinstance(kept, StoredAnswer)
     assert kept.body == body.replace(secret.encode(), b"*" * len(secret))
 
 
 def test_a_request_is_answered_as_it_was_the_first_time(backend: "Backend", store: Store) -> None:
-    assert store.idempotency.begin("key", "t1", "hash") is None
-    store.idempotency.finish("key", "t1", 201, {"Location": "/v1/x"}, b"\x00body\xff")
     answer = StoredAnswer(201, {"Location": "/v1/x"}, b"\x00body\xff")
+    store.idempotency.finish(claimed(store, "key", "t1"), answer)
     assert backend.open().idempotency.begin("key", "t1", "hash") == answer
     with pytest.raises(KeyReused):
         store.idempotency.begin("key", "t1", "another")
-    assert store.idempotency.begin("key", "t2", "another") is None
+    assert isinstance(store.idempotency.begin("key", "t2", "another"), Claim)
 
 
 def test_an_answer_is_kept_for_a_day(backend: "Backend", store: Store) -> None:
-    store.idempotency.begin("key", "t", "hash")
-    store.idempotency.finish("key", "t", 200, {}, b"")
+    store.idempotency.finish(claimed(store, "key", "t"), EMPTY)
     backend.clock.forward(seconds=KEPT.total_seconds())
-    assert store.idempotency.begin("key", "t", "hash") is not None
+    assert store.idempotency.begin("key", "t", "hash") == EMPTY
     backend.clock.forward(seconds=1)
-    assert store.idempotency.begin("key", "t", "hash") is None
+    assert isinstance(store.idempotency.begin("key", "t", "hash"), Claim)
 
 
 def test_a_second_request_waits_for_the_answer_of_the_first(
@@ -130,10 +132,10 @@ def test_a_second_request_waits_for_the_answer_of_the_first(
     def sleep(seconds: float) -> None:
         waits.append(seconds)
         if len(waits) == 3:
-            store.idempotency.finish("key", "t", 200, {}, b"once")
+            store.idempotency.finish(claim, StoredAnswer(200, {}, b"once"))
 
     second = Idempotency(store.idempotency._database, backend.clock, sleep)
-    assert store.idempotency.begin("key", "t", "hash") is None
+    claim = claimed(store, "key", "t")
     assert second.begin("key", "t", "hash") == StoredAnswer(200, {}, b"once")
     assert len(waits) == 3
 
@@ -150,11 +152,38 @@ def test_a_second_request_does_not_wait_for_ever(backend: "Backend", store: Stor
 
 
 def test_a_key_whose_request_died_or_was_given_up_is_free(backend: "Backend", store: Store) -> None:
-    store.idempotency.begin("key", "t", "hash")
-    store.idempotency.abandon("key", "t")
-    assert store.idempotency.begin("key", "t", "hash") is None
+    store.idempotency.abandon(claimed(store, "key", "t"))
+    claimed(store, "key", "t")
     backend.clock.forward(seconds=ABANDONED.total_seconds() + 1)
-    assert store.idempotency.begin("key", "t", "hash") is None
-    store.idempotency.finish("key", "t", 200, {}, b"")
-    store.idempotency.abandon("key", "t")
-    assert store.idempotency.begin("key", "t", "hash") == StoredAnswer(200, {}, b"")
+    claim = claimed(store, "key", "t")
+    store.idempotency.finish(claim, EMPTY)
+    store.idempotency.abandon(claim)
+    assert store.idempotency.begin("key", "t", "hash") == EMPTY
+
+
+def test_a_request_given_up_for_dead_neither_answers_nor_changes_for_its_repetition(
+    backend: "Backend", store: Store
+) -> None:
+    store.hosts.add(GOLD, "root")
+    slow = claimed(store, "key", "t")
+    backend.clock.forward(seconds=ABANDONED.total_seconds() + 1)
+    claim = claimed(store, "key", "t")
+    answering: Answering[Contract] = Answering(slow, lambda _: EMPTY)
+    with pytest.raises(StoreBusy, match="a repetition"):
+        store.contracts.put("gold", "r1", Contract(1.0), None, "root", answering=answering)
+    with pytest.raises(StoreBusy, match="a repetition"):
+        store.hosts.add(SILVER, "root", answering=Answering(slow, lambda _: EMPTY))
+    with pytest.raises(StoreBusy, match="a repetition"):
+        store.idempotency.finish(slow, EMPTY)
+    store.idempotency.abandon(slow)
+    assert store.contracts.all() == {}
+    assert [stored.value for stored in store.hosts.all()] == [GOLD]
+    store.idempotency.finish(claim, StoredAnswer(201, {}, b"done"))
+    assert store.idempotency.begin("key", "t", "hash") == StoredAnswer(201, {}, b"done")
+
+
+def claimed(store: Store, key: str, token: str) -> Claim:
+    """Claim a key that is free, for the request of that hash."""
+    claim = store.idempotency.begin(key, token, "hash")
+    assert isinstance(claim, Claim)
+    return claim

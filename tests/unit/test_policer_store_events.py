@@ -5,8 +5,10 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from sqlalchemy import Connection
 from store_values import host
 
+from policer.errors import StoreBusy
 from policer.store import Event, PunishmentRow, Store
 from policer.store import events as module
 
@@ -122,6 +124,7 @@ def _row(backend: "Backend", vr: str, height: int = 1, step: str = "warn") -> Pu
 
 
 def test_the_next_leader_reads_who_is_punished(backend: "Backend", store: Store) -> None:
+    store.hosts.add(host(), "ann")
     rows = [_row(backend, "r1"), _row(backend, "r2", 2, "lower")]
     store.punishments.set(rows, [])
     changed = _row(backend, "r2", 3, "limit")
@@ -139,3 +142,49 @@ def test_a_host_that_was_removed_leaves_nobody_punished(backend: "Backend", stor
     store.punishments.set([_row(backend, "r1")], [])
     store.hosts.remove("gold", 1, "ann")
     assert store.punishments.all() == {}
+
+
+def test_a_host_without_an_entry_has_nobody_punished(backend: "Backend", store: Store) -> None:
+    """A leader may write what it decided just before the host was removed."""
+    store.hosts.add(host(), "ann")
+    store.hosts.remove("gold", 1, "ann")
+    assert store.punishments.set([_row(backend, "r1")], [])
+    assert store.punishments.all() == {}
+
+
+def test_an_epoch_that_is_over_writes_nothing(backend: "Backend", store: Store) -> None:
+    store.hosts.add(host(), "ann")
+    leadership = store.leadership("ann")
+    before, now = leadership.acquire(), leadership.acquire()
+    assert before is not None
+    assert now is not None
+    assert store.punishments.set([_row(backend, "r1"), _row(backend, "r2")], [], now)
+    assert not store.punishments.set([_row(backend, "r3")], [("gold", "r1")], before)
+    assert set(store.punishments.all()) == {("gold", "r1"), ("gold", "r2")}
+
+
+def test_no_epoch_begins_and_no_host_goes_while_punishments_are_written(
+    backend: "Backend", store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the next leader would read the table, and find it changed behind its back."""
+    store.hosts.add(host(), "ann")
+    leadership = store.leadership("ann")
+    epoch = leadership.acquire()
+    leadership.release()
+    other, refused = backend.open(), []
+    written = store.punishments._upsert
+
+    def meanwhile(connection: Connection, rows: list[PunishmentRow]) -> None:
+        written(connection, rows)
+        for change in (
+            other.leadership("ben").acquire,
+            lambda: other.hosts.remove("gold", 1, "ben"),
+        ):
+            with pytest.raises(StoreBusy):
+                change()
+            refused.append(change)
+
+    monkeypatch.setattr(store.punishments, "_upsert", meanwhile)
+    assert store.punishments.set([_row(backend, "r1")], [], epoch)
+    assert len(refused) == 2
+    assert set(store.punishments.all()) == {("gold", "r1")}

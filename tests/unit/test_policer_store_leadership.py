@@ -199,3 +199,21 @@ def test_a_leader_whose_database_is_locked_leads_on(backend: "Backend", store: S
     assert epoch is not None
     assert following is not None
     assert following > epoch
+
+
+def test_a_leader_knows_since_when_nobody_else_has_led(backend: "Backend", store: Store) -> None:
+    """Also where it never heard of the epoch that it took: the answer came too late."""
+    first, second = store.leadership("ann"), backend.open().leadership("ben")
+    began = first.acquire()
+    assert first.since == began
+    first.acquire()
+    first.release()
+    first.acquire()
+    assert first.since == began
+    first.release()
+    other = second.acquire()
+    assert second.since == other
+    second.release()
+    again = first.acquire()
+    assert first.since == again
+    assert again != began

@@ -1,0 +1,274 @@
+"""A host's loop: what it writes down, what it shows while another leads, and what it says once."""
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime
+
+import pytest
+from hostloop_rig import CAPACITY, HostRig
+from policer_plant import held_report, report_of
+
+from policer import hostloop
+from policer.contract import Contract
+from policer.errors import LinkError
+from policer.ladder import Patience, Step
+from policer.link.host import AGAIN_S
+from policer.round import KEPT_S
+from policer.sight import GONE_AFTER_S
+from policer.state import HostState, Order, Policy
+from policer.store import PunishmentRow
+from xtc.wire import Refusal, Report
+
+pytestmark = pytest.mark.anyio
+
+GOLD, SILVER = Contract(60e3), Contract(10e3, measures=tuple(Step))
+ROUNDS = 60
+"""Enough for a flood to climb the whole ladder."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run tests of coroutines by asyncio."""
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time is the rig's: nothing is to be waited for between two rounds."""
+    monkeypatch.setattr(hostloop, "SHORTEST_S", 0.0)
+
+
+def row(vr: str, height: int, step: Step) -> PunishmentRow:
+    return PunishmentRow("h0", vr, height, guilty=True, since=datetime.now(UTC), step=step)
+
+
+def told(rig: HostRig, vr: str, offered: float) -> Report:
+    """Return the report of a router that stands as it was ordered to."""
+    setpoint = rig.live.orders.get(vr, Order()).setpoint_pps
+    if setpoint is None:
+        return report_of(vr, throughput_pps=min(offered, CAPACITY / 2), offered_pps=offered)
+    throughput = min(offered, setpoint)
+    return held_report(vr, setpoint, throughput_pps=throughput, offered_pps=offered)
+
+
+async def flood(rig: HostRig, rounds: int = ROUNDS) -> None:
+    """Let a router with a small guarantee be sent more than the host can forward."""
+    for _ in range(rounds):
+        await rig.round(told(rig, "gold", 60e3), told(rig, "silver", 300e3))
+
+
+# --- what the next leader reads
+
+
+async def test_a_dry_run_leaves_nothing_for_the_next_leader() -> None:
+    policy = Policy(patience=Patience(climb_s=2.0), dry_run=True)
+    rig = HostRig({"gold": GOLD, "silver": SILVER}, policy)
+    await flood(rig)
+    assert rig.live.state.routers["silver"].punishment.step is Step.STOP  # it is reported
+    assert rig.kinds().count("punished") == len(Step)
+    assert rig.written() == {"silver": None}
+
+
+async def test_a_punishment_in_force_is_left_to_the_next_leader_with_its_epoch() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER}, Policy(patience=Patience(climb_s=2.0)))
+    await flood(rig)
+    kept = rig.written()["silver"]
+    assert kept is not None
+    assert (kept.step, kept.height) == ("stop", 5)
+    assert {decided.epoch for decided in rig.writer._punished.values()} == {5}
+
+
+async def test_who_is_forgotten_is_not_punished_in_the_store_either() -> None:
+    rig = HostRig({"silver": SILVER})
+    rig.loop.inherit({"silver": row("silver", 2, Step.LOWER)})
+    other = report_of("b", throughput_pps=1e3, offered_pps=1e3)
+    for _ in range(int(KEPT_S / 3) + 3):
+        await rig.round(other, seconds=3.0)
+    assert "silver" not in rig.live.state.routers
+    assert rig.written() == {"silver": None}
+
+
+# --- the lead, lost and won
+
+
+async def test_one_that_does_not_lead_shows_nothing_of_its_last_round() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    rig.daemon.refuse = lambda _: Refusal("unknown", "vr", "it is not here")
+    await flood(rig)
+    assert rig.live.orders
+    assert rig.live.refusals
+    assert rig.live.state.standing.engaged
+    rig.follow()
+    await rig.round(told(rig, "gold", 60e3), told(rig, "silver", 300e3))
+    assert (rig.live.orders, rig.live.refusals) == ({}, {})
+    assert rig.live.state == HostState()
+    assert set(rig.live.sight.routers) == {"gold", "silver"}  # it goes on looking
+
+
+async def test_one_that_led_last_goes_on_with_all_it_knew() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    await flood(rig)
+    before = rig.live.state
+    rig.follow()
+    await rig.round()
+    rig.lead(6)
+    rig.loop.inherit({"silver": row("silver", 1, Step.WARN)}, led_last=True)
+    assert rig.live.state == before
+    assert before.standing.engaged
+
+
+async def test_after_another_leader_its_punishments_stand_and_nothing_else() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    await flood(rig)
+    rig.follow()
+    rig.lead(9)
+    rig.loop.inherit({"gold": row("gold", 1, Step.WARN)})
+    assert {vr: state.punishment.height for vr, state in rig.live.state.routers.items()} == {
+        "gold": 1
+    }
+    assert not rig.live.state.standing.engaged
+
+
+async def test_one_that_never_led_inherits_though_its_policer_led_last() -> None:
+    """Its host was entered while nobody led."""
+    rig = HostRig({"silver": SILVER})
+    rig.loop._led = False
+    rig.loop.inherit({"silver": row("silver", 2, Step.LOWER)}, led_last=True)
+    assert rig.live.state.routers["silver"].punishment.height == 2
+
+
+# --- events
+
+
+async def silence(rig: HostRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the loop hear nothing for as long as makes a host gone."""
+    rig.loop._news.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(hostloop, "GONE_AFTER_S", 0)
+        await rig.loop._turn()
+    rig.now += GONE_AFTER_S
+
+
+async def test_only_the_leader_notes_what_every_policer_sees(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for leads in (True, False):
+        rig = HostRig({"gold": GOLD})
+        rig.hear(report_of("gold"))
+        if not leads:
+            rig.follow()
+        await silence(rig, monkeypatch)
+        rig.hear(report_of("gold"))
+        rig.hear(report_of("gold"), report_of("gold"))
+        rig.loop._trouble("h0", LinkError("it babbles"))
+        expected = ["gone", "back", "distrusted", "link"] if leads else []
+        assert rig.kinds() == expected
+        assert rig.live.link_problem == "it babbles"
+
+
+async def test_who_wins_the_lead_says_who_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = HostRig({"gold": GOLD})
+    rig.hear(report_of("gold"))
+    rig.follow()
+    await silence(rig, monkeypatch)
+    rig.lead(6)
+    await silence(rig, monkeypatch)
+    await silence(rig, monkeypatch)
+    assert rig.kinds() == ["gone"]
+
+
+def lie(number: int) -> Report:
+    """Return another impossible report each time."""
+    return report_of("gold", throughput_pps=9e8 + number)
+
+
+async def test_a_host_that_lies_with_every_tick_is_noted_once_in_ten_minutes() -> None:
+    rig = HostRig({"gold": GOLD})
+    doubts = set()
+    for number in range(600):  # every other tick can be believed
+        rig.hear(lie(number) if number % 2 else report_of("gold"), seconds=0.1)
+        doubts.add(rig.live.sight.distrust)
+    assert len(doubts) > 200
+    assert rig.kinds() == ["distrusted"]
+    rig.hear(lie(0), seconds=AGAIN_S)
+    assert rig.kinds() == ["distrusted"] * 2
+
+
+async def test_an_overtaken_leader_says_so_once_in_each_epoch() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    rig.daemon.refuse = lambda _: Refusal("stale_epoch", "epoch", "5 is lower than 9")
+    await flood(rig)
+    assert len(rig.daemon.asked) > 10
+    seen = Counter(rig.kinds())
+    assert seen["overtaken"] == 1
+    assert seen["refused"] == 2  # one of each router, though each is told again and again
+    rig.lead(6)
+    await flood(rig, 10)
+    assert Counter(rig.kinds())["overtaken"] == 2
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_loop_that_is_cancelled_ends_though_it_hears_something_just_then(
+    turns: int,
+) -> None:
+    """Else a service that is stopped hangs now and then."""
+    rig = HostRig({"gold": GOLD})
+    task = asyncio.create_task(rig.loop.run())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    rig.hear(report_of("gold"))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task], timeout=1)
+    assert task.cancelled()
+
+
+# --- what the daemon would not do, or could not be told
+
+
+async def test_a_refusal_stays_until_it_is_taken_or_no_longer_wanted() -> None:
+    """Between two sendings nothing is refused anew; the alert needs two minutes of it."""
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    refusal = Refusal("unknown", "vr", "it is not here")
+    rig.daemon.refuse = lambda message: refusal if message.vr == "silver" else None
+    await flood(rig, 5)
+    for _ in range(30):
+        await flood(rig, 1)
+        assert rig.live.refusals == {"silver": "vr: it is not here"}
+    rig.daemon.refuse = lambda _: None
+    await flood(rig, 10)
+    assert rig.live.refusals == {}
+
+
+async def test_a_refusal_of_a_router_that_vanished_is_forgotten() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    refusal = Refusal("unknown", "vr", "it is not here")
+    rig.daemon.refuse = lambda message: refusal if message.vr == "silver" else None
+    await flood(rig, 5)
+    assert set(rig.live.refusals) == {"silver"}
+    await rig.round(told(rig, "gold", 60e3))
+    assert rig.live.refusals == {}
+
+
+async def test_a_host_that_fell_calm_has_nothing_left_to_be_told() -> None:
+    rig = HostRig({"silver": Contract(10e3, ceiling_pps=20e3, measures=(Step.WARN,))})
+    rig.daemon.away = True
+    await rig.round(told(rig, "silver", 50e3))
+    await rig.round(told(rig, "silver", 50e3), seconds=6.0)
+    assert rig.live.link_problem == "it did not answer"
+    await rig.round(told(rig, "silver", 50e3))
+    assert rig.live.link_problem == "it did not answer"  # its order has not arrived
+    rig.loop.enter(rig.loop.host, {"silver": SILVER})
+    await rig.round(report_of("silver", throughput_pps=1e3, offered_pps=1e3))
+    assert rig.live.orders == {"silver": Order()}
+    assert rig.live.link_problem == ""
+
+
+async def test_a_pardon_takes_back_what_the_store_has() -> None:
+    rig = HostRig({"silver": SILVER})
+    rig.loop.inherit({"silver": row("silver", 2, Step.LOWER)})
+    rig.loop.pardon("silver", "anna")
+    assert rig.written() == {"silver": None}
+    await rig.round(report_of("silver"))
+    assert rig.live.state.routers["silver"].punishment.height == 0
