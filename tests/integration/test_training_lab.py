@@ -22,7 +22,7 @@ from training.sites import LAB_PREFIX, LAB_ROUTER
 from xtc.assemble import release_all
 from xtc.journal import Journal
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 OFFERED = "60kpps"
 
 
@@ -51,13 +51,13 @@ class Sweeps:
 
     def capped(self) -> tuple[Sample, ...]:
         """Wait until the file shows a sample under a cap; return all that it shows."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             samples = self.samples()
             if samples and samples[-1].cap is not None:
                 return samples
             time.sleep(0.05)
-        pytest.fail(f"no capped sample within 20 s: {self.samples()}")
+        pytest.fail(f"no capped sample within 60 s: {self.samples()}")
 
     def samples(self) -> tuple[Sample, ...]:
         try:

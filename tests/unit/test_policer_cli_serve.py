@@ -23,7 +23,7 @@ from policer.service import Service
 from policer.settingsfile import load_settings
 from policer.worker import Worker
 
-PATIENCE_S = 20.0
+PATIENCE_S = 40.0
 
 
 def free_port() -> int:
