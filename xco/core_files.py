@@ -1,0 +1,55 @@
+"""Finds the compiled core: the library of the scheduler and the two programs."""
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from xco.errors import CoreError
+
+VARIABLE: Final = "XCO_CORE"
+"""Names the folder of a core that is to be used before any other."""
+LIBRARY: Final = "libxcosched.so"
+PACKAGE: Final = "xco_core"
+BUILD: Final = Path(__file__).parent / "core" / "build"
+FIX: Final = "install xco-core, or build it: make -C xco/core"
+
+
+def library() -> Path:
+    """Return the compiled scheduler.
+
+    Raises:
+        CoreError: it is not built, or XCO_CORE names a folder without it.
+    """
+    return _found(LIBRARY)
+
+
+def program(name: str) -> Path:
+    """Return a compiled program: xco-controller or xco-coordinator.
+
+    Raises:
+        CoreError: it is not built, is not executable, or XCO_CORE names a folder without it.
+    """
+    path = _found(name)
+    if not os.access(path, os.X_OK):
+        raise CoreError(str(path), "may not be executed", "chmod a+x it, or mount without noexec")
+    return path
+
+
+def _found(name: str) -> Path:
+    if named := os.environ.get(VARIABLE):
+        if (path := Path(named, name)).is_file():
+            return path
+        raise CoreError(f"{VARIABLE}={named}", f"there is no {name}", f"unset it, or {FIX}")
+    for folder in _folders():
+        if (path := folder / name).is_file():
+            return path
+    raise CoreError(name, "the compiled core is not built", FIX)
+
+
+def _folders() -> Iterator[Path]:
+    """Yield where the core may be: the installed package's folder, then the working tree's."""
+    if spec := find_spec(PACKAGE):
+        yield from map(Path, spec.submodule_search_locations or ())
+    yield BUILD

@@ -1,0 +1,99 @@
+"""The one tree of typed errors; each carries its data and says what to do.
+
+XcoError
+├── UnitError              a quantity that cannot be read
+├── ConfigError            a file, or what was read in its place, that names a wrong key or value
+│   └── TopologyError      a topology that cannot be coordinated
+├── CoreError              the compiled core is not built, or not the one that is expected
+├── WireError              a datagram that is not obeyed
+│   ├── Malformed          not a message of this protocol
+│   ├── Forged             its authenticator does not match
+│   └── Stale              of a lower epoch, or overtaken, or a duplicate
+├── GateError              a gate that could not be made, opened, closed or removed
+│   ├── Denied             a privilege is lacking
+│   ├── Gone               the interface no longer exists
+│   └── Unsupported        this kernel cannot do it at all
+└── ControllerError        the controller, or its loop, cannot start or go on
+    └── NobodyAnswersError nothing runs where the command line looked for it (xco/command.py)
+"""
+
+
+class XcoError(Exception):
+    """The root: everything that xco raises on purpose."""
+
+
+class UnitError(XcoError, ValueError):
+    """A quantity that cannot be read."""
+
+    def __init__(self, field: str, got: str, expected: str) -> None:
+        self.field, self.got, self.expected = field, got, expected
+        super().__init__(f"{field}: {got!r} is not {expected}")
+
+
+class ConfigError(XcoError):
+    """A configuration that cannot be used: file and key, what is wrong, and how to mend it."""
+
+    def __init__(self, file: str, key: str, problem: str, fix: str = "") -> None:
+        self.file, self.key, self.problem, self.fix = file, key, problem, fix
+        where = ": ".join(part for part in (file, key) if part)
+        super().__init__(f"{where}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class TopologyError(ConfigError):
+    """A topology that cannot be coordinated; `key` is the table and key as in its file."""
+
+
+class CoreError(XcoError):
+    """The compiled core is not built, or not the one that is expected."""
+
+    def __init__(self, what: str, problem: str, fix: str = "") -> None:
+        self.what, self.problem, self.fix = what, problem, fix
+        super().__init__(f"{what}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class WireError(XcoError):
+    """A datagram that is not obeyed: which field, and what is wrong with it."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        self.field, self.problem = field, problem
+        super().__init__(f"{field}: {problem}")
+
+
+class Malformed(WireError):  # noqa: N818  the tree reads better without a suffix on every leaf
+    """Not a message of this protocol, or not of this version."""
+
+
+class Forged(WireError):  # noqa: N818
+    """Its authenticator does not match: another key, or altered on the way."""
+
+
+class Stale(WireError):  # noqa: N818
+    """Of a lower epoch, or overtaken by a later message, or a duplicate."""
+
+
+class GateError(XcoError):
+    """A gate that could not be made, opened, closed or removed: where, and how to mend it."""
+
+    def __init__(self, target: str, problem: str, fix: str = "") -> None:
+        self.target, self.problem, self.fix = target, problem, fix
+        super().__init__(f"{target}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class Denied(GateError):  # noqa: N818
+    """A privilege is lacking."""
+
+
+class Gone(GateError):  # noqa: N818
+    """The interface no longer exists."""
+
+
+class Unsupported(GateError):  # noqa: N818
+    """This kernel cannot do it at all."""
+
+
+class ControllerError(XcoError):
+    """The controller, or its loop, cannot start or go on."""
+
+    def __init__(self, what: str, problem: str, fix: str = "") -> None:
+        self.what, self.problem, self.fix = what, problem, fix
+        super().__init__(f"{what}: {problem}" + (f" ({fix})" if fix else ""))

@@ -1,0 +1,59 @@
+"""Follows a topology at run time: its file, and the tree of its switches where they can be read."""
+
+from pathlib import Path
+
+from xco.discovery import Run, read_tree, run
+from xco.errors import TopologyError
+from xco.topology import Topology
+from xco.topology_file import load_file
+
+Stamp = tuple[int, int, int]
+
+
+class TopologyWatch:
+    """Keeps the last topology that was right, and says when there is another.
+
+    `look` asks each switch anew, but parses the file only when it is another one.
+    """
+
+    def __init__(self, path: Path, run: Run = run) -> None:
+        """Read it for the first time.
+
+        Raises:
+            TopologyError: the topology is wrong.
+        """
+        self._path, self._run = path, run
+        self._stamp = self._stamped()
+        self._file = load_file(path)
+        self.topology = read_tree(self._file, str(path), run)
+
+    def look(self) -> Topology | None:
+        """Read it anew; return it if it has changed. An error leaves the last one in force.
+
+        Raises:
+            TopologyError: the topology is wrong now, or a switch's tree is changing.
+        """
+        stamp = self._stamped()
+        loaded = self._file if stamp == self._stamp else load_file(self._path)
+        found = read_tree(loaded, str(self._path), self._run)
+        self._stamp, self._file = stamp, loaded
+        if found == self.topology:
+            return None
+        self.topology = found
+        return found
+
+    def _stamped(self) -> Stamp:
+        try:
+            status = self._path.stat()
+        except OSError as error:
+            problem = error.strerror or "cannot be read"
+            raise TopologyError(str(self._path), "", problem, "put it back") from error
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def renumbered(before: Topology, after: Topology) -> tuple[int | None, ...]:
+    """Return by each host's number before its number after; None for one that is gone.
+
+    A host is the same if its name is: its VMs may have moved.
+    """
+    return tuple(after.host_index(host.name) for host in before.hosts)
