@@ -1,0 +1,96 @@
+"""Algorithm 1, for any tree and any events: nothing above capacity, nothing left that fits."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from xco_schedule_rig import SLICE_NS, Event, Run, any_events, topologies
+
+from xco.grant import Grant
+from xco.schedule import PublishedScheduler
+from xco.topology import Topology
+
+thresholds = st.sampled_from([0, SLICE_NS // 2, SLICE_NS])
+
+
+def run_of(topology: Topology, threshold_ns: int) -> Run:
+    return Run(PublishedScheduler(topology, threshold_ns), topology)
+
+
+@given(topologies(), thresholds, any_events)
+def test_no_link_is_granted_more_than_it_carries(
+    topology: Topology, threshold_ns: int, events: list[Event]
+) -> None:
+    run = run_of(topology, threshold_ns)
+    for event in events:
+        run.happen(event)
+        assert run.overloaded() == []
+
+
+@given(topologies(), thresholds, any_events)
+def test_no_flow_of_an_idle_host_is_left_that_fits(
+    topology: Topology, threshold_ns: int, events: list[Event]
+) -> None:
+    run = run_of(topology, threshold_ns)
+    for event in events:
+        run.happen(event)
+        assert run.idle_that_fit(run.used_bps()) == []
+
+
+@given(topologies(), any_events)
+def test_a_flow_is_granted_twice_running_only_if_no_other_fits_in_its_place(
+    topology: Topology, events: list[Event]
+) -> None:
+    run = run_of(topology, SLICE_NS)
+    for event in events:
+        run.happen(event)
+    for _ in range(10):
+        if not run.ends:
+            return
+        host, end = min(run.ends.items(), key=lambda item: item[1])
+        run.now, before = end, run.sending[host]
+        answer = run.expire(host)
+        if answer == [before]:
+            without = {k: v for k, v in run.sending.items() if k != host}
+            rest = Run(run.scheduler, topology, backlog=run.backlog, sending=without)
+            others = {x for x, _ in rest.idle_that_fit(rest.used_bps())}
+            assert others <= {host}
+            assert len(run.backlog[host]) == 1 or not rotates(rest, host, before)
+
+
+def rotates(rest: Run, host: int, before: Grant) -> bool:
+    """Whether another destination of the host fits, so that it should have come first."""
+    used = rest.used_bps()
+    return any(
+        d != before.destination and rest.fits(used, host, d, before.rate_bps)
+        for d in rest.backlog[host]
+    )
+
+
+@given(topologies(), thresholds, any_events)
+def test_who_has_started_less_than_the_threshold_ago_is_left_alone(
+    topology: Topology, threshold_ns: int, events: list[Event]
+) -> None:
+    run = run_of(topology, threshold_ns)
+    for event in events:
+        run.pass_time(run.now + event.after_ns)
+        before, started = dict(run.sending), {x: e - SLICE_NS for x, e in run.ends.items()}
+        host = event.host % run.hosts
+        for grant in run.give_up(host):
+            if grant.host != host and grant.host in before:
+                assert run.now - started[grant.host] >= threshold_ns
+        run.happen(Event("backlogged", 0, event.host, event.destinations))
+
+
+@given(topologies(), thresholds, any_events, st.integers(0, 7))
+def test_nothing_remains_of_a_host_that_left(
+    topology: Topology, threshold_ns: int, events: list[Event], gone: int
+) -> None:
+    run = run_of(topology, threshold_ns)
+    for event in events:
+        run.happen(event)
+    gone %= run.hosts
+    had = gone in run.sending
+    answer = run.leave(gone)
+    assert (Grant(gone, None, 0) in answer) == had
+    for event in events:
+        if event.host % run.hosts != gone:
+            assert all(g.host != gone for answer in run.happen(event) for g in answer)

@@ -1,0 +1,168 @@
+/* Where flows wait: queues in order of waiting (published) or heaps by share (fair), and by age. */
+#include "schedule_inside.h"
+
+/* The queue of resting flows has no place among those of links and hosts. */
+static const uint32_t REST = XCO_NONE - 1;
+
+/* Whether flow a comes before b: served less by weight under XCO_FAIR, else waiting longer. */
+bool flow_before(const struct xco_schedule *s, uint32_t a, uint32_t b) {
+    const struct flow *x = &s->flows[a], *y = &s->flows[b];
+    if (s->fair && (x->share < y->share || x->share > y->share))
+        return x->share < y->share;
+    return x->order < y->order;
+}
+
+static void list_push(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
+    struct flow *new = &s->flows[flow];
+    new->next = XCO_NONE;
+    new->previous = queue->tail;
+    if (queue->tail == XCO_NONE)
+        queue->head = flow;
+    else
+        s->flows[queue->tail].next = flow;
+    queue->tail = flow;
+}
+
+static void list_push_front(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
+    struct flow *new = &s->flows[flow];
+    new->previous = XCO_NONE;
+    new->next = queue->head;
+    if (queue->head == XCO_NONE)
+        queue->tail = flow;
+    else
+        s->flows[queue->head].previous = flow;
+    queue->head = flow;
+}
+
+static void list_remove(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
+    const struct flow *old = &s->flows[flow];
+    if (old->previous == XCO_NONE)
+        queue->head = old->next;
+    else
+        s->flows[old->previous].next = old->next;
+    if (old->next == XCO_NONE)
+        queue->tail = old->previous;
+    else
+        s->flows[old->next].previous = old->previous;
+}
+
+/* A pairing heap (Fredman et al., 1986): melding is O(1), removal O(log n) amortised. A child's
+ * `previous` is its elder sibling, or its parent if it is the first. */
+static uint32_t meld(struct xco_schedule *s, uint32_t a, uint32_t b) {
+    if (a == XCO_NONE || b == XCO_NONE)
+        return a == XCO_NONE ? b : a;
+    uint32_t top = flow_before(s, b, a) ? b : a, below = top == a ? b : a;
+    struct flow *parent = &s->flows[top], *child = &s->flows[below];
+    child->previous = top;
+    child->next = parent->child;
+    if (parent->child != XCO_NONE)
+        s->flows[parent->child].previous = below;
+    parent->child = below;
+    parent->next = parent->previous = XCO_NONE;
+    return top;
+}
+
+/* Meld siblings into one heap: in pairs from the first on, then those from the last back. */
+static uint32_t meld_all(struct xco_schedule *s, uint32_t first) {
+    uint32_t pairs = XCO_NONE;
+    while (first != XCO_NONE) {
+        uint32_t second = s->flows[first].next;
+        uint32_t rest = second == XCO_NONE ? XCO_NONE : s->flows[second].next;
+        uint32_t pair = meld(s, first, second);
+        s->flows[pair].next = pairs;
+        pairs = pair;
+        first = rest;
+    }
+    uint32_t root = XCO_NONE;
+    while (pairs != XCO_NONE) {
+        uint32_t next = s->flows[pairs].next;
+        root = meld(s, root, pairs);
+        pairs = next;
+    }
+    if (root != XCO_NONE)
+        s->flows[root].next = s->flows[root].previous = XCO_NONE;
+    return root;
+}
+
+static void heap_push(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
+    s->flows[flow].child = s->flows[flow].next = s->flows[flow].previous = XCO_NONE;
+    queue->head = meld(s, queue->head, flow);
+}
+
+static void heap_remove(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
+    const struct flow *old = &s->flows[flow];
+    uint32_t below = meld_all(s, old->child);
+    if (queue->head == flow) {
+        queue->head = below;
+        return;
+    }
+    struct flow *before = &s->flows[old->previous];
+    if (before->child == flow)
+        before->child = old->next;
+    else
+        before->next = old->next;
+    if (old->next != XCO_NONE)
+        s->flows[old->next].previous = old->previous;
+    queue->head = meld(s, queue->head, below);
+}
+
+void queue_push(struct xco_schedule *s, uint32_t queue, uint32_t flow) {
+    s->flows[flow].queue = queue;
+    if (s->fair)
+        heap_push(s, &s->queues[queue], flow);
+    else
+        list_push(s, &s->queues[queue], flow);
+}
+
+void queue_push_front(struct xco_schedule *s, uint32_t queue, uint32_t flow) {
+    s->flows[flow].queue = queue;
+    if (s->fair)
+        heap_push(s, &s->queues[queue], flow);
+    else
+        list_push_front(s, &s->queues[queue], flow);
+}
+
+void queue_remove(struct xco_schedule *s, uint32_t flow) {
+    struct queue *queue = &s->queues[s->flows[flow].queue];
+    if (s->fair)
+        heap_remove(s, queue, flow);
+    else
+        list_remove(s, queue, flow);
+    s->flows[flow].queue = XCO_NONE;
+}
+
+/* Put a flow that begins to wait last in the order of waiting. */
+void age_push(struct xco_schedule *s, uint32_t flow) {
+    struct flow *new = &s->flows[flow];
+    new->older = s->youngest;
+    new->younger = XCO_NONE;
+    if (s->youngest == XCO_NONE)
+        s->oldest = flow;
+    else
+        s->flows[s->youngest].younger = flow;
+    s->youngest = flow;
+}
+
+void age_remove(struct xco_schedule *s, uint32_t flow) {
+    const struct flow *old = &s->flows[flow];
+    if (old->older == XCO_NONE)
+        s->oldest = old->younger;
+    else
+        s->flows[old->older].younger = old->younger;
+    if (old->younger == XCO_NONE)
+        s->youngest = old->older;
+    else
+        s->flows[old->younger].older = old->older;
+}
+
+void rest_push(struct xco_schedule *s, uint32_t flow) {
+    s->flows[flow].queue = REST;
+    list_push(s, &s->resting, flow);
+    s->rest_count++;
+}
+
+void rest_remove(struct xco_schedule *s, uint32_t flow) {
+    list_remove(s, &s->resting, flow);
+    s->rest_count--;
+    s->flows[flow].queue = XCO_NONE;
+}
