@@ -1,0 +1,304 @@
+"""The compiled controller with real sockets: joining, exchanges, what is dropped, how it ends."""
+
+import dataclasses
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from xco_controller_rig import KEY
+from xco_controller_scenes import EPOCH, MS, loop_file
+from xco_loop_hosts import RunningLoop, UdpHost, eventually, now_ns
+
+from xco.errors import ControllerError
+from xco.messages import Directive, Header, Mode, Permit, Status, Strategy
+from xco.supervise import Exit, command
+from xco.topologies import star_topology
+from xco.wire import CONTROLLER, authenticated, encode
+
+pytest_plugins = ["xco_loop_rig"]
+StartLoop = Callable[..., RunningLoop]
+
+STAR = star_topology(4, "1Gbps")
+EXCHANGES = 100
+
+
+def is_slice(directive: Directive) -> bool:
+    return directive.mode is Mode.SLICE
+
+
+def test_who_joins_is_told_the_times(start_loop: StartLoop) -> None:
+    (welcome,) = (start_loop(STAR).host(0).join(),)
+    assert (welcome.status, welcome.strategy) == (Status.JOINED, Strategy.TIMESLICE)
+    assert (welcome.slice_ns, welcome.silence_ns) == (2 * MS, 50 * MS)
+    assert welcome.header.epoch == EPOCH
+
+
+def test_another_topology_and_an_unknown_host_do_not_join(start_loop: StartLoop) -> None:
+    loop = start_loop(STAR)
+    host = loop.host(1)
+    host.digest = bytes(32)
+    assert host.join().status is Status.TOPOLOGY_DIFFERS
+    stranger = loop.host(4)
+    assert stranger.join().status is Status.UNKNOWN_HOST
+    stranger.send(stranger.report(now_ns(), 0))
+    eventually(lambda: loop.counter("dropped_unknown_host") == 2)
+    assert loop.counter("hosts_joined") == 0
+
+
+def test_each_backlog_is_answered_by_a_slice_at_once(start_loop: StartLoop) -> None:
+    """Not at the next heartbeat; how fast it is, benchmarks measure."""
+    loop = start_loop(STAR, heartbeat="3s", silence="10s", drop="20s")
+    (host,) = loop.joined(0)
+    began = time.monotonic()
+    for _ in range(EXCHANGES):
+        host.send(host.report(now_ns(), 3))
+        slice_ = host.next_directive(is_slice)
+        assert slice_.permits == (Permit(3, 980_000_000),)
+        host.send(host.report(now_ns(), gave_up=slice_.header.sequence))
+    assert time.monotonic() - began < 3.0
+
+
+def test_slices_follow_each_other_without_a_gap(start_loop: StartLoop) -> None:
+    loop = start_loop(STAR, slice="5ms", lead="2ms", realtime=0)
+    hosts = loop.joined(0, 1)
+    for host in hosts:
+        host.send(host.report(now_ns(), 3))
+    slices = [host.next_directive(is_slice) for _ in range(10) for host in hosts]
+    slices.sort(key=lambda directive: directive.start_ns)
+    gaps = {
+        after.start_ns - before.end_ns
+        for before, after in pairwise(slices)
+        if after.to != before.to
+    }
+    assert min(gaps) == 30_000, "a guard time, announced before"
+
+
+def test_each_kind_of_bad_datagram_has_its_own_counter(start_loop: StartLoop) -> None:
+    loop = start_loop(STAR)
+    (host,) = loop.joined(0)
+    old = host.report(now_ns(), 3)
+    host.send(host.report(now_ns()))
+    good = host.send(host.report(now_ns()))
+    host.send(good)
+    host.send(old)
+    host.send(encode(host.report(now_ns(), 3), bytes(32)))
+    host.send(good[:-1])
+    host.send(b"noise")
+    host.send(authenticated(good[:5] + b"\x02" + good[6:-32], KEY))
+    ours = Header(CONTROLLER, EPOCH, 1, now_ns())
+    host.send(Directive(ours, 0, Mode.OPEN, 1, 0, 0, 0))
+    before = dataclasses.replace(host.report(now_ns(), 3).header, epoch=EPOCH - 1)
+    host.send(dataclasses.replace(host.report(now_ns(), 3), header=before))
+    expected = {
+        "dropped_duplicate": 1,
+        "dropped_late": 1,
+        "dropped_forged": 2,
+        "dropped_malformed": 1,
+        "dropped_version": 1,
+        "dropped_direction": 1,
+        "dropped_lower_epoch": 1,
+    }
+    eventually(lambda: {name: loop.counter(name) for name in expected} == expected)
+    assert loop.counter("slices_started") == 0, "none of them was obeyed"
+
+
+def test_a_lost_directive_is_sent_again_when_its_host_reports(start_loop: StartLoop) -> None:
+    loop = start_loop(STAR, slice="500ms", heartbeat="1s", silence="3s", drop="4s")
+    (host,) = loop.joined(0)
+    host.send(host.report(now_ns(), 3))
+    lost = host.next_directive(is_slice)
+    host.heard.remove(lost)
+    time.sleep(0.01)
+    host.send(host.report(now_ns(), 3))
+    again = host.next_directive(is_slice)
+    assert (again.start_ns, again.end_ns, again.permits) == (
+        lost.start_ns,
+        lost.end_ns,
+        lost.permits,
+    )
+    assert again.header.sequence > lost.header.sequence
+
+
+def test_reordered_reports_leave_the_newest(start_loop: StartLoop) -> None:
+    loop = start_loop(STAR)
+    (host,) = loop.joined(0)
+    older, newer = host.report(now_ns(), 2), host.report(now_ns(), 3)
+    host.send(newer)
+    host.send(older)
+    assert host.next_directive(is_slice).permits[0].destination == 3
+    eventually(lambda: loop.counter("dropped_late") == 1)
+
+
+def test_hosts_hear_again_and_again_and_the_silent_are_dropped(start_loop: StartLoop) -> None:
+    loop = start_loop(STAR)
+    (host,) = loop.joined(0)
+    assert all(isinstance(host.receive(1.0), Directive) for _ in range(3))
+    eventually(lambda: loop.counter("hosts_gone_silent") == 1)
+    host.send(host.report(now_ns(), 3))
+    eventually(lambda: loop.counter("dropped_not_joined") == 1)
+    while host.welcomes[-1].status is not Status.HELLO_FIRST:
+        host.receive()
+    assert host.join().status is Status.JOINED
+
+
+def test_a_host_that_has_heard_a_higher_epoch_ends_this_controller_at_once(
+    start_loop: StartLoop,
+) -> None:
+    loop = start_loop(STAR)
+    (host,) = loop.joined(0)
+    host.epoch = EPOCH + 1
+    began = time.monotonic()
+    host.send(host.report(now_ns(), 3))
+    assert loop.process.wait(5) == Exit.SUPERSEDED
+    assert time.monotonic() - began < 1.0
+    assert host.silent_for(0.1)
+    assert not host.heard[-1].permits
+
+
+def test_a_report_that_waited_counts_from_when_the_kernel_received_it(
+    start_loop: StartLoop,
+) -> None:
+    loop = start_loop(STAR, heartbeat="1s", silence="4s", drop="5s")
+    (host,) = loop.joined(0)
+    assert any(arrives_before_it_is_read(loop, host) for _ in range(10))
+
+
+def arrives_before_it_is_read(loop: RunningLoop, host: UdpHost) -> bool:
+    """Let a report wait for 30 ms; return whether the directive says that it came before."""
+    loop.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.01)  # until it stands
+    began = now_ns()
+    host.send(report := host.report(began, 3))
+    sent = now_ns()
+    time.sleep(0.03)
+    loop.process.send_signal(signal.SIGCONT)
+    answer = host.next_directive(lambda one: one.echo_sent_ns == report.header.sent_ns)
+    host.send(host.report(now_ns(), gave_up=answer.header.sequence))
+    assert answer.header.sent_ns >= sent + 30 * MS
+    return began <= answer.echo_received_ns < sent + 20 * MS
+
+
+def test_it_does_not_outlive_its_parent(start_loop: StartLoop) -> None:
+    loop = start_loop(STAR)
+    assert loop.process.stdin is not None
+    loop.process.stdin.close()
+    assert loop.process.wait(5) == Exit.STOPPED
+    loop.process.stdin = None
+
+
+@pytest.mark.parametrize("by", ["signal", "command"])
+def test_a_bad_topology_changes_nothing_and_a_good_one_is_taken(
+    start_loop: StartLoop, by: str
+) -> None:
+    loop = start_loop(STAR)
+    (host,) = loop.joined(0)
+    good = loop.file.read_text()
+    loop.file.write_text(good.replace("link 0 4", "link 0 9"))
+    reload_by(loop, by, "link ends at no node")
+    eventually(lambda: loop.counter("reloads_failed") == 1)
+    host.send(host.report(now_ns(), 3))
+    host.next_directive(is_slice)
+    larger = star_topology(6, "1Gbps")
+    loop_file(loop.folder, larger)
+    reload_by(loop, by, None)
+    eventually(lambda: loop.counter("reloads") == 1)
+    host.send(host.report(now_ns(), 3))
+    while host.welcomes[-1].status is not Status.HELLO_FIRST:
+        host.receive()
+    host.digest = larger.hosts_digest()
+    sequence = host.heard[-1].header.sequence
+    assert host.join().status is Status.JOINED
+    assert host.next_directive().header.sequence > sequence, "what was sent before stays older"
+
+
+def reload_by(loop: RunningLoop, by: str, problem: str | None) -> None:
+    socket_path = loop.folder / "controller.command"
+    if by == "signal":
+        loop.process.send_signal(signal.SIGHUP)
+    elif problem is None:
+        command(socket_path, "reload")
+    else:
+        with pytest.raises(ControllerError, match=problem):
+            command(socket_path, "reload")
+
+
+def test_commands(start_loop: StartLoop) -> None:
+    loop = start_loop(STAR)
+    hosts = loop.joined(0, 1)
+    path = loop.folder / "controller.command"
+    command(path, "ping")
+    with pytest.raises(ControllerError, match="strategies are timeslice, rate and hybrid"):
+        command(path, "strategy best")
+    with pytest.raises(ControllerError, match="commands are ping"):
+        command(path, "dance")
+    command(path, "strategy rate")
+    for host in hosts:
+        host.send(host.report(now_ns(), 3))
+    rates = [
+        host.next_directive(lambda d: d.permits == (Permit(3, 490_000_000),)) for host in hosts
+    ]
+    assert {directive.mode for directive in rates} == {Mode.RATE}
+    command(path, "stop")
+    assert loop.process.wait(5) == Exit.STOPPED
+    with pytest.raises(ControllerError, match="is the controller running"):
+        command(path, "ping")
+
+
+def test_many_clients_at_the_command_socket_do_no_harm(start_loop: StartLoop) -> None:
+    loop = start_loop(STAR)
+    clients = []
+    for _ in range(20):
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        client.setblocking(False)
+        if client.connect_ex(str(loop.folder / "controller.command")) == 0:
+            clients.append(client)
+        else:
+            client.close()
+    assert loop.host(0).join().status is Status.JOINED
+    for client in clients:
+        client.close()
+    eventually(lambda: answers(loop))
+
+
+def answers(loop: RunningLoop) -> bool:
+    try:
+        command(loop.folder / "controller.command", "ping")
+    except ControllerError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("slice_ns 2000000", "slice_ns soon"), r"controller\.loop:\d+: slice_ns is not a number"),
+        (("hosts 4", "hosts 0"), "link comes before `hosts`"),
+        (("link 3 4", "link 2 4"), "not one connected tree"),
+        (("link 3 4 1000000000", "link 3 4 0"), "a link has no capacity"),
+        (("link 3 4 1000000000\n", ""), "one link less than nodes"),
+        (("lead_ns 200000", "lead_ns 2000000"), "shorter than slice_ns"),
+        (("silence_ns 50000000", "silence_ns 29999999"), "at least three heartbeat_ns"),
+        (("listen 127.0.0.1", "listen nowhere"), "listen nowhere"),
+        (("epoch 1800000000\n", ""), "epoch, slice_ns"),
+        (("policy 1", "police 1"), "police is no key"),
+        (("/key\n", "/none\n"), "No such file"),
+    ],
+)
+def test_a_loop_file_that_cannot_be_used_is_refused_by_line_and_key(
+    controller_program: Path, tmp_path: Path, change: tuple[str, str], said: str
+) -> None:
+    path = loop_file(tmp_path, STAR)
+    text = path.read_text()
+    assert change[0] in text
+    path.write_text(text.replace(*change))
+    ended = subprocess.run(
+        [controller_program, path], capture_output=True, text=True, timeout=5, check=False
+    )
+    assert ended.returncode == Exit.CONFIG
+    assert re.search(said, ended.stderr), ended.stderr

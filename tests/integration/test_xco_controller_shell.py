@@ -1,0 +1,207 @@
+"""The controller's shell when something around it is wrong: leases, files, a silent database."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from xco_controller_scenes import controller_config
+from xco_loop_hosts import UdpHost, eventually, now_ns
+
+from xco.controller import LONGEST_PAUSE_S, RETRY_S, Controller, Role
+from xco.controller_config import load_controller_config
+from xco.controller_metrics import controller_status
+from xco.errors import ControllerError
+from xco.lease import FileLease
+from xco.lease_postgres import PostgresLease
+from xco.stats import read_statistics
+from xco.supervise import command
+
+if TYPE_CHECKING:
+    from postgres_rig import PostgresServer
+
+pytest_plugins = ["xco_loop_rig", "postgres_rig"]
+
+TOPOLOGY = """
+[switch.middle]
+[host.h1]
+[host.h2]
+[[link]]
+between = ["h1", "middle"]
+capacity = "1Gbps"
+[[link]]
+between = ["h2", "middle"]
+capacity = "1Gbps"
+"""
+SETTINGS = """
+[controller]
+topology = "topology.toml"
+key = "key"
+listen = "127.0.0.1:0"
+run_dir = "{run_dir}"
+realtime = 0
+"""
+
+
+class Clock:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def controller(controller_program: Path, tmp_path: Path, clock: Clock) -> Iterator[Controller]:
+    assert controller_program.exists()
+    (tmp_path / "topology.toml").write_text(TOPOLOGY)
+    (tmp_path / "xco.toml").write_text(SETTINGS.format(run_dir=tmp_path))
+    config = controller_config(tmp_path)
+    lease = FileLease(tmp_path / "lease")
+    made = Controller(config, lease, path=tmp_path / "xco.toml", clock=clock)
+    yield made
+    made.close()
+
+
+def leads(controller: Controller) -> bool:
+    controller.step()
+    try:
+        values = read_statistics(controller.config.stats_file).values
+    except ControllerError:
+        return False
+    leader = controller.state.role is Role.LEADER
+    return leader and values["epoch"] == controller.state.epoch and values["port"] > 0
+
+
+def overtake(controller: Controller) -> None:
+    """Let a host tell the leader that it has heard a higher epoch."""
+    eventually(lambda: leads(controller))
+    port = read_statistics(controller.config.stats_file).values["port"]
+    host = UdpHost(0, controller.config.topology.read_bytes()[:0].ljust(32), port)
+    host.epoch = controller.state.epoch + 1
+
+    def stepped_down() -> bool:
+        host.send(host.report(now_ns(), 1))
+        controller.step()
+        return controller.state.role is Role.STANDBY
+
+    eventually(stepped_down)
+    host.close()
+
+
+def test_who_is_overtaken_again_and_again_waits_longer_each_time(
+    controller: Controller, clock: Clock
+) -> None:
+    pause_s = RETRY_S
+    for _ in range(3):
+        overtake(controller)
+        assert "does it use another lease?" in controller.state.problem
+        clock.now_s += 0.9 * pause_s
+        controller.step()
+        assert controller.state.role is Role.STANDBY
+        clock.now_s += 0.2 * pause_s
+        pause_s *= 2
+    overtake(controller)
+    clock.now_s += LONGEST_PAUSE_S
+    eventually(lambda: leads(controller))
+
+
+def test_a_directory_for_run_files_is_not_changed_while_it_runs(
+    controller: Controller, tmp_path: Path
+) -> None:
+    eventually(lambda: leads(controller))
+    before = controller.config
+    (tmp_path / "xco.toml").write_text(SETTINGS.format(run_dir=tmp_path / "other"))
+    controller.reload()
+    assert "controller.run_dir" in controller.state.problem
+    (tmp_path / "xco.toml").write_text(SETTINGS.format(run_dir=tmp_path) + 'slice = "4ms"\n')
+    controller.reload()
+    assert controller.state.problem == ""
+    assert controller.config.durations_ns["slice"] == 4_000_000
+    command(before.command_socket, "ping")
+    assert load_controller_config(tmp_path / "xco.toml").run_dir == before.run_dir
+
+
+def test_a_state_that_cannot_be_written_ends_no_leader(controller: Controller) -> None:
+    controller.config.state_file.mkdir()
+    eventually(lambda: leads(controller))
+    controller.config.state_file.rmdir()
+    controller.step()
+    controller._say()
+    state = json.loads(controller.config.state_file.read_text())
+    assert state["role"] == "leader"
+    assert not list(controller.config.run_dir.glob("controller.json.*"))
+
+
+def test_who_cannot_write_the_loop_file_stands_by_and_lets_others_lead(
+    controller: Controller, clock: Clock
+) -> None:
+    controller.config.loop_file.mkdir()
+    controller.step()
+    assert controller.state.role is Role.STANDBY
+    assert str(controller.config.loop_file) in controller.state.problem
+    other = FileLease(controller.config.run_dir / "lease")
+    assert other.acquire() is not None
+    other.release()
+    controller.config.loop_file.rmdir()
+    clock.now_s += 2 * RETRY_S
+    eventually(lambda: leads(controller))
+
+
+def test_a_leader_whose_loop_stands_still_does_not_run(controller: Controller) -> None:
+    names = ("h1", "h2")
+    eventually(lambda: leads(controller))
+    eventually(lambda: bool(controller_status(controller.config, names)["running"]))
+    os.kill(controller.state.loop_pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: not controller_status(controller.config, names)["running"])
+    finally:
+        os.kill(controller.state.loop_pid, signal.SIGCONT)
+
+
+def test_another_process_of_the_same_number_is_no_controller(controller: Controller) -> None:
+    controller.step()
+    controller.close()
+    status = controller_status(controller.config, ())
+    assert (status["controller"]["role"], status["running"]) == ("standby", True)
+    state = json.loads(controller.config.state_file.read_text())
+    controller.config.state_file.write_text(json.dumps(state | {"born": state["born"] + 1}))
+    assert not controller_status(controller.config, ())["running"]
+
+
+def test_a_database_that_falls_silent_is_a_lost_lease(postgres: "PostgresServer") -> None:
+    with postgres.database() as url:
+        holder, other = (PostgresLease(url, name) for name in ("a", "b"))
+        assert holder.acquire() is not None
+        server = server_of_lock(postgres.connect(url))
+        os.kill(server, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            assert not holder.still()
+            holder.release()
+            assert time.monotonic() - began < 4.0, "it does not wait for an answer"
+        finally:
+            os.kill(server, signal.SIGCONT)
+        eventually(lambda: other.acquire() is not None)
+        other.release()
+
+
+def server_of_lock(connection: "psycopg.Connection[tuple[object, ...]]") -> int:
+    """Return the server's process that holds the lock."""
+    with connection:
+        found = connection.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
+        row = found.fetchone()
+    assert row is not None
+    return int(str(row[0]))

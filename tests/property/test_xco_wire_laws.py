@@ -1,0 +1,154 @@
+"""Laws of the messages: Python and C agree on every datagram; nothing altered is obeyed."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from xco_controller_rig import KEY, again
+
+from xco.errors import Forged, Malformed, Stale
+from xco.wire import (
+    CONTROLLER,
+    DATAGRAM_MAX,
+    ENTRIES_MAX,
+    HOSTS_MAX,
+    Directive,
+    Flag,
+    Header,
+    Hello,
+    Leave,
+    Message,
+    Mode,
+    Origin,
+    Permit,
+    Report,
+    Status,
+    Strategy,
+    Waiting,
+    Welcome,
+    authenticated,
+    decode,
+    encode,
+)
+
+U64 = st.integers(0, 2**64 - 1)
+U32 = st.integers(0, 2**32 - 1)
+HOSTS = st.integers(0, HOSTS_MAX - 1)
+FROM_HOST = st.builds(Header, HOSTS, U64, U64, U64)
+FROM_CONTROLLER = st.builds(Header, st.just(CONTROLLER), U64, U64, U64)
+WAITING = st.lists(st.builds(Waiting, HOSTS, U32, U32), max_size=ENTRIES_MAX).map(tuple)
+PERMITS = st.lists(st.builds(Permit, HOSTS, U64), max_size=ENTRIES_MAX).map(tuple)
+MALFORMED, FORGED, VERSION_DIFFERS = 1, 2, 3
+
+
+@st.composite
+def directives(draw: st.DrawFn) -> Directive:
+    mode = draw(st.sampled_from(Mode))
+    start = draw(st.integers(1, 2**63))
+    end = draw(st.integers(start, 2**64 - 1))
+    if mode is not Mode.SLICE and draw(st.booleans()):
+        end = 0
+    header = draw(FROM_CONTROLLER)
+    return Directive(header, draw(HOSTS), mode, start, end, draw(U64), draw(U64), draw(PERMITS))
+
+
+MESSAGES = st.one_of(
+    st.builds(Hello, FROM_HOST, st.binary(min_size=32, max_size=32)),
+    st.builds(
+        Welcome,
+        FROM_CONTROLLER,
+        HOSTS,
+        st.sampled_from(Status),
+        st.sampled_from(Strategy),
+        U64,
+        U64,
+        U64,
+        U64,
+    ),
+    st.builds(Report, FROM_HOST, st.integers(0, 3).map(Flag), U64, U64, WAITING),
+    directives(),
+    st.builds(Leave, FROM_HOST),
+)
+
+
+@given(MESSAGES)
+def test_what_is_encoded_is_decoded(message: Message) -> None:
+    assert decode(encode(message, KEY), KEY) == message
+
+
+@given(MESSAGES)
+def test_c_reads_and_writes_the_same_bytes(message: Message) -> None:
+    datagram = encode(message, KEY)
+    assert len(datagram) <= DATAGRAM_MAX
+    assert again(datagram) == datagram
+
+
+@given(MESSAGES, st.data())
+def test_one_altered_bit_is_never_obeyed(message: Message, data: st.DataObject) -> None:
+    datagram = bytearray(encode(message, KEY))
+    bit = data.draw(st.integers(0, 8 * len(datagram) - 1))
+    datagram[bit // 8] ^= 1 << bit % 8
+    with pytest.raises((Forged, Malformed)):
+        decode(bytes(datagram), KEY)
+    assert again(bytes(datagram)) in {MALFORMED, FORGED, VERSION_DIFFERS}
+
+
+@given(MESSAGES)
+def test_another_key_is_never_obeyed(message: Message) -> None:
+    other = bytes(32)
+    with pytest.raises(Forged):
+        decode(encode(message, other), KEY)
+    assert again(encode(message, other)) == FORGED
+
+
+def verdicts(datagram: bytes) -> tuple[object, object]:
+    """Return what Python and what C say to a datagram, in the same words."""
+    try:
+        in_python: object = encode(decode(datagram, KEY), KEY)
+    except Forged:
+        in_python = FORGED
+    except Malformed as error:
+        in_python = VERSION_DIFFERS if error.field == "version" else MALFORMED
+    return in_python, again(datagram)
+
+
+@given(st.binary(max_size=DATAGRAM_MAX + 8))
+def test_any_bytes_are_judged_alike(datagram: bytes) -> None:
+    in_python, in_c = verdicts(datagram)
+    assert in_python == in_c
+
+
+@given(MESSAGES, st.data())
+def test_any_alteration_by_who_has_the_key_is_judged_alike(
+    message: Message, data: st.DataObject
+) -> None:
+    plain = bytearray(encode(message, KEY)[:-32])
+    for _ in range(data.draw(st.integers(1, 4))):
+        plain[data.draw(st.integers(4, len(plain) - 1))] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.one_of(st.just(len(plain)), st.integers(0, len(plain))))
+    datagram = authenticated(bytes(plain[:cut]), KEY)
+    in_python, in_c = verdicts(datagram)
+    assert in_python == in_c
+    assert not isinstance(in_c, bytes) or in_c == datagram, "one message has one form"
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=40))
+def test_epochs_and_sequences_only_rise(sent: list[tuple[int, int]]) -> None:
+    origin, best = Origin(), (0, 0)
+    for epoch, sequence in sent:
+        header = Header(CONTROLLER, epoch, sequence, 0)
+        if (epoch, sequence) > best:
+            origin.accept(header)
+            best = (epoch, sequence)
+        else:
+            with pytest.raises(Stale):
+                origin.accept(header)
+        assert (origin.epoch, origin.sequence) == best
+
+
+@given(st.integers(ENTRIES_MAX + 1, 2**16 - 1))
+def test_more_entries_than_there_is_room_for_are_refused(count: int) -> None:
+    head = struct.pack("<4sBBHQQQ", b"XCO1", Report.kind, 1, 0, 1, 1, 1)
+    body = struct.pack("<HHIQQ", 0, count, 0, 0, 0) + bytes(12 * ENTRIES_MAX)
+    assert verdicts(authenticated(head + body, KEY)) == (MALFORMED, MALFORMED)

@@ -1,0 +1,85 @@
+"""The layout of the messages, byte by byte, and the key file."""
+
+import hmac
+from pathlib import Path
+
+import pytest
+from xco_controller_rig import KEY
+
+from xco.errors import ConfigError, Malformed
+from xco.wire import (
+    CONTROLLER,
+    DATAGRAM_MAX,
+    Directive,
+    Flag,
+    Header,
+    Hello,
+    Message,
+    Mode,
+    Permit,
+    Report,
+    Waiting,
+    encode,
+    read_key,
+)
+
+HEADER = Header(host=3, epoch=5, sequence=7, sent_ns=9)
+OURS = Header(host=CONTROLLER, epoch=5, sequence=7, sent_ns=9)
+
+
+def test_a_report_is_laid_out_as_documented() -> None:
+    datagram = encode(Report(HEADER, Flag.MORE, 11, 13, (Waiting(2, 1500, 1000),)), KEY)
+    assert datagram[:-32].hex(" ", 4) == (
+        "58434f31 03010300 05000000 00000000 07000000 00000000 09000000 00000000"
+        " 02000100 00000000 0b000000 00000000 0d000000 00000000"
+        " 02000000 dc050000 e8030000"
+    )
+
+
+def test_a_directive_is_laid_out_as_documented() -> None:
+    message = Directive(OURS, 3, Mode.SLICE, 100, 200, 1, 2, (Permit(2, 10**9),))
+    assert encode(message, KEY)[32:-32].hex(" ", 4) == (
+        "03000100 01000000 64000000 00000000 c8000000 00000000"
+        " 01000000 00000000 02000000 00000000 02000000 00ca9a3b 00000000"
+    )
+
+
+def test_the_authenticator_is_libsodiums() -> None:
+    datagram = encode(Hello(HEADER, bytes(32)), KEY)
+    assert datagram[-32:] == hmac.digest(KEY, datagram[:-32], "sha512")[:32]
+
+
+def test_the_longest_message_fits_a_frame() -> None:
+    permits = tuple(Permit(host, 1) for host in range(64))
+    assert len(encode(Directive(OURS, 3, Mode.RATE, 1, 0, 0, 0, permits), KEY)) == DATAGRAM_MAX
+
+
+@pytest.mark.parametrize(
+    ("message", "field"),
+    [
+        (Hello(OURS, bytes(32)), "host"),
+        (Hello(HEADER, bytes(31)), "digest"),
+        (Hello(Header(3, -1, 1, 1), bytes(32)), "field"),
+        (Directive(HEADER, 3, Mode.CLOSED, 1, 0, 0, 0), "host"),
+        (Directive(OURS, 0xFFFE, Mode.CLOSED, 1, 0, 0, 0), "to"),
+        (Directive(OURS, 3, Mode.SLICE, 1, 0, 0, 0), "end_ns"),
+        (Directive(OURS, 3, Mode.RATE, 2, 1, 0, 0), "end_ns"),
+        (Report(HEADER, Flag.NONE, 0, 0, (Waiting(0xFFFF, 1, 1),)), "destination"),
+        (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1),) * 65), "count"),
+    ],
+)
+def test_what_breaks_a_rule_is_not_sent(message: Message, field: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        encode(message, KEY)
+    assert caught.value.field == field
+
+
+def test_a_key_of_another_length_is_named_with_the_way_to_make_one(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_bytes(bytes(31))
+    with pytest.raises(ConfigError, match=r"31 bytes, not 32 \(make one: head -c 32"):
+        read_key(path)
+    with pytest.raises(ConfigError, match="No such file"):
+        read_key(tmp_path / "none")
+    path.write_bytes(KEY)
+    assert read_key(path) == KEY

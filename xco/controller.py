@@ -1,0 +1,348 @@
+"""The controller's shell: holds the lease, runs the loop in a new epoch, looks after both.
+
+The loop decides and never runs Python; this sets it up, starts it again when it fails, and stops it
+when the lease is lost. Without the lease this is the standby: it waits, and takes over.
+"""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+import structlog
+
+from xco.controller_config import ControllerConfig, load_controller_config
+from xco.core_files import program
+from xco.errors import ConfigError, ControllerError, TopologyError, XcoError
+from xco.lease import Lease, make_lease
+from xco.loopfile import replace_file, write_loop_file
+from xco.supervise import Exit, Loop, command
+from xco.topology import Topology
+from xco.topology_file import load_file
+from xco.topology_follower import Follower
+
+LOOK_EVERY_S = 0.05
+"""How often the lease is tried or looked after, and the loop looked at."""
+RETRY_S = 0.5
+"""How long a loop that ended at once is left alone before it is started again."""
+LONGEST_PAUSE_S = 60.0
+"""Who is overtaken again and again waits twice as long each time, but no longer than this."""
+HEALTHY_S = 5.0
+"""A loop that ran so long is started again without a pause."""
+
+log = structlog.get_logger("xco.controller")
+
+
+class Role(StrEnum):
+    """What this controller is."""
+
+    STANDBY = "standby"
+    LEADER = "leader"
+
+
+class State(msgspec.Struct, frozen=True):
+    """What the shell says of itself, in its state file."""
+
+    role: Role
+    pid: int
+    born: int = 0
+    """When that process started, in clock ticks since the boot; 0 if that is not known."""
+    epoch: int = 0
+    loop_pid: int = 0
+    starts: int = 0
+    """How often the loop was started, in this process."""
+    problem: str = ""
+    """Why it does not lead, or why the last reload was refused; "" if nothing is wrong."""
+
+
+class Controller:
+    """One controller, leader or standby. Call `step` often; nothing else happens by itself."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        lease: Lease,
+        *,
+        path: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take settings and a lease; `path` is the file that a reload reads again.
+
+        Raises:
+            ConfigError: the topology cannot be coordinated, or a weight names no host of it.
+            CoreError: the loop's program is not built.
+        """
+        self.config = config
+        self._lease, self._path, self._clock = lease, path, clock
+        self._follower = Follower(config.topology)
+        self._topology: Topology = self._follower.topology
+        self._follower.start()
+        self._program = program("xco-controller")
+        self._loop: Loop | None = None
+        self._started = self._not_before = 0.0
+        self._pause_s = RETRY_S
+        self._unsaid = False
+        self.state = State(Role.STANDBY, os.getpid(), born=_born(os.getpid()))
+
+    def step(self) -> None:
+        """Look after the topology, the lease and the loop once.
+
+        Raises:
+            ControllerError: the loop refuses its settings; starting it again would not help.
+            ConfigError: as on construction.
+        """
+        self._follow()
+        if self._loop is None:
+            if self._clock() >= self._not_before:
+                self._try_to_lead()
+            return
+        ended = self._loop.ended()
+        if ended is not None:
+            self._bury(ended)
+        elif not self._lease.still():
+            self._stand_by("the lease was lost")
+
+    def reload(self) -> None:
+        """Read settings and topology again and go over to them, or keep those in force.
+
+        What cannot change while the loop runs (addresses, priority) waits for its next start, and
+        another run_dir is refused. The state says why a reload was refused. Switches are waited
+        for, some seconds at most, while the loop goes on.
+        """
+        try:
+            config = load_controller_config(self._path) if self._path else self.config
+            _check_reload(self.config, config, self._path)
+            follower = Follower(config.topology)
+            self._go_over_to(config, follower.topology)
+        except XcoError as error:
+            self._refuse(error)
+            return
+        self._follower.stop()
+        self._follower = follower
+        follower.start()
+        log.info("reloaded", hosts=len(self._topology.hosts))
+        self._say(problem="")
+
+    def close(self) -> None:
+        """Stop the loop and let go of the lease."""
+        self._follower.stop()
+        self._stand_by("")
+
+    def _follow(self) -> None:
+        """Go over to another topology, if there is one: another file, or another tree."""
+        match self._follower.news():
+            case TopologyError() as error:
+                self._refuse(error)
+            case Topology() as found:
+                try:
+                    if found != self._topology:
+                        self._go_over_to(self.config, found)
+                        log.warning("topology_changed", links=len(found.active_links))
+                    self._say(problem="")
+                except XcoError as error:
+                    self._refuse(error)
+
+    def _refuse(self, error: XcoError) -> None:
+        log.warning("reload_refused", problem=str(error))
+        self._say(problem=f"the last reload was refused: {error}")
+
+    def _go_over_to(self, config: ControllerConfig, topology: Topology) -> None:
+        before = self.config, self._topology
+        if self._loop is not None:
+            write_loop_file(config, topology, self.state.epoch)
+            try:
+                command(self.config.command_socket, "reload")
+            except ControllerError:
+                write_loop_file(*before, self.state.epoch)
+                raise
+        self.config, self._topology = config, topology
+
+    def _try_to_lead(self) -> None:
+        try:
+            epoch = self._lease.acquire()
+        except ControllerError as error:
+            self._not_before = self._clock() + RETRY_S
+            self._say(problem=str(error))
+            return
+        if epoch is None:
+            self._pause_s = RETRY_S  # who leads has the same lease
+            self._say(problem="")
+            return
+        if not self._prepare(epoch):
+            return
+        try:
+            self._loop = Loop(self._program, self.config.loop_file)
+        except XcoError:
+            self._lease.release()
+            raise
+        self._started = self._clock()
+        log.warning("leads", epoch=epoch, loop=self._loop.pid)
+        starts = self.state.starts + 1
+        self._say(Role.LEADER, epoch=epoch, loop_pid=self._loop.pid, starts=starts, problem="")
+
+    def _prepare(self, epoch: int) -> bool:
+        """Write what the loop reads; where that cannot be, stand by, and let others lead.
+
+        Raises:
+            ConfigError: settings and topology do not fit.
+        """
+        try:
+            write_loop_file(self.config, self._topology, epoch)
+        except ControllerError as error:
+            self._not_before = self._clock() + RETRY_S
+            self._stand_by(str(error))
+            return False
+        except XcoError:
+            self._lease.release()
+            raise
+        return True
+
+    def _bury(self, ended: Exit) -> None:
+        """Start the loop again in a new epoch, or give way to who has a higher one."""
+        assert self._loop is not None
+        said = self._loop.said()
+        lived = self._clock() - self._started
+        self._end_loop()
+        if ended is Exit.CONFIG:
+            self._lease.release()
+            raise ControllerError(str(self.config.loop_file), said, "correct the settings")
+        log.error("loop_ended", how=ended.name.lower(), said=said)
+        if ended is Exit.SUPERSEDED:
+            self._give_way(lived)
+        elif lived < HEALTHY_S and self.state.starts > 1:
+            self._not_before = self._clock() + RETRY_S
+        else:
+            self._try_to_lead()
+
+    def _give_way(self, lived_s: float) -> None:
+        """Stand by for a while, for longer each time: two with a lease each would take turns."""
+        if lived_s > 2 * LONGEST_PAUSE_S:
+            self._pause_s = RETRY_S
+        self._stand_by("another controller has a higher epoch: does it use another lease?")
+        self._not_before = self._clock() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+
+    def _stand_by(self, problem: str) -> None:
+        if problem and problem != self.state.problem:
+            log.warning("stands_by", problem=problem)
+        self._end_loop()
+        self._lease.release()
+        self._say(Role.STANDBY, epoch=0, problem=problem)
+
+    def _end_loop(self) -> None:
+        if self._loop is not None:
+            self._loop.stop()
+        self._loop = None
+
+    def _say(self, role: Role | None = None, **changes: str | int) -> None:
+        """Bring the state, and its file, up to date; a file that cannot be written waits."""
+        now = msgspec.structs.replace(self.state, role=role or self.state.role, **changes)
+        if self._loop is None:
+            now = msgspec.structs.replace(now, loop_pid=0)
+        if now == self.state and not self._unsaid and self.config.state_file.exists():
+            return
+        self.state = now
+        if now.role is not Role.LEADER and _is_of_another(self.config.state_file):
+            return
+        try:
+            replace_file(self.config.state_file, msgspec.json.encode(now).decode() + "\n")
+        except ControllerError as error:
+            if not self._unsaid:
+                log.warning("state_not_written", problem=str(error))
+            self._unsaid = True
+        else:
+            self._unsaid = False
+
+
+def is_running(state: State) -> bool:
+    """Whether the process that wrote a state is still there, and not another of its number."""
+    born = _born(state.pid)
+    return born != 0 and state.born in {0, born}
+
+
+def _born(pid: int) -> int:
+    """Return when a process started, in clock ticks since the boot; 0: there is none (proc(5))."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(text.rpartition(")")[2].split()[19])
+
+
+def _is_of_another(path: Path) -> bool:
+    """Whether the state file is that of another controller that runs: two share a directory."""
+    try:
+        state = msgspec.json.decode(path.read_bytes(), type=State)
+    except (OSError, msgspec.DecodeError):
+        return False
+    return state.pid != os.getpid() and is_running(state)
+
+
+def _check_reload(before: ControllerConfig, after: ControllerConfig, path: Path | None) -> None:
+    """See that a running controller can go over to other settings.
+
+    Raises:
+        ConfigError: it could not: commands, statistics and state would be looked for elsewhere.
+    """
+    if after.run_dir != before.run_dir:
+        problem = f"is {before.run_dir} as long as this controller runs"
+        raise ConfigError(str(path), "controller.run_dir", problem, "restart the controller")
+
+
+class _Signals:
+    """What signals have asked for."""
+
+    def __init__(self) -> None:
+        self.stop = self.reload = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask_to_stop)
+        signal.signal(signal.SIGHUP, self._ask_to_reload)
+
+    def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self.stop = True
+
+    def _ask_to_reload(self, _number: int, _frame: FrameType | None) -> None:
+        self.reload = True
+
+
+def run_controller(path: Path, beat: Callable[[Controller], None] = lambda _: None) -> None:
+    """Be a controller until a signal asks to stop; `beat` is called at every look.
+
+    Raises:
+        ConfigError: the settings or the topology cannot be used.
+        ControllerError: the loop cannot go on, or the lease cannot be had at all.
+        CoreError: the loop's program is not built.
+    """
+    config = load_controller_config(path)
+    signals = _Signals()
+    lease = make_lease(config.lease, socket.gethostname())
+    controller = Controller(config, lease, path=path)
+    try:
+        while not signals.stop:
+            if signals.reload:
+                signals.reload = False
+                controller.reload()
+            controller.step()
+            beat(controller)
+            time.sleep(LOOK_EVERY_S)
+    finally:
+        controller.close()
+
+
+def check_files(path: Path) -> None:
+    """See that settings and topology can be used; starts nothing, and asks no switch.
+
+    Raises:
+        ConfigError: names the file, the key, what is wrong and how to mend it.
+    """
+    config = load_controller_config(path)
+    topology = load_file(config.topology).topology
+    unknown = [name for name in config.weights if topology.host_index(name) is None]
+    if unknown:
+        fix = f"name a host of {config.topology}"
+        raise ConfigError(str(path), f"weight.{unknown[0]}", "no such host", fix)

@@ -1,0 +1,138 @@
+// What the controller's core remembers; shared by the files that make it up, and by nobody else.
+#ifndef XCO_CONTROLLER_STATE_H
+#define XCO_CONTROLLER_STATE_H
+
+#include "controller_core.h"
+#include "controller_fill.h"
+#include "controller_timers.h"
+#include "schedule.h"
+
+// A host's turn to send: from announcing it until it ends, is given up, or is taken away.
+struct xco_turn {
+    uint32_t destination; // XCO_NONE: no turn
+    uint64_t told_bps;    // the rate that the host is told
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint64_t first_sequence;  // of the first directive that announced it; 0: not sent yet
+    uint64_t before_sequence; // the same of the turn that this one renews; 0: none
+    uint64_t stamp;           // tells its timer from those of earlier turns
+};
+
+// All that is known of a host that has ever spoken.
+struct xco_peer {
+    struct xco_origin origin;
+    bool joined;
+    bool coordinated; // its flows are scheduled; else it is open
+    bool fallen;      // it keeps to its safe shares, for all that is known
+    bool queued;      // waits in the outbox
+    bool welcome_due;
+    bool plan_due;
+    uint8_t welcome_status;
+    uint64_t heard_ns;
+    uint64_t echo_sent_ns;     // of the last message, host's clock
+    uint64_t echo_received_ns; // when that arrived, as the kernel says; heard_ns: when it was read
+    struct xco_report report;  // the last
+    uint32_t offered[XCO_ENTRIES_MAX]; // the backlog group that the scheduler knows
+    size_t offered_count;
+    struct xco_turn turn;
+    struct xco_directive plan; // what the host is told
+    struct xco_directive held; // what it obeys until `plan` starts
+    bool cut_due;              // `held` was given an earlier end: to be told before `plan`
+    uint64_t sent_sequence;    // of the last directive
+    uint64_t sent_ns;
+    uint64_t care_stamp; // tells the timer that looks after the host from those of earlier joins
+    uint64_t needed_ns;  // when its flows last crossed a contended link
+    uint64_t changed_ns; // when the report arrived that the directive due answers; 0: none
+    uint64_t slices;
+    uint64_t granted_ns;
+};
+
+// A host that the topology does not have, and that is to be told so.
+struct xco_stranger {
+    bool due;
+    uint16_t host;
+    uint64_t sent_ns;    // of its message, its clock
+    uint64_t arrived_ns; // when that arrived
+};
+
+// Of a node of the tree: the hosts below it (or it alone), and those of them that have fallen back.
+struct xco_below {
+    uint32_t hosts;
+    uint32_t fallen;
+};
+
+// What is known of a directed link.
+struct xco_channel {
+    uint64_t free_ns;       // when the last turn that crossed it ends or ended
+    uint32_t free_by;       // whose that was
+    uint32_t seen_host;     // scratch of the contention's census: the host counted last
+    uint64_t demand_bps;    // what its senders could send
+    uint64_t contended_ns;  // when it last was contended
+    bool contended;
+};
+
+struct xco_control {
+    struct xco_control_settings settings;
+    struct xco_network network;
+    uint32_t *weights; // NULL: all 1
+    struct xco_schedule *schedule;
+    struct xco_peer **peers; // one a host; NULL: never heard of
+    struct xco_channel *channels;
+    struct xco_below *below; // one a node
+    uint32_t fallen;         // hosts that have fallen back
+    struct xco_stranger stranger;
+    struct xco_timers timers;
+    struct xco_fill fill;
+    struct xco_grant *grants; // room for what one event of the scheduler changes
+    struct xco_flow *flows;
+    size_t flows_room;
+    uint32_t *outbox; // hosts to whom something is due, a ring, each at most once
+    uint32_t outbox_first;
+    uint32_t outbox_count;
+    uint64_t sequence;
+    uint64_t stamp;
+    uint64_t clock_ns;     // of the scheduler, which must not go back
+    uint64_t plan_from_ns; // when the plan that is to be computed begins to hold
+    uint64_t planned_ns;
+    uint64_t plan_timed_ns; // the earliest timer that is set for it; 0: none
+    bool plan_dirty;
+    bool plan_urgent; // turns have changed: what they leave of the links is not what it was
+    bool superseded;
+    bool failed;
+    struct xco_counters counters;
+};
+
+// controller_core.c
+void xco_control_queue(struct xco_control *core, uint32_t host);
+void xco_control_timer(struct xco_control *core, uint64_t at_ns, uint32_t kind, uint32_t host,
+                       uint64_t stamp);
+void xco_control_plan(struct xco_control *core, uint32_t host, const struct xco_directive *plan,
+                      uint64_t now_ns);
+void xco_control_cut(struct xco_control *core, uint32_t host, uint64_t now_ns, uint64_t end_ns);
+void xco_control_plan_at(struct xco_control *core, uint64_t at_ns);
+void xco_control_dirty(struct xco_control *core, uint64_t from_ns);
+uint64_t xco_control_paced(const struct xco_control *core, uint64_t rate_bps);
+
+// controller_peers.c: what arrives
+enum xco_verdict xco_peers_receive(struct xco_control *core, uint64_t now_ns, uint64_t arrived_ns,
+                                   const struct xco_message *message);
+void xco_peers_begin_again(struct xco_control *core, uint64_t now_ns, uint32_t host);
+void xco_peers_care(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stamp);
+
+// controller_slices.c: the scheduler's events and what follows from them
+void xco_slices_reported(struct xco_control *core, uint64_t now_ns, uint32_t host);
+void xco_slices_ending(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stamp);
+void xco_slices_leave(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stop_ns);
+
+// controller_fallen.c: what hosts at their safe shares leave of the links
+bool xco_fallen_init(struct xco_control *core); // false: out of memory
+void xco_fallen_note(struct xco_control *core, uint32_t host, bool fallen);
+uint64_t xco_fallen_leave(const struct xco_control *core, uint32_t link, uint64_t rate_bps);
+
+// controller_rates.c: rate and hybrid
+void xco_rates_plan(struct xco_control *core, uint64_t now_ns);
+
+// controller_contention.c: who is coordinated
+void xco_contention_census(struct xco_control *core, uint64_t now_ns);
+
+#endif

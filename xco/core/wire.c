@@ -1,0 +1,344 @@
+// Encodes and decodes messages; the layouts are those of docs/xco-protocol.md.
+#include "wire.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <string.h>
+#include <unistd.h>
+
+static const uint8_t MAGIC[4] = {'X', 'C', 'O', '1'};
+
+enum {
+    HELLO_BYTES = XCO_DIGEST_BYTES,
+    WELCOME_BYTES = 40,
+    REPORT_BYTES = 24,
+    WAITING_BYTES = 12,
+    DIRECTIVE_BYTES = 40,
+    PERMIT_BYTES = 12,
+};
+
+_Static_assert(XCO_AUTH_BYTES == crypto_auth_BYTES, "the authenticator's length");
+_Static_assert(XCO_KEY_BYTES == crypto_auth_KEYBYTES, "the key's length");
+_Static_assert(XCO_HEADER_BYTES + DIRECTIVE_BYTES + XCO_ENTRIES_MAX * PERMIT_BYTES +
+                       XCO_AUTH_BYTES == XCO_DATAGRAM_MAX, "the longest message");
+
+// Writes and reads go through a cursor; the lengths are checked before.
+static void put(uint8_t **at, uint64_t value, size_t bytes) {
+    for (size_t i = 0; i < bytes; i++) {
+        *(*at)++ = (uint8_t)(value >> (8 * i));
+    }
+}
+
+static uint64_t get(const uint8_t **at, size_t bytes) {
+    uint64_t value = 0;
+    for (size_t i = 0; i < bytes; i++) {
+        value |= (uint64_t)*(*at)++ << (8 * i);
+    }
+    return value;
+}
+
+int xco_wire_init(void) {
+    return sodium_init() < 0 ? -1 : 0;
+}
+
+int xco_key_read(const char *path, uint8_t key[XCO_KEY_BYTES]) {
+    uint8_t bytes[XCO_KEY_BYTES + 1];
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) {
+        return -1;
+    }
+    const ssize_t length = read(file, bytes, sizeof bytes);
+    const int problem = length < 0 ? errno : EINVAL;
+    close(file);
+    if (length != XCO_KEY_BYTES) {
+        errno = problem;
+        return -1;
+    }
+    memcpy(key, bytes, XCO_KEY_BYTES);
+    sodium_memzero(bytes, sizeof bytes);
+    return 0;
+}
+
+static bool from_controller(uint8_t type) {
+    return type == XCO_WELCOME || type == XCO_DIRECTIVE;
+}
+
+static bool header_is_sound(const struct xco_header *header) {
+    if (header->type < XCO_HELLO || header->type > XCO_LEAVE) {
+        return false;
+    }
+    return from_controller(header->type) ? header->host == XCO_CONTROLLER
+                                         : header->host < XCO_HOSTS_MAX;
+}
+
+static bool welcome_is_sound(const struct xco_welcome *welcome) {
+    return welcome->to < XCO_HOSTS_MAX && welcome->status <= XCO_HELLO_FIRST &&
+           welcome->strategy <= XCO_HYBRID;
+}
+
+static bool report_is_sound(const struct xco_report *report) {
+    if (report->count > XCO_ENTRIES_MAX ||
+        (report->flags & ~(XCO_FLAG_FELL_BACK | XCO_FLAG_MORE)) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < report->count; i++) {
+        if (report->entries[i].destination >= XCO_HOSTS_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool directive_is_sound(const struct xco_directive *directive) {
+    const bool endless = directive->end_ns == 0;
+    if (directive->to >= XCO_HOSTS_MAX || directive->mode > XCO_OPEN ||
+        directive->count > XCO_ENTRIES_MAX ||
+        (!endless && directive->end_ns < directive->start_ns) ||
+        (endless && directive->mode == XCO_SLICE)) {
+        return false;
+    }
+    for (size_t i = 0; i < directive->count; i++) {
+        if (directive->entries[i].destination >= XCO_HOSTS_MAX) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_sound(const struct xco_message *message) {
+    if (!header_is_sound(&message->header)) {
+        return false;
+    }
+    switch (message->header.type) {
+    case XCO_WELCOME:
+        return welcome_is_sound(&message->body.welcome);
+    case XCO_REPORT:
+        return report_is_sound(&message->body.report);
+    case XCO_DIRECTIVE:
+        return directive_is_sound(&message->body.directive);
+    default:
+        return true;
+    }
+}
+
+static void put_header(uint8_t **at, const struct xco_header *header) {
+    memcpy(*at, MAGIC, sizeof MAGIC);
+    *at += sizeof MAGIC;
+    put(at, header->type, 1);
+    put(at, XCO_WIRE_VERSION, 1);
+    put(at, header->host, 2);
+    put(at, header->epoch, 8);
+    put(at, header->sequence, 8);
+    put(at, header->sent_ns, 8);
+}
+
+static void put_hello(uint8_t **at, const struct xco_hello *hello) {
+    memcpy(*at, hello->digest, XCO_DIGEST_BYTES);
+    *at += XCO_DIGEST_BYTES;
+}
+
+static void put_welcome(uint8_t **at, const struct xco_welcome *welcome) {
+    put(at, welcome->to, 2);
+    put(at, welcome->status, 1);
+    put(at, welcome->strategy, 1);
+    put(at, 0, 4);
+    put(at, welcome->slice_ns, 8);
+    put(at, welcome->silence_ns, 8);
+    put(at, welcome->echo_sent_ns, 8);
+    put(at, welcome->echo_received_ns, 8);
+}
+
+static void put_report(uint8_t **at, const struct xco_report *report) {
+    put(at, report->flags, 2);
+    put(at, report->count, 2);
+    put(at, 0, 4);
+    put(at, report->directive_sequence, 8);
+    put(at, report->gave_up_sequence, 8);
+    for (size_t i = 0; i < report->count; i++) {
+        put(at, report->entries[i].destination, 2);
+        put(at, 0, 2);
+        put(at, report->entries[i].backlog_bytes, 4);
+        put(at, report->entries[i].rate_kbps, 4);
+    }
+}
+
+static void put_directive(uint8_t **at, const struct xco_directive *directive) {
+    put(at, directive->to, 2);
+    put(at, directive->mode, 1);
+    put(at, 0, 1);
+    put(at, directive->count, 2);
+    put(at, 0, 2);
+    put(at, directive->start_ns, 8);
+    put(at, directive->end_ns, 8);
+    put(at, directive->echo_sent_ns, 8);
+    put(at, directive->echo_received_ns, 8);
+    for (size_t i = 0; i < directive->count; i++) {
+        put(at, directive->entries[i].destination, 2);
+        put(at, 0, 2);
+        put(at, directive->entries[i].rate_bps, 8);
+    }
+}
+
+static void put_body(uint8_t **at, const struct xco_message *message) {
+    switch (message->header.type) {
+    case XCO_HELLO:
+        put_hello(at, &message->body.hello);
+        break;
+    case XCO_WELCOME:
+        put_welcome(at, &message->body.welcome);
+        break;
+    case XCO_REPORT:
+        put_report(at, &message->body.report);
+        break;
+    case XCO_DIRECTIVE:
+        put_directive(at, &message->body.directive);
+        break;
+    default: // LEAVE has no body
+        break;
+    }
+}
+
+size_t xco_wire_encode(const struct xco_message *message, const uint8_t key[XCO_KEY_BYTES],
+                       uint8_t datagram[XCO_DATAGRAM_MAX]) {
+    if (!is_sound(message)) {
+        return 0;
+    }
+    uint8_t *at = datagram;
+    put_header(&at, &message->header);
+    put_body(&at, message);
+    const size_t length = (size_t)(at - datagram);
+    if (crypto_auth(at, datagram, length, key) != 0) {
+        return 0;
+    }
+    return length + XCO_AUTH_BYTES;
+}
+
+static bool get_hello(const uint8_t *at, size_t length, struct xco_hello *hello) {
+    if (length != HELLO_BYTES) {
+        return false;
+    }
+    memcpy(hello->digest, at, XCO_DIGEST_BYTES);
+    return true;
+}
+
+static bool get_welcome(const uint8_t *at, size_t length, struct xco_welcome *welcome) {
+    if (length != WELCOME_BYTES) {
+        return false;
+    }
+    welcome->to = (uint16_t)get(&at, 2);
+    welcome->status = (uint8_t)get(&at, 1);
+    welcome->strategy = (uint8_t)get(&at, 1);
+    const uint64_t reserved = get(&at, 4);
+    welcome->slice_ns = get(&at, 8);
+    welcome->silence_ns = get(&at, 8);
+    welcome->echo_sent_ns = get(&at, 8);
+    welcome->echo_received_ns = get(&at, 8);
+    return reserved == 0;
+}
+
+static bool get_report(const uint8_t *at, size_t length, struct xco_report *report) {
+    if (length < REPORT_BYTES) {
+        return false;
+    }
+    report->flags = (uint16_t)get(&at, 2);
+    report->count = (uint16_t)get(&at, 2);
+    uint64_t reserved = get(&at, 4);
+    report->directive_sequence = get(&at, 8);
+    report->gave_up_sequence = get(&at, 8);
+    if (report->count > XCO_ENTRIES_MAX ||
+        length != REPORT_BYTES + (size_t)report->count * WAITING_BYTES) {
+        return false;
+    }
+    for (size_t i = 0; i < report->count; i++) {
+        report->entries[i].destination = (uint16_t)get(&at, 2);
+        reserved |= get(&at, 2);
+        report->entries[i].backlog_bytes = (uint32_t)get(&at, 4);
+        report->entries[i].rate_kbps = (uint32_t)get(&at, 4);
+    }
+    return reserved == 0;
+}
+
+static bool get_directive(const uint8_t *at, size_t length, struct xco_directive *directive) {
+    if (length < DIRECTIVE_BYTES) {
+        return false;
+    }
+    directive->to = (uint16_t)get(&at, 2);
+    directive->mode = (uint8_t)get(&at, 1);
+    uint64_t reserved = get(&at, 1);
+    directive->count = (uint16_t)get(&at, 2);
+    reserved |= get(&at, 2);
+    directive->start_ns = get(&at, 8);
+    directive->end_ns = get(&at, 8);
+    directive->echo_sent_ns = get(&at, 8);
+    directive->echo_received_ns = get(&at, 8);
+    if (directive->count > XCO_ENTRIES_MAX ||
+        length != DIRECTIVE_BYTES + (size_t)directive->count * PERMIT_BYTES) {
+        return false;
+    }
+    for (size_t i = 0; i < directive->count; i++) {
+        directive->entries[i].destination = (uint16_t)get(&at, 2);
+        reserved |= get(&at, 2);
+        directive->entries[i].rate_bps = get(&at, 8);
+    }
+    return reserved == 0;
+}
+
+static bool get_body(const uint8_t *at, size_t length, struct xco_message *message) {
+    switch (message->header.type) {
+    case XCO_HELLO:
+        return get_hello(at, length, &message->body.hello);
+    case XCO_WELCOME:
+        return get_welcome(at, length, &message->body.welcome);
+    case XCO_REPORT:
+        return get_report(at, length, &message->body.report);
+    case XCO_DIRECTIVE:
+        return get_directive(at, length, &message->body.directive);
+    case XCO_LEAVE:
+        return length == 0;
+    default:
+        return false;
+    }
+}
+
+enum xco_wire_result xco_wire_decode(const uint8_t *datagram, size_t length,
+                                     const uint8_t key[XCO_KEY_BYTES],
+                                     struct xco_message *message) {
+    if (length < XCO_HEADER_BYTES + XCO_AUTH_BYTES || length > XCO_DATAGRAM_MAX ||
+        memcmp(datagram, MAGIC, sizeof MAGIC) != 0) {
+        return XCO_WIRE_MALFORMED;
+    }
+    const uint8_t *at = datagram + sizeof MAGIC;
+    message->header.type = (uint8_t)get(&at, 1);
+    if (get(&at, 1) != XCO_WIRE_VERSION) {
+        return XCO_WIRE_VERSION_DIFFERS;
+    }
+    const size_t plain = length - XCO_AUTH_BYTES;
+    if (crypto_auth_verify(datagram + plain, datagram, plain, key) != 0) {
+        return XCO_WIRE_FORGED;
+    }
+    message->header.host = (uint16_t)get(&at, 2);
+    message->header.epoch = get(&at, 8);
+    message->header.sequence = get(&at, 8);
+    message->header.sent_ns = get(&at, 8);
+    if (!get_body(at, plain - XCO_HEADER_BYTES, message) || !is_sound(message)) {
+        return XCO_WIRE_MALFORMED;
+    }
+    return XCO_WIRE_OK;
+}
+
+enum xco_freshness xco_origin_accept(struct xco_origin *origin, uint64_t epoch, uint64_t sequence) {
+    if (epoch < origin->epoch) {
+        return XCO_LOWER_EPOCH;
+    }
+    if (epoch == origin->epoch && sequence <= origin->sequence) {
+        return sequence == origin->sequence ? XCO_DUPLICATE : XCO_LATE;
+    }
+    origin->epoch = epoch;
+    origin->sequence = sequence;
+    return XCO_FRESH;
+}
+
+enum xco_freshness xco_origin_accept_host(struct xco_origin *origin, uint64_t sequence) {
+    return xco_origin_accept(origin, origin->epoch, sequence);
+}

@@ -1,0 +1,328 @@
+"""Messages between the controller and the local coordinators, as xco/core/wire.h lays them out.
+
+One datagram is one message: a header, a body, and an authenticator over both (libsodium's
+crypto_auth, which is HMAC-SHA-512 cut to 32 bytes). docs/xco-protocol.md tells the protocol.
+"""
+
+import hmac
+import struct
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from pathlib import Path
+from typing import Final, TypeVar
+
+from xco.errors import ConfigError, Forged, Malformed, Stale
+from xco.messages import (
+    Directive,
+    Flag,
+    Header,
+    Hello,
+    Leave,
+    Message,
+    Mode,
+    Permit,
+    Report,
+    Status,
+    Strategy,
+    Waiting,
+    Welcome,
+)
+
+__all__ = [
+    "Directive",
+    "Flag",
+    "Header",
+    "Hello",
+    "Leave",
+    "Message",
+    "Mode",
+    "Origin",
+    "Permit",
+    "Report",
+    "Status",
+    "Strategy",
+    "Waiting",
+    "Welcome",
+    "decode",
+    "encode",
+    "read_key",
+]
+
+VERSION: Final = 1
+CONTROLLER: Final = 0xFFFF
+"""The header's host in messages of the controller."""
+HOSTS_MAX: Final = 0xFFFE
+"""Hosts are 0 to 0xfffd."""
+KEY_BYTES: Final = 32
+DIGEST_BYTES: Final = 32
+ENTRIES_MAX: Final = 64
+"""Destinations in one report or directive."""
+
+_MAGIC = b"XCO1"
+_AUTH_BYTES = 32
+_HEADER = struct.Struct("<4sBBHQQQ")
+_HELLO = struct.Struct("<32s")
+_WELCOME = struct.Struct("<HBBIQQQQ")
+_REPORT = struct.Struct("<HHIQQ")
+_WAITING = struct.Struct("<HHII")
+_DIRECTIVE = struct.Struct("<HBBHHQQQQ")
+_PERMIT = struct.Struct("<HHQ")
+DATAGRAM_MAX: Final = _HEADER.size + _DIRECTIVE.size + ENTRIES_MAX * _PERMIT.size + _AUTH_BYTES
+
+_E = TypeVar("_E", bound=IntEnum)
+_FROM_CONTROLLER = (Welcome.kind, Directive.kind)
+
+
+def read_key(path: Path) -> bytes:
+    """Read a key file of exactly 32 bytes.
+
+    Raises:
+        ConfigError: the file cannot be read or has another length.
+    """
+    fix = f"make one: head -c {KEY_BYTES} /dev/urandom > {path}; chmod 600 {path}"
+    try:
+        key = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(str(path), "", error.strerror or "cannot be read", fix) from error
+    if len(key) != KEY_BYTES:
+        raise ConfigError(str(path), "", f"{len(key)} bytes, not {KEY_BYTES}", fix)
+    return key
+
+
+def encode(message: Message, key: bytes) -> bytes:
+    """Return the authenticated datagram of a message.
+
+    Raises:
+        Malformed: a field is out of its range.
+    """
+    header = message.header
+    _check_sender(message.kind, header.host)
+    try:
+        plain = _HEADER.pack(
+            _MAGIC,
+            message.kind,
+            VERSION,
+            header.host,
+            header.epoch,
+            header.sequence,
+            header.sent_ns,
+        ) + _body(message)
+    except struct.error as error:
+        raise Malformed("field", str(error)) from error
+    return authenticated(plain, key)
+
+
+def decode(datagram: bytes, key: bytes) -> Message:
+    """Return the message of a datagram; any bytes give a message or an error of these.
+
+    Raises:
+        Malformed: not a message of this protocol and version, or one that breaks a rule.
+        Forged: the authenticator does not fit.
+    """
+    if not _HEADER.size + _AUTH_BYTES <= len(datagram) <= DATAGRAM_MAX:
+        raise Malformed("length", f"{len(datagram)} bytes")
+    magic, kind, version, host, epoch, sequence, sent_ns = _HEADER.unpack_from(datagram)
+    if magic != _MAGIC:
+        raise Malformed("magic", repr(magic))
+    if version != VERSION:
+        raise Malformed("version", f"{version}, not {VERSION}")
+    plain, authenticator = datagram[:-_AUTH_BYTES], datagram[-_AUTH_BYTES:]
+    if not hmac.compare_digest(_authenticator(plain, key), authenticator):
+        raise Forged("authenticator", "another key, or altered on the way")
+    _check_sender(kind, host)
+    reader = _READERS[kind]
+    return reader(Header(host, epoch, sequence, sent_ns), plain[_HEADER.size :])
+
+
+class Origin:
+    """What is known of a sender: the highest epoch, and the highest sequence within it."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.sequence = 0
+
+    def accept(self, header: Header) -> None:
+        """Note a controller's message that is to be obeyed.
+
+        Raises:
+            Stale: of a lower epoch, a duplicate, or overtaken by a later one.
+        """
+        if header.epoch < self.epoch:
+            raise Stale("epoch", f"{header.epoch} after {self.epoch}")
+        if header.epoch == self.epoch and header.sequence <= self.sequence:
+            raise Stale("sequence", f"{header.sequence} after {self.sequence}")
+        self.epoch, self.sequence = header.epoch, header.sequence
+
+
+def authenticated(plain: bytes, key: bytes) -> bytes:
+    """Return header and body with their authenticator behind them."""
+    return plain + _authenticator(plain, key)
+
+
+def _authenticator(plain: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, plain, "sha512")[:_AUTH_BYTES]
+
+
+def _check_sender(kind: int, host: int) -> None:
+    if kind not in _READERS:
+        raise Malformed("type", str(kind))
+    if (host == CONTROLLER) != (kind in _FROM_CONTROLLER) or host in range(HOSTS_MAX, CONTROLLER):
+        raise Malformed("host", f"{host} sends no message of type {kind}")
+
+
+def _body(message: Message) -> bytes:
+    match message:
+        case Hello():
+            return _hello_bytes(message)
+        case Welcome():
+            return _welcome_bytes(message)
+        case Report():
+            return _report_bytes(message)
+        case Directive():
+            return _directive_bytes(message)
+        case Leave():
+            return b""
+
+
+def _hello_bytes(message: Hello) -> bytes:
+    if len(message.digest) != DIGEST_BYTES:
+        raise Malformed("digest", f"{len(message.digest)} bytes, not {DIGEST_BYTES}")
+    return _HELLO.pack(message.digest)
+
+
+def _welcome_bytes(message: Welcome) -> bytes:
+    _check_destination("to", message.to)
+    return _WELCOME.pack(
+        message.to,
+        message.status,
+        message.strategy,
+        0,
+        message.slice_ns,
+        message.silence_ns,
+        message.echo_sent_ns,
+        message.echo_received_ns,
+    )
+
+
+def _report_bytes(message: Report) -> bytes:
+    _check_entries(message.waiting)
+    head = _REPORT.pack(
+        message.flags, len(message.waiting), 0, message.directive_sequence, message.gave_up_sequence
+    )
+    entries = (
+        _WAITING.pack(entry.destination, 0, entry.backlog_bytes, entry.rate_kbps)
+        for entry in message.waiting
+    )
+    return head + b"".join(entries)
+
+
+def _directive_bytes(message: Directive) -> bytes:
+    _check_destination("to", message.to)
+    _check_entries(message.permits)
+    _check_times(message.mode, message.start_ns, message.end_ns)
+    head = _DIRECTIVE.pack(
+        message.to,
+        message.mode,
+        0,
+        len(message.permits),
+        0,
+        message.start_ns,
+        message.end_ns,
+        message.echo_sent_ns,
+        message.echo_received_ns,
+    )
+    entries = (_PERMIT.pack(entry.destination, 0, entry.rate_bps) for entry in message.permits)
+    return head + b"".join(entries)
+
+
+def _check_entries(entries: Sequence[Waiting] | Sequence[Permit]) -> None:
+    if len(entries) > ENTRIES_MAX:
+        raise Malformed("count", f"{len(entries)} entries, at most {ENTRIES_MAX}")
+    for entry in entries:
+        _check_destination("destination", entry.destination)
+
+
+def _check_destination(field: str, host: int) -> None:
+    if not 0 <= host < HOSTS_MAX:
+        raise Malformed(field, f"{host} is no host")
+
+
+def _check_times(mode: int, start_ns: int, end_ns: int) -> None:
+    if end_ns != 0 and end_ns < start_ns:
+        raise Malformed("end_ns", "before the start")
+    if mode == Mode.SLICE and end_ns == 0:
+        raise Malformed("end_ns", "a timeslice without an end")
+
+
+def _check_zero(*reserved: int) -> None:
+    if any(reserved):
+        raise Malformed("reserved", "not zero")
+
+
+def _check_length(body: bytes, expected: int) -> None:
+    if len(body) != expected:
+        raise Malformed("length", f"a body of {len(body)} bytes, not {expected}")
+
+
+def _read_hello(header: Header, body: bytes) -> Hello:
+    _check_length(body, _HELLO.size)
+    return Hello(header, body)
+
+
+def _read_welcome(header: Header, body: bytes) -> Welcome:
+    _check_length(body, _WELCOME.size)
+    to, status, strategy, reserved, *times = _WELCOME.unpack(body)
+    _check_zero(reserved)
+    _check_destination("to", to)
+    return Welcome(header, to, _of(Status, status), _of(Strategy, strategy), *times)
+
+
+def _read_report(header: Header, body: bytes) -> Report:
+    if len(body) < _REPORT.size:
+        raise Malformed("length", f"a body of {len(body)} bytes")
+    flags, count, reserved, heard, gave_up = _REPORT.unpack_from(body)
+    _check_length(body, _REPORT.size + count * _WAITING.size)
+    if flags & ~(Flag.FELL_BACK | Flag.MORE):
+        raise Malformed("flags", f"{flags:#x}")
+    rows = list(_WAITING.iter_unpack(body[_REPORT.size :]))
+    _check_zero(reserved, *(row[1] for row in rows))
+    waiting = tuple(Waiting(row[0], row[2], row[3]) for row in rows)
+    _check_entries(waiting)
+    return Report(header, Flag(flags), heard, gave_up, waiting)
+
+
+def _read_directive(header: Header, body: bytes) -> Directive:
+    if len(body) < _DIRECTIVE.size:
+        raise Malformed("length", f"a body of {len(body)} bytes")
+    to, mode, reserved, count, also_reserved, start_ns, end_ns, sent_ns, received_ns = (
+        _DIRECTIVE.unpack_from(body)
+    )
+    _check_length(body, _DIRECTIVE.size + count * _PERMIT.size)
+    rows = list(_PERMIT.iter_unpack(body[_DIRECTIVE.size :]))
+    _check_zero(reserved, also_reserved, *(row[1] for row in rows))
+    permits = tuple(Permit(row[0], row[2]) for row in rows)
+    _check_destination("to", to)
+    _check_entries(permits)
+    _check_times(mode, start_ns, end_ns)
+    return Directive(header, to, _of(Mode, mode), start_ns, end_ns, sent_ns, received_ns, permits)
+
+
+def _read_leave(header: Header, body: bytes) -> Leave:
+    _check_length(body, 0)
+    return Leave(header)
+
+
+def _of(kind: type[_E], value: int) -> _E:
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise Malformed(kind.__name__.lower(), str(value)) from error
+
+
+_READERS: dict[int, Callable[[Header, bytes], Message]] = {
+    Hello.kind: _read_hello,
+    Welcome.kind: _read_welcome,
+    Report.kind: _read_report,
+    Directive.kind: _read_directive,
+    Leave.kind: _read_leave,
+}
