@@ -1,0 +1,265 @@
+"""A coordinator's clock, flows and configuration, in its compiled pure parts and in Python."""
+
+import ctypes
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from xco_coordinator_rig import MS, NOW, US, build, long
+
+from xco.coordinator_config import checked, endpoint, plain
+from xco.errors import ConfigError
+from xco.units import format_duration
+
+
+@pytest.fixture(scope="module")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    return build(tmp_path_factory.mktemp("shim"))
+
+
+exchanges = st.lists(
+    st.tuples(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**5)),
+    min_size=1,
+    max_size=40,
+)
+
+
+@given(exchanges, st.integers(-(10**12), 10**12))
+def test_the_offset_is_within_half_the_shortest_way_of_late(
+    shim: ctypes.CDLL, ways: list[tuple[int, int, int]], skew: int
+) -> None:
+    stamps = (ctypes.c_int64 * 4 * len(ways))()
+    now = 2 * 10**12
+    for index, (there, back, within) in enumerate(ways):
+        arrived = now + there + skew
+        stamps[index][:] = [now, arrived, arrived + within, now + there + within + back]
+        now += there + within + back + 1
+    way = ctypes.c_int64()
+    offset = shim.shim_offset(stamps, len(ways), long(now), ctypes.byref(way))
+    shortest = min(there + back for there, back, _ in ways[-16:])
+    assert way.value == shortest
+    assert abs(offset - skew) <= shortest / 2 + 1
+
+
+def test_samples_that_cannot_be_are_not_believed(shim: ctypes.CDLL) -> None:
+    way = ctypes.c_int64()
+    absurd = [(0, 5, 9, 3), (10, 0, 0, 5), (0, 0, 0, 2 * 10**9)]
+    stamps = (ctypes.c_int64 * 4 * len(absurd))()
+    for index, row in enumerate(absurd):
+        stamps[index][:] = row
+    shim.shim_offset(stamps, len(absurd), long(100), ctypes.byref(way))
+    assert way.value == -1
+
+
+def test_a_flow_is_large_once_it_passes_the_threshold_within_the_window(
+    shim: ctypes.CDLL,
+) -> None:
+    flows = ctypes.c_void_p(shim.shim_flows(8000, long(10 * MS), long(10**9)))
+    seen = [shim.shim_see(flows, long(NOW + n * MS), 7, 1500, False) for n in range(6)]
+    assert seen == [False] * 5 + [True]
+    slow = [shim.shim_see(flows, long(NOW + n * 3 * MS), 8, 1500, False) for n in range(50)]
+    assert not any(slow)
+    assert shim.shim_see(flows, long(NOW), 9, 1500, True)  # where newcomers wait, whoever is seen
+
+
+def test_the_table_of_flows_has_an_end_and_no_duplicates(shim: ctypes.CDLL) -> None:
+    flows = ctypes.c_void_p(shim.shim_flows(8000, long(10 * MS), long(MS)))
+    assert [shim.shim_add(flows, long(NOW), n) for n in range(257)] == [*range(256), -1]
+    shim.xco_flows_remove(flows, 5)
+    assert shim.shim_add(flows, long(NOW), 6) == -1  # it has one already
+    assert shim.shim_add(flows, long(NOW), 1000) == 5
+
+
+def test_flows_that_leave_the_topology_leave_room_for_those_that_do_not(
+    shim: ctypes.CDLL,
+) -> None:
+    flows = ctypes.c_void_p(shim.shim_flows(8000, long(10 * MS), long(MS)))
+    assert shim.shim_add_outside(flows, long(NOW)) == 128
+    assert [shim.shim_add(flows, long(NOW), n + 1000) for n in range(129)][-2:] == [255, -1]
+    assert not shim.xco_flows_room(flows, 0, 0)
+    for flow in range(128):
+        shim.xco_flows_remove(flows, flow)
+    assert shim.xco_flows_room(flows, 64, 127)
+    assert not shim.xco_flows_room(flows, 64, 128)
+
+
+@given(st.integers(0, 99 * MS), st.integers(0, 10 * MS))
+def test_an_arrival_is_never_before_its_stamp_and_later_by_the_readings_alone(
+    shim: ctypes.CDLL, ago: int, step: int
+) -> None:
+    # both clocks are one here, which every reading sets forward
+    arrival = shim.shim_arrival(long(NOW - ago), long(NOW), long(step))
+    late = step if ago + step < 100 * MS else ago + 2 * step  # too long ago is not believed
+    assert arrival == NOW - ago + late
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_packet_or_none(shim: ctypes.CDLL, head: bytes) -> None:
+    pair = (ctypes.c_uint8 * 32)()
+    length = shim.shim_sight(head, ctypes.c_size_t(len(head)), pair)
+    if len(head) >= 40 and head[0] >> 4 == 6:
+        assert length in {-1, 40 + int.from_bytes(head[4:6], "big")}
+    elif len(head) >= 20 and head[0] >> 4 == 4:
+        assert length == int.from_bytes(head[2:4], "big")
+        assert (
+            bytes(pair)
+            == bytes(10) + b"\xff\xff" + head[12:16] + bytes(10) + b"\xff\xff" + (head[16:20])
+        )
+    else:
+        assert length == -1
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 500 * MS)), max_size=30))
+def test_a_loop_hangs_when_it_made_no_turn_for_longer_than_it_may(
+    shim: ctypes.CDLL, waits: list[tuple[int, int]]
+) -> None:
+    seen, now, turns, last = (ctypes.c_int64 * 2)(), NOW, 0, NOW
+    shim.xco_progress_begin(seen, long(now))
+    shim.xco_progress_hangs.restype = ctypes.c_bool
+    for made, wait in waits:
+        now, turns = now + wait, turns + made
+        last = now if made else last
+        hangs = shim.xco_progress_hangs(seen, ctypes.c_uint64(turns), long(now), long(1000 * MS))
+        assert hangs == (now - last > 1000 * MS)
+
+
+GOOD = """
+interface eth0
+key_file /k
+line_bps 1000000000
+small_bps 50000000
+newcomer_bps 50000000
+controller 10.0.0.7 7400
+address 10.0.0.2 2
+address fd00::3 3
+address 10.0.0.1 1
+safe 1 1000
+"""
+
+
+def read(shim: ctypes.CDLL, text: str, address: str = "::ffff:10.0.0.2") -> tuple[str, int]:
+    message, host = ctypes.create_string_buffer(200), ctypes.c_int()
+    wanted = (text.encode(), address.encode(), ctypes.byref(host), message)
+    shim.shim_config(*wanted, ctypes.c_size_t(200))
+    return message.value.decode(), host.value
+
+
+def test_plain_configurations_are_read_and_addresses_found(shim: ctypes.CDLL) -> None:
+    hosts = [read(shim, GOOD, one)[1] for one in ("::ffff:10.0.0.2", "fd00::3", "fd00::4")]
+    assert hosts == [2, 3, 0xFFFF]
+    assert read(shim, GOOD)[0] == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("speed 3", "speed: no such key"),
+        ("guard_ns -1", "guard_ns: bad value"),
+        ("guard_ns", "guard_ns: bad value"),
+        ("host 65535", "host: bad value"),
+        ("address 10.0.0.300 1", "address: bad value"),
+        ("controller 10.0.0.7 0", "controller: bad value"),
+        ("interface an_interface_with_a_long_name", "interface: bad value"),
+        ("digest 00", "digest: bad value"),
+        ("small_bytes 100", "small_bytes: not a power of two"),
+    ],
+)
+def test_plain_mistakes_are_named(shim: ctypes.CDLL, line: str, problem: str) -> None:
+    assert problem in read(shim, GOOD + line)[0]
+
+
+@given(st.text(alphabet="abcdefghost_ns 0123456789.:\n-", max_size=200))
+def test_any_plain_text_is_read_or_refused(shim: ctypes.CDLL, text: str) -> None:
+    assert read(shim, text)[0]
+
+
+TOPOLOGY = """
+[switch.s]
+[host.a]
+addresses = ["10.0.0.1"]
+[host.b]
+addresses = ["10.0.0.2", "fd00::2"]
+[[link]]
+between = ["a", "s"]
+capacity = "1Gbps"
+[[link]]
+between = ["b", "s"]
+capacity = "1Gbps"
+"""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> dict[str, object]:
+    (tmp_path / "topology.toml").write_text(TOPOLOGY)
+    return {
+        "host": "a",
+        "interface": "eth0",
+        "topology": str(tmp_path / "topology.toml"),
+        "key_file": str(tmp_path / "key"),
+        "controllers": ["10.0.0.7:7400", "[fd00::7]:7400"],
+    }
+
+
+def test_what_is_written_for_the_loop_is_what_it_reads(
+    shim: ctypes.CDLL, table: dict[str, object]
+) -> None:
+    text = plain(checked(table))
+    assert read(shim, text) == ("", 1)
+    assert {"line_bps 1000000000", "safe 1 1000000000", "guard_ns 50000"} <= set(text.split("\n"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("host", "z", "no host 'z' in the topology"),
+        ("guard", "1", "'1'"),
+        ("guard", "480us", "does not fit the other times (guard and spin at most 500us together)"),
+        ("hysteresis", "20us", "does not fit the other times (at most the hysteresis)"),
+        ("silence", "10ms", "does not fit the other times (three heartbeats or more)"),
+        ("heartbeat", "1ms", "does not fit the other times (at least 1ms more than poll_closed)"),
+        ("hang", "10ms", "does not fit the other times (longer than the silence)"),
+        ("small_packets", "100", "write a power of two"),
+        ("controllers", ["10.0.0.7"], "'10.0.0.7'"),
+        ("controllers", [], "`array` of length >= 1"),
+        ("bypass_share", 0.9, "<= 0.5"),
+        ("gaurd", "1us", "no such key (did you mean guard?)"),
+    ],
+)
+def test_mistakes_in_the_table_are_named_with_a_fix(
+    table: dict[str, object], key: str, value: object, problem: str
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        checked(table | {key: value}, "xco.toml")
+    assert "xco.toml" in str(raised.value)
+    assert "coordinator" in str(raised.value)
+    assert problem in str(raised.value)
+
+
+@given(st.integers(1, 2000), st.integers(1, 100))
+def test_silence_is_at_least_three_heartbeats(
+    tmp_path_factory: pytest.TempPathFactory, heartbeat_us: int, beats: int
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "topology.toml").write_text(TOPOLOGY)
+    heartbeat = 1250 * US + heartbeat_us * US
+    table = {
+        "host": "a",
+        "interface": "eth0",
+        "topology": str(folder / "topology.toml"),
+        "key_file": "/k",
+        "controllers": ["10.0.0.7:7400"],
+        "heartbeat": format_duration(heartbeat),
+        "silence": format_duration(beats * heartbeat),
+    }
+    if beats >= 3:
+        assert checked(table).timing.silence == beats * heartbeat
+    else:
+        with pytest.raises(ConfigError, match="three heartbeats"):
+            checked(table)
+
+
+@pytest.mark.parametrize("text", ["10.0.0.7:0", "fd00::7:7400", "[10.0.0.7]:7400", "host:7400"])
+def test_endpoints_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"coordinator\.controllers"):
+        endpoint(text)

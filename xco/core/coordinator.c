@@ -1,0 +1,118 @@
+// The local coordinator of a host: holds and releases its V2V flows as the controller directs.
+//
+//   xco-coordinator CONFIGURATION          see coordinator_config.h
+//   xco-coordinator --release INTERFACE    removes the queues that a killed one left
+#include "coordinator_state.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SAID_BYTES 512
+#define DRAIN_NS 100000000
+#define DRAIN_BPS 1000000000 // the rate of the link is not known without a configuration
+
+int64_t xco_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+// A line for which there is no room is dropped: gates do not wait for who reads the log. The file
+// may be shared, so it is not made non-blocking itself.
+static void write_line(const char *line, size_t length) {
+    struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
+    bool sent = send(STDERR_FILENO, line, length, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+    if (!sent && errno == ENOTSOCK && poll(&place, 1, 0) == 1 && (place.revents & POLLOUT) != 0) {
+        ssize_t written = write(STDERR_FILENO, line, length);
+        (void)written; // there is nowhere left to say it
+    }
+}
+
+void xco_say(const char *format, ...) {
+    static const char name[] = "xco-coordinator: ";
+    char line[SAID_BYTES];
+    memcpy(line, name, sizeof name);
+    va_list values;
+    va_start(values, format);
+    int length = vsnprintf(line + sizeof name - 1, sizeof line - sizeof name, format, values);
+    va_end(values);
+    size_t whole = sizeof name - 1 + (length < 0 ? 0 : (size_t)length);
+    whole = whole < sizeof line - 1 ? whole : sizeof line - 2;
+    line[whole] = '\n';
+    write_line(line, whole + 1);
+}
+
+static bool read_config(struct xco_coordinator_config *config, const char *path) {
+    char problem[256];
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        xco_say("%s: %s", path, strerror(errno));
+        return false;
+    }
+    bool good = xco_config_read(config, file, problem, sizeof problem);
+    fclose(file);
+    if (!good) {
+        xco_say("%s: %s", path, problem);
+    }
+    return good;
+}
+
+// Holds a name that only one process of this network namespace can have, until it ends (unix(7)).
+static bool hold(const char *interface) {
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "xco-coordinator-%s",
+                          interface);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    int holder = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return holder >= 0 && bind(holder, (struct sockaddr *)&name, size) == 0;
+}
+
+static int start(struct xco_coordinator *c) {
+    if (xco_wire_init() < 0) {
+        xco_say("libsodium cannot be had");
+        return XCO_EXIT_FAILED;
+    }
+    if (xco_key_read(c->config.key_file, c->key) < 0) {
+        xco_say("%s: no key of %d bytes: %s", c->config.key_file, XCO_KEY_BYTES, strerror(errno));
+        return XCO_EXIT_CONFIG;
+    }
+    if (!hold(c->config.interface)) {
+        xco_say("%s: a coordinator is running: stop it first", c->config.interface);
+        return XCO_EXIT_BUSY;
+    }
+    c->origin.epoch = xco_epoch_read(c->config.epoch_file);
+    c->flows.large_bytes = (uint32_t)c->config.flow_bytes;
+    c->flows.window_ns = (int64_t)c->config.flow_window_ns;
+    c->flows.idle_ns = (int64_t)c->config.flow_idle_ns;
+    return xco_guard_run(c);
+}
+
+int main(int count, char **arguments) {
+    static struct xco_coordinator coordinator; // too large for the stack
+    signal(SIGPIPE, SIG_IGN);                  // a log that nobody reads any more ends nothing
+    if (count == 3 && strcmp(arguments[1], "--release") == 0) {
+        int error = xco_gate_release(arguments[2], DRAIN_BPS, DRAIN_NS);
+        if (error != 0) {
+            xco_say("%s: %s", arguments[2], strerror(-error));
+        }
+        return error == 0 ? XCO_EXIT_OK : error == -EPERM ? XCO_EXIT_DENIED : XCO_EXIT_FAILED;
+    }
+    if (count != 2) {
+        fputs("usage: xco-coordinator CONFIGURATION | --release INTERFACE\n", stderr);
+        return XCO_EXIT_CONFIG;
+    }
+    if (!read_config(&coordinator.config, arguments[1])) {
+        return XCO_EXIT_CONFIG;
+    }
+    int code = start(&coordinator);
+    xco_config_free(&coordinator.config);
+    return code;
+}

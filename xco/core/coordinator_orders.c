@@ -1,0 +1,118 @@
+// Directives in the host's time: which one holds, and what it permits; part of the core.
+#include "coordinator_orders.h"
+
+#include <string.h>
+
+#define SLOWEST_BPS 8000
+
+bool xco_order_of(struct xco_order *order, const struct xco_header *header,
+                  const struct xco_directive *directive, const struct xco_clock_sample *offset) {
+    bool timed = directive->start_ns != 0 || directive->end_ns != 0;
+    if (timed && offset == NULL) {
+        return false;
+    }
+    int64_t shift = offset == NULL ? 0 : offset->offset_ns;
+    *order = (struct xco_order){
+        .known = true,
+        .mode = directive->mode,
+        .count = directive->count,
+        .sequence = header->sequence,
+        .start_ns = directive->start_ns == 0 ? INT64_MIN : (int64_t)directive->start_ns - shift,
+        .end_ns = directive->end_ns == 0 ? XCO_NEVER : (int64_t)directive->end_ns - shift,
+    };
+    memcpy(order->permits, directive->entries, sizeof order->permits);
+    return true;
+}
+
+void xco_order_promote(struct xco_core *core, int64_t now_ns) {
+    if (core->next.known && now_ns >= core->next.start_ns) {
+        core->current = core->next;
+        core->next.known = false;
+        core->counts.slices += core->current.mode == XCO_SLICE;
+        for (unsigned gate = 0; gate < XCO_GATES; gate++) {
+            // emptiness of an earlier slice says nothing of this one
+            core->destinations[gate].empty_since_ns = XCO_NEVER;
+            core->destinations[gate].look_ns = now_ns;
+        }
+    }
+}
+
+void xco_order_take(struct xco_core *core, int64_t now_ns, const struct xco_order *order) {
+    core->next = *order;
+    xco_order_promote(core, now_ns);
+}
+
+// Returns the permit for a destination, or NULL.
+static const struct xco_permit *permit_of(const struct xco_order *order, uint16_t host) {
+    for (unsigned i = 0; i < order->count; i++) {
+        if (order->permits[i].destination == host) {
+            return &order->permits[i];
+        }
+    }
+    return NULL;
+}
+
+// Whether the next slice goes on with a destination where the current one ends.
+static bool goes_on(const struct xco_core *core, uint16_t host) {
+    const struct xco_order *next = &core->next;
+    bool opens = next->mode == XCO_OPEN || (next->mode != XCO_CLOSED && permit_of(next, host));
+    return next->known && opens && next->end_ns > core->current.end_ns &&
+           next->start_ns <= core->current.end_ns + core->config.guard_ns;
+}
+
+int64_t xco_order_closes(const struct xco_core *core, const struct xco_destination *destination) {
+    const struct xco_order *current = &core->current;
+    if (!current->known || current->end_ns == XCO_NEVER || goes_on(core, destination->host)) {
+        return XCO_NEVER;
+    }
+    return current->mode == XCO_SLICE ? current->end_ns - core->config.guard_ns : current->end_ns;
+}
+
+bool xco_order_in_slice(const struct xco_core *core, int64_t now_ns) {
+    const struct xco_order *current = &core->current;
+    return !core->fell_back && current->known && current->mode == XCO_SLICE &&
+           !current->given_up && now_ns < current->end_ns;
+}
+
+// Several destinations share what is safe on the links that they have in common.
+static uint64_t safe_rate(const struct xco_core *core, const struct xco_destination *destination) {
+    unsigned sharing = 0;
+    for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
+        sharing += core->destinations[gate].used;
+    }
+    return destination->safe_bps / (sharing > 0 ? sharing : 1);
+}
+
+// A sender at exactly the bottleneck's rate lets its queue stand for ever. 0 would close the gate.
+static uint64_t paced(const struct xco_core *core, uint64_t rate_bps) {
+    uint64_t rate = rate_bps / 1000 * core->config.pace_ppm / 1000;
+    return rate > SLOWEST_BPS ? rate : SLOWEST_BPS;
+}
+
+static uint64_t permitted(const struct xco_core *core, const struct xco_destination *destination) {
+    uint64_t line = core->config.line_bps;
+    if (core->current.mode == XCO_OPEN) {
+        return paced(core, line);
+    }
+    const struct xco_permit *permit = permit_of(&core->current, destination->host);
+    if (core->current.mode == XCO_CLOSED || permit == NULL) {
+        return 0;
+    }
+    bool most = permit->rate_bps == 0 || permit->rate_bps > line;
+    return paced(core, most ? line : permit->rate_bps);
+}
+
+uint64_t xco_order_rate(const struct xco_core *core, const struct xco_destination *destination,
+                        int64_t now_ns) {
+    if (destination->host == XCO_CONTROLLER) {
+        return paced(core, core->config.line_bps);
+    }
+    if (core->fell_back) {
+        return paced(core, safe_rate(core, destination));
+    }
+    if (!core->current.known || core->current.given_up ||
+        now_ns >= xco_order_closes(core, destination)) {
+        return 0;
+    }
+    return permitted(core, destination);
+}

@@ -1,0 +1,113 @@
+// Everything that a running coordinator holds; part of the coordinator's shell.
+#ifndef XCO_COORDINATOR_STATE_H
+#define XCO_COORDINATOR_STATE_H
+
+#include "coordinator_config.h"
+#include "coordinator_core.h"
+#include "coordinator_flows.h"
+#include "coordinator_keeper.h"
+#include "gate.h"
+#include "gate_watch.h"
+#include "stats.h"
+
+// What is counted beside the core's own counts.
+struct xco_counts {
+    uint64_t received, malformed, forged, stale, lower_epochs, reports, hellos, send_errors;
+    uint64_t gate_errors, remakes, flows_made, flows_removed, flows_refused, unwatched;
+    uint64_t gate_changes, gate_late_ns, gate_late_max_ns, gate_set_ns, gate_set_max_ns;
+    uint64_t flow_ready_ns, flow_ready_max_ns, looks, wakes;
+};
+
+// A message of an epoch that is not kept yet.
+struct xco_held {
+    bool used;
+    int64_t arrived_ns;
+    struct xco_message message;
+};
+
+// What the loop tells its guard.
+struct xco_shared {
+    uint64_t turns; // of the loop
+    int interface;  // index of the one that was gated last; 0: none yet
+};
+
+struct xco_coordinator {
+    struct xco_coordinator_config config;
+    struct xco_shared *shared; // with the guard
+    struct xco_core core;
+    struct xco_flows flows;
+    struct xco_gate gate;
+    struct xco_origin origin; // of the controller's messages
+    struct xco_counts counts;
+    struct xco_stats statistics;
+    uint8_t key[XCO_KEY_BYTES];
+    uint64_t sequence; // of our last message
+    struct xco_keeper keeper;
+    struct xco_held held[2]; // a WELCOME, a DIRECTIVE
+    bool present;     // our tree stands on the interface
+    bool wide;        // newcomers may use the whole line: there is no room for more queues
+    bool four;        // the kernel has no IPv6
+    int messages;     // UDP socket to the controllers
+    int watch;        // sees newcomers; -1 while the interface is away
+    int links;        // tells of interfaces that come and go
+    int64_t scan_ns;  // of the next look for new flows; XCO_NEVER: when the watch tells
+    bool watch_idle;  // it saw nothing at the last look, and is to tell of the next packet
+    int64_t sweep_ns; // of the next look for idle flows
+    int64_t mend_ns;  // of the next attempt to make the tree
+    int mend_error;   // of the last attempt
+    int64_t publish_ns;
+    struct xco_batch batch;
+};
+
+// Exit codes of the program; xco/coordinator.py turns them into typed errors.
+enum xco_exit {
+    XCO_EXIT_OK = 0,
+    XCO_EXIT_FAILED = 1,
+    XCO_EXIT_CONFIG = 2,
+    XCO_EXIT_UNSUPPORTED = 3,
+    XCO_EXIT_DENIED = 4,
+    XCO_EXIT_GONE = 5,
+    XCO_EXIT_FOREIGN = 6,
+    XCO_EXIT_BUSY = 7,
+};
+
+int64_t xco_now_ns(void);
+
+// Says a line on standard error; never waits, and drops what it has no room for.
+void xco_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// Messages: opens the socket; takes all that arrived; sends a report or a HELLO to every
+// controller; says goodbye. 0 or a negative errno.
+int xco_messages_open(struct xco_coordinator *c);
+void xco_messages_take(struct xco_coordinator *c);
+void xco_messages_report(struct xco_coordinator *c);
+void xco_messages_hello(struct xco_coordinator *c);
+void xco_messages_leave(struct xco_coordinator *c);
+// An epoch is kept by now: what waited for that is obeyed.
+void xco_messages_kept(struct xco_coordinator *c);
+
+// Queues: makes the tree, or makes it anew with all flows. 0 or a negative errno.
+int xco_queues_make(struct xco_coordinator *c, int64_t now_ns);
+void xco_queues_lose(struct xco_coordinator *c, int error);
+void xco_queues_set(struct xco_coordinator *c, const struct xco_command *commands, size_t count);
+void xco_queues_look(struct xco_coordinator *c, int64_t now_ns);
+// Tells the watch which flows need no watching.
+void xco_queues_except(struct xco_coordinator *c);
+void xco_queues_scan(struct xco_coordinator *c, int64_t now_ns);
+void xco_queues_sweep(struct xco_coordinator *c, int64_t now_ns);
+
+// Statistics.
+int xco_publish_open(struct xco_coordinator *c);
+void xco_publish(struct xco_coordinator *c, int64_t now_ns);
+
+// Says why the tree cannot be made, and returns the exit code for it.
+enum xco_exit xco_queues_explain(const struct xco_coordinator *c, int error);
+
+// Runs until it is told to stop or `parent` (a pidfd) ends. The program's exit code.
+int xco_loop_run(struct xco_coordinator *c, int parent);
+
+// Runs the loop in a child and outlives it: removes the tree if the loop is killed or hangs. The
+// program's exit code.
+int xco_guard_run(struct xco_coordinator *c);
+
+#endif

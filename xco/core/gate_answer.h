@@ -1,0 +1,18 @@
+// What the kernel answers to a batch of requests.
+#ifndef XCO_GATE_ANSWER_H
+#define XCO_GATE_ANSWER_H
+
+#include "gate.h"
+
+struct xco_answers {
+    struct xco_reading *readings; // where answers go, or NULL
+    int room;
+    int count;
+    uint32_t place; // of the first request that was refused, 0: none was
+};
+
+// Sends a batch and takes all answers, which are there when the sending returns (the kernel works
+// in the sender's context). 0, or the negative errno of the first refusal.
+int xco_answers_of(int netlink, const struct xco_batch *batch, struct xco_answers *answers);
+
+#endif
