@@ -1,0 +1,43 @@
+"""Reads what a capture has written: one record for each packet, in order of arrival."""
+
+import ipaddress
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+RECORD: Final = struct.Struct("=QII")
+"""As written by lab/traffic/capture.c: 16 bytes."""
+_CHUNK: Final = RECORD.size * 4096
+
+
+class Arrival(NamedTuple):
+    """One packet, as the kernel stamped it."""
+
+    at_ns: int
+    """CLOCK_MONOTONIC."""
+    source: str
+    """IPv4 address."""
+    length: int
+    """Of the frame in bytes, without its checksum."""
+    protocol: int
+    """Of IP: 6 TCP, 17 UDP, 1 ICMP."""
+
+
+def read(path: Path) -> Iterator[Arrival]:
+    """Yield the arrivals of a capture; a record that is not whole yet ends them.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    names: dict[int, str] = {}
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            whole = len(chunk) - len(chunk) % RECORD.size
+            for at_ns, source, packed in RECORD.iter_unpack(chunk[:whole]):
+                name = names.get(source) or names.setdefault(source, _name(source))
+                yield Arrival(at_ns, name, packed & 0xFFFFFF, packed >> 24)
+
+
+def _name(source: int) -> str:
+    return str(ipaddress.IPv4Address(source))
