@@ -1,0 +1,7 @@
+"""Thousands of hosts in one process: what coordination does to loss, utilisation and fairness."""
+
+from xco.simulate.engine import run
+from xco.simulate.results import Result
+from xco.simulate.scenario import Scenario
+
+__all__ = ["Result", "Scenario", "run"]

@@ -1,0 +1,45 @@
+"""Rates for flows that share links: equal shares as published, or max-min."""
+
+import numpy as np
+
+from xco.simulate.arrays import Flags, Floats
+from xco.simulate.routes import Routes
+
+
+def equal_shares(routes: Routes, capacity: Floats, senders: Flags) -> Floats:
+    """Return min over its path of capacity / senders for each sender (paper, section 3.3).
+
+    Takes bits/s of shape (links,) and who sends, shape (flows,); returns bits/s of shape (flows,),
+    0 for those who do not. On no link do the shares add up to more than its capacity.
+    """
+    crossing = routes.load(senders.astype(np.float64), len(capacity))
+    return np.where(senders, routes.least(capacity / np.maximum(crossing, 1.0)), 0.0)
+
+
+def max_min(routes: Routes, capacity: Floats, senders: Flags) -> Floats:
+    """Return the rates of which none can rise but at the cost of one that is not higher.
+
+    Shapes and units are those of `equal_shares`. Water filling: a link whose flows could get no
+    less anywhere else sets their rates; they are taken off, and so on. Each round settles at
+    least the flows of the link that can give least.
+    """
+    left, rates, unsettled = capacity.copy(), np.zeros(len(senders)), senders
+    while unsettled.any():
+        crossing = routes.load(unsettled.astype(np.float64), len(capacity))
+        level = left / np.maximum(crossing, 1.0)
+        least = routes.least(level)
+        settled = unsettled & _held_by_one(routes, level, least, unsettled)
+        rates[settled] = least[settled]
+        left = np.maximum(left - routes.load(np.where(settled, least, 0.0), len(left)), 0.0)
+        unsettled = unsettled & ~settled
+    return rates
+
+
+def _held_by_one(routes: Routes, level: Floats, least: Floats, unsettled: Flags) -> Flags:
+    """Return which flows cross a link that is the tightest for all its unsettled flows."""
+    tightest = np.full(len(level), np.inf)
+    counted = unsettled[routes.flow_of_hop]
+    np.minimum.at(tightest, routes.hops[counted], least[routes.flow_of_hop[counted]])
+    holds = (tightest >= level) & np.isfinite(tightest)
+    held: Flags = np.logical_or.reduceat(holds[routes.hops], routes.offsets)
+    return held

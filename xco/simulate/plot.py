@@ -1,0 +1,75 @@
+"""Draws a run, or loss against the number of hosts as figure 27 of the paper does."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xco.errors import ConfigError
+from xco.simulate.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_runs(results: Sequence[Result], path: Path) -> None:
+    """Draw what was delivered and what was dropped over time, one pair of lines a run.
+
+    Raises:
+        ConfigError: matplotlib is not installed, or the file cannot be written.
+    """
+    figure_class = _matplotlib()
+    figure = figure_class(figsize=(9, 5), layout="constrained")
+    axes = figure.subplots()
+    for result in results:
+        series, name = result.series, result.strategy
+        (line,) = axes.plot(series.seconds, _gigabits(series.delivered_bps), label=name)
+        axes.plot(series.seconds, _gigabits(series.dropped_bps), ":", color=line.get_color())
+    axes.set_title(f"{results[0].hosts} hosts, {results[0].flows} flows (simulated)")
+    axes.set_xlabel("seconds")
+    axes.set_ylabel("delivered, Gb/s (dotted: dropped)")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    _save(figure, path)
+
+
+def plot_losses(results: Sequence[Result], path: Path) -> None:
+    """Draw end-to-end loss against the number of hosts, one line a strategy (paper, figure 27).
+
+    Raises:
+        ConfigError: matplotlib is not installed, or the file cannot be written.
+    """
+    figure = _matplotlib()(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    for strategy in dict.fromkeys(result.strategy for result in results):
+        of_it = [result for result in results if result.strategy == strategy]
+        losses = [result.loss * 100 for result in of_it]
+        axes.plot([result.hosts for result in of_it], losses, "o-", label=strategy)
+    axes.set_title("Half of the hosts send to the other half (simulated)")
+    axes.set_xlabel("hosts")
+    axes.set_ylabel("frames lost, %")
+    axes.set_ylim(0, 100)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    _save(figure, path)
+
+
+def _matplotlib() -> "type[Figure]":
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415  only plots need it
+    except ImportError as error:
+        fix = "pip install matplotlib"
+        raise ConfigError("", "--plot", "matplotlib is not installed", fix) from error
+    return Figure
+
+
+def _save(figure: "Figure", path: Path) -> None:
+    try:
+        figure.savefig(path, dpi=110)
+    except (OSError, ValueError) as error:
+        fix = "name a file ending in .png or .svg in a folder that can be written"
+        raise ConfigError("", "--plot", f"{path}: {error}", fix) from error
+
+
+def _gigabits(rates: Sequence[float]) -> list[float]:
+    return [rate / 1e9 for rate in rates]
