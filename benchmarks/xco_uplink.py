@@ -1,0 +1,109 @@
+"""The uplink between two switches: 13 pairs, K of them of UDP messages (paper, Fig. 5 and 16).
+
+Scaled: each host's link is a tenth of the uplink, as in the paper, so that 10 of 13 may send at a
+time. Goal with timeslices: application goodput is at least 90 % of the uplink at every K.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from benchmarks.xco_mix import unequal
+from benchmarks.xco_rig import Way, XcoRig
+from benchmarks.xco_runs import (
+    BUFFER_BYTES,
+    SETTLING_S,
+    Seen,
+    Window,
+    options,
+    percent,
+    seen_columns,
+    show,
+    side_by_side,
+)
+from lab.traffic import roles
+from lab.traffic.counts import MessagesReceived, StreamReceived, rate_bps
+from lab.traffic.program import Traffic
+
+GOAL = 0.9
+PAIRS = 13
+AT_ONCE = 10
+UDP_SENDERS = (0, 1, 4, 7, 10, 13)
+SHORT = (0, 7, 13)
+
+
+@dataclass(frozen=True)
+class Uplink:
+    """Thirteen pairs in one way, so many of them of UDP messages."""
+
+    way: Way
+    udp_senders: int
+    tcp_bps: float
+    udp_bps: float
+    """In whole messages."""
+    unequal: float
+    """How far the pair farthest from the mean is from it, as a part of the mean."""
+    seen: Seen
+
+    @property
+    def goodput_bps(self) -> float:
+        """What applications get."""
+        return self.tcp_bps + self.udp_bps
+
+
+def measure(xco: XcoRig, way: Way, udp_senders: int, seconds: float) -> Uplink:
+    """Have every sender send to the receiver of its pair."""
+    fabric = xco.fabric
+    with ExitStack() as stack:
+        sinks: list[Traffic[MessagesReceived] | Traffic[StreamReceived]] = []
+        pairs = list(zip(fabric.senders, fabric.receivers, strict=True))
+        for host, to in pairs[udp_senders:]:  # first, while a connection can still be made
+            sinks.append(stack.enter_context(roles.sink_streams(fabric.place(to))))
+            stack.enter_context(roles.send_stream(fabric.place(host), to.address))
+        for host, to in pairs[:udp_senders]:
+            sinks.append(stack.enter_context(roles.sink_messages(fabric.place(to))))
+            stack.enter_context(roles.send_messages(fabric.place(host), to.address))
+        time.sleep(SETTLING_S)
+        before, window = [sink.counts() for sink in sinks], Window(fabric)
+        time.sleep(seconds)
+        after, seen = [sink.counts() for sink in sinks], window.close()
+    got = [rate_bps(b, a) for b, a in zip(before, after, strict=True)]
+    streams = PAIRS - udp_senders
+    tcp_bps, udp_bps = sum(got[:streams]), sum(got[streams:])
+    return Uplink(way, udp_senders, tcp_bps, udp_bps, unequal(got), seen)
+
+
+def main() -> None:
+    """Measure and print."""
+    chosen = options(__doc__, 2.5, "150Mbps")
+    link = chosen.bottleneck_bps
+
+    def uplinks(xco: XcoRig, way: Way) -> Iterator[Uplink]:
+        counts = SHORT if chosen.short else UDP_SENDERS
+        return (measure(xco, way, count, chosen.seconds) for count in counts)
+
+    rows = list(
+        side_by_side(
+            "xcouplink",
+            chosen,
+            lambda fabric: fabric.uplink(PAIRS, link // AT_ONCE, link, BUFFER_BYTES),
+            uplinks,
+        )
+    )
+    columns = {
+        "UDP of 13": lambda row: str(row.udp_senders),
+        "way": lambda row: row.way,
+        "goodput, Mb/s": lambda row: f"{row.goodput_bps / 1e6:.1f}",
+        "of the uplink": lambda row: percent(row.goodput_bps / link),
+        "TCP": lambda row: f"{row.tcp_bps / 1e6:.1f}",
+        "UDP": lambda row: f"{row.udp_bps / 1e6:.1f}",
+        "unequal by": lambda row: percent(row.unequal),
+        **seen_columns(),
+    }
+    least = min((row.goodput_bps / link for row in rows if row.way == "timeslice"), default=0.0)
+    show(chosen, rows, columns, least_share_with_timeslices=least, goal=GOAL, reached=least >= GOAL)
+
+
+if __name__ == "__main__":
+    main()
