@@ -7,19 +7,29 @@ BIN := .venv/bin
 # (test_training_faults needs the lab that test_training_lab has, so it is not beside that one.)
 WAITING := $(filter-out %/test_policer_daemon.py,$(wildcard tests/integration/test_policer_*.py)) \
 	$(addprefix tests/integration/test_,deploy_package.py notebook_runs.py training_lab.py \
-	training_libvirt.py)
+	training_libvirt.py xco_bridges.py xco_command.py xco_controller.py \
+	xco_controller_shell.py xco_standby.py)
 ALONE := $(filter-out $(WAITING),$(wildcard tests/integration/test_*.py))
 BESIDE := $(WAITING) tests/property tests/unit tests/system
 
-.PHONY: demo test test-xen lint bench deb man lock clean
+.PHONY: demo demo-xco core test test-xen lint bench bench-xco deb man lock clean
 
 demo: .venv/.ready
 	$(BIN)/python -m benchmarks.demo
 	$(BIN)/python -m benchmarks.demo_policer
 
+# Under two minutes, as root: five senders to one receiver without coordination, and with it.
+demo-xco: .venv/.ready core
+	$(BIN)/python -m benchmarks.demo_xco
+
+# What of xco is compiled, where there is a compiler; else it says what is missing.
+core:
+	sh scripts/setup-xco.sh
+
 test: .venv/.ready
 	sh scripts/setup-libvirt.sh
 	sh scripts/setup-policer.sh
+	sh scripts/setup-xco.sh
 	$(BIN)/python -m pytest $(ALONE)
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(BESIDE)
 
@@ -54,6 +64,21 @@ bench: .venv/.ready
 	$(BIN)/python -m benchmarks.policer_sharing
 	$(BIN)/python -m benchmarks.policer_reaction
 	$(BIN)/python -m benchmarks.policer_scale
+	$(MAKE) bench-xco
+
+bench-xco: .venv/.ready core
+	$(BIN)/python -m benchmarks.xco_scheduler
+	$(BIN)/python -m benchmarks.xco_exchange
+	$(BIN)/python -m benchmarks.xco_gate
+	$(BIN)/python -m benchmarks.xco_collapse
+	$(BIN)/python -m benchmarks.xco_incast
+	$(BIN)/python -m benchmarks.xco_mix
+	$(BIN)/python -m benchmarks.xco_short
+	$(BIN)/python -m benchmarks.xco_ping
+	$(BIN)/python -m benchmarks.xco_conservation
+	$(BIN)/python -m benchmarks.xco_responsiveness
+	$(BIN)/python -m benchmarks.xco_uplink
+	$(BIN)/python -m benchmarks.xco_simulation
 
 .venv/.ready: requirements.lock pyproject.toml
 	PYTHON=$(PYTHON) sh scripts/setup.sh
@@ -64,4 +89,4 @@ lock:
 		--no-header --group dev pyproject.toml --output-file requirements.lock
 
 clean:
-	rm -rf .venv build dist
+	rm -rf .venv build dist xco/core/build

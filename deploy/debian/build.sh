@@ -26,7 +26,7 @@ pip wheel --no-deps --no-build-isolation --wheel-dir $WORK .
 pip install --target "$LIB/python" --python-version "3.$MINOR" --only-binary :all: --no-compile \
     --require-hashes --requirement $WORK/requirements.txt
 $BIN/python -m zipfile -e "$WORK/xtc-$VERSION-py3-none-any.whl" "$LIB/python"
-rm -rf "$LIB/python/bin" "$LIB/python/lab" "$LIB/python/training" "$LIB/python/policer"
+rm -rf "$LIB/python/bin" "$LIB/python/lab" "$LIB/python/training" "$LIB/python/policer" "$LIB/python/xco"
 find "$LIB/python" -name '*.so*' -exec strip --strip-unneeded {} +
 # Wheels come with whatever modes their makers had.
 find "$LIB/python" '(' -type d -exec chmod 755 {} + ')' -o '(' -type f -exec chmod 644 {} + ')'

@@ -1,4 +1,4 @@
-"""Writes xtc.8, xtc.toml.5 and policer.8 into a directory: python -m deploy.manpages DIRECTORY."""
+"""Writes the man pages into a directory: python -m deploy.manpages DIRECTORY."""
 
 import os
 import sys
@@ -10,6 +10,8 @@ from typer.main import get_command
 
 from deploy.manpages import commands, configuration
 from policer.cli import app as policer
+from xco.cli import app as xco
+from xco.cli_lazy import load
 from xtc.cli import app
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -24,6 +26,7 @@ def main(directory: str) -> None:
     (target / "xtc.8").write_text(commands.page(get_command(app), date))
     policers = commands.page(get_command(policer), date, commands.POLICER)
     (target / "policer.8").write_text(policers)
+    (target / "xco.8").write_text(commands.page(load(get_command(xco)), date, commands.XCO))
     (target / "xtc.toml.5").write_text(configuration.page(DOCUMENT.read_text(), date))
 
 

@@ -1,4 +1,4 @@
-"""xtc(8) and policer(8), from the command lines themselves."""
+"""xtc(8), policer(8) and xco(8), from the command lines themselves."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,6 +65,29 @@ POLICER = Program(
         "`[lease]` take effect at the next start",
     },
     see=(("xtc", 8),),
+)
+XCO = Program(
+    name="xco",
+    purpose="coordinate which V2V flows may send, so that no link is congested",
+    files={
+        "/etc/xtc/xco.toml": "the settings of controller and coordinator",
+        "/etc/xtc/topology.toml": "hosts, switches and links; `xco topology check` finds mistakes",
+        "/etc/xtc/xco.key": "the key of all messages; `xco key make` makes it",
+        "/var/lib/xco": "the lease, and the highest epochs that were given and obeyed",
+        "/run/xco": "what controller and coordinator publish of themselves",
+    },
+    status={
+        "0": "done",
+        "1": "refused or failed",
+        "2": "wrong usage or configuration",
+        "3": "no controller or coordinator answers",
+    },
+    signals={
+        "SIGTERM, SIGINT": "ends the controller, whose hosts then keep to their safe shares, or "
+        "the coordinator, whose host's traffic then flows unshaped",
+        "SIGHUP": "has the controller read settings and topology anew",
+    },
+    see=(("xtc", 8), ("policer", 8)),
 )
 
 

@@ -30,7 +30,7 @@ from xtc.metrics import Metrics as DaemonMetrics
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 UNIT = DEPLOY / "systemd" / "xtc-policer.service"
-RULES = sorted((DEPLOY / "prometheus").glob("*.yml"))
+RULES = [DEPLOY / "prometheus" / f"{name}.yml" for name in ("policer", "xtc")]
 BOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
 STARTING = DEPLOY / "etc" / "policer.toml"
 DATE = "2026-11-21"

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Builds the compiled core of xco, as root with what the system lacks for it (Debian's packages).
+# Where it may not or cannot, it says what is missing and ends well: nothing else of xtc needs it.
+set -eu
+cd "$(dirname "$0")/.."
+PACKAGES="gcc libc6-dev make libsodium-dev"
+
+say() { echo "setup-xco: $*" >&2; }
+
+give_up() {
+    say "$*; xco's compiled core is not built, and what needs it cannot run"
+    exit 0
+}
+
+# Whether a program that uses libsodium can be compiled here, with whichever packages.
+compiles() {
+    command -v make >/dev/null && command -v "${CC:-cc}" >/dev/null &&
+        echo '#include <sodium.h>
+int main(void) { return sodium_init() < 0; }' |
+        "${CC:-cc}" -x c -o /dev/null - -lsodium 2>/dev/null
+}
+
+# Without what is only recommended: no service of this machine is set up or started.
+install_packages() {
+    say "installing $PACKAGES"
+    apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null || say "apt's lists are as old as they are"
+    # shellcheck disable=SC2086  # a list of words
+    DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
+        install -y --no-install-recommends $PACKAGES >/dev/null
+}
+
+if ! compiles; then
+    command -v apt-get >/dev/null || give_up "no compiler, make or libsodium"
+    [ "$(id -u)" -eq 0 ] || give_up "not root, and one of these is missing: $PACKAGES"
+    install_packages || give_up "apt could not install $PACKAGES"
+fi
+# A mistake in the core is no reason to skip anything.
+make -s -C xco/core
+say "ready"

@@ -1,0 +1,443 @@
+"""xco's command line: words, JSON, exit codes, what it says when something is wrong."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+from typer.main import get_command
+from xco_statistics_rig import (
+    controller_names,
+    coordinator_names,
+    write_statistics,
+)
+
+from xco import __version__
+from xco.cli import app, main
+from xco.command import CODES, NobodyAnswersError, exit_code
+from xco.errors import ConfigError, ControllerError, CoreError, Denied, Forged, UnitError, XcoError
+from xco.output import short_rate, short_size, sparkline
+from xco.status import Machine
+from xco.top import busiest_first, frame
+from xco.wire import read_key
+
+TOPOLOGY = """
+[switch.s]
+[host.a]
+addresses = ["10.0.0.1"]
+[host.b]
+addresses = ["10.0.0.2"]
+[[link]]
+between = ["a", "s"]
+capacity = "1Gbps"
+buffer = "32KB"
+[[link]]
+between = ["b", "s"]
+capacity = "500Mbps"
+"""
+LOOP = """
+[[link]]
+between = ["s", "t"]
+capacity = "1Gbps"
+[[link]]
+between = ["t", "s"]
+capacity = "1Gbps"
+[switch.t]
+"""
+SETTINGS = """
+[controller]
+topology = "topology.toml"
+key = "key"
+run_dir = "{folder}"
+lease = "{folder}"
+
+[coordinator]
+host = "a"
+interface = "eth0"
+topology = "{folder}/topology.toml"
+key_file = "{folder}/key"
+controllers = ["127.0.0.1:7400"]
+runtime_dir = "{folder}"
+state_dir = "{folder}"
+"""
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Leave no logger behind that writes to what this test's standard error was."""
+    yield
+    structlog.reset_defaults()
+
+
+class Shell:
+    """Runs xco in this process, as the shell would, in a folder of its own."""
+
+    def __init__(self, folder: Path, patch: pytest.MonkeyPatch, capture: Any) -> None:
+        self.folder, self._patch, self._capture = folder, patch, capture
+        (folder / "topology.toml").write_text(TOPOLOGY)
+        (folder / "xco.toml").write_text(SETTINGS.format(folder=folder))
+        (folder / "key").write_bytes(bytes(range(32)))
+
+    def __call__(self, *words: str, code: int = 0) -> str:
+        """Run a command that must end with this exit code; return what it said."""
+        self._patch.setattr(sys, "argv", ["xco", *words])
+        self._capture.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = self._capture.readouterr()
+        assert (ended.value.code or 0) == code, said
+        assert code == 0 or not said.out
+        return str(said.out if code == 0 else said.err)
+
+    def json(self, *words: str) -> Any:
+        """Run a command and read its JSON."""
+        return json.loads(self(*words, "--json"))
+
+    def settings(self, table: str, line: str) -> None:
+        """Add a line to a table of the settings."""
+        file = self.folder / "xco.toml"
+        file.write_text(file.read_text().replace(f"[{table}]\n", f"[{table}]\n{line}\n"))
+
+    def controller_runs(self, role: str = "leader", **values: int) -> None:
+        """Leave what a controller of this process would have published."""
+        state = {"role": role, "pid": os.getpid(), "epoch": 7, "loop_pid": 1, "starts": 1}
+        (self.folder / "controller.json").write_text(json.dumps(state | {"problem": ""}))
+        row = {"joined": 1, "coordinated": 1, "mode": 1, "backlog_bytes": 64_000, "slices": 3}
+        write_statistics(
+            self.folder / "controller.stats",
+            controller_names(),
+            {"epoch": 7, "hosts_joined": 1} | values,
+            [row | {"granted_bps": 980_000_000}, {}],
+        )
+
+    def coordinator_runs(self, **values: int) -> None:
+        """Leave what a coordinator would have published just now."""
+        flow = {"source_low": 0xFFFF0A000001, "destination_low": 0xFFFF0A000002, "host": 1}
+        write_statistics(
+            self.folder / "coordinator-eth0.statistics",
+            coordinator_names(),
+            {"mode": 2, "joined": 1, "epoch": 7, "given_up": 4} | values,
+            [flow | {"open_bps": 490_000_000, "backlog_bytes": 32_000}],
+        )
+
+
+@pytest.fixture
+def shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shell:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("XCO_CONFIG", str(tmp_path / "xco.toml"))
+    return Shell(tmp_path, monkeypatch, capsys)
+
+
+def leaves(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    children = getattr(command, "commands", {})
+    for name, child in children.items():
+        yield from leaves(child, (*words, name))
+    if not children:
+        yield words, command
+
+
+EVERY = [words for words, _ in leaves(get_command(app))]
+
+
+# --- the command line itself
+
+
+def test_the_command_line_starts_quickly_and_without_numpy() -> None:
+    code = (
+        "import sys, time; import xco.cli; "
+        "print({'numpy', 'pyroute2', 'sqlalchemy'} & set(sys.modules), time.process_time())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    found, seconds = done.stdout.rsplit(maxsplit=1)
+    assert found == "set()"
+    assert float(seconds) < 0.5
+
+
+@pytest.mark.parametrize("words", EVERY, ids=" ".join)
+def test_every_command_explains_itself(shell: Shell, words: tuple[str, ...]) -> None:
+    said = shell(*words, "--help")
+    assert f" {' '.join(words)} " in said.splitlines()[0]
+    assert "--json" in said or words[-1] == "run"
+
+
+def test_the_version_is_shown(shell: Shell) -> None:
+    assert shell("--version") == f"xco {__version__}\n"
+
+
+def test_the_shell_completes_commands() -> None:
+    asked = {"_XCO_COMPLETE": "complete_bash", "COMP_WORDS": "xco co", "COMP_CWORD": "1"}
+    code = "import sys; sys.argv = ['xco']; from xco.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | asked,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["controller", "coordinator"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (XcoError(), 2),
+        (UnitError("rate", "x", "a rate"), 2),
+        (ConfigError("file", "key", "wrong"), 2),
+        (CoreError("core", "not built"), 1),
+        (Forged("authenticator", "another key"), 1),
+        (Denied("eth0", "not permitted"), 1),
+        (ControllerError("lease", "cannot be had"), 1),
+        (NobodyAnswersError("controller", "none"), 3),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_every_error_has_its_exit_code(error: XcoError, code: int) -> None:
+    assert exit_code(error, CODES) == code
+
+
+def test_simulate_is_there_with_all_its_options(shell: Shell) -> None:
+    found = shell.json("simulate", "--hosts", "200", "--strategy", "rate", "--seconds", "0.002")
+    assert found["hosts"] == 200
+    assert "'x'" in shell("simulate", "--slot", "x", code=2)
+
+
+def test_without_numpy_simulate_says_what_to_install(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(("xco.simulate", "numpy"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert "pip install 'xtc[simulation]'" in shell("simulate", code=2)
+
+
+# --- checks
+
+
+def test_a_topology_is_checked_and_shown(shell: Shell) -> None:
+    file = str(shell.folder / "topology.toml")
+    assert "no mistake found; 2 hosts, 1 switches, 2 links" in shell("topology", "check", file)
+    links = shell.json("topology", "discover", file)["links"]
+    assert [(link["between"], link["capacity_bps"], link["tree"]) for link in links] == [
+        (["a", "s"], 10**9, True),
+        (["b", "s"], 5 * 10**8, True),
+    ]
+    assert "32KB" in shell("topology", "discover", file)
+
+
+def test_a_topology_whose_tree_its_switches_tell_is_no_mistake(shell: Shell) -> None:
+    file = shell.folder / "loop.toml"
+    file.write_text(TOPOLOGY + LOOP)
+    assert "loop" in shell("topology", "check", str(file), code=2)
+    file.write_text(file.read_text().replace("[switch.s]", '[switch.s]\nbridge = "br0"'))
+    assert shell.json("topology", "check", str(file))["read_from"] == ["s"]
+
+
+def test_settings_are_checked_with_topology_key_and_core(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XCO_CORE", str(shell.folder))
+    said = shell("controller", "check", code=1)
+    assert "there is no xco-controller" in said
+    assert "make -C xco/core" in said
+    program = shell.folder / "xco-controller"
+    program.touch(mode=0o755)
+    assert shell.json("controller", "check") == {
+        "file": str(shell.folder / "xco.toml"),
+        "hosts": 2,
+        "listen": "0.0.0.0:7400",
+        "strategy": "timeslice",
+        "program": str(program),
+    }
+    (shell.folder / "key").write_bytes(b"short")
+    assert "5 bytes, not 32" in shell("controller", "check", code=2)
+
+
+@pytest.mark.parametrize(
+    ("table", "line", "said"),
+    [
+        ("controller", 'lead = "3ms"', "controller.slice: 2ms is too short"),
+        ("controller", 'silence = "20ms"', "controller.silence: 20ms is too short"),
+        ("controller", 'silence = "1s"', "controller.drop: 200ms is too short"),
+        ("coordinator", 'hysteresis = "10us"', "coordinator.poll_open: does not fit"),
+        ("coordinator", 'guard = "700us"', "coordinator.guard: does not fit"),
+        ("coordinator", 'heartbeat = "30ms"', "coordinator.silence: does not fit"),
+    ],
+)
+def test_times_that_do_not_fit_together_are_refused(
+    shell: Shell, table: str, line: str, said: str
+) -> None:
+    shell.settings(table, line)
+    assert said in shell(table, "status", code=2)
+
+
+@pytest.mark.parametrize("words", [("controller", "check"), ("coordinator", "run"), ("top",)])
+def test_settings_that_cannot_be_read_are_a_mistake(shell: Shell, words: tuple[str, ...]) -> None:
+    assert "No such file" in shell(*words, "--config", str(shell.folder / "none.toml"), code=2)
+
+
+def test_a_part_that_is_not_configured_is_a_mistake(shell: Shell) -> None:
+    (shell.folder / "xco.toml").write_text("[weight]\n")
+    assert "add a table [controller] or [coordinator]" in shell("status", code=2)
+    assert "add a table [controller]" in shell("controller", "status", code=2)
+
+
+# --- the key
+
+
+def test_a_key_is_made_once_for_its_owner_alone(shell: Shell) -> None:
+    file = shell.folder / "new.key"
+    assert shell.json("key", "make", str(file)) == {"key": str(file)}
+    assert file.stat().st_mode & 0o777 == 0o600
+    key = read_key(file)
+    assert "is there already" in shell("key", "make", str(file), code=2)
+    assert read_key(file) == key
+    assert shell("key", "make", str(shell.folder / "other.key"))
+    assert read_key(shell.folder / "other.key") != key
+    assert "No such file" in shell("key", "make", str(shell.folder / "none" / "key"), code=2)
+
+
+# --- status and top
+
+
+def test_nobody_answers_where_nothing_runs(shell: Shell) -> None:
+    said = shell("status", code=3)
+    assert "no controller runs here (xco controller run)" in said
+    assert "no coordinator runs on eth0: its traffic is unshaped" in said
+    for words in (("controller", "status"), ("controller", "strategy", "rate"), ("top",)):
+        shell(*words, "--json", code=3)
+    shell("coordinator", "status", code=3)
+
+
+def test_a_controller_that_died_does_not_answer(shell: Shell) -> None:
+    shell.controller_runs()
+    state = json.loads((shell.folder / "controller.json").read_text())
+    (shell.folder / "controller.json").write_text(json.dumps(state | {"pid": 2**22 + 1}))
+    shell("controller", "status", code=3)
+
+
+def test_both_parts_are_shown_if_both_run(shell: Shell) -> None:
+    shell.controller_runs()
+    shell.coordinator_runs()
+    said = shell("status")
+    assert "leads in epoch 7, timeslice; 1 of 2 hosts joined" in said
+    assert "coordinator: eth0 slice, obeys epoch 7; 0 slices, 4 given up" in said
+    assert "10.0.0.1  10.0.0.2     b" in said
+    found = shell.json("status")
+    assert found["controller"]["hosts"][0]["granted_bps"] == 980_000_000
+    assert found["coordinator"]["flows"][0]["destination"] == "10.0.0.2"
+    assert found["silent"] == []
+    assert shell.json("controller", "status") == found["controller"]
+    shell.coordinator_runs()  # it is as young as it was
+    assert shell.json("coordinator", "status")["mode"] == "slice"
+
+
+def test_what_does_not_run_is_said_beside_what_does(shell: Shell) -> None:
+    shell.controller_runs()
+    assert "no coordinator runs on eth0" in shell("status")
+
+
+def test_a_standby_says_so_and_takes_no_orders(shell: Shell) -> None:
+    shell.controller_runs("standby")
+    assert "controller: stands by" in shell("controller", "status")
+    assert "ask the one that leads" in shell("controller", "strategy", "rate", code=1)
+
+
+def test_an_unknown_strategy_is_named_with_those_there_are(shell: Shell) -> None:
+    assert "one of timeslice, rate, hybrid" in shell("controller", "strategy", "foo", code=2)
+
+
+def test_top_shows_a_line_a_tick(shell: Shell) -> None:
+    shell.controller_runs()
+    shell.coordinator_runs()
+    said = shell("top", "--ticks", "2", "--every", "0.2", "--json")
+    frames = [json.loads(line) for line in said.splitlines()]
+    assert len(frames) == 2
+    assert frames[0]["hosts"][0]["mode"] == "slice"
+    assert frames[0]["flows"][0]["granted_bps"] == 490_000_000
+    assert frames[1]["coordinator"]["given_up_per_s"] == 0
+    shell.coordinator_runs()
+    assert "64 kB" in shell("top", "--ticks", "1", "--every", "0.2")
+
+
+def look(seconds: float, sent: int, slices: int, epoch: int = 7) -> Machine:
+    """Return what a look would have found, in few words."""
+    flow = {"source": "10.0.0.1", "destination": "10.0.0.2", "host": "b", "open_bps": 0}
+    host = {"host": "a", "joined": 1, "coordinated": 1, "mode": "slice", "fell_back": 0}
+    host |= {"backlog_bytes": 1, "backlog_flows": 1, "granted_bps": 9, "rate_kbps": 2}
+    return Machine(
+        at_ns=round(seconds * 1e9),
+        controller={
+            "controller": {"role": "leader", "epoch": epoch, "problem": ""},
+            "loop": {"epoch": epoch, "slices_started": slices},
+            "hosts": [host | {"silent_ns": 0, "slices": slices, "granted_ns": slices * 10**6}],
+        },
+        coordinator={
+            "interface": "eth0",
+            "mode": "slice",
+            "joined": True,
+            "epoch": epoch,
+            "flows": [flow | {"sent_bytes": sent, "backlog_bytes": 5}],
+            "counters": {"fallbacks": 0, "flows": 1, "given_up": slices},
+        },
+    )
+
+
+def test_rates_are_what_happened_between_two_looks() -> None:
+    shown = frame(look(1.0, 1000, 100), look(1.5, 63_500, 300))
+    assert shown.flows[0].rate_bps == 10**6
+    (host,) = shown.hosts
+    assert (host.slices_per_s, host.granted_share, host.rate_bps) == (400, 0.4, 2000)
+    assert shown.controller is not None
+    assert shown.controller["slices_started_per_s"] == 400
+    assert shown.coordinator is not None
+    assert shown.coordinator["given_up_per_s"] == 400
+
+
+def test_the_rates_of_flows_are_taken_over_a_longer_time() -> None:
+    shown = frame(look(9.0, 10**6, 100), look(10.0, 10**6, 300), look(0.0, 0, 0))
+    assert shown.flows[0].rate_bps == 800_000
+    assert shown.hosts[0].slices_per_s == 200
+
+
+def test_what_began_anew_counts_from_zero() -> None:
+    shown = frame(look(1.0, 10**9, 5000), look(2.0, 1000, 10, epoch=8))
+    assert shown.flows[0].rate_bps == 8000
+    assert shown.hosts[0].slices_per_s == 10
+    assert shown.controller is not None
+    assert shown.controller["slices_started_per_s"] == 10
+
+
+def test_those_in_trouble_come_first() -> None:
+    shown = frame(look(1, 0, 0), look(2, 0, 0))
+    (host,) = shown.hosts
+    calm = msgspec.structs.replace(host, host="calm", backlog_bytes=0)
+    lost = msgspec.structs.replace(calm, host="lost", fell_back=True)
+    ordered = busiest_first(msgspec.structs.replace(shown, hosts=(calm, host, lost)))
+    assert [row.host for row in ordered.hosts] == ["lost", "a", "calm"]
+
+
+@pytest.mark.parametrize(
+    ("value", "rate", "size"),
+    [
+        (0, "-", "-"),
+        (999, "999 b/s", "999 B"),
+        (999_600, "1 Mb/s", "1 MB"),
+        (943_200_000, "943 Mb/s", "943 MB"),
+        (5 * 10**15, "5000 Tb/s", "5000 TB"),
+    ],
+)
+def test_quantities_are_short(value: int, rate: str, size: str) -> None:
+    assert (short_rate(value), short_size(value)) == (rate, size)
+
+
+def test_a_sparkline_goes_from_nothing_to_the_most() -> None:
+    assert sparkline([0, 4, 8]) == "▁▅█"
+    assert sparkline([0, 0]) == "▁▁"

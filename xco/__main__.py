@@ -1,0 +1,5 @@
+"""python -m xco: the same as the command xco."""
+
+from xco.cli import main
+
+main()

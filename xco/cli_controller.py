@@ -1,0 +1,96 @@
+"""xco controller: runs the central controller, checks its settings, says how it is."""
+
+from typing import Annotated, Any
+
+import typer
+
+from xco.cli_report import print_machine
+from xco.command import ConfigPath, Json, NobodyAnswersError, set_up_logging
+from xco.controller_config import DEFAULT_PATH, ControllerConfig, load_controller_config
+from xco.core_files import program
+from xco.errors import ConfigError, ControllerError
+from xco.messages import Strategy
+from xco.output import print_json
+from xco.status import Looker, host_names
+from xco.wire import read_key
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The central controller.")
+
+
+@app.command()
+def run(config: ConfigPath = DEFAULT_PATH) -> None:
+    """Be a controller in the foreground: lead, or stand by until the one that leads is lost."""
+    set_up_logging("info")
+    settings = load_controller_config(config)
+    from xco.controller import run_controller  # noqa: PLC0415  a check or a status needs neither
+    from xco.controller_metrics import serve_metrics  # noqa: PLC0415
+
+    serve_metrics(settings, host_names(settings))
+    run_controller(config)
+
+
+@app.command()
+def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+    """Check settings, topology, key and core; exit code 2 if there is a mistake in a file."""
+    from xco.controller import check_files  # noqa: PLC0415  loads slowly
+
+    settings = load_controller_config(config)
+    check_files(config)
+    read_key(settings.key)
+    found: dict[str, Any] = {
+        "file": str(config),
+        "hosts": len(host_names(settings)),
+        "listen": "{}:{}".format(*settings.listen),
+        "strategy": settings.strategy.name.lower(),
+        "program": str(program("xco-controller")),
+    }
+    if json:
+        print_json(found)
+    else:
+        words = "{file}: no mistake found; {hosts} hosts, {listen}, {strategy}"
+        typer.echo(words.format(**found))
+
+
+@app.command()
+def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+    """Show what this machine's controller does; exit code 3 if there is none."""
+    machine = Looker(config, ("controller",)).look()
+    if json:
+        print_json(machine.controller)
+    else:
+        print_machine(machine)
+
+
+@app.command()
+def strategy(
+    name: Annotated[str, typer.Argument(help="timeslice, rate or hybrid.")],
+    config: ConfigPath = DEFAULT_PATH,
+    json: Json = False,
+) -> None:
+    """Go over to another strategy, until the controller's next start or reload."""
+    from xco.supervise import command  # noqa: PLC0415  loads slowly
+
+    known = [each.name.lower() for each in Strategy]
+    if name not in known:
+        raise ConfigError("strategy", "", f"{name!r} is none", f"one of {', '.join(known)}")
+    settings = load_controller_config(config)
+    _leads(config, settings)
+    command(settings.command_socket, f"strategy {name}")
+    if json:
+        print_json({"strategy": name})
+    else:
+        typer.echo(f"strategy: {name}")
+
+
+def _leads(config: ConfigPath, settings: ControllerConfig) -> None:
+    """See that there is a controller here, and that it leads.
+
+    Raises:
+        NobodyAnswersError: there is none.
+        ControllerError: it stands by.
+    """
+    found = Looker(config, ("controller",)).look().controller
+    if found is None:
+        raise NobodyAnswersError(str(settings.state_file), "no controller runs here")
+    if found["controller"]["role"] != "leader":
+        raise ControllerError("controller", "it stands by", "ask the one that leads")

@@ -1,0 +1,106 @@
+"""xco coordinator: runs a host's coordinator, checks its settings, removes what it left."""
+
+import errno
+import os
+import socket
+from typing import Annotated
+
+import typer
+
+from xco.cli_report import print_machine
+from xco.command import ConfigPath, Json, set_up_logging
+from xco.controller_config import DEFAULT_PATH
+from xco.core_files import program
+from xco.errors import GateError
+from xco.output import print_json
+from xco.status import Looker
+from xco.units import format_rate
+from xco.wire import read_key
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The host's coordinator.")
+
+
+@app.command()
+def run(config: ConfigPath = DEFAULT_PATH) -> None:
+    """Coordinate this host's V2V flows in the foreground; at the end its traffic is unshaped."""
+    set_up_logging("info")
+    from xco import coordinator, coordinator_config  # noqa: PLC0415  a release needs neither
+
+    coordinator.run(coordinator_config.load_config(config))
+
+
+@app.command()
+def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+    """Check settings, topology, key, core, interface and kernel; touches no traffic. Needs root."""
+    from pathlib import Path  # noqa: PLC0415
+
+    from xco import gate  # noqa: PLC0415  loads slowly
+    from xco.coordinator_config import load_config  # noqa: PLC0415
+
+    settings = load_config(config)
+    read_key(Path(settings.table.key_file))
+    found = {
+        "file": str(config),
+        "host": settings.table.host,
+        "interface": settings.table.interface,
+        "rate": format_rate(settings.line_bps),
+        "program": str(program("xco-coordinator")),
+    }
+    gate.check(settings.table.interface)
+    if json:
+        print_json(found)
+    else:
+        words = "{file}: no mistake found; {host} on {interface}, {rate}"
+        typer.echo(words.format(**found))
+
+
+@app.command()
+def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+    """Show what this host's coordinator does; exit code 3 if there is none."""
+    machine = Looker(config, ("coordinator",)).look()
+    if json:
+        print_json(machine.coordinator)
+    else:
+        print_machine(machine)
+
+
+@app.command()
+def release(
+    interface: Annotated[
+        str | None, typer.Argument(help="This one alone; else all that carry our queues.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Remove the queues that a killed coordinator left. Needs root, and no settings.
+
+    Works with nothing else running: the settings may be wrong or gone. A coordinator that runs is
+    to be stopped instead: it would make its queues anew.
+    """
+    from xco import gate  # noqa: PLC0415  loads slowly
+
+    names = [name for _, name in socket.if_nameindex()] if interface is None else [interface]
+    for name in names:
+        _refuse_while_one_runs(name)
+    released = [name for name in names if gate.release(name)]
+    if json:
+        print_json({"released": released})
+    elif released:
+        typer.echo("\n".join(f"{name}: released" for name in released))
+    else:
+        typer.echo("nothing was gated")
+
+
+def _refuse_while_one_runs(interface: str) -> None:
+    """See that nobody holds the name that xco-coordinator takes for an interface (unix(7)).
+
+    Raises:
+        GateError: a coordinator runs there.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind(f"\0xco-coordinator-{interface}")
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise GateError(interface, os.strerror(error.errno or errno.EIO)) from error
+            fix = "stop it: that releases the interface"
+            raise GateError(interface, "a coordinator runs there", fix) from error
