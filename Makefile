@@ -3,11 +3,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Tests that judge rates of real packets have the machine to themselves; the others run two at a time.
-# (test_training_faults needs the lab that test_training_lab has, so it is not beside that one.)
+# Tests that judge rates of real packets have the machine to themselves; the others run three at a time.
 WAITING := $(filter-out %/test_policer_daemon.py,$(wildcard tests/integration/test_policer_*.py)) \
-	$(addprefix tests/integration/test_,deploy_package.py notebook_runs.py training_lab.py \
-	training_libvirt.py xco_bridges.py xco_command.py xco_controller.py \
+	$(addprefix tests/integration/test_,deploy_package.py lab_fabric.py lab_traffic.py \
+	notebook_runs.py training_libvirt.py xco_bridges.py xco_command.py xco_controller.py \
 	xco_controller_shell.py xco_standby.py)
 ALONE := $(filter-out $(WAITING),$(wildcard tests/integration/test_*.py))
 BESIDE := $(WAITING) tests/property tests/unit tests/system
@@ -31,7 +30,7 @@ test: .venv/.ready
 	sh scripts/setup-policer.sh
 	sh scripts/setup-xco.sh
 	$(BIN)/python -m pytest $(ALONE)
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(BESIDE)
+	$(BIN)/python -m pytest -n 3 --dist loadfile $(BESIDE)
 
 # Boots Xen in emulation: a quarter of an hour from nothing, half of that with a cached image.
 test-xen: .venv/.ready

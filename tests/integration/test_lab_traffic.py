@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -197,7 +198,8 @@ def test_a_capture_stamps_and_counts_each_packet(fabric: Fabric, tmp_path: Path)
     assert {(a.length, a.protocol) for a in arrivals} == {(FULL_FRAME, 17)}
     stamps = [a.at_ns for a in arrivals]
     assert start_ns < stamps[0] <= stamps[-1] < end_ns
-    assert stamps == sorted(stamps)
+    # two CPUs may hand over neighbours in either order
+    assert all(after > before - 5_000_000 for before, after in pairwise(stamps))
 
 
 def test_an_option_that_is_missing_or_senseless_is_named(fabric: Fabric) -> None:
