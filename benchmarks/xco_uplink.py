@@ -7,18 +7,14 @@ time. Goal with timeslices: application goodput is at least 90 % of the uplink a
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 
-from benchmarks.xco_mix import unequal
+from benchmarks.xco_mix import Mix, columns, unequal
 from benchmarks.xco_rig import Way, XcoRig
 from benchmarks.xco_runs import (
     BUFFER_BYTES,
     SETTLING_S,
-    Seen,
     Window,
     options,
-    percent,
-    seen_columns,
     show,
     side_by_side,
 )
@@ -33,26 +29,7 @@ UDP_SENDERS = (0, 1, 4, 7, 10, 13)
 SHORT = (0, 7, 13)
 
 
-@dataclass(frozen=True)
-class Uplink:
-    """Thirteen pairs in one way, so many of them of UDP messages."""
-
-    way: Way
-    udp_senders: int
-    tcp_bps: float
-    udp_bps: float
-    """In whole messages."""
-    unequal: float
-    """How far the pair farthest from the mean is from it, as a part of the mean."""
-    seen: Seen
-
-    @property
-    def goodput_bps(self) -> float:
-        """What applications get."""
-        return self.tcp_bps + self.udp_bps
-
-
-def measure(xco: XcoRig, way: Way, udp_senders: int, seconds: float) -> Uplink:
+def measure(xco: XcoRig, way: Way, udp_senders: int, seconds: float) -> Mix:
     """Have every sender send to the receiver of its pair."""
     fabric = xco.fabric
     with ExitStack() as stack:
@@ -71,7 +48,7 @@ def measure(xco: XcoRig, way: Way, udp_senders: int, seconds: float) -> Uplink:
     got = [rate_bps(b, a) for b, a in zip(before, after, strict=True)]
     streams = PAIRS - udp_senders
     tcp_bps, udp_bps = sum(got[:streams]), sum(got[streams:])
-    return Uplink(way, udp_senders, tcp_bps, udp_bps, unequal(got), seen)
+    return Mix(way, udp_senders, tcp_bps, udp_bps, unequal(got), seen)
 
 
 def main() -> None:
@@ -79,7 +56,7 @@ def main() -> None:
     chosen = options(__doc__, 2.5, "150Mbps")
     link = chosen.bottleneck_bps
 
-    def uplinks(xco: XcoRig, way: Way) -> Iterator[Uplink]:
+    def uplinks(xco: XcoRig, way: Way) -> Iterator[Mix]:
         counts = SHORT if chosen.short else UDP_SENDERS
         return (measure(xco, way, count, chosen.seconds) for count in counts)
 
@@ -91,18 +68,9 @@ def main() -> None:
             uplinks,
         )
     )
-    columns = {
-        "UDP of 13": lambda row: str(row.udp_senders),
-        "way": lambda row: row.way,
-        "goodput, Mb/s": lambda row: f"{row.goodput_bps / 1e6:.1f}",
-        "of the uplink": lambda row: percent(row.goodput_bps / link),
-        "TCP": lambda row: f"{row.tcp_bps / 1e6:.1f}",
-        "UDP": lambda row: f"{row.udp_bps / 1e6:.1f}",
-        "unequal by": lambda row: percent(row.unequal),
-        **seen_columns(),
-    }
+    table = columns(link, PAIRS, "uplink")
     least = min((row.goodput_bps / link for row in rows if row.way == "timeslice"), default=0.0)
-    show(chosen, rows, columns, least_share_with_timeslices=least, goal=GOAL, reached=least >= GOAL)
+    show(chosen, rows, table, least_share_with_timeslices=least, goal=GOAL, reached=least >= GOAL)
 
 
 if __name__ == "__main__":

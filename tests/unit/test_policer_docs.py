@@ -1,12 +1,11 @@
 """The policer's documents do not rot: settings, metrics, alerts and commands are the code's."""
 
 import re
-import shlex
 from pathlib import Path
 
 import msgspec
 import pytest
-from typer.core import TyperGroup
+from documents_rig import check_command, check_every_command_is_in, rows_under
 from typer.main import get_command
 
 from policer.cli import app
@@ -31,14 +30,6 @@ def metric_names() -> set[str]:
     return {family.name + KINDS[family.type] for family in families}
 
 
-def rows_under(heading: str) -> dict[str, list[str]]:
-    """Return the rows of the table under a heading, by their first cell."""
-    _, _, after = GUIDE.partition(f"{heading}\n")
-    lines = [line for line in re.split(r"(?m)^#", after)[0].splitlines() if line.startswith("| `")]
-    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
-    return {row[0].strip("`"): row for row in cells}
-
-
 def heading_of(section: type[Section]) -> str:
     name = section.__name__.removesuffix("Section").lower()
     inner = {"habits", "rules", "patience"}
@@ -47,7 +38,7 @@ def heading_of(section: type[Section]) -> str:
 
 @pytest.mark.parametrize("section", SECTIONS[1:], ids=lambda section: section.__name__)
 def test_every_setting_is_explained_with_its_default(section: type[Section]) -> None:
-    rows = rows_under(heading_of(section))
+    rows = rows_under(GUIDE, heading_of(section))
     fields = [f for f in msgspec.structs.fields(section) if f.name not in TABLES]
     assert list(rows) == [field.name for field in fields]
     for field in fields:
@@ -77,7 +68,7 @@ def test_the_settings_that_are_shown_can_be_read() -> None:
 
 
 def test_every_metric_of_the_policer_is_explained() -> None:
-    assert set(rows_under("## Metrics")) == metric_names()
+    assert set(rows_under(GUIDE, "## Metrics")) == metric_names()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -138,24 +129,8 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("line", commands())
 def test_every_policer_command_that_is_shown_exists(line: str) -> None:
-    command = get_command(app)
-    _, *words = shlex.split(line)
-    while isinstance(command, TyperGroup) and words:
-        name = words.pop(0)
-        assert name in command.commands, line
-        command = command.commands[name]
-    known = {
-        option
-        for parameter in command.params
-        for option in (*parameter.opts, *parameter.secondary_opts)
-    }
-    assert {word for word in words if word.startswith("-")} - known - {"--help"} == set(), line
+    check_command(get_command(app), line)
 
 
 def test_every_command_is_in_the_guide() -> None:
-    root = get_command(app)
-    assert isinstance(root, TyperGroup)
-    for name, command in root.commands.items():
-        children = getattr(command, "commands", {})
-        for words in [f"{name} {child}" for child in children] or [name]:
-            assert f"`policer {words}" in GUIDE, words
+    check_every_command_is_in(GUIDE, "policer", get_command(app))

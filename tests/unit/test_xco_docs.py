@@ -1,13 +1,12 @@
 """The documents of xco do not rot: settings, metrics, alerts and commands are the code's."""
 
 import re
-import shlex
 import tomllib
 from pathlib import Path
 
 import msgspec
 import pytest
-from typer.core import TyperGroup
+from documents_rig import check_command, check_every_command_is_in, rows_under
 from typer.main import get_command
 from xco_statistics_rig import controller_names, coordinator_names, write_statistics
 
@@ -30,14 +29,6 @@ TABLES = {"controller": ControllerTable, "coordinator": CoordinatorTable}
 KINDS = {"counter": "_total", "gauge": ""}
 
 
-def rows_under(heading: str) -> dict[str, list[str]]:
-    """Return the rows of the tables under a heading, by their first cell."""
-    _, _, after = GUIDE.partition(f"\n{heading}\n")
-    lines = [line for line in re.split(r"(?m)^#", after)[0].splitlines() if line.startswith("| `")]
-    cells = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in lines]
-    return {row[0].strip("`"): row for row in cells}
-
-
 def whole_files(first: str) -> list[str]:
     found = [body for page in PAGES for _, body in BLOCK.findall(page.read_text())]
     return [body for body in found if body.startswith(first)]
@@ -58,7 +49,7 @@ def metric_names(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_setting_is_explained_with_its_default(name: str) -> None:
-    rows = rows_under(f"### `[{name}]`")
+    rows = rows_under(GUIDE, f"### `[{name}]`")
     fields = msgspec.structs.fields(TABLES[name])
     assert list(rows) == [field.name for field in fields]
     for field in fields:
@@ -92,13 +83,13 @@ def test_every_metric_is_explained(tmp_path: Path) -> None:
     explained = {
         name
         for heading in ("### Of the controller", "### Of a coordinator")
-        for name in rows_under(heading)
+        for name in rows_under(GUIDE, heading)
     }
     assert explained == metric_names(tmp_path)
 
 
 def test_every_mode_is_explained() -> None:
-    row = " ".join(rows_under("### Of a coordinator")["xco_coordinator_mode"])
+    row = " ".join(rows_under(GUIDE, "### Of a coordinator")["xco_coordinator_mode"])
     assert {mode for mode in MODES if f"`{mode}`" not in row} == set()
 
 
@@ -112,7 +103,7 @@ def test_every_metric_that_is_named_exists(tmp_path: Path) -> None:
 def test_every_alert_is_explained() -> None:
     rules = (ROOT / "deploy" / "prometheus" / "xco.yml").read_text()
     pages = dict(re.findall(r"- alert: (\w+)\n(?:.*\n)*?\s+runbook: docs/(\S+)", rules))
-    rows = rows_under("## Alerts")
+    rows = rows_under(GUIDE, "## Alerts")
     assert set(rows) == set(pages)
     for alert, page in pages.items():
         assert f"]({page})" in rows[alert][2], alert
@@ -148,24 +139,8 @@ def commands() -> list[str]:
 
 @pytest.mark.parametrize("line", commands())
 def test_every_command_that_is_shown_exists(line: str) -> None:
-    command = load(get_command(app))
-    _, *words = shlex.split(line, comments=True)
-    while isinstance(command, TyperGroup) and words:
-        name = words.pop(0)
-        assert name in command.commands, line
-        command = command.commands[name]
-    known = {
-        option
-        for parameter in command.params
-        for option in (*parameter.opts, *parameter.secondary_opts)
-    }
-    assert {word for word in words if word.startswith("-")} - known - {"--help"} == set(), line
+    check_command(load(get_command(app)), line)
 
 
 def test_every_command_is_in_the_guide() -> None:
-    root = get_command(app)
-    assert isinstance(root, TyperGroup)
-    for name, command in root.commands.items():
-        children = getattr(command, "commands", {})
-        for words in [f"{name} {child}" for child in children] or [name]:
-            assert f"`xco {words}" in GUIDE, words
+    check_every_command_is_in(GUIDE, "xco", get_command(app))
