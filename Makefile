@@ -5,10 +5,9 @@ BIN := .venv/bin
 
 # Tests that judge rates of real packets have the machine to themselves; the others run three at a time.
 WAITING := $(filter-out %/test_policer_daemon.py,$(wildcard tests/integration/test_policer_*.py)) \
-	$(addprefix tests/integration/test_,deploy_package.py lab_fabric.py lab_traffic.py \
-	notebook_runs.py training_libvirt.py xco_adversity.py xco_bridges.py xco_command.py \
-	xco_controller.py xco_controller_shell.py xco_coordinator.py xco_fail_open.py \
-	xco_standby.py)
+	$(wildcard tests/integration/test_lab_*.py) \
+	$(filter-out %/test_xco_gate_netns.py %/test_xco_lab.py,$(wildcard tests/integration/test_xco_*.py)) \
+	$(addprefix tests/integration/test_,deploy_package.py notebook_runs.py training_libvirt.py)
 ALONE := $(filter-out $(WAITING),$(wildcard tests/integration/test_*.py))
 BESIDE := $(WAITING) tests/property tests/unit tests/system
 
