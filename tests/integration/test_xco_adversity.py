@@ -275,15 +275,16 @@ def arrived_bytes(bench: Rig) -> int:
 def test_more_flows_than_there_is_room_for_are_not_throttled(bench: Rig) -> None:
     ip(bench, "route", "add", OUTSIDE, "via", "10.77.0.250")
     stand_in = bench.stand_in()
-    running = bench.start(bench.config(flow_idle="400ms"))
+    running = bench.start(bench.config(flow_idle="400ms", bypass_share=0.02))
     stand_in.wait_for(lambda: stand_in.reports)
-    spread = bench.run(sys.executable, "-c", SPREAD, "400", "8000")  # 92 Mbit/s; 5 % are 25
+    # 92 Mbit/s where there is CPU for it; 2 % of the line are 10.
+    spread = bench.run(sys.executable, "-c", SPREAD, "400", "8000")
     wait_until(lambda: running.statistics().values["flows_refused"] > 0)
     wait_until(lambda: "more large flows than there is room for" in bench.log.read_text())
     before, since = arrived_bytes(bench), time.monotonic()
     time.sleep(1)
     rate_bps = (arrived_bytes(bench) - before) * 8 / (time.monotonic() - since)
-    assert rate_bps > LINE_BPS * 0.05 * 2
+    assert rate_bps > LINE_BPS * 0.02 * 2
     assert running.statistics().values["flows"] <= 128  # the other half is the topology's
     bench.send(rate=2000)
     wait_until(lambda: "b" in [flow.host for flow in status(running.config).flows])
