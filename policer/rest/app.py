@@ -1,5 +1,7 @@
 """Makes the REST application of a store and a fleet."""
 
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -61,6 +63,7 @@ def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
         logging_config=None,
     )
     app.state.methods = methods_by_path(app)
+    _read_types(app)
     # Litestar's middleware sees no request without a route: the shell must be around all of it.
     app.asgi_handler = Outside(app.asgi_handler, settings.clock, settings.observe, settings.send_s)
     return app
@@ -108,12 +111,35 @@ def _document_handler(document: dict[str, Any]) -> HTTPRouteHandler:
     return openapi
 
 
+def _read_types(app: Litestar) -> None:
+    """Have msgspec read all types now, while there is one thread.
+
+    It reads a type when it is first used, and where two threads do so at once it crashes the
+    process (seen with 0.22): requests and the store's calls are in threads of their own.
+    """
+    models = [handler.signature_model for handler in _handlers_of(app)]
+    for kind in (*models, *_structs_of_the_policer(msgspec.Struct)):
+        with suppress(msgspec.ValidationError):
+            msgspec.convert({}, kind)
+
+
+def _structs_of_the_policer(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
+    for one in kind.__subclasses__():
+        if one.__module__.startswith("policer."):
+            yield one
+        yield from _structs_of_the_policer(one)
+
+
+def _handlers_of(app: Litestar) -> Iterator[HTTPRouteHandler]:
+    for route in app.routes:
+        if isinstance(route, HTTPRoute):
+            yield from route.route_handlers
+
+
 def _scopes(app: Litestar) -> dict[str, str]:
     """Return the scope that each operation takes."""
     return {
         handler.operation_id: handler.opt["scope"]
-        for route in app.routes
-        if isinstance(route, HTTPRoute)
-        for handler in route.route_handlers
+        for handler in _handlers_of(app)
         if isinstance(handler.operation_id, str)
     }

@@ -1,11 +1,16 @@
 """What comes in over the wire: bodies that are no JSON, bombs, wrong types, methods and sizes."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from litestar.routes import HTTPRoute
 from rest_rig import Rig, filled, opened
 from structlog.testing import capture_logs
+
+from policer.contract import Contract
+from policer.hosts import Host
 
 PATH = "/v1/hosts/gold/contracts/r5"
 JSON = {"Content-Type": "application/json", "If-None-Match": "*"}
@@ -134,3 +139,12 @@ def test_the_log_has_the_request_and_never_the_secret(rig: Rig) -> None:
     assert entry["token"] == "admin"
     for secret in (made.json()["secret"], rig.secrets["admin"]):
         assert secret not in str(logs)
+
+
+def test_types_are_read_before_there_are_threads(rig: Rig) -> None:
+    """Two threads that use a type first at the same instant crash msgspec 0.22."""
+    routes = [route for route in rig.app.routes if isinstance(route, HTTPRoute)]
+    models = [handler.signature_model for route in routes for handler in route.route_handlers]
+    for kind in (Contract, Host, *models):
+        known = {type(one).__name__ for one in gc.get_referents(kind)}
+        assert "StructInfo" in known, kind
