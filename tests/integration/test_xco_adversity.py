@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -189,6 +190,32 @@ def test_a_new_epoch_is_on_the_disk_before_it_is_obeyed(bench: Rig) -> None:
     stand_in.keep_until(lambda: running.statistics().values["epoch"] == 9, Mode.CLOSED)
     assert kept.read_text() == "9\n"
     assert running.statistics().values["fallbacks"] == 0
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Path]:
+    """A file system that files may be made on, and that has no page left for what is in them."""
+    folder = tmp_path / "full"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    subprocess.run(mount, check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_is_said_and_gates_nothing(bench: Rig, full: Path) -> None:
+    config = bench.config(runtime_dir=str(full))
+    config.plain_file.write_text(plain(config))
+    with suppress(OSError), (full / "filler").open("wb", buffering=0) as filler:
+        while True:
+            filler.write(bytes(4096))
+    process = bench.run(str(program("xco-coordinator")), str(config.plain_file))
+    assert process.wait(5) == 1
+    assert "cannot start: No space left on device" in bench.log.read_text()
+    assert not gated(bench, "e0")
+    assert not list(full.glob(f"{config.statistics.name}*"))
 
 
 NO_IPV6 = """

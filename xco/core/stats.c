@@ -24,14 +24,20 @@ static void *map_new(const char *path, size_t bytes) {
     if (file < 0) {
         return NULL;
     }
+    // a page that finds no room on a full file system when it is first written kills its writer
+    int problem = posix_fallocate(file, 0, (off_t)bytes);
     void *mapping = MAP_FAILED;
-    if (ftruncate(file, (off_t)bytes) == 0) {
+    if (problem == 0) {
         mapping = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        problem = errno;
     }
-    const int problem = errno;
     close(file);
-    errno = problem;
-    return mapping == MAP_FAILED ? NULL : mapping;
+    if (mapping == MAP_FAILED) {
+        (void)unlink(path);
+        errno = problem;
+        return NULL;
+    }
+    return mapping;
 }
 
 static char *write_names(char *at, const char *const *names, size_t count) {
