@@ -4,10 +4,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 # Tests that judge rates of real packets have the machine to themselves; the others run three at a time.
-WAITING := $(filter-out %/test_policer_daemon.py,$(wildcard tests/integration/test_policer_*.py)) \
-	$(wildcard tests/integration/test_lab_*.py) \
+WAITING := $(wildcard tests/integration/test_policer_*.py tests/integration/test_lab_*.py) \
 	$(filter-out %/test_xco_gate_netns.py %/test_xco_lab.py,$(wildcard tests/integration/test_xco_*.py)) \
-	$(addprefix tests/integration/test_,deploy_package.py notebook_runs.py training_libvirt.py)
+	$(addprefix tests/integration/test_,deploy_package.py notebook_runs.py \
+	training_faults.py training_libvirt.py)
 ALONE := $(filter-out $(WAITING),$(wildcard tests/integration/test_*.py))
 BESIDE := $(WAITING) tests/property tests/unit tests/system
 
@@ -77,6 +77,7 @@ bench-xco: .venv/.ready core
 	$(BIN)/python -m benchmarks.xco_conservation
 	$(BIN)/python -m benchmarks.xco_responsiveness
 	$(BIN)/python -m benchmarks.xco_uplink
+	$(BIN)/python -m benchmarks.xco_simulated
 	$(BIN)/python -m benchmarks.xco_simulation
 
 .venv/.ready: requirements.lock pyproject.toml

@@ -83,7 +83,11 @@ def cpu_ticks() -> tuple[int, int]:
 
 
 def options(
-    description: str | None, seconds: float, bottleneck: str, arguments: Sequence[str] | None = None
+    description: str | None,
+    seconds: float,
+    bottleneck: str,
+    arguments: Sequence[str] | None = None,
+    slice_: str = LAB.controller["slice"],
 ) -> Options:
     """Read the command line; ends the program where the machine cannot hold a fabric."""
     parser = argparse.ArgumentParser(description=description)
@@ -92,7 +96,7 @@ def options(
     parser.add_argument("--seconds", type=float, default=seconds, help="of each measurement")
     parser.add_argument("--bottleneck", default=bottleneck, help="capacity of the shared link")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    parser.add_argument("--slice", default=LAB.controller["slice"], help="of 1 to 10 ms")
+    parser.add_argument("--slice", default=slice_, help="of 1 to 10 ms")
     parser.add_argument("--controller", action=_Pairs, help="KEY=VALUE of the controller's table")
     parser.add_argument("--coordinator", action=_Pairs, help="KEY=VALUE of the coordinators' table")
     chosen = parser.parse_args(arguments)

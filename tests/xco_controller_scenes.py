@@ -66,11 +66,12 @@ class Speaker:
         *destinations: int,
         gave_up: int = 0,
         rate_kbps: int = 0,
+        free_ns: int = 0,
         flags: Flag = Flag.NONE,
     ) -> Report:
         heard = self.heard[-1].header.sequence if self.heard else 0
         waiting = tuple(Waiting(destination, 100_000, rate_kbps) for destination in destinations)
-        return Report(self.header(now_ns), flags, heard, gave_up, waiting)
+        return Report(self.header(now_ns), flags, heard, gave_up, waiting, free_ns)
 
     def leave(self, now_ns: int) -> Leave:
         return Leave(self.header(now_ns))

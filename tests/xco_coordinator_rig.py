@@ -6,7 +6,17 @@ from pathlib import Path
 
 CORE = Path(__file__).parents[1] / "xco" / "core"
 SHIM = Path(__file__).with_name("xco_coordinator_shim.c")
-PURE = ("core", "decide", "orders", "clock", "flows", "progress", "config", "arrival")
+PURE = (
+    "core",
+    "decide",
+    "drain",
+    "orders",
+    "clock",
+    "flows",
+    "progress",
+    "config",
+    "arrival",
+)
 GATES = 65
 US, MS = 1000, 1_000_000
 GUARD, HYSTERESIS, HEARTBEAT, GAP, SILENCE = 50 * US, 50 * US, 5 * MS, 100 * US, 50 * MS
@@ -29,7 +39,7 @@ def build(folder: Path) -> ctypes.CDLL:
         getattr(loaded, name).restype = ctypes.c_void_p
     for name in ("shim_alarm", "shim_offset", "shim_sight", "shim_arrival"):
         getattr(loaded, name).restype = ctypes.c_int64
-    loaded.shim_gave_up.restype = ctypes.c_uint64
+    loaded.shim_gave_up.restype = loaded.shim_free.restype = ctypes.c_uint64
     for name in ("shim_see", "shim_answers", "xco_flows_room"):
         getattr(loaded, name).restype = ctypes.c_bool
     return loaded
@@ -99,6 +109,15 @@ class Core:
         at = self._shim.shim_alarm(self._state, long(now), ctypes.byref(precise))
         return at, bool(precise.value)
 
+    def advance(self, by: int) -> None:
+        self._shim.shim_advance(self._state, long(by))
+
     @property
     def gave_up(self) -> int:
         return int(self._shim.shim_gave_up(self._state))
+
+    @property
+    def free(self) -> int:
+        """When what was given up ends, in the host's time; 0: at once."""
+        told = int(self._shim.shim_free(self._state))
+        return told - self._skew if told else 0

@@ -76,6 +76,16 @@ uint64_t shim_gave_up(const struct xco_core *core) {
     return report.gave_up_sequence;
 }
 
+uint64_t shim_free(const struct xco_core *core) {
+    struct xco_report report;
+    xco_core_report(core, &report);
+    return report.free_ns;
+}
+
+void shim_advance(struct xco_core *core, int64_t advance_ns) {
+    core->advance_ns = advance_ns;
+}
+
 // Writes the report's entries, three numbers each; returns how many, and its flags above bit 16.
 int shim_report(const struct xco_core *core, uint64_t entries[3 * XCO_ENTRIES_MAX]) {
     struct xco_report report;

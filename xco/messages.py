@@ -96,6 +96,8 @@ class Report:
     directive_sequence: int
     gave_up_sequence: int
     waiting: tuple[Waiting, ...] = ()
+    free_ns: int = 0
+    """When the slice given up ends, in the controller's clock; 0: at once."""
 
 
 @dataclass(frozen=True, slots=True)

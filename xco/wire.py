@@ -63,7 +63,7 @@ _AUTH_BYTES = 32
 _HEADER = struct.Struct("<4sBBHQQQ")
 _HELLO = struct.Struct("<32s")
 _WELCOME = struct.Struct("<HBBIQQQQ")
-_REPORT = struct.Struct("<HHIQQ")
+_REPORT = struct.Struct("<HHIQQQ")
 _WAITING = struct.Struct("<HHII")
 _DIRECTIVE = struct.Struct("<HBBHHQQQQ")
 _PERMIT = struct.Struct("<HHQ")
@@ -207,7 +207,12 @@ def _welcome_bytes(message: Welcome) -> bytes:
 def _report_bytes(message: Report) -> bytes:
     _check_entries(message.waiting)
     head = _REPORT.pack(
-        message.flags, len(message.waiting), 0, message.directive_sequence, message.gave_up_sequence
+        message.flags,
+        len(message.waiting),
+        0,
+        message.directive_sequence,
+        message.gave_up_sequence,
+        message.free_ns,
     )
     entries = (
         _WAITING.pack(entry.destination, 0, entry.backlog_bytes, entry.rate_kbps)
@@ -280,7 +285,7 @@ def _read_welcome(header: Header, body: bytes) -> Welcome:
 def _read_report(header: Header, body: bytes) -> Report:
     if len(body) < _REPORT.size:
         raise Malformed("length", f"a body of {len(body)} bytes")
-    flags, count, reserved, heard, gave_up = _REPORT.unpack_from(body)
+    flags, count, reserved, heard, gave_up, free_ns = _REPORT.unpack_from(body)
     _check_length(body, _REPORT.size + count * _WAITING.size)
     if flags & ~(Flag.FELL_BACK | Flag.MORE):
         raise Malformed("flags", f"{flags:#x}")
@@ -288,7 +293,7 @@ def _read_report(header: Header, body: bytes) -> Report:
     _check_zero(reserved, *(row[1] for row in rows))
     waiting = tuple(Waiting(row[0], row[2], row[3]) for row in rows)
     _check_entries(waiting)
-    return Report(header, Flag(flags), heard, gave_up, waiting)
+    return Report(header, Flag(flags), heard, gave_up, waiting, free_ns)
 
 
 def _read_directive(header: Header, body: bytes) -> Directive:

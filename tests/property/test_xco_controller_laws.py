@@ -72,8 +72,8 @@ def turns_of(host: Speaker, gave_up: dict[int, int], way_ns: int = 0) -> Iterato
 
 
 @st.composite
-def events(draw: st.DrawFn, hosts: int) -> list[tuple[int, int, tuple[int, ...], bool]]:
-    """Draw reports: after how many µs, by whom, its backlog group, whether it gives up."""
+def events(draw: st.DrawFn, hosts: int) -> list[tuple[int, int, tuple[int, ...], int | None]]:
+    """Draw reports: after how many µs, by whom, its backlog group, in how many µs it gives up."""
     one = st.integers(0, hosts - 1).flatmap(
         lambda host: st.tuples(
             st.integers(0, 3000),
@@ -81,7 +81,7 @@ def events(draw: st.DrawFn, hosts: int) -> list[tuple[int, int, tuple[int, ...],
             st.sets(st.integers(0, hosts - 1).filter(lambda other: other != host), max_size=3).map(
                 lambda group: tuple(sorted(group))
             ),
-            st.booleans(),
+            st.none() | st.just(0) | st.integers(1, 3000),
         )
     )
     return draw(st.lists(one, min_size=1, max_size=40))
@@ -100,16 +100,15 @@ def test_what_is_allowed_together_never_congests_a_link(
     happenings = data.draw(events(len(topology.hosts)))
     with scene(topology, policy=policy, strategy=strategy, preempt_after="100us") as scene_:
         gave_up: dict[int, dict[int, int]] = defaultdict(dict)
-        for wait_us, host, group, gives_up in happenings:
+        for wait_us, host, group, leaves_us in happenings:
             scene_.run_until(scene_.now_ns + wait_us * US)
-            speaker = scene_.hosts[host]
-            directive = speaker.directive
+            directive = scene_.hosts[host].directive
             started = directive.mode is Mode.SLICE and directive.start_ns <= scene_.now_ns
-            sequence = 0
-            if gives_up and started and scene_.now_ns < directive.end_ns:
+            sequence = free_ns = 0
+            if leaves_us is not None and started and scene_.now_ns < directive.end_ns:
                 sequence = directive.header.sequence
-                gave_up[host].setdefault(sequence, scene_.now_ns)
-            scene_.report(host, *group, gave_up=sequence)
+                free_ns = gave_up[host].setdefault(sequence, scene_.now_ns + leaves_us * US)
+            scene_.report(host, *group, gave_up=sequence, free_ns=free_ns)
         scene_.run_until(scene_.now_ns + 20 * MS)
         turns = [turn for host in scene_.hosts for turn in turns_of(host, gave_up[host.host])]
         assert congested(topology, turns) == set()
@@ -132,15 +131,16 @@ def test_slices_never_congest_a_link_though_messages_are_on_their_way(
     ways = [data.draw(st.integers(0, 90)) * US for _ in topology.hosts]
     with scene(topology, policy=policy, preempt_after="100us") as scene_:
         gave_up: dict[int, dict[int, int]] = defaultdict(dict)
-        for wait_us, host, group, gives_up in happenings:
+        for wait_us, host, group, leaves_us in happenings:
             scene_.run_until(scene_.now_ns + wait_us * US)
             speaker, way_ns = scene_.hosts[host], ways[host]
-            directive = obeyed(speaker, scene_.now_ns - way_ns, way_ns)
-            sequence = 0
-            if gives_up and directive and directive.mode is Mode.SLICE:
+            said_ns = scene_.now_ns - way_ns
+            directive = obeyed(speaker, said_ns, way_ns)
+            sequence = free_ns = 0
+            if leaves_us is not None and directive and directive.mode is Mode.SLICE:
                 sequence = directive.header.sequence
-                gave_up[host].setdefault(sequence, scene_.now_ns - way_ns)
-            scene_.report(host, *group, gave_up=sequence)
+                free_ns = gave_up[host].setdefault(sequence, said_ns + leaves_us * US)
+            scene_.report(host, *group, gave_up=sequence, free_ns=free_ns)
         scene_.run_until(scene_.now_ns + 20 * MS)
         turns = [
             turn

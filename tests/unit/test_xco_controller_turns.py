@@ -80,6 +80,38 @@ def test_what_was_given_up_counts_until_then(scene: NewScene) -> None:
     assert five.node.granted_ns(0) == 300 * US
 
 
+def test_a_turn_that_will_be_given_up_ends_when_its_host_says(scene: NewScene) -> None:
+    five = scene()
+    five.report(0, 4)
+    five.report(1, 4)
+    first = five.hosts[0].directive
+    free = five.now_ns + 700 * US
+    five.report(0, gave_up=first.header.sequence, free_ns=free)
+    second = five.hosts[1].directive
+    assert (second.mode, second.start_ns) == (Mode.SLICE, free + 30 * US)
+    assert five.hosts[0].directive is first  # it needs to hear nothing
+    five.run_until(free)
+    assert five.node.granted_ns(0) == free - first.start_ns
+
+
+def test_no_turn_ends_later_than_was_granted_whatever_its_host_says(scene: NewScene) -> None:
+    five = scene()
+    five.report(0, 4)
+    five.report(1, 4)
+    first = five.hosts[0].directive
+    five.report(0, gave_up=first.header.sequence, free_ns=2**63)
+    assert five.hosts[1].directive.start_ns == first.end_ns + 30 * US
+
+
+def test_a_turn_that_ended_in_the_past_ends_now(scene: NewScene) -> None:
+    five = scene()
+    five.report(0, 4)
+    five.report(1, 4)
+    five.now_ns += 900 * US
+    five.report(0, gave_up=five.hosts[0].directive.header.sequence, free_ns=1)
+    assert five.hosts[1].directive.start_ns == five.now_ns
+
+
 def fall_back(scene_: Scene, *hosts: int) -> None:
     for host in hosts:
         scene_.report(host, flags=Flag.FELL_BACK)

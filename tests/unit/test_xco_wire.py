@@ -28,10 +28,10 @@ OURS = Header(host=CONTROLLER, epoch=5, sequence=7, sent_ns=9)
 
 
 def test_a_report_is_laid_out_as_documented() -> None:
-    datagram = encode(Report(HEADER, Flag.MORE, 11, 13, (Waiting(2, 1500, 1000),)), KEY)
+    datagram = encode(Report(HEADER, Flag.MORE, 11, 13, (Waiting(2, 1500, 1000),), 15), KEY)
     assert datagram[:-32].hex(" ", 4) == (
         "58434f31 03010300 05000000 00000000 07000000 00000000 09000000 00000000"
-        " 02000100 00000000 0b000000 00000000 0d000000 00000000"
+        " 02000100 00000000 0b000000 00000000 0d000000 00000000 0f000000 00000000"
         " 02000000 dc050000 e8030000"
     )
 

@@ -183,22 +183,37 @@ static uint64_t may_send_until(const struct xco_control *core, const struct xco_
                                                                                           : 0;
 }
 
-// Event 2: work conservation. The links are free at once; the host has nothing more to send. A turn
-// that was announced and has not begun is taken back.
+// From when on the host that gave up its turn sends no more: now, or when what it has is sent.
+static uint64_t done_at(const struct xco_peer *peer, uint64_t now_ns) {
+    const uint64_t done = peer->report.free_ns;
+    const uint64_t latest = peer->turn.end_ns > now_ns ? peer->turn.end_ns : now_ns;
+    return done > latest ? latest : done > now_ns ? done : now_ns;
+}
+
+static uint64_t later(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+// Event 2: work conservation. The links are free as soon as the host has nothing more to send. A
+// turn that was announced and has not begun is taken back.
 static void give_up(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
+    const uint64_t done = done_at(peer, now_ns);
     core->counters.events_gave_up++;
     forget_offer(peer, peer->turn.destination);
-    stop_turn(core, host, now_ns, may_send_until(core, &peer->turn, now_ns));
+    stop_turn(core, host, done,
+              later(done > now_ns ? done : 0, may_send_until(core, &peer->turn, now_ns)));
     if (peer->plan.start_ns > now_ns) {
-        close_host(core, host, now_ns, now_ns);
+        close_host(core, host, now_ns, done);
+    } else if (done > now_ns) {
+        peer->plan.end_ns = done;
     } else {
         peer->plan = (struct xco_directive){.mode = XCO_CLOSED, .to = (uint16_t)host,
                                             .start_ns = now_ns};
     }
-    const int changed = xco_schedule_gave_up(core->schedule, schedule_clock(core, now_ns), host,
+    const int changed = xco_schedule_gave_up(core->schedule, schedule_clock(core, done), host,
                                              core->grants);
-    carry_out(core, changed, now_ns, now_ns, host, 0);
+    carry_out(core, changed, now_ns, done, host, 0);
 }
 
 // Writes the destinations for which the host has a backlog; leaves out what cannot be.

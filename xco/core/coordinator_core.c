@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "coordinator_drain.h"
 #include "coordinator_orders.h"
 
 #define RATE_OVER_NS 5000000 // what a rate is measured over, at least
@@ -191,6 +192,7 @@ void xco_core_look(struct xco_core *core, int64_t now_ns, unsigned gate, uint32_
     struct xco_destination *destination = &core->destinations[gate];
     destination->backlog_bytes = backlog_bytes;
     destination->sent_bytes = sent_bytes;
+    destination->looked_ns = now_ns;
     if (backlog_bytes > 0) {
         destination->empty_since_ns = XCO_NEVER;
     } else if (destination->empty_since_ns == XCO_NEVER) {
@@ -214,13 +216,15 @@ void xco_core_report(const struct xco_core *core, struct xco_report *report) {
                                (core->more ? XCO_FLAG_MORE : 0));
     report->directive_sequence = core->heard_sequence;
     report->gave_up_sequence = core->gave_up_sequence;
+    report->free_ns = core->free_ns;
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
         const struct xco_destination *destination = &core->destinations[gate];
         uint64_t rate_kbps = destination->rate_bps / 1000;
-        if (destination->used && (destination->backlog_bytes > 0 || rate_kbps > 0)) {
+        bool waits = xco_drain_waits(core, destination);
+        if (destination->used && (waits || rate_kbps > 0)) {
             report->entries[report->count++] = (struct xco_waiting){
                 .destination = destination->host,
-                .backlog_bytes = destination->backlog_bytes,
+                .backlog_bytes = waits ? destination->backlog_bytes : 0,
                 .rate_kbps = rate_kbps < UINT32_MAX ? (uint32_t)rate_kbps : UINT32_MAX,
             };
         }

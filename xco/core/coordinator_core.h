@@ -40,6 +40,10 @@ struct xco_destination {
     uint64_t sent_bytes;
     int64_t empty_since_ns; // XCO_NEVER: not empty, or not looked at since it opened
     int64_t look_ns;        // when to look at it again
+    int64_t looked_ns;      // the last time
+    int64_t opened_ns;      // when its gate opened last
+    uint64_t opened_bytes;  // what it had sent until then
+    unsigned short_turns;   // slices given up in a row
     int64_t rate_since_ns;  // of the rate's measurement
     uint64_t rate_since_bytes;
     uint64_t rate_bps;
@@ -49,11 +53,13 @@ struct xco_destination {
 struct xco_order {
     bool known;
     bool given_up;
+    bool leaving; // a slice that ends with what waited when it began, and was given up then
     uint8_t mode; // enum xco_mode
     uint16_t count;
     uint64_t sequence;
     int64_t start_ns;
     int64_t end_ns; // XCO_NEVER: until the next
+    int64_t shift_ns; // from the host's time to the controller's
     struct xco_permit permits[XCO_ENTRIES_MAX];
 };
 
@@ -71,6 +77,8 @@ struct xco_core {
     bool more; // more destinations than there are gates
     uint8_t refused; // enum xco_welcome_status of the last WELCOME
     uint64_t epoch, heard_sequence, gave_up_sequence;
+    uint64_t free_ns; // when what was given up ends, controller's clock; 0: at once
+    int64_t advance_ns; // a slice's gates are set so long before it begins: what setting takes
     int64_t began_ns;
     int64_t valid_ns;   // of the last directive that was obeyed
     int64_t report_ns;  // of the last report

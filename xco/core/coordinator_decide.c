@@ -1,5 +1,6 @@
 // What a local coordinator decides: the commands that follow from its state, and the next alarm.
 #include "coordinator_core.h"
+#include "coordinator_drain.h"
 #include "coordinator_orders.h"
 
 struct list {
@@ -44,11 +45,17 @@ static bool is_unused(const struct xco_core *core, int64_t now_ns) {
 
 static void judge_slice(struct xco_core *core, int64_t now_ns) {
     bool early = now_ns < core->current.end_ns - core->config.guard_ns;
-    if (xco_order_in_slice(core, now_ns) && early && is_unused(core, now_ns)) {
+    if (!xco_order_in_slice(core, now_ns) || core->current.leaving) {
+        return;
+    }
+    if (early && is_unused(core, now_ns)) {
         core->current.given_up = true;
         core->gave_up_sequence = core->current.sequence;
         core->counts.given_up++;
         core->report_wanted = true;
+        xco_drain_note_short(core, now_ns);
+    } else {
+        xco_drain_judge(core);
     }
 }
 
@@ -60,10 +67,12 @@ static bool is_sliced(const struct xco_core *core, const struct xco_destination 
 
 // Whether a gate is as it should be. One whose slice is renewed keeps the tokens that it has until
 // the next slice begins: every setting fills its bucket, and who sends alone would exceed its rate.
+// So does one that will close earlier than it was opened for.
 static bool stands(const struct xco_core *core, const struct xco_destination *destination,
                    uint64_t rate, int64_t closes) {
-    bool renewed = closes == XCO_NEVER && rate > 0 && is_sliced(core, destination);
-    return rate == destination->applied_bps && (renewed || closes == destination->closes_ns);
+    bool kept = rate > 0 && is_sliced(core, destination) &&
+                (closes == XCO_NEVER || core->current.leaving);
+    return rate == destination->applied_bps && (kept || closes == destination->closes_ns);
 }
 
 static void set_gates(struct xco_core *core, int64_t now_ns, struct list *list) {
@@ -76,10 +85,19 @@ static void set_gates(struct xco_core *core, int64_t now_ns, struct list *list) 
         if (!destination->used || stands(core, destination, rate, closes)) {
             continue;
         }
+        if (rate == 0 && core->current.leaving) {
+            destination->backlog_bytes = 0; // what came since is seen at once
+            destination->look_ns = now_ns;
+        }
         if (rate == 0 && destination->reported && destination->backlog_bytes == 0) {
             core->report_wanted = true; // its slice ended just as it had sent all
         }
         if (destination->applied_bps == 0) {
+            destination->opened_ns =
+                is_sliced(core, destination) && core->current.start_ns > now_ns
+                    ? core->current.start_ns
+                    : now_ns;
+            destination->opened_bytes = destination->sent_bytes;
             destination->empty_since_ns = XCO_NEVER;
             destination->look_ns = now_ns + core->config.poll_open_ns;
         }
@@ -95,7 +113,7 @@ static void set_gates(struct xco_core *core, int64_t now_ns, struct list *list) 
 static bool has_news(const struct xco_core *core) {
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
         const struct xco_destination *destination = &core->destinations[gate];
-        bool waits = destination->used && destination->backlog_bytes > 0;
+        bool waits = destination->used && xco_drain_waits(core, destination);
         bool known = destination->reported || destination->reported_fast;
         if ((waits && !destination->reported) || (xco_core_is_fast(core, destination) && !known)) {
             return true;
@@ -114,7 +132,7 @@ static void judge_report(struct xco_core *core, int64_t now_ns, struct list *lis
     core->report_ns = now_ns;
     for (unsigned gate = 0; gate < XCO_GATES; gate++) {
         struct xco_destination *destination = &core->destinations[gate];
-        destination->reported = destination->used && destination->backlog_bytes > 0;
+        destination->reported = destination->used && xco_drain_waits(core, destination);
         destination->reported_fast = xco_core_is_fast(core, destination);
     }
     put(list, XCO_SEND_REPORT);
@@ -153,7 +171,8 @@ struct xco_alarm xco_core_alarm(const struct xco_core *core, int64_t now_ns) {
         earlier(&alarm, core->valid_ns + core->config.silence_ns, false);
     }
     if (core->next.known) {
-        earlier(&alarm, core->next.start_ns, true);
+        bool sliced = core->next.mode == XCO_SLICE;
+        earlier(&alarm, core->next.start_ns - (sliced ? core->advance_ns : 0), true);
     }
     for (unsigned gate = 0; gate < XCO_GATES; gate++) {
         const struct xco_destination *destination = &core->destinations[gate];

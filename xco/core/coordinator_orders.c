@@ -1,6 +1,8 @@
 // Directives in the host's time: which one holds, and what it permits; part of the core.
 #include "coordinator_orders.h"
 
+#include "coordinator_drain.h"
+
 #include <string.h>
 
 #define SLOWEST_BPS 8000
@@ -19,13 +21,16 @@ bool xco_order_of(struct xco_order *order, const struct xco_header *header,
         .sequence = header->sequence,
         .start_ns = directive->start_ns == 0 ? INT64_MIN : (int64_t)directive->start_ns - shift,
         .end_ns = directive->end_ns == 0 ? XCO_NEVER : (int64_t)directive->end_ns - shift,
+        .shift_ns = shift,
     };
     memcpy(order->permits, directive->entries, sizeof order->permits);
     return true;
 }
 
 void xco_order_promote(struct xco_core *core, int64_t now_ns) {
-    if (core->next.known && now_ns >= core->next.start_ns) {
+    bool sliced = core->next.mode == XCO_SLICE;
+    if (core->next.known && now_ns + (sliced ? core->advance_ns : 0) >= core->next.start_ns) {
+        xco_drain_judge_end(core);
         core->current = core->next;
         core->next.known = false;
         core->counts.slices += core->current.mode == XCO_SLICE;

@@ -12,7 +12,7 @@ static const uint8_t MAGIC[4] = {'X', 'C', 'O', '1'};
 enum {
     HELLO_BYTES = XCO_DIGEST_BYTES,
     WELCOME_BYTES = 40,
-    REPORT_BYTES = 24,
+    REPORT_BYTES = 32,
     WAITING_BYTES = 12,
     DIRECTIVE_BYTES = 40,
     PERMIT_BYTES = 12,
@@ -155,6 +155,7 @@ static void put_report(uint8_t **at, const struct xco_report *report) {
     put(at, 0, 4);
     put(at, report->directive_sequence, 8);
     put(at, report->gave_up_sequence, 8);
+    put(at, report->free_ns, 8);
     for (size_t i = 0; i < report->count; i++) {
         put(at, report->entries[i].destination, 2);
         put(at, 0, 2);
@@ -246,6 +247,7 @@ static bool get_report(const uint8_t *at, size_t length, struct xco_report *repo
     uint64_t reserved = get(&at, 4);
     report->directive_sequence = get(&at, 8);
     report->gave_up_sequence = get(&at, 8);
+    report->free_ns = get(&at, 8);
     if (report->count > XCO_ENTRIES_MAX ||
         length != REPORT_BYTES + (size_t)report->count * WAITING_BYTES) {
         return false;

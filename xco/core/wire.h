@@ -83,6 +83,7 @@ struct xco_report {
     uint16_t count;
     uint64_t directive_sequence; // of the newest directive heard in this epoch; 0: none
     uint64_t gave_up_sequence;   // of the directive whose slice is given up; 0: none
+    uint64_t free_ns;            // when that slice ends, controller's clock; 0: at once
     struct xco_waiting entries[XCO_ENTRIES_MAX];
 };
 
