@@ -13,7 +13,8 @@ fi
 if ! "$PYTHON" -c 'import ensurepip, venv' 2>/dev/null; then
     if [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
         say "installing python3-venv"
-        apt-get -qq update && apt-get -qq install -y --no-install-recommends python3-venv >/dev/null
+        apt-get -qq update
+        apt-get -qq -o DPkg::Lock::Timeout=300 install -y --no-install-recommends python3-venv >/dev/null
     else
         say "Python's venv module is missing; install it (Debian: apt install python3-venv)"
         exit 1
