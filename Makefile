@@ -14,7 +14,7 @@ WAITING := $(wildcard tests/integration/test_policer_*.py tests/integration/test
 ALONE := $(filter-out $(WAITING),$(wildcard tests/integration/test_*.py))
 BESIDE := $(WAITING) tests/property tests/unit tests/system
 
-.PHONY: demo demo-xco core prepared test test-xen lint bench bench-xco deb man lock clean
+.PHONY: demo demo-xco core prepared packages guests test test-xen lint bench bench-xco deb man lock clean
 
 demo: .venv/.ready
 	$(BIN)/python -m benchmarks.demo
@@ -29,10 +29,14 @@ core:
 	sh scripts/setup-xco.sh
 
 # What the system lacks for tests, as root; else it says so, and tests with it are skipped.
-prepared:
-	sh scripts/setup-libvirt.sh
+prepared: packages guests
+
+packages:
 	sh scripts/setup-policer.sh
 	sh scripts/setup-xco.sh
+
+guests: .venv/.ready packages
+	sh scripts/setup-libvirt.sh
 
 test: .venv/.ready prepared
 	$(BIN)/python -m pytest $(ALONE)

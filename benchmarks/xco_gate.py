@@ -27,6 +27,7 @@ START_GOAL_US = 100.0
 LEAD_NS = 1_500_000
 LEAST_LEAD_NS = 500_000
 """A directive that this program sent later than this before its slice says nothing of the gate."""
+COORDINATORS_PRIORITY = 50
 US = 1000
 
 
@@ -50,6 +51,9 @@ class Precision:
     clock_offset_us: float
     """Both clocks are one, so that this is the error of the estimate."""
     flow_ready_ms: float
+    timer_p50_us: float
+    """By how much a thread that only sleeps, of the coordinator's priority, wakes late here."""
+    timer_p99_us: float
     load: float
     """Of the machine, over the last minute."""
 
@@ -80,6 +84,7 @@ def main() -> None:
 
 def measure(seconds: float, slice_ns: int, times: dict[str, str]) -> Precision:
     """Run the coordinator on a rig of its own and give it slices, every second one free."""
+    timer = _lateness_of_timers(seconds / 2, slice_ns)
     with rig("xcogb") as bench:
         capture, stand_in = bench.capture(), bench.stand_in()
         running = bench.start(bench.config(**times))
@@ -93,7 +98,20 @@ def measure(seconds: float, slice_ns: int, times: dict[str, str]) -> Precision:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
         time.sleep(0.2)
         counters = running.statistics().values
-    return _judged(slices, counters)
+    return _judged(slices, counters, timer)
+
+
+def _lateness_of_timers(seconds: float, step_ns: int) -> list[float]:
+    """Return by how many us a real-time thread that only sleeps wakes late, in order."""
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(COORDINATORS_PRIORITY))
+    due = time.monotonic_ns() + step_ns
+    late = []
+    for _ in range(round(seconds * 1e9 / step_ns)):
+        _sleep_until(due)
+        late.append((time.monotonic_ns() - due) / US)
+        due += step_ns
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return sorted(late)
 
 
 @dataclass
@@ -140,7 +158,7 @@ def _all(capture: Capture) -> list[int]:
     return stamps
 
 
-def _judged(slices: Slices, counters: dict[str, int]) -> Precision:
+def _judged(slices: Slices, counters: dict[str, int], timer: Sequence[float]) -> Precision:
     starts, late, total, latest, empty = [], 0, 0, 0, 0
     for start, end in slices.bounds:
         first = bisect_right(slices.arrivals, start)
@@ -168,6 +186,8 @@ def _judged(slices: Slices, counters: dict[str, int]) -> Precision:
         gate_set_us=counters["gate_set_ns"] / max(1, counters["gate_changes"]) / US,
         clock_offset_us=_signed(counters["clock_offset_ns"]) / US,
         flow_ready_ms=counters["flow_ready_max_ns"] / 1e6,
+        timer_p50_us=_quantile(timer, 0.5),
+        timer_p99_us=_quantile(timer, 0.99),
         load=os.getloadavg()[0],
     )
 

@@ -183,15 +183,14 @@ static uint64_t may_send_until(const struct xco_control *core, const struct xco_
                                                                                           : 0;
 }
 
-// From when on the host that gave up its turn sends no more: now, or when what it has is sent.
-static uint64_t done_at(const struct xco_peer *peer, uint64_t now_ns) {
-    const uint64_t done = peer->report.free_ns;
-    const uint64_t latest = peer->turn.end_ns > now_ns ? peer->turn.end_ns : now_ns;
-    return done > latest ? latest : done > now_ns ? done : now_ns;
-}
-
 static uint64_t later(uint64_t a, uint64_t b) {
     return a > b ? a : b;
+}
+
+// From when on the host that gave up its turn sends no more: now, or when what it has is sent.
+static uint64_t done_at(const struct xco_peer *peer, uint64_t now_ns) {
+    const uint64_t said = peer->report.free_ns, granted = peer->turn.end_ns;
+    return later(said < granted ? said : granted, now_ns);
 }
 
 // Event 2: work conservation. The links are free as soon as the host has nothing more to send. A
