@@ -2,8 +2,8 @@
 
 The slow ones send a twentieth of the link each. Goal with timeslices: the link is used to at least
 95 %, for a host that has nothing to send gives its slice back. For comparison, slices of which
-nothing is given back: a hysteresis almost as long as a slice of 1 ms can be. Slices are of 8 ms: every
-change of senders costs some 80 us here, and there are five in two slices.
+nothing is given back: a hysteresis almost as long as a slice of 1 ms can be. Slices are of 8 ms:
+every change of senders costs some 80 us here, and there are eight in two slices.
 """
 
 import time
