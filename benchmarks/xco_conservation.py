@@ -2,8 +2,7 @@
 
 The slow ones send a twentieth of the link each. Goal with timeslices: the link is used to at least
 95 %, for a host that has nothing to send gives its slice back. For comparison, slices of which
-nothing is given back: a hysteresis almost as long as a slice of 1 ms can be. Slices are of 8 ms:
-every change of senders costs some 80 us here, and there are eight in two slices.
+nothing is given back: a hysteresis almost as long as a slice of 1 ms can be.
 """
 
 import time
@@ -101,7 +100,7 @@ def run(chosen: Options) -> Iterator[Conservation]:
 
 def main() -> None:
     """Measure and print."""
-    chosen = options(__doc__, 2.5, "100Mbps", slice_="8ms")
+    chosen = options(__doc__, 2.5, "100Mbps")
     rows = list(run(chosen))
     columns = {
         "way": lambda row: row.way,
