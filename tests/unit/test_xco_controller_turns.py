@@ -87,6 +87,7 @@ def test_a_turn_that_will_be_given_up_ends_when_its_host_says(scene: NewScene) -
     first = five.hosts[0].directive
     free = five.now_ns + 700 * US
     five.report(0, gave_up=first.header.sequence, free_ns=free)
+    five.run_until(free - LEAD)
     second = five.hosts[1].directive
     assert (second.mode, second.start_ns) == (Mode.SLICE, free + 30 * US)
     assert five.hosts[0].directive is first  # it needs to hear nothing
@@ -100,7 +101,44 @@ def test_no_turn_ends_later_than_was_granted_whatever_its_host_says(scene: NewSc
     five.report(1, 4)
     first = five.hosts[0].directive
     five.report(0, gave_up=first.header.sequence, free_ns=2**63)
+    five.run_until(first.end_ns - LEAD)
     assert five.hosts[1].directive.start_ns == first.end_ns + 30 * US
+
+
+def test_a_host_that_leaves_sends_on_though_its_next_turn_is_announced(scene: NewScene) -> None:
+    five = scene()
+    five.report(0, 4)
+    first = five.hosts[0].directive
+    five.run_until(first.start_ns + 300 * US)
+    free = first.start_ns + 1600 * US
+    five.report(0, gave_up=first.header.sequence, free_ns=free)
+    five.report(0, 3, gave_up=first.header.sequence, free_ns=free)
+    five.run_until(free)
+    told = [
+        (one.permits[0].destination, one.start_ns) for one in five.hosts[0].heard if one.permits
+    ]
+    assert told == [(4, first.start_ns), (3, free)]
+    assert all(one.end_ns > free for one in five.hosts[0].heard if one.permits)
+
+
+def test_an_end_that_is_told_ahead_costs_nobody_else_its_share(scene: NewScene) -> None:
+    def granted(ahead: int) -> list[int]:
+        five = scene(policy="fair", silence="10s", drop="20s")
+        five.report(1, 3)
+        five.report(2, 3)
+        for _ in range(100):
+            five.report(0, 4)
+            mine = five.hosts[0].directive
+            assert mine.mode is Mode.SLICE
+            five.run_until(max(five.now_ns, mine.start_ns) + 500 * US)
+            five.report(0, gave_up=mine.header.sequence, free_ns=five.now_ns + ahead)
+            five.run_until(five.now_ns + max(ahead, 100 * US) + 100 * US)
+            for host in (1, 2):
+                five.report(host, 3)
+        return [five.node.granted_ns(host) for host in (1, 2)]
+
+    for one, other in zip(granted(0), granted(900 * US), strict=True):
+        assert other / one > 0.9
 
 
 def test_a_turn_that_ended_in_the_past_ends_now(scene: NewScene) -> None:

@@ -11,8 +11,10 @@ from xco_coordinator_rig import (
     HYSTERESIS,
     MS,
     NOW,
+    OPEN,
     PACED,
     REPORT,
+    SILENCE,
     SLICE,
     US,
     Core,
@@ -22,6 +24,8 @@ from xco_coordinator_rig import (
 SLICE_NS = 4 * MS
 FRAME = 1514
 BURST = 2 * FRAME
+LOOK = 20 * US
+"""After a slice began: the link still carries the burst."""
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +91,7 @@ def test_the_third_slice_is_given_up_as_it_begins(
 ) -> None:
     sender = small(shim, skew)
     sequence = sender.begin(frames)
-    assert sender.look(50 * US, BURST) & REPORT
+    assert sender.look(LOOK, BURST) & REPORT
     assert sender.core.gave_up == sequence
     done = sender.now + carried(frames) + HYSTERESIS
     assert sender.core.free == pytest.approx(done + GUARD, abs=2)
@@ -114,7 +118,7 @@ def test_one_slice_given_up_is_no_habit(shim: ctypes.CDLL) -> None:
     sender = Sender(shim)
     given_up = sender.give_up()
     sender.begin(20)
-    sender.look(50 * US, BURST)
+    sender.look(LOOK, BURST)
     assert sender.core.gave_up == given_up
 
 
@@ -122,7 +126,7 @@ def test_more_than_a_slice_holds_is_given_no_end(shim: ctypes.CDLL) -> None:
     sender = small(shim)
     given_up = sender.core.gave_up
     sender.begin(1 + SLICE_NS // carried(1))
-    sender.look(50 * US, BURST)
+    sender.look(LOOK, BURST)
     assert sender.core.gave_up == given_up
 
 
@@ -130,10 +134,10 @@ def test_a_slice_that_is_used_whole_ends_the_habit(shim: ctypes.CDLL) -> None:
     sender = small(shim)
     given_up = sender.core.gave_up
     sender.begin(1000)
-    sender.look(50 * US, BURST)
+    sender.look(LOOK, BURST)
     sender.look(SLICE_NS - GUARD, 300 * FRAME)
     sender.begin(20)
-    sender.look(50 * US, BURST)
+    sender.look(LOOK, BURST)
     assert sender.core.gave_up == given_up
 
 
@@ -142,7 +146,7 @@ def test_what_comes_while_it_leaves_is_reported_when_its_gate_has_closed(
 ) -> None:
     sender = small(shim)
     sender.begin(20)
-    sender.look(50 * US, BURST)
+    sender.look(LOOK, BURST)
     during, after = carried(10), carried(20) + HYSTERESIS + 10 * US
     sender.core.look(sender.now + during, 0, 15 * FRAME, sender.sent)
     assert not sender.core.decide(sender.now + during) & REPORT
@@ -152,6 +156,68 @@ def test_what_comes_while_it_leaves_is_reported_when_its_gate_has_closed(
     sender.core.look(sender.now + after, 0, 5 * FRAME, sender.sent)
     assert sender.core.decide(sender.now + after + 100 * US) & REPORT
     assert sender.told_backlog() == 5 * FRAME
+
+
+def test_what_was_sent_before_the_slice_is_not_on_the_link_any_more(shim: ctypes.CDLL) -> None:
+    sender = small(shim)
+    sender.core.direct(sender.now + 5 * MS, OPEN, 0, 0)
+    sender.core.decide(sender.now + 5 * MS)
+    sender.sent += 10**12  # hours later
+    sender.begin(20)  # its gate never closed
+    sender.look(LOOK, BURST)
+    done = sender.now + carried(20) + HYSTERESIS
+    assert sender.core.free == pytest.approx(done + GUARD, abs=2)
+
+
+def test_who_could_have_sent_on_leaves_no_more(shim: ctypes.CDLL) -> None:
+    sender = small(shim)
+    given_up = sender.begin(20)
+    sender.look(LOOK, BURST)
+    assert sender.core.gave_up == given_up
+    closed = sender.now + carried(20) + HYSTERESIS + 10 * US
+    sender.core.decide(closed)
+    sender.core.look(closed, 0, 15 * FRAME, sender.sent + 18 * FRAME)  # as fast as it left
+    sender.sent += 18 * FRAME
+    sender.begin(20)
+    sender.look(LOOK, BURST)
+    assert sender.core.gave_up == given_up
+
+
+def test_who_fell_back_hides_no_backlog(shim: ctypes.CDLL) -> None:
+    sender = small(shim)
+    sender.begin(20)
+    sender.look(LOOK, BURST)
+    assert sender.told_backlog() == 0
+    later = sender.now + SILENCE + MS
+    sender.core.decide(later)
+    sender.core.look(later, 0, 100 * FRAME, sender.sent)
+    assert sender.told_backlog() == 100 * FRAME
+
+
+def test_a_queue_that_was_empty_for_a_moment_is_given_the_time_it_takes(
+    shim: ctypes.CDLL,
+) -> None:
+    sender = small(shim)
+    sender.begin(1)
+    sender.look(LOOK, FRAME)
+    after = LOOK + HYSTERESIS - 5 * US
+    sender.core.look(sender.now + after, 0, 30 * FRAME, sender.sent)
+    sender.core.decide(sender.now + after)
+    done = sender.now + after + carried(30) + HYSTERESIS
+    assert sender.core.free == pytest.approx(done + GUARD, abs=2)
+
+
+def test_no_slice_is_given_up_before_it_begins(shim: ctypes.CDLL) -> None:
+    sender = small(shim)
+    given_up = sender.core.gave_up
+    sender.core.advance(20 * US)
+    start = sender.now + 5 * MS
+    sender.core.direct(start - MS, SLICE, start, start + SLICE_NS)
+    sender.core.look(start - 20 * US, 0, FRAME, sender.sent)
+    sender.core.decide(start - 20 * US)
+    sender.core.look(start - 10 * US, 0, FRAME, sender.sent)
+    sender.core.decide(start - 10 * US)
+    assert sender.core.gave_up == given_up
 
 
 def test_gates_are_set_ahead_by_what_setting_takes(shim: ctypes.CDLL) -> None:

@@ -13,6 +13,10 @@ static uint64_t schedule_clock(struct xco_control *core, uint64_t at_ns) {
     return core->clock_ns;
 }
 
+static uint64_t later(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
 // Ends a host's turn at `stop_ns`: its links are free from `free_ns` on.
 static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
                       uint64_t free_ns) {
@@ -34,6 +38,7 @@ static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
         const uint64_t from = stop_ns > turn->start_ns ? stop_ns : turn->start_ns;
         peer->granted_ns -= turn->end_ns - from;
     }
+    peer->stops_ns = stop_ns;
     turn->destination = XCO_NONE;
 }
 
@@ -83,7 +88,7 @@ static void start_turn(struct xco_control *core, const struct xco_grant *grant, 
     xco_control_timer(core, peer->turn.end_ns - core->settings.lead_ns, XCO_TIMER_SLICE,
                       grant->host, peer->turn.stamp);
     if (start > at_ns) {
-        xco_control_cut(core, grant->host, now_ns, at_ns);
+        xco_control_cut(core, grant->host, now_ns, later(at_ns, peer->stops_ns));
     }
     const struct xco_directive plan = {
         .mode = XCO_SLICE,
@@ -183,36 +188,47 @@ static uint64_t may_send_until(const struct xco_control *core, const struct xco_
                                                                                           : 0;
 }
 
-static uint64_t later(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
 // From when on the host that gave up its turn sends no more: now, or when what it has is sent.
 static uint64_t done_at(const struct xco_peer *peer, uint64_t now_ns) {
     const uint64_t said = peer->report.free_ns, granted = peer->turn.end_ns;
     return later(said < granted ? said : granted, now_ns);
 }
 
-// Event 2: work conservation. The links are free as soon as the host has nothing more to send. A
-// turn that was announced and has not begun is taken back.
+// Lets a turn that runs end when its host says that it will have sent what it has.
+static void shorten(struct xco_control *core, uint32_t host, uint64_t done_ns) {
+    struct xco_peer *peer = core->peers[host];
+    struct xco_turn *turn = &peer->turn;
+    if (done_ns < turn->end_ns) {
+        core->counters.events_gave_up++;
+        peer->granted_ns -= turn->end_ns - done_ns;
+        turn->end_ns = peer->plan.end_ns = done_ns;
+        turn->stamp = ++core->stamp;
+        xco_control_timer(core, done_ns - core->settings.lead_ns, XCO_TIMER_SLICE, host,
+                          turn->stamp);
+    }
+}
+
+// Event 2: work conservation. The links are free at once; the host has nothing more to send. A turn
+// that was announced and has not begun is taken back.
 static void give_up(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
     const uint64_t done = done_at(peer, now_ns);
+    if (done > now_ns && peer->plan.start_ns <= now_ns) {
+        shorten(core, host, done);
+        return;
+    }
     core->counters.events_gave_up++;
     forget_offer(peer, peer->turn.destination);
-    stop_turn(core, host, done,
-              later(done > now_ns ? done : 0, may_send_until(core, &peer->turn, now_ns)));
+    stop_turn(core, host, now_ns, may_send_until(core, &peer->turn, now_ns));
     if (peer->plan.start_ns > now_ns) {
-        close_host(core, host, now_ns, done);
-    } else if (done > now_ns) {
-        peer->plan.end_ns = done;
+        close_host(core, host, now_ns, now_ns);
     } else {
         peer->plan = (struct xco_directive){.mode = XCO_CLOSED, .to = (uint16_t)host,
                                             .start_ns = now_ns};
     }
-    const int changed = xco_schedule_gave_up(core->schedule, schedule_clock(core, done), host,
+    const int changed = xco_schedule_gave_up(core->schedule, schedule_clock(core, now_ns), host,
                                              core->grants);
-    carry_out(core, changed, now_ns, done, host, 0);
+    carry_out(core, changed, now_ns, now_ns, host, 0);
 }
 
 // Writes the destinations for which the host has a backlog; leaves out what cannot be.

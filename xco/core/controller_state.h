@@ -38,6 +38,7 @@ struct xco_peer {
     struct xco_directive plan; // what the host is told
     struct xco_directive held; // what it obeys until `plan` starts
     bool cut_due;              // `held` was given an earlier end: to be told before `plan`
+    uint64_t stops_ns;         // when its last turn ended or ends
     uint64_t sent_sequence;    // of the last directive
     uint64_t sent_ns;
     uint64_t care_stamp; // tells the timer that looks after the host from those of earlier joins

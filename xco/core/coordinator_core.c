@@ -23,7 +23,7 @@ void xco_core_begin(struct xco_core *core, const struct xco_core_config *config,
 static void note_epoch(struct xco_core *core, uint64_t epoch) {
     if (epoch != core->epoch) {
         core->epoch = epoch;
-        core->heard_sequence = core->gave_up_sequence = 0;
+        core->heard_sequence = core->gave_up_sequence = core->free_ns = 0;
         core->current.sequence = 0; // a slice of the old one cannot be given up to the new one
         core->next.known = false;
         xco_clock_forget(&core->clock);
@@ -154,6 +154,7 @@ void xco_core_remade(struct xco_core *core) {
         core->destinations[gate].applied_bps = 0;
         core->destinations[gate].closes_ns = XCO_NEVER;
         core->destinations[gate].sent_bytes = core->destinations[gate].rate_since_bytes = 0;
+        core->destinations[gate].leaves_bytes = 0;
     }
 }
 
@@ -198,6 +199,7 @@ void xco_core_look(struct xco_core *core, int64_t now_ns, unsigned gate, uint32_
     } else if (destination->empty_since_ns == XCO_NEVER) {
         destination->empty_since_ns = now_ns;
     }
+    xco_drain_judge_rest(destination);
     measure(destination, now_ns);
     destination->look_ns = next_look(core, destination, now_ns);
 }

@@ -42,8 +42,9 @@ struct xco_destination {
     int64_t look_ns;        // when to look at it again
     int64_t looked_ns;      // the last time
     int64_t opened_ns;      // when its gate opened last
-    uint64_t opened_bytes;  // what it had sent until then
-    unsigned short_turns;   // slices given up in a row
+    uint64_t opened_bytes;  // what it had sent until then, as seen last
+    uint64_t leaves_bytes;  // what it will have sent when it has left its slice; 0: it does not
+    unsigned short_turns;   // slices in a row, two at most, in which it had nothing left to send
     int64_t rate_since_ns;  // of the rate's measurement
     uint64_t rate_since_bytes;
     uint64_t rate_bps;

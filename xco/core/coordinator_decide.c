@@ -45,7 +45,8 @@ static bool is_unused(const struct xco_core *core, int64_t now_ns) {
 
 static void judge_slice(struct xco_core *core, int64_t now_ns) {
     bool early = now_ns < core->current.end_ns - core->config.guard_ns;
-    if (!xco_order_in_slice(core, now_ns) || core->current.leaving) {
+    bool begun = now_ns >= core->current.start_ns; // gates are set ahead
+    if (!begun || !xco_order_in_slice(core, now_ns) || core->current.leaving) {
         return;
     }
     if (early && is_unused(core, now_ns)) {
@@ -67,12 +68,10 @@ static bool is_sliced(const struct xco_core *core, const struct xco_destination 
 
 // Whether a gate is as it should be. One whose slice is renewed keeps the tokens that it has until
 // the next slice begins: every setting fills its bucket, and who sends alone would exceed its rate.
-// So does one that will close earlier than it was opened for.
 static bool stands(const struct xco_core *core, const struct xco_destination *destination,
                    uint64_t rate, int64_t closes) {
-    bool kept = rate > 0 && is_sliced(core, destination) &&
-                (closes == XCO_NEVER || core->current.leaving);
-    return rate == destination->applied_bps && (kept || closes == destination->closes_ns);
+    bool renewed = closes == XCO_NEVER && rate > 0 && is_sliced(core, destination);
+    return rate == destination->applied_bps && (renewed || closes == destination->closes_ns);
 }
 
 static void set_gates(struct xco_core *core, int64_t now_ns, struct list *list) {
@@ -93,11 +92,7 @@ static void set_gates(struct xco_core *core, int64_t now_ns, struct list *list) 
             core->report_wanted = true; // its slice ended just as it had sent all
         }
         if (destination->applied_bps == 0) {
-            destination->opened_ns =
-                is_sliced(core, destination) && core->current.start_ns > now_ns
-                    ? core->current.start_ns
-                    : now_ns;
-            destination->opened_bytes = destination->sent_bytes;
+            xco_drain_begin(core, destination, now_ns);
             destination->empty_since_ns = XCO_NEVER;
             destination->look_ns = now_ns + core->config.poll_open_ns;
         }

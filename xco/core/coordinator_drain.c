@@ -13,11 +13,28 @@ static struct xco_destination *served(struct xco_core *core) {
     return gate < 0 ? NULL : &core->destinations[gate];
 }
 
-// When a link at the gate's rate has carried what the destination has sent since its gate opened,
-// and what waits: the first packets leave the host in a burst.
+void xco_drain_begin(const struct xco_core *core, struct xco_destination *destination,
+                     int64_t now_ns) {
+    const struct xco_order *order = &core->current;
+    bool early = order->known && order->mode == XCO_SLICE && order->start_ns > now_ns;
+    destination->opened_ns = early ? order->start_ns : now_ns;
+    destination->opened_bytes = destination->sent_bytes;
+}
+
+// How long a link at the gate's rate carries so many bytes.
+static int64_t carrying_ns(const struct xco_destination *destination, uint64_t bytes) {
+    return (int64_t)((double)bytes * 8e9 / (double)destination->applied_bps);
+}
+
+// When such a link has carried what the destination has sent since its gate opened, and what
+// waits: the first packets leave the host in a burst.
 static int64_t carried_ns(const struct xco_destination *destination) {
-    uint64_t bytes = destination->sent_bytes - destination->opened_bytes + destination->backlog_bytes;
-    return destination->opened_ns + (int64_t)(bytes * 8000000000u / destination->applied_bps);
+    uint64_t sent = destination->sent_bytes - destination->opened_bytes;
+    int64_t all = destination->opened_ns +
+                  carrying_ns(destination, sent + destination->backlog_bytes);
+    int64_t rest =
+        destination->looked_ns + carrying_ns(destination, destination->backlog_bytes);
+    return all > rest ? all : rest; // it may have been idle in between
 }
 
 void xco_drain_note_short(struct xco_core *core, int64_t now_ns) {
@@ -43,7 +60,7 @@ void xco_drain_judge_end(struct xco_core *core) {
 
 void xco_drain_judge(struct xco_core *core) {
     struct xco_order *order = &core->current;
-    const struct xco_destination *destination = served(core);
+    struct xco_destination *destination = served(core);
     if (destination == NULL || destination->short_turns < SHORT_TURNS ||
         destination->applied_bps == 0 || destination->looked_ns <= destination->opened_ns ||
         destination->backlog_bytes == 0) {
@@ -54,6 +71,7 @@ void xco_drain_judge(struct xco_core *core) {
     if (end < order->end_ns) {
         order->end_ns = end;
         order->leaving = true;
+        destination->leaves_bytes = destination->sent_bytes + destination->backlog_bytes;
         core->gave_up_sequence = order->sequence;
         core->free_ns = (uint64_t)(end + order->shift_ns);
         core->counts.given_up++;
@@ -61,8 +79,20 @@ void xco_drain_judge(struct xco_core *core) {
     }
 }
 
+void xco_drain_judge_rest(struct xco_destination *destination) {
+    if (destination->applied_bps == 0 && destination->leaves_bytes != 0) {
+        uint64_t all = destination->sent_bytes + destination->backlog_bytes;
+        uint64_t came = all - destination->leaves_bytes;
+        if (2 * came >= destination->leaves_bytes - destination->opened_bytes) {
+            destination->short_turns = 0;
+        }
+        destination->leaves_bytes = 0;
+    }
+}
+
 bool xco_drain_waits(const struct xco_core *core, const struct xco_destination *destination) {
-    bool leaves = core->current.leaving && destination->applied_bps > 0 &&
+    bool leaves = !core->fell_back && core->current.known && core->current.leaving &&
+                  destination->applied_bps > 0 &&
                   destination->host == core->current.permits[0].destination;
     return destination->backlog_bytes > 0 && !leaves;
 }

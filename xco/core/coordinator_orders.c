@@ -35,9 +35,10 @@ void xco_order_promote(struct xco_core *core, int64_t now_ns) {
         core->next.known = false;
         core->counts.slices += core->current.mode == XCO_SLICE;
         for (unsigned gate = 0; gate < XCO_GATES; gate++) {
-            // emptiness of an earlier slice says nothing of this one
+            // what was seen in an earlier slice says nothing of this one
             core->destinations[gate].empty_since_ns = XCO_NEVER;
             core->destinations[gate].look_ns = now_ns;
+            xco_drain_begin(core, &core->destinations[gate], now_ns);
         }
     }
 }

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #define MEND_NS 200000000 // between attempts to make a tree that is lost
-#define LONGEST_ADVANCE_NS 60000
 
 // Makes anew what stood behind the gates before the tree was lost.
 static int restore(struct xco_coordinator *c) {
@@ -88,7 +87,8 @@ void xco_queues_lose(struct xco_coordinator *c, int error) {
 
 // Learns what it takes to set gates: slices are prepared so much ahead.
 static void learn_advance(struct xco_core *core, int64_t took_ns) {
-    int64_t took = took_ns < LONGEST_ADVANCE_NS ? took_ns : LONGEST_ADVANCE_NS;
+    int64_t most = core->config.guard_ns / 2; // of the time before a slice in which nobody sends
+    int64_t took = took_ns < most ? took_ns : most;
     core->advance_ns += (took - core->advance_ns) / 8;
 }
 
@@ -96,7 +96,7 @@ static void learn_advance(struct xco_core *core, int64_t took_ns) {
 static void await_start(const struct xco_core *core) {
     const struct xco_order *order = &core->current;
     if (!core->fell_back && order->known && order->mode == XCO_SLICE) {
-        int64_t limit = xco_now_ns() + LONGEST_ADVANCE_NS;
+        int64_t limit = xco_now_ns() + core->config.guard_ns;
         int64_t start = order->start_ns < limit ? order->start_ns : limit;
         while (xco_now_ns() < start) {
         }
