@@ -79,6 +79,9 @@ class Core:
         self._shim.shim_directive(self._state, long(now), *numbers, mode, *rest)
         return self._sequence
 
+    def welcome(self, now: int, status: int, epoch: int = 1) -> None:
+        self._shim.shim_welcome(self._state, long(now), ctypes.c_uint64(epoch), status)
+
     def add(self, now: int, host: int, safe: int = LINE // 4) -> int:
         return int(self._shim.xco_core_add(self._state, long(now), host, ctypes.c_uint64(safe)))
 

@@ -50,6 +50,17 @@ void shim_directive(struct xco_core *core, int64_t now_ns, uint64_t epoch, uint6
     xco_core_directive(core, now_ns, &header, &directive);
 }
 
+void shim_welcome(struct xco_core *core, int64_t now_ns, uint64_t epoch, int status) {
+    struct xco_header header = {XCO_WELCOME, XCO_CONTROLLER, epoch, 1, (uint64_t)now_ns};
+    struct xco_welcome welcome = {
+        .to = 3,
+        .status = (uint8_t)status,
+        .echo_sent_ns = (uint64_t)now_ns,
+        .echo_received_ns = (uint64_t)now_ns,
+    };
+    xco_core_welcome(core, now_ns, &header, &welcome);
+}
+
 // Decides; a bit each for report, hello, fallback and control, the gates' rates in `rates`.
 int shim_decide(struct xco_core *core, int64_t now_ns, uint64_t rates[XCO_GATES]) {
     struct xco_command commands[XCO_COMMANDS];

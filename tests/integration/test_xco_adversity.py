@@ -192,6 +192,16 @@ def test_a_new_epoch_is_on_the_disk_before_it_is_obeyed(bench: Rig) -> None:
     assert running.statistics().values["fallbacks"] == 0
 
 
+def test_directives_that_came_while_the_loop_stood_still_are_no_silence(bench: Rig) -> None:
+    stand_in, running, _ = held(bench)
+    before = running.statistics().values["fallbacks"]
+    os.kill(running.loop(), signal.SIGSTOP)
+    stand_in.keep(0.2, Mode.CLOSED)  # four times the silence
+    os.kill(running.loop(), signal.SIGCONT)
+    stand_in.keep(0.3, Mode.CLOSED)
+    assert running.statistics().values["fallbacks"] == before
+
+
 @pytest.fixture
 def full(tmp_path: Path) -> Iterator[Path]:
     """A file system that files may be made on, and that has no page left for what is in them."""

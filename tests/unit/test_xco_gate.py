@@ -29,6 +29,8 @@ from xco_coordinator_rig import (
     long,
 )
 
+JOINED, TOPOLOGY_DIFFERS, HELLO_FIRST = 0, 1, 3
+
 
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
@@ -295,3 +297,26 @@ def test_there_are_64_destinations_and_the_outside(shim: ctypes.CDLL) -> None:
     core = Core(shim)
     assert [core.add(NOW, host) for host in range(65)] == [*range(64), -1]
     assert core.add(NOW, 0xFFFF) == 64
+
+
+def test_who_is_refused_asks_again_in_its_time_and_reports_nothing(shim: ctypes.CDLL) -> None:
+    core = Core(shim)
+    assert core.decide(NOW) & HELLO
+    core.welcome(NOW + MS, HELLO_FIRST)
+    assert core.decide(NOW + MS) & HELLO  # a new controller gathers its hosts
+    core.welcome(NOW + 2 * MS, TOPOLOGY_DIFFERS)
+    for after in range(3, 100):
+        said = core.decide(NOW + after * MS)
+        assert not said & (HELLO | REPORT)
+        core.welcome(NOW + after * MS, HELLO_FIRST)
+    assert core.decide(NOW + 102 * MS) & HELLO
+    core.welcome(NOW + 103 * MS, JOINED)
+    assert core.decide(NOW + 103 * MS) & REPORT
+
+
+def test_another_controller_is_asked_at_once(shim: ctypes.CDLL) -> None:
+    core = Core(shim)
+    core.decide(NOW)
+    core.welcome(NOW + MS, TOPOLOGY_DIFFERS)
+    core.welcome(NOW + 2 * MS, HELLO_FIRST, epoch=2)
+    assert core.decide(NOW + 2 * MS) & HELLO

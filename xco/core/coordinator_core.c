@@ -23,6 +23,7 @@ void xco_core_begin(struct xco_core *core, const struct xco_core_config *config,
 static void note_epoch(struct xco_core *core, uint64_t epoch) {
     if (epoch != core->epoch) {
         core->epoch = epoch;
+        core->refused = XCO_JOINED;
         core->heard_sequence = core->gave_up_sequence = core->free_ns = 0;
         core->current.sequence = 0; // a slice of the old one cannot be given up to the new one
         core->next.known = false;
@@ -61,15 +62,18 @@ void xco_core_welcome(struct xco_core *core, int64_t now_ns, const struct xco_he
     }
     note_epoch(core, header->epoch);
     learn(core, now_ns, header, welcome->echo_sent_ns, welcome->echo_received_ns);
-    core->refused = welcome->status;
+    bool was_refused = core->refused != XCO_JOINED;
     core->joined = welcome->status == XCO_JOINED;
+    if (welcome->status != XCO_HELLO_FIRST) {
+        core->refused = welcome->status;
+    }
     core->counts.welcomes += core->joined;
     core->counts.refusals += !core->joined;
     if (core->joined && welcome->silence_ns >= SHORTEST_SILENCE_NS &&
         welcome->silence_ns <= LONGEST_SILENCE_NS) {
         core->config.silence_ns = (int64_t)welcome->silence_ns;
     }
-    if (welcome->status == XCO_HELLO_FIRST) {
+    if (welcome->status == XCO_HELLO_FIRST && !was_refused) { // who was, asks again in its time
         core->hello_ns = now_ns - core->config.hello_ns;
     }
     core->report_wanted = core->report_wanted || core->joined;
@@ -156,6 +160,10 @@ void xco_core_remade(struct xco_core *core) {
         core->destinations[gate].sent_bytes = core->destinations[gate].rate_since_bytes = 0;
         core->destinations[gate].leaves_bytes = 0;
     }
+}
+
+bool xco_core_silent(const struct xco_core *core, int64_t now_ns) {
+    return core->counts.directives == 0 || now_ns - core->valid_ns >= core->config.silence_ns;
 }
 
 static void measure(struct xco_destination *destination, int64_t now_ns) {

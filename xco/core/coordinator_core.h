@@ -76,7 +76,7 @@ struct xco_core {
     bool joined, fell_back, report_wanted;
     bool lost; // the queues do not stand: traffic is unshaped
     bool more; // more destinations than there are gates
-    uint8_t refused; // enum xco_welcome_status of the last WELCOME
+    uint8_t refused; // enum xco_welcome_status: why this controller does not have us
     uint64_t epoch, heard_sequence, gave_up_sequence;
     uint64_t free_ns; // when what was given up ends, controller's clock; 0: at once
     int64_t advance_ns; // a slice's gates are set so long before it begins: what setting takes
@@ -140,6 +140,9 @@ struct xco_alarm xco_core_alarm(const struct xco_core *core, int64_t now_ns);
 
 // Whether a destination gets so much that it can congest a link with others, though nothing waits.
 bool xco_core_is_fast(const struct xco_core *core, const struct xco_destination *destination);
+
+// Whether no directive has come for too long.
+bool xco_core_silent(const struct xco_core *core, int64_t now_ns);
 
 // Whether to look at a gate now.
 bool xco_core_due(const struct xco_core *core, int64_t now_ns, unsigned gate);

@@ -14,8 +14,7 @@ static void put(struct list *list, enum xco_command_kind kind) {
 
 // Falls back after too long a silence, and comes back at the first directive after it.
 static void judge_silence(struct xco_core *core, int64_t now_ns, struct list *list) {
-    bool silent =
-        core->counts.directives == 0 || now_ns - core->valid_ns >= core->config.silence_ns;
+    bool silent = xco_core_silent(core, now_ns);
     if (silent && !core->fell_back) {
         core->fell_back = core->report_wanted = true;
         core->joined = false;
@@ -130,7 +129,9 @@ static void judge_report(struct xco_core *core, int64_t now_ns, struct list *lis
         destination->reported = destination->used && xco_drain_waits(core, destination);
         destination->reported_fast = xco_core_is_fast(core, destination);
     }
-    put(list, XCO_SEND_REPORT);
+    if (core->refused == XCO_JOINED) {
+        put(list, XCO_SEND_REPORT);
+    }
 }
 
 size_t xco_core_decide(struct xco_core *core, int64_t now_ns,

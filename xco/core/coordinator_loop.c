@@ -115,6 +115,9 @@ static void mend(struct xco_coordinator *c, int64_t now_ns) {
 }
 
 static void turn(struct xco_coordinator *c) {
+    if (xco_core_silent(&c->core, xco_now_ns())) {
+        xco_messages_take(c); // what has come while the machine stood still is no silence
+    }
     act(c, xco_now_ns());
     xco_messages_take(c);
     int64_t now_ns = xco_now_ns();
