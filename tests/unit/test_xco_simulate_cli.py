@@ -110,6 +110,18 @@ def test_a_picture_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         )
 
 
+def test_three_hosts_have_no_halves_but_can_be_shuffled(tmp_path: Path) -> None:
+    given = ("--topology", written(tmp_path / "rack.toml", TOPOLOGY), "--seconds", "0.01")
+    with pytest.raises(ConfigError, match=r"no halves.*--traffic shuffled"):
+        CliRunner().invoke(APP, [*given], catch_exceptions=False)
+    assert invoked(*given, "--traffic", "shuffled")["flows"] == 3
+
+
+def test_senders_without_a_set_up_that_has_them_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"senders.*incast and uplink"):
+        CliRunner().invoke(APP, ["--senders", "3"], catch_exceptions=False)
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from xco.errors import ConfigError
 from xco.simulate.engine import run
 from xco.simulate.options import Options, load_options, overridden, scenario_of
 from xco.simulate.plot import plot_runs
@@ -31,6 +32,9 @@ def simulate(
     ] = None,
     senders: Annotated[int | None, typer.Option(help="Senders of incast and uplink.")] = None,
     tcp: Annotated[int | None, typer.Option(help="How many of those are TCP (a model).")] = None,
+    traffic: Annotated[
+        str | None, typer.Option(help="halves, or shuffled: one flow from each host to another.")
+    ] = None,
     rate: Annotated[str | None, typer.Option(help="What each UDP sender offers.")] = None,
     strategy: Annotated[
         list[str] | None,
@@ -50,9 +54,11 @@ def simulate(
     options, listed = (Options(), ()) if scenario is None else load_options(scenario)
     given: dict[str, Any] = {
         "hosts": hosts, "rows": rows, "topology": topology, "setup": setup, "senders": senders,
-        "tcp": tcp, "rate": rate, "policy": policy, "engine": engine, "seconds": seconds,
-        "slot": slot, "slice": slice_, "buffer": buffer, "seed": seed,
+        "tcp": tcp, "traffic": traffic, "rate": rate, "policy": policy, "engine": engine,
+        "seconds": seconds, "slot": slot, "slice": slice_, "buffer": buffer, "seed": seed,
     }  # fmt: skip
+    if senders is not None and (setup or options.setup) not in {"incast", "uplink"}:
+        raise ConfigError("", "senders", "only incast and uplink have them", "--setup incast")
     results = []
     for name in strategy or [options.strategy]:
         chosen = overridden(options, given | {"strategy": name})

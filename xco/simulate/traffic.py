@@ -61,7 +61,7 @@ def halves(topology: Topology, *, rate_bps: float = GREEDY) -> Traffic:
     """
     half, odd = divmod(len(topology.hosts), 2)
     if odd or not half:
-        fix = "an even number of them"
+        fix = 'an even number of them, or traffic = "shuffled" (--traffic shuffled)'
         raise ConfigError("", "hosts", f"{len(topology.hosts)} have no halves", fix)
     return flows(np.arange(half), np.arange(half, 2 * half), rate_bps=rate_bps)
 
