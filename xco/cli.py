@@ -6,7 +6,8 @@ from xco.cli_key import app as key_app
 from xco.cli_lazy import Commands, simulate_is_missing
 from xco.cli_topology import app as topology_app
 from xco.cli_watch import status, top
-from xco.command import command_line, spoken
+from xco.command import CODES, EXIT_FAILED, command_line, spoken
+from xco.errors import TreeError
 
 app = command_line(
     Commands,
@@ -28,5 +29,5 @@ app.command("simulate")(simulate_is_missing)
 
 def main() -> None:
     """Run the command line."""
-    with spoken():
+    with spoken({**CODES, TreeError: EXIT_FAILED}):
         app()

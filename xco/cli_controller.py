@@ -6,13 +6,12 @@ import typer
 
 from xco.cli_report import print_machine
 from xco.command import ConfigPath, Json, NobodyAnswersError, set_up_logging
-from xco.controller_config import DEFAULT_PATH, ControllerConfig, load_controller_config
+from xco.controller_config import DEFAULT_PATH, Places, load_controller_config, load_places
 from xco.core_files import program
 from xco.errors import ConfigError, ControllerError
 from xco.messages import Strategy
 from xco.output import print_json
 from xco.status import Looker, host_names
-from xco.wire import read_key
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The central controller.")
 
@@ -36,7 +35,6 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 
     settings = load_controller_config(config)
     check_files(config)
-    read_key(settings.key)
     found: dict[str, Any] = {
         "file": str(config),
         "hosts": len(host_names(settings)),
@@ -73,16 +71,16 @@ def strategy(
     known = [each.name.lower() for each in Strategy]
     if name not in known:
         raise ConfigError("strategy", "", f"{name!r} is none", f"one of {', '.join(known)}")
-    settings = load_controller_config(config)
-    _leads(config, settings)
-    command(settings.command_socket, f"strategy {name}")
+    places = load_places(config)
+    _leads(config, places)
+    command(places.command_socket, f"strategy {name}")
     if json:
         print_json({"strategy": name})
     else:
         typer.echo(f"strategy: {name}")
 
 
-def _leads(config: ConfigPath, settings: ControllerConfig) -> None:
+def _leads(config: ConfigPath, places: Places) -> None:
     """See that there is a controller here, and that it leads.
 
     Raises:
@@ -91,6 +89,6 @@ def _leads(config: ConfigPath, settings: ControllerConfig) -> None:
     """
     found = Looker(config, ("controller",)).look().controller
     if found is None:
-        raise NobodyAnswersError(str(settings.state_file), "no controller runs here")
+        raise NobodyAnswersError(str(places.state_file), "no controller runs here")
     if found["controller"]["role"] != "leader":
         raise ControllerError("controller", "it stands by", "ask the one that leads")

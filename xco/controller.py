@@ -16,7 +16,8 @@ from types import FrameType
 import msgspec
 import structlog
 
-from xco.controller_config import ControllerConfig, load_controller_config
+from xco.controller_config import ControllerConfig, Places, load_controller_config
+from xco.controller_start import check_key, check_listen
 from xco.core_files import program
 from xco.errors import ConfigError, ControllerError, TopologyError, XcoError
 from xco.lease import Lease, make_lease
@@ -87,6 +88,9 @@ class Controller:
         self._started = self._not_before = 0.0
         self._pause_s = RETRY_S
         self._unsaid = False
+        self._told = ""
+        self._problems: dict[str, str] = {}
+        """What holds now: of the lead, of the settings, of the topology."""
         self.state = State(Role.STANDBY, os.getpid(), born=_born(os.getpid()))
 
     def step(self) -> None:
@@ -120,13 +124,14 @@ class Controller:
             follower = Follower(config.topology)
             self._go_over_to(config, follower.topology)
         except XcoError as error:
-            self._refuse(error)
+            self._refuse("topology" if isinstance(error, TopologyError) else "settings", error)
             return
         self._follower.stop()
         self._follower = follower
         follower.start()
         log.info("reloaded", hosts=len(self._topology.hosts))
-        self._say(problem="")
+        self._problems.clear()
+        self._say()
 
     def close(self) -> None:
         """Stop the loop and let go of the lease."""
@@ -137,19 +142,21 @@ class Controller:
         """Go over to another topology, if there is one: another file, or another tree."""
         match self._follower.news():
             case TopologyError() as error:
-                self._refuse(error)
+                self._refuse("topology", error)
             case Topology() as found:
                 try:
                     if found != self._topology:
                         self._go_over_to(self.config, found)
                         log.warning("topology_changed", links=len(found.active_links))
-                    self._say(problem="")
+                    self._problems.pop("topology", None)
+                    self._say()
                 except XcoError as error:
-                    self._refuse(error)
+                    self._refuse("topology", error)
 
-    def _refuse(self, error: XcoError) -> None:
+    def _refuse(self, what: str, error: XcoError) -> None:
         log.warning("reload_refused", problem=str(error))
-        self._say(problem=f"the last reload was refused: {error}")
+        self._problems[what] = f"the last reload was refused: {error}"
+        self._say()
 
     def _go_over_to(self, config: ControllerConfig, topology: Topology) -> None:
         before = self.config, self._topology
@@ -160,6 +167,7 @@ class Controller:
             except ControllerError:
                 write_loop_file(*before, self.state.epoch)
                 raise
+            _publish_names(config, topology)
         self.config, self._topology = config, topology
 
     def _try_to_lead(self) -> None:
@@ -167,9 +175,11 @@ class Controller:
             epoch = self._lease.acquire()
         except ControllerError as error:
             self._not_before = self._clock() + RETRY_S
+            self._tell("lease_not_asked", str(error))
             self._say(problem=str(error))
             return
         if epoch is None:
+            self._tell("stands_by", "another controller leads")
             self._pause_s = RETRY_S  # who leads has the same lease
             self._say(problem="")
             return
@@ -181,9 +191,16 @@ class Controller:
             self._lease.release()
             raise
         self._started = self._clock()
+        self._told = "leads"
         log.warning("leads", epoch=epoch, loop=self._loop.pid)
         starts = self.state.starts + 1
         self._say(Role.LEADER, epoch=epoch, loop_pid=self._loop.pid, starts=starts, problem="")
+
+    def _tell(self, event: str, problem: str) -> None:
+        """Log why this controller does not lead, once as long as it is the same."""
+        if event != self._told:
+            log.warning(event, problem=problem)
+        self._told = event
 
     def _prepare(self, epoch: int) -> bool:
         """Write what the loop reads; where that cannot be, stand by, and let others lead.
@@ -193,6 +210,7 @@ class Controller:
         """
         try:
             write_loop_file(self.config, self._topology, epoch)
+            _publish_names(self.config, self._topology)
         except ControllerError as error:
             self._not_before = self._clock() + RETRY_S
             self._stand_by(str(error))
@@ -210,6 +228,7 @@ class Controller:
         self._end_loop()
         if ended is Exit.CONFIG:
             self._lease.release()
+            check_listen(self.config, self._path)
             raise ControllerError(str(self.config.loop_file), said, "correct the settings")
         log.error("loop_ended", how=ended.name.lower(), said=said)
         if ended is Exit.SUPERSEDED:
@@ -228,7 +247,7 @@ class Controller:
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
 
     def _stand_by(self, problem: str) -> None:
-        if problem and problem != self.state.problem:
+        if problem and problem != self._problems.get("lead"):
             log.warning("stands_by", problem=problem)
         self._end_loop()
         self._lease.release()
@@ -239,9 +258,17 @@ class Controller:
             self._loop.stop()
         self._loop = None
 
-    def _say(self, role: Role | None = None, **changes: str | int) -> None:
-        """Bring the state, and its file, up to date; a file that cannot be written waits."""
-        now = msgspec.structs.replace(self.state, role=role or self.state.role, **changes)
+    def _say(self, role: Role | None = None, *, problem: str | None = None, **changes: int) -> None:
+        """Bring the state, and its file, up to date; a file that cannot be written waits.
+
+        `problem` is that of the lead; what was refused stays said until it is right again.
+        """
+        if problem is not None:
+            self._problems["lead"] = problem
+        said = "; ".join(filter(None, dict.fromkeys(self._problems.values())))
+        now = msgspec.structs.replace(
+            self.state, role=role or self.state.role, problem=said, **changes
+        )
         if self._loop is None:
             now = msgspec.structs.replace(now, loop_pid=0)
         if now == self.state and not self._unsaid and self.config.state_file.exists():
@@ -283,6 +310,15 @@ def _is_of_another(path: Path) -> bool:
     return state.pid != os.getpid() and is_running(state)
 
 
+def _publish_names(places: Places, topology: Topology) -> None:
+    """Say which hosts the loop's numbers mean, for those who look while the file is wrong."""
+    names = msgspec.json.encode([host.name for host in topology.hosts])
+    try:
+        replace_file(places.names_file, names.decode() + "\n")
+    except ControllerError as error:  # it leads without: only who looks misses them
+        log.warning("names_not_written", problem=str(error))
+
+
 def _check_reload(before: ControllerConfig, after: ControllerConfig, path: Path | None) -> None:
     """See that a running controller can go over to other settings.
 
@@ -319,6 +355,8 @@ def run_controller(path: Path, beat: Callable[[Controller], None] = lambda _: No
         CoreError: the loop's program is not built.
     """
     config = load_controller_config(path)
+    check_key(config, path)
+    check_listen(config, path)
     signals = _Signals()
     lease = make_lease(config.lease, socket.gethostname())
     controller = Controller(config, lease, path=path)
@@ -335,12 +373,13 @@ def run_controller(path: Path, beat: Callable[[Controller], None] = lambda _: No
 
 
 def check_files(path: Path) -> None:
-    """See that settings and topology can be used; starts nothing, and asks no switch.
+    """See that settings, key and topology can be used; starts nothing, and asks no switch.
 
     Raises:
         ConfigError: names the file, the key, what is wrong and how to mend it.
     """
     config = load_controller_config(path)
+    check_key(config, path)
     topology = load_file(config.topology).topology
     unknown = [name for name in config.weights if topology.host_index(name) is None]
     if unknown:

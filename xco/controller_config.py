@@ -13,6 +13,7 @@ from xco.tables import Format, check_keys, converted, read_tables
 from xco.units import format_duration, parse_duration
 
 DEFAULT_PATH: Final = Path("/etc/xtc/xco.toml")
+RUN_DIR: Final = "/run/xco"
 POLICIES: Final = ("published", "fair")
 """Of the scheduler, numbered as enum xco_policy in xco/core/schedule.h."""
 
@@ -51,7 +52,7 @@ class ControllerTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen: str = "0.0.0.0:7400"
     key: str = "/etc/xtc/xco.key"
     lease: str = "/var/lib/xco"
-    run_dir: str = "/run/xco"
+    run_dir: str = RUN_DIR
     metrics: str = ""
     strategy: Literal["timeslice", "rate", "hybrid"] = "timeslice"
     policy: Literal["published", "fair"] = "fair"
@@ -84,24 +85,10 @@ DURATIONS: Final = (
 
 
 @dataclass(frozen=True)
-class ControllerConfig:
-    """Settings that have been checked: durations in nanoseconds, paths, addresses apart."""
+class Places:
+    """Where a controller is found at run time: all that a look at it needs."""
 
-    topology: Path
-    listen: tuple[str, int]
-    key: Path
-    lease: str
     run_dir: Path
-    metrics: tuple[str, int] | None
-    strategy: Strategy
-    policy: int
-    max_min: bool
-    on_demand: bool
-    durations_ns: Mapping[str, int]
-    pace_permille: int
-    realtime: int
-    weights: Mapping[str, int]
-    """By host's name, where it is not 1."""
 
     @property
     def loop_file(self) -> Path:
@@ -123,6 +110,31 @@ class ControllerConfig:
         """Where the shell says what it is: leader or standby, since when, in which epoch."""
         return self.run_dir / "controller.json"
 
+    @property
+    def names_file(self) -> Path:
+        """Where the shell says the names of the hosts that the loop numbers."""
+        return self.run_dir / "controller.hosts"
+
+
+@dataclass(frozen=True)
+class ControllerConfig(Places):
+    """Settings that have been checked: durations in nanoseconds, paths, addresses apart."""
+
+    topology: Path
+    listen: tuple[str, int]
+    key: Path
+    lease: str
+    metrics: tuple[str, int] | None
+    strategy: Strategy
+    policy: int
+    max_min: bool
+    on_demand: bool
+    durations_ns: Mapping[str, int]
+    pace_permille: int
+    realtime: int
+    weights: Mapping[str, int]
+    """By host's name, where it is not 1."""
+
 
 def load_controller_config(path: Path = DEFAULT_PATH) -> ControllerConfig:
     """Read the settings of a file.
@@ -138,6 +150,16 @@ def load_controller_config(path: Path = DEFAULT_PATH) -> ControllerConfig:
         raise ConfigError(str(path), "controller", "missing", "add a table [controller]")
     table = converted(raw, ControllerTable, str(path), "controller", FORM)
     return checked(table, _weights(tables.get("weight", {}), path), path)
+
+
+def load_places(path: Path) -> Places:
+    """Return where the controller of a file is found, however wrong the rest of the file is."""
+    try:
+        table = read_tables(path, FORM).get("controller")
+    except ConfigError:
+        table = None
+    said = table.get("run_dir") if isinstance(table, dict) else None
+    return Places(Path(said if isinstance(said, str) else RUN_DIR))
 
 
 def checked(table: ControllerTable, weights: Mapping[str, int], path: Path) -> ControllerConfig:

@@ -15,7 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from xco.controller import Role, State, is_running
-from xco.controller_config import ControllerConfig
+from xco.controller_config import ControllerConfig, Places
 from xco.errors import ConfigError, ControllerError
 from xco.messages import Mode, Strategy
 from xco.stats import Snapshot, read_statistics
@@ -100,8 +100,10 @@ def serve_metrics(config: ControllerConfig, host_names: tuple[str, ...]) -> None
         raise ConfigError("", "controller.metrics", problem, "choose another port") from error
 
 
-def controller_status(config: ControllerConfig, host_names: tuple[str, ...]) -> dict[str, Any]:
+def controller_status(config: Places, host_names: tuple[str, ...]) -> dict[str, Any]:
     """Return what `xco status --json` says of the controller on this machine.
+
+    A host beyond the names that are given is called by its number.
 
     Raises:
         ControllerError: no controller has ever run here.
@@ -123,10 +125,14 @@ def controller_status(config: ControllerConfig, host_names: tuple[str, ...]) -> 
             status["running"] = is_running(state) and is_alive(snapshot)
         status["loop"] = _loop_status(snapshot)
         status["hosts"] = [
-            {"host": name, **row, "mode": Mode(row["mode"]).name.lower()}
-            for name, row in zip(host_names, snapshot.rows, strict=False)
+            {"host": _name(host_names, number), **row, "mode": Mode(row["mode"]).name.lower()}
+            for number, row in enumerate(snapshot.rows)
         ]
     return status
+
+
+def _name(host_names: tuple[str, ...], number: int) -> str:
+    return host_names[number] if number < len(host_names) else f"number {number}"
 
 
 def _loop_status(snapshot: Snapshot) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from xco.bridge_output import parse_lldp, parse_ports, parse_shapers, parse_speeds
-from xco.errors import ConfigError, TopologyError
+from xco.errors import ConfigError, TreeError
 from xco.observed import SwitchView, with_tree
 from xco.topology import Topology
 from xco.topology_file import BridgeSource, TopologyFile, load_file
@@ -44,7 +44,8 @@ def discover(path: Path, run: Run = run) -> Topology:
     """Read a topology from its file, and the spanning tree from the switches that can be read.
 
     Raises:
-        TopologyError: the file is wrong, a switch cannot be read, or what it says does not fit.
+        TopologyError: the file is wrong.
+        TreeError: a switch cannot be read, or what it says does not fit.
     """
     return read_tree(load_file(path), str(path), run)
 
@@ -53,7 +54,7 @@ def read_tree(loaded: TopologyFile, file: str, run: Run = run) -> Topology:
     """Return the topology with the tree of the switches that say where they can be read.
 
     Raises:
-        TopologyError: a switch cannot be read, or what it says does not fit.
+        TreeError: a switch cannot be read, or what it says does not fit.
     """
     if not loaded.sources:
         return loaded.topology
@@ -66,14 +67,14 @@ def read_switch(source: BridgeSource, file: str = "topology", run: Run = run) ->
     """Return what a bridge says of its ports now.
 
     Raises:
-        TopologyError: it cannot be read, or has no port.
+        TreeError: it cannot be read, or has no port.
     """
     key = f"switch.{source.switch}"
     try:
         return _view(source, _Commands(source, run))
     except (OSError, subprocess.TimeoutExpired, ConfigError) as error:
         fix = "see that iproute2 is there, and that this user may run it"
-        raise TopologyError(file, key, f"cannot be read: {error}", fix) from error
+        raise TreeError(file, key, f"cannot be read: {error}", fix) from error
 
 
 def _view(source: BridgeSource, commands: "_Commands") -> SwitchView:

@@ -4,6 +4,7 @@ XcoError
 ├── UnitError              a quantity that cannot be read
 ├── ConfigError            a file, or what was read in its place, that names a wrong key or value
 │   └── TopologyError      a topology that cannot be coordinated
+│       └── TreeError      as its switches say, not as its file does: another look may help
 ├── CoreError              the compiled core is not built, or not the one that is expected
 ├── WireError              a datagram that is not obeyed
 │   ├── Malformed          not a message of this protocol
@@ -41,6 +42,10 @@ class ConfigError(XcoError):
 
 class TopologyError(ConfigError):
     """A topology that cannot be coordinated; `key` is the table and key as in its file."""
+
+
+class TreeError(TopologyError):
+    """What its switches say now cannot be read, or cannot be coordinated; the file may be right."""
 
 
 class CoreError(XcoError):

@@ -6,14 +6,17 @@ names in the file, or by what LLDP heard on them.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from xco.bridge_output import CHANGING, FORWARDING
 from xco.elements import Link
-from xco.errors import TopologyError
+from xco.errors import TopologyError, TreeError
 from xco.topology import Topology
 from xco.topology_check import between, link_key
 from xco.units import format_rate
+
+_WORDS: Final = {"disabled": "down"}
+"""A bridge calls a port disabled that has no carrier."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ def with_tree(topology: Topology, views: Iterable[SwitchView], file: str = "topo
     A link of which no end was read is in the tree as before.
 
     Raises:
-        TopologyError: a port cannot be found, is not settled yet, or is slower than its link
+        TreeError: a port cannot be found, is not settled yet, or is slower than its link
             claims; or the ports that forward form no spanning tree.
     """
     reader = _Reader({view.switch: view for view in views}, file)
@@ -47,8 +50,7 @@ def with_tree(topology: Topology, views: Iterable[SwitchView], file: str = "topo
     try:
         found.check()
     except TopologyError as error:
-        problem = f"{error.problem}, as its ports' states say"
-        raise TopologyError(file, error.key, problem, error.fix) from None
+        raise reader.blamed(found, error) from None
     return found
 
 
@@ -62,15 +64,44 @@ class _Reader:
 
     def carries(self, index: int, link: Link, *, before: bool) -> bool:
         """Return whether all ends that were read forward; as before, if none was."""
-        states = []
+        states = [view.states[port] for view, port in self._ports(index, link)]
+        return all(state == FORWARDING for state in states) if states else before
+
+    def blamed(self, topology: Topology, error: TopologyError) -> TreeError:
+        """Return what is wrong with a tree in terms of the ports that make it so."""
+        is_loop = error.key.startswith("link[")
+        node = error.key.partition(".")[2]
+        closed = [] if is_loop else list(self._closed(topology, node))
+        if not closed:
+            problem = f"{error.problem}, as its ports' states say"
+            fix = "see that the spanning tree protocol runs on its switches"
+            return TreeError(self._file, error.key, problem, fix if is_loop else error.fix)
+        what = "it" if len(closed) == 1 else "one of them"
+        down = any(port.endswith(" down") for port in closed)
+        mend = f"plug {what} in" if down else f"see why {what} does not forward"
+        problem = f"not connected, as {', '.join(closed)}"
+        fix = f"{mend}, or take {node} out of the file"
+        return TreeError(self._file, error.key, problem, fix)
+
+    def _closed(self, topology: Topology, node: str) -> Iterator[str]:
+        """Yield the ports that keep a node, and what hangs on it, apart from all others."""
+        part = _reached(topology, node)
+        for index, link in enumerate(topology.links):
+            if (link.a in part) != (link.b in part):
+                for view, port in self._ports(index, link):
+                    state = view.states[port]
+                    if state != FORWARDING:
+                        yield f"port {port} of switch {view.switch} is {_WORDS.get(state, state)}"
+
+    def _ports(self, index: int, link: Link) -> Iterator[tuple[SwitchView, str]]:
+        """Yield the ports of a link that were read, checked."""
         for end, view in self._read_ends(link):
             port = link.ports[end] or self._heard(index, link, end, view)
             if port not in view.states:
                 fix = f"write one of {', '.join(sorted(view.states))}"
                 self._wrong(index, f"ports[{end}]", f"{view.switch} has no port {port!r}", fix)
             self._check_speed(index, link, view, port)
-            states.append(view.states[port])
-        return all(state == FORWARDING for state in states) if states else before
+            yield view, port
 
     def _read_ends(self, link: Link) -> Iterator[tuple[int, SwitchView]]:
         for end, name in enumerate((link.a, link.b)):
@@ -104,7 +135,19 @@ class _Reader:
             if state in CHANGING:
                 problem = f"port {port} is {state}: the spanning tree is changing"
                 fix = "read it again when it has settled, 30 s by default"
-                raise TopologyError(self._file, f"switch.{view.switch}", problem, fix)
+                raise TreeError(self._file, f"switch.{view.switch}", problem, fix)
 
     def _wrong(self, index: int, key: str, problem: str, fix: str) -> NoReturn:
-        raise TopologyError(self._file, link_key(index, key), problem, fix)
+        raise TreeError(self._file, link_key(index, key), problem, fix)
+
+
+def _reached(topology: Topology, node: str) -> set[str]:
+    """Return the nodes that the tree joins to a node, and the node itself."""
+    links = [topology.links[index] for index in topology.active_links]
+    part, before = {node}, 0
+    while len(part) > before:
+        before = len(part)
+        for link in links:
+            if link.a in part or link.b in part:
+                part |= {link.a, link.b}
+    return part

@@ -20,7 +20,7 @@ class TopologyWatch:
         """Read it for the first time.
 
         Raises:
-            TopologyError: the topology is wrong.
+            TopologyError: as `look`.
         """
         self._path, self._run = path, run
         self._stamp = self._stamped()
@@ -31,7 +31,8 @@ class TopologyWatch:
         """Read it anew; return it if it has changed. An error leaves the last one in force.
 
         Raises:
-            TopologyError: the topology is wrong now, or a switch's tree is changing.
+            TopologyError: the file is wrong now.
+            TreeError: a switch cannot be read, or its tree is changing or cannot be coordinated.
         """
         stamp = self._stamped()
         loaded = self._file if stamp == self._stamp else load_file(self._path)

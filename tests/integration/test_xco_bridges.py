@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from xco.discovery import discover, read_switch
-from xco.errors import TopologyError
+from xco.errors import TopologyError, TreeError
 from xco.topology import Paths, Topology
 from xco.topology_file import BridgeSource
 
@@ -111,10 +111,11 @@ def test_a_host_that_is_cut_off_leaves_no_tree(file: Path) -> None:
     settled(file)
     inside("xcot-h3", "ip", "link", "set", "eth0", "down")
     try:
-        with pytest.raises(TopologyError) as caught:
+        with pytest.raises(TreeError) as caught:
             discover(file)
         assert caught.value.key == "host.xcot-h3"
-        assert "not connected" in caught.value.problem
+        assert caught.value.problem == "not connected, as port edge of switch xcot-s3 is down"
+        assert caught.value.fix == "plug it in, or take xcot-h3 out of the file"
     finally:
         inside("xcot-h3", "ip", "link", "set", "eth0", "up")
         settled(file)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
+from structlog.testing import capture_logs
 from xco_controller_scenes import controller_config
 from xco_loop_hosts import UdpHost, eventually, now_ns
 
@@ -132,6 +133,57 @@ def test_a_directory_for_run_files_is_not_changed_while_it_runs(
     assert controller.config.durations_ns["slice"] == 4_000_000
     command(before.command_socket, "ping")
     assert load_controller_config(tmp_path / "xco.toml").run_dir == before.run_dir
+
+
+def test_what_was_refused_is_said_as_long_as_it_holds(
+    controller: Controller, tmp_path: Path, clock: Clock
+) -> None:
+    holder = FileLease(tmp_path / "lease")
+    assert holder.acquire() is not None
+    settings = tmp_path / "xco.toml"
+    settings.write_text(SETTINGS.format(run_dir=tmp_path) + 'slice = "none"\n')
+    controller.reload()
+    for _ in range(2):
+        controller.step()
+        assert controller.state.role is Role.STANDBY
+        assert "controller.slice" in controller.state.problem
+    holder.release()
+    eventually(lambda: leads(controller))
+    assert "controller.slice" in controller.state.problem, "it has taken over"
+    os.kill(controller.state.loop_pid, signal.SIGKILL)
+    clock.now_s += 10
+    eventually(lambda: leads(controller) and controller.state.starts == 2)
+    assert "controller.slice" in controller.state.problem, "its loop has started again"
+    settings.write_text(SETTINGS.format(run_dir=tmp_path))
+    controller.reload()
+    assert controller.state.problem == ""
+
+
+def test_it_logs_once_that_it_stands_by(controller: Controller, tmp_path: Path) -> None:
+    holder = FileLease(tmp_path / "lease")
+    assert holder.acquire() is not None
+    with capture_logs() as logs:
+        controller.step()
+        controller.step()
+    assert [entry["event"] for entry in logs] == ["stands_by"]
+    holder.release()
+
+
+def test_it_logs_once_that_the_lease_cannot_be_asked(
+    controller: Controller, tmp_path: Path, clock: Clock
+) -> None:
+    (tmp_path / "lease").write_text("no directory")
+    with capture_logs() as logs:
+        for _ in range(3):
+            controller.step()
+            clock.now_s += 2 * RETRY_S
+    assert [entry["event"] for entry in logs] == ["lease_not_asked"]
+    assert str(tmp_path / "lease") in logs[0]["problem"]
+
+
+def test_who_leads_says_the_hosts_names(controller: Controller, tmp_path: Path) -> None:
+    eventually(lambda: leads(controller))
+    assert json.loads((tmp_path / "controller.hosts").read_text()) == ["h1", "h2"]
 
 
 def test_a_state_that_cannot_be_written_ends_no_leader(controller: Controller) -> None:

@@ -23,7 +23,7 @@ from xco.cli import app, main
 from xco.command import CODES, NobodyAnswersError, exit_code
 from xco.errors import ConfigError, ControllerError, CoreError, Denied, Forged, UnitError, XcoError
 from xco.output import short_rate, short_size, sparkline
-from xco.status import Machine
+from xco.status import Looker, Machine
 from xco.top import busiest_first, frame
 from xco.wire import read_key
 
@@ -314,6 +314,78 @@ def test_nobody_answers_where_nothing_runs(shell: Shell) -> None:
     for words in (("controller", "status"), ("controller", "strategy", "rate"), ("top",)):
         shell(*words, "--json", code=3)
     shell("coordinator", "status", code=3)
+
+
+@pytest.mark.parametrize("text", ["[[", None])
+@pytest.mark.parametrize("name", ["topology.toml", "other.toml"])
+def test_a_wrong_topology_hides_no_controller(shell: Shell, text: str | None, name: str) -> None:
+    shell.controller_runs()
+    (shell.folder / "controller.hosts").write_text('["kept", "too"]\n')
+    settings = shell.folder / "xco.toml"
+    settings.write_text(settings.read_text().replace('"topology.toml"', f'"{name}"'))
+    (shell.folder / "topology.toml").write_text("[[")
+    if text is None:
+        (shell.folder / "topology.toml").unlink()
+    said = shell("status")
+    assert "leads in epoch 7" in said
+    assert "kept" in said
+    assert f"problem: {shell.folder / name}: " in said
+    assert shell.json("controller", "status")["hosts"][1]["host"] == "too"
+    frames = shell("top", "--ticks", "1", "--every", "0.2", "--json")
+    assert json.loads(frames)["hosts"][0]["host"] == "kept"
+    assert "no answer" in shell("controller", "strategy", "rate", code=1), "it has asked the loop"
+
+
+def test_hosts_whose_names_nobody_knows_go_by_their_numbers(shell: Shell) -> None:
+    shell.controller_runs()
+    (shell.folder / "topology.toml").unlink()
+    assert shell.json("controller", "status")["hosts"][0]["host"] == "number 0"
+
+
+def test_wrong_settings_hide_no_controller(shell: Shell) -> None:
+    shell.controller_runs()
+    shell.settings("controller", 'lead = "3ms"')
+    said = shell("status")
+    assert "leads in epoch 7" in said
+    assert "controller.slice: 2ms is too short" in said
+
+
+def test_a_wrong_topology_where_nothing_runs_is_a_mistake(shell: Shell) -> None:
+    (shell.folder / "topology.toml").write_text("[[")
+    assert "topology.toml" in shell("status", code=2)
+
+
+def test_a_file_is_asked_again_while_top_goes_on(shell: Shell) -> None:
+    shell.controller_runs()
+    looker = Looker(shell.folder / "xco.toml", ("controller",))
+    first = looker.look().controller
+    (shell.folder / "topology.toml").write_text("[[")
+    second = looker.look().controller
+    assert first is not None
+    assert second is not None
+    assert first["controller"]["problem"] == ""
+    assert "topology.toml" in second["controller"]["problem"]
+    assert second["hosts"][0]["host"] == "a"
+
+
+@pytest.mark.parametrize("words", [("controller", "check"), ("controller", "run")])
+def test_a_key_is_needed_before_it_is_used(shell: Shell, words: tuple[str, ...]) -> None:
+    (shell.folder / "key").unlink()
+    said = shell(*words, code=2)
+    assert f"{shell.folder / 'xco.toml'}: controller.key: {shell.folder / 'key'}: No such" in said
+
+
+def test_an_address_of_another_machine_is_named_as_in_the_settings(shell: Shell) -> None:
+    shell.settings("controller", 'listen = "192.0.2.1:7400"')
+    said = shell("controller", "run", code=1)
+    assert f"{shell.folder / 'xco.toml'}: controller.listen: 192.0.2.1:7400: Cannot assign" in said
+
+
+def test_what_switches_say_is_tried_again_by_systemd(shell: Shell) -> None:
+    file = shell.folder / "topology.toml"
+    file.write_text(file.read_text().replace("[switch.s]", '[switch.s]\nbridge = "xco-none"'))
+    assert "switch.s: cannot be read" in shell("controller", "run", code=1)
+    assert "switch.s: cannot be read" in shell("topology", "discover", str(file), code=1)
 
 
 def test_a_controller_that_died_does_not_answer(shell: Shell) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from xco.bridge_output import parse_lldp, parse_ports, parse_shapers, parse_speeds
 from xco.discovery import discover, read_switch
-from xco.errors import ConfigError, TopologyError
+from xco.errors import ConfigError, TopologyError, TreeError
 from xco.observed import SwitchView, with_tree
 from xco.topology import Host, Link, Switch, Topology
 from xco.topology_file import BridgeSource
@@ -84,11 +84,29 @@ def test_one_end_is_enough_and_what_nobody_read_is_as_before() -> None:
 def test_states_that_make_no_tree_are_refused(
     views: list[SwitchView], key: str, problem: str
 ) -> None:
-    with pytest.raises(TopologyError) as caught:
+    with pytest.raises(TreeError) as caught:
         with_tree(ring(), views, "network.toml")
     assert (caught.value.file, caught.value.key) == ("network.toml", key)
     assert problem in caught.value.problem
     assert caught.value.fix
+
+
+def test_a_port_that_is_down_is_named_and_is_not_the_files_mistake() -> None:
+    with pytest.raises(TreeError) as caught:
+        with_tree(ring(), [view("s1", "p3", state="disabled"), view("s3", "p2")], "network.toml")
+    assert str(caught.value) == (
+        "network.toml: host.h1: not connected, as port p3 of switch s1 is down "
+        "(plug it in, or take h1 out of the file)"
+    )
+
+
+def test_of_a_part_that_is_cut_off_the_ports_at_its_edge_are_named() -> None:
+    views = [view("s1", "p1", "p2", state="disabled"), view("s2"), view("s3")]
+    with pytest.raises(TreeError) as caught:
+        with_tree(ring(), views)
+    assert caught.value.key == "switch.s2"
+    assert "port p1 of switch s1 is down, port p2 of switch s1 is down" in caught.value.problem
+    assert "plug one of them in, or take s2 out" in caught.value.fix
 
 
 def test_a_link_that_claims_more_than_its_port_carries_is_refused() -> None:
@@ -248,7 +266,7 @@ def test_a_switch_is_read_where_it_is() -> None:
     ],
 )
 def test_a_switch_that_cannot_be_read_is_named(machine: Machine, problem: str) -> None:
-    with pytest.raises(TopologyError) as caught:
+    with pytest.raises(TreeError) as caught:
         read_switch(BridgeSource("s1", "br0"), "network.toml", machine)
     assert caught.value.key == "switch.s1"
     assert problem in caught.value.problem

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from xco.coordinator_config import CoordinatorConfig, checked, plain
-from xco.errors import TopologyError
+from xco.errors import TopologyError, TreeError
 from xco.topology import Topology
 from xco.topology_follower import Follower
 
@@ -93,12 +93,14 @@ class Bridge:
 
     def __init__(self) -> None:
         self.blocks = "p2"
+        self.down = ""
 
     def __call__(self, command: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         said = ""
         if "link" in command:
             states = dict.fromkeys(("p1", "p2", "p3", "p4"), "forwarding")
             states[self.blocks] = "blocking"
+            states |= {self.down: "disabled"} if self.down else {}
             ports = [{"ifname": x, "state": y, "master": "br0"} for x, y in states.items()]
             said = json.dumps(ports)
         elif "qdisc" in command:
@@ -117,6 +119,17 @@ def test_a_tree_that_the_switches_change_is_another_topology(file: Path) -> None
     assert isinstance(news, Topology)
     assert list(news.active_links) == [0, 1, 2, 4]
     assert news.hosts_digest() == follower.topology.hosts_digest()  # hosts need not be told
+
+
+def test_a_cable_that_is_unplugged_is_said_with_its_port(file: Path) -> None:
+    file.write_text(LOOP)
+    bridge = Bridge()
+    follower = Follower(file, run=bridge)
+    bridge.down = "p3"
+    follower.look()
+    news = follower.news()
+    assert isinstance(news, TreeError)
+    assert "host.a: not connected, as port p3 of switch s is down (plug it in" in str(news)
 
 
 def config(file: Path) -> CoordinatorConfig:
