@@ -11,11 +11,10 @@ from xco.cli_report import print_machine
 from xco.command import ConfigPath, Json, set_up_logging
 from xco.controller_config import DEFAULT_PATH
 from xco.core_files import program
-from xco.errors import GateError
+from xco.errors import GateError, Gone
 from xco.output import print_json
 from xco.status import Looker
 from xco.units import format_rate
-from xco.wire import read_key
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The host's coordinator.")
 
@@ -32,13 +31,11 @@ def run(config: ConfigPath = DEFAULT_PATH) -> None:
 @app.command()
 def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     """Check settings, topology, key, core, interface and kernel; touches no traffic. Needs root."""
-    from pathlib import Path  # noqa: PLC0415
-
-    from xco import gate  # noqa: PLC0415  loads slowly
+    from xco import coordinator, gate  # noqa: PLC0415  load slowly
     from xco.coordinator_config import load_config  # noqa: PLC0415
 
     settings = load_config(config)
-    read_key(Path(settings.table.key_file))
+    coordinator.check_key(settings)
     found = {
         "file": str(config),
         "host": settings.table.host,
@@ -78,7 +75,11 @@ def release(
     """
     from xco import gate  # noqa: PLC0415  loads slowly
 
-    names = [name for _, name in socket.if_nameindex()] if interface is None else [interface]
+    there = [name for _, name in socket.if_nameindex()]
+    if interface is not None and interface not in there:
+        fix = "name another, or none: then all that carry our queues"
+        raise Gone(interface, "there is no such interface", fix)
+    names = there if interface is None else [interface]
     for name in names:
         _refuse_while_one_runs(name)
     released = [name for name in names if gate.release(name)]

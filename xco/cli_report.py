@@ -68,14 +68,25 @@ def _mode(mode: str, *, fell_back: bool) -> Text:
 
 def _coordinator(found: dict[str, Any]) -> Iterator[str | Table]:
     counters = found["counters"]
-    obeys = f"obeys epoch {found['epoch']}" if found["joined"] else "no controller heard"
     yield (
-        f"coordinator: {found['interface']} {found['mode']}, {obeys}; "
+        f"coordinator: {found['interface']} {found['mode']}, {_obeys(found)}; "
         f"{counters['slices']} slices, {counters['given_up']} given up, "
         f"{counters['fallbacks']} fallbacks"
     )
     if found["flows"]:
         yield table(FLOW_HEADINGS[:-1], map(_flow_now, found["flows"]), left=3)
+
+
+def _obeys(found: dict[str, Any]) -> str:
+    """Say whom it obeys; whoever never obeyed anyone and was refused is still refused."""
+    counters = found["counters"]
+    if found["joined"]:
+        return f"obeys epoch {found['epoch']}"
+    if not counters["refusals"]:
+        return "no controller heard"
+    if not counters["directives"]:
+        return "refused by the controller: the log says why"
+    return f"no controller obeyed, {counters['refusals']} refusals: the log says why"
 
 
 def _flow_now(row: dict[str, Any]) -> tuple[str, ...]:

@@ -14,13 +14,17 @@ import structlog
 
 from xco import gate
 from xco.coordinator_config import CoordinatorConfig, plain
-from xco.coordinator_status import Served
+from xco.coordinator_status import Served, running_pid
 from xco.core_files import program
 from xco.errors import ConfigError, CoreError, Denied, GateError, Gone, Unsupported
+from xco.wire import read_key
 
 PROGRAM: Final = "xco-coordinator"
 _ERRORS: Final[dict[int, type[GateError]]] = {3: Unsupported, 4: Denied, 5: Gone}
 _EXIT_CONFIG: Final = 2
+_EXIT_BUSY: Final = 7
+_UNTOUCHED: Final = frozenset({_EXIT_CONFIG, _EXIT_BUSY})
+"""The loop ended before it took the interface: what stands there is another one's."""
 _log = structlog.get_logger()
 
 
@@ -29,18 +33,41 @@ def run(config: CoordinatorConfig) -> None:
 
     Raises:
         Gone, Denied, Unsupported, GateError: the interface cannot be gated.
-        ConfigError: the loop does not take the configuration.
+        ConfigError: there is no key, or the loop does not take the configuration.
         CoreError: the compiled core is not built.
     """
+    check_key(config)
     gate.check(config.table.interface)
     command = [str(program(PROGRAM)), str(_written(config))]
+    with Served(config):
+        code, last = _coordinated(config, command)
+    _judge(config, code, last)
+
+
+def check_key(config: CoordinatorConfig) -> None:
+    """See that the key's file holds a key.
+
+    Raises:
+        ConfigError: the file cannot be read or has another length.
+    """
     try:
-        with Served(config), subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as loop:  # noqa: S603  our own program
+        read_key(Path(config.table.key_file))
+    except ConfigError as error:
+        problem = f"{error.file}: {error.problem}"
+        raise ConfigError(config.file, "coordinator.key_file", problem, error.fix) from error
+
+
+def _coordinated(config: CoordinatorConfig, command: list[str]) -> tuple[int, str]:
+    """Run the loop to its end and free what it took; returns its exit code and last words."""
+    loop = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603  our own program
+    try:
+        with loop:
             _stop_with(loop)
             last = _logged(loop)
     finally:
-        release(config)
-    _judge(config, loop.returncode, last)
+        if loop.returncode not in _UNTOUCHED:
+            release(config)
+    return loop.returncode, last
 
 
 def _written(config: CoordinatorConfig) -> Path:
@@ -82,9 +109,31 @@ def _logged(loop: "subprocess.Popen[str]") -> str:
 def _judge(config: CoordinatorConfig, code: int, last: str) -> None:
     if code == _EXIT_CONFIG:
         raise ConfigError(config.file, "coordinator", last)
+    if code == _EXIT_BUSY:
+        raise _busy(config)
+    if code < 0:
+        raise _killed(config, -code)
     if code != 0:
         target, _, problem = last.partition(": ")
         raise _ERRORS.get(code, GateError)(target, problem or f"the loop ended with code {code}")
+
+
+def _busy(config: CoordinatorConfig) -> GateError:
+    interface, pid = config.table.interface, running_pid(config)
+    if pid is None:
+        return GateError(interface, "a coordinator is running", "stop it first")
+    problem = f"a coordinator is running, with the process {pid}"
+    return GateError(interface, problem, f"stop it first: kill {pid}")
+
+
+def _killed(config: CoordinatorConfig, number: int) -> GateError:
+    """Return what a guard's end says that said nothing itself; the release has been done."""
+    named = {int(one): one.name for one in signal.Signals}.get(number, "no name")
+    problem = (
+        f"the guard was ended by signal {number} ({named}): {config.table.interface} is unshaped"
+    )
+    fix = "start it again; the system's log may say who did it"
+    return GateError(PROGRAM, problem, fix)
 
 
 def release(config: CoordinatorConfig) -> bool:

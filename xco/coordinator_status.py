@@ -85,6 +85,15 @@ def status(config: CoordinatorConfig) -> CoordinatorStatus:
     )
 
 
+def running_pid(config: CoordinatorConfig) -> int | None:
+    """Return the loop's process, if one publishes where this configuration says."""
+    try:
+        snapshot = read_statistics(config.statistics)
+    except ControllerError:
+        return None  # it runs with another runtime_dir, or has only begun
+    return snapshot.pid if snapshot.age_ns(time.monotonic_ns()) < STALE_NS else None
+
+
 def _signed(value: int) -> int:
     return value - _OFFSET if value >= _OFFSET // 2 else value
 

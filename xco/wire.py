@@ -79,7 +79,7 @@ def read_key(path: Path) -> bytes:
     Raises:
         ConfigError: the file cannot be read or has another length.
     """
-    fix = f"make one: head -c {KEY_BYTES} /dev/urandom > {path}; chmod 600 {path}"
+    fix = f"copy the controller's, or make one there: xco key make {path}"
     try:
         key = path.read_bytes()
     except OSError as error:

@@ -8,10 +8,13 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 
+import msgspec
 import pytest
 
 from benchmarks.xco_gate_rig import KEY, LINE_BPS, Capture, Rig, Running, StandIn, rig
+from xco.cli_report import print_machine
 from xco.coordinator_status import Metrics, Served, status
+from xco.status import Machine
 from xco.wire import Directive, Flag, Leave, Mode, Permit, Status, encode
 
 pytestmark = pytest.mark.root
@@ -204,14 +207,20 @@ def test_backlog_is_reported_at_once_and_by_heartbeat(bench: Rig) -> None:
     capture.take()
 
 
-def test_a_refusal_is_said_and_the_host_keeps_to_its_safe_share(bench: Rig) -> None:
+def test_a_refusal_is_said_and_the_host_keeps_to_its_safe_share(
+    bench: Rig, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     stand_in = bench.stand_in()
     stand_in.status = Status.TOPOLOGY_DIFFERS
     running = bench.start(bench.config())
     stand_in.wait_for(lambda: len(stand_in.others) > 2)
     assert "refused by the controller: its topology is another one" in bench.log.read_text()
     assert counted(running, "joined") == 0
-    assert status(running.config).mode == "fallback"
+    found = status(running.config)
+    assert found.mode == "fallback"
+    print_machine(Machine(at_ns=0, coordinator=msgspec.to_builtins(found)))
+    assert "fallback, refused by the controller: the log says why" in capsys.readouterr().out
 
 
 def test_metrics_say_how_it_is(bench: Rig) -> None:

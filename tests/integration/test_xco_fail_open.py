@@ -1,5 +1,6 @@
 """The host's traffic goes on whatever ends: the loop, its guard, the controller, the interface."""
 
+import contextlib
 import json
 import os
 import signal
@@ -108,9 +109,12 @@ except XcoError as error:
 """
 
 
-def shell(bench: Rig, verb: str) -> "subprocess.Popen[bytes]":
+KILLED = "GateError: xco-coordinator: the guard was ended by signal 9 (SIGKILL): e0 is unshaped"
+
+
+def shell(bench: Rig, verb: str, **changes: object) -> "subprocess.Popen[bytes]":
     """Start what the command line does, in the host's namespace."""
-    table = bench.config().table
+    table = bench.config(**changes).table
     lines = [f"{key} = {json.dumps(value)}" for key, value in msgspec.to_builtins(table).items()]
     file = bench.folder / "xco.toml"
     file.write_text("\n".join(["[coordinator]", *(one for one in lines if "null" not in one)]))
@@ -139,7 +143,69 @@ def test_killed_both_the_shell_sets_the_interface_free(bench: Rig) -> None:
     kill_both(started.pid)
     assert started.wait(5) == 1
     assert not gated(bench)
-    assert "GateError" in bench.log.read_text()
+    assert KILLED in bench.log.read_text()
+
+
+def test_a_guard_that_was_killed_is_said_to_be_and_not_its_last_words(bench: Rig) -> None:
+    stand_in = bench.stand_in()
+    started = shell(bench, "run")
+    stand_in.wait_for(lambda: stand_in.reports, 10)
+    os.kill(processes(started.pid)[0], signal.SIGKILL)
+    assert started.wait(5) == 1
+    assert not gated(bench)
+    assert KILLED in bench.log.read_text()
+
+
+def tree(bench: Rig) -> str:
+    command = ["tc", "-n", bench.near, "qdisc", "show", "dev", "e0"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.mark.parametrize("metrics", [None, "10.77.0.1:9768"])
+def test_a_second_one_is_refused_and_the_firsts_queues_stand_untouched(
+    bench: Rig, metrics: str | None
+) -> None:
+    stand_in = bench.stand_in()
+    changes = {} if metrics is None else {"metrics": metrics}
+    first = shell(bench, "run", **changes)
+    stand_in.wait_for(lambda: stand_in.reports, 10)
+    stand_in.keep(0.2, Mode.CLOSED)
+    before = tree(bench)
+    second = shell(bench, "run", **changes)
+    stand_in.keep_until(lambda: second.poll() is not None, Mode.CLOSED)
+    stand_in.keep(0.5, Mode.CLOSED)
+    assert tree(bench) == before
+    assert "7c01:" in before
+    assert status(bench.config()).counters["remakes"] == 0
+    refusal = "coordinator.metrics" if metrics else "e0: a coordinator is running"
+    assert refusal in bench.log.read_text()
+    assert second.returncode == 1
+    assert first.poll() is None
+
+
+def test_without_their_shell_guard_and_loop_go_on_until_the_refusal_tells_how_to_stop_them(
+    bench: Rig,
+) -> None:
+    stand_in = bench.stand_in()
+    started = shell(bench, "run")
+    stand_in.wait_for(lambda: stand_in.reports, 10)
+    both = processes(started.pid)
+    try:
+        os.kill(started.pid, signal.SIGKILL)
+        started.wait(5)
+        stand_in.keep(0.5, Mode.CLOSED)
+        assert gated(bench)
+        assert status(bench.config()).mode == "closed"
+        second = shell(bench, "run")
+        stand_in.keep_until(lambda: second.poll() is not None, Mode.CLOSED)
+        assert f"the process {both[1]} (stop it first: kill {both[1]})" in bench.log.read_text()
+        os.kill(both[1], signal.SIGTERM)
+        wait_until(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in both))
+        assert not gated(bench)
+    finally:
+        for pid in both:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def test_killed_all_three_the_release_sets_the_interface_free(bench: Rig) -> None:
