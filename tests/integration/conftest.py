@@ -1,9 +1,11 @@
 """A host of the lab with real daemons on it, and the state of its routers read from the kernel."""
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -251,3 +253,11 @@ def deadline() -> None:
     """Skip where the kernel cannot cap what it forwards."""
     if (reason := probe().deadline) is not None:
         pytest.skip(reason)
+
+
+@pytest.fixture
+def training_lab_alone() -> Iterator[None]:
+    """One at a time: xtc-train refuses a second lab of its own, and files of tests run at once."""
+    with (Path(tempfile.gettempdir()) / "xtc-tests-training-lab.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

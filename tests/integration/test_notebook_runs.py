@@ -79,6 +79,7 @@ def printed(notebook: NotebookNode) -> str:
     return text
 
 
+@pytest.mark.usefixtures("training_lab_alone")
 @pytest.mark.parametrize("name", SAID)
 def test_a_notebook_runs_and_says_what_it_promises(name: str) -> None:
     output = printed(executed(jupytext.read(FOLDER / f"{name}.py")))

@@ -91,10 +91,11 @@ def test_a_source_and_what_it_started_end_with_the_sweep(
 
 
 @pytest.fixture
-def lab_sweep(tmp_path: Path) -> Iterator[Sweep]:
+def lab_sweep(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sweep]:
     missing = requirements.missing() if os.geteuid() == 0 else ["needs root"]
     if missing:
         pytest.skip("; ".join(missing))
+    request.getfixturevalue("training_lab_alone")
     lab = ["--lab", "user-space", "--lab-state-dir", str(tmp_path / "state"), "--period", "0.5"]
     sweep = Sweep(tmp_path, *lab, "--offered", "60kpps", "--budget", "60s")
     yield sweep
