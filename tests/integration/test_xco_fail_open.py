@@ -251,7 +251,10 @@ def test_silence_leads_to_safe_shares_and_says_so(bench: Rig) -> None:
     assert "fell back: no directive for 200.0 ms: gates stand open at safe" in bench.log.read_text()
     stand_in.keep(0.2, Mode.CLOSED)
     wait_until(lambda: status(running.config).mode == "closed")
-    assert bench.log.read_text().count("under control") == 2
+    # once more, and again for each silence of this program's own, where the machine stood still
+    returns = 1 + status(running.config).counters["fallbacks"]
+    assert returns >= 2
+    assert bench.log.read_text().count("under control") == returns
 
 
 def test_a_safe_share_is_a_limit(bench: Rig) -> None:
