@@ -6,9 +6,9 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests that judge rates of real packets have the machine to themselves; the others run three at a time.
+# Tests that judge rates and times of real packets have the machine to themselves; the others run three at a time.
 WAITING := $(wildcard tests/integration/test_policer_*.py tests/integration/test_lab_*.py) \
-	$(filter-out %/test_xco_gate_netns.py %/test_xco_lab.py,$(wildcard tests/integration/test_xco_*.py)) \
+	$(filter-out %_fail_open.py %_gate_netns.py %_lab.py,$(wildcard tests/integration/test_xco_*.py)) \
 	$(addprefix tests/integration/test_,deploy_package.py notebook_runs.py \
 	training_faults.py training_libvirt.py)
 ALONE := $(filter-out $(WAITING),$(wildcard tests/integration/test_*.py))
