@@ -51,7 +51,10 @@ def accounting() -> Iterator[Path]:
 
 @pytest.fixture
 def spinner(group: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+    spin = [sys.executable, "-uc", "print()\nwhile True: pass"]
+    with subprocess.Popen(spin, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
         (group / "cgroup.procs").write_text(str(process.pid))
         yield process
         process.kill()

@@ -32,6 +32,8 @@ pytestmark = [
 ]
 
 SOURCE, ROUTER, SINK = "xtcact-dl-src", "xtcact-dl-vr", "xtcact-dl-dst"
+ENDS = ("vr1", "vr2")
+"""The router's interfaces: kernel threads are named by them, so no lab's may be called alike."""
 Result = TypeVar("Result")
 
 # Sends small packets to a host behind the router as fast as one process can.
@@ -73,15 +75,25 @@ def router() -> Iterator[DeadlineSpec]:
         inside(SOURCE, partial(make_link, 1))
         inside(SINK, partial(make_link, 2))
         inside(ROUTER, make_router)
-        yield DeadlineSpec(netns=path(ROUTER), interfaces=("r1", "r2"))
+        yield DeadlineSpec(netns=path(ROUTER), interfaces=ENDS)
     finally:
         remove_namespaces()
+        wait_until_no_threads()
+
+
+def wait_until_no_threads() -> None:
+    """The kernel takes a removed namespace apart in its own time."""
+    deadline = time.monotonic() + 10
+    names = tuple(f"napi/{end}-" for end in ENDS)
+    while any(name.startswith(names) for _, name in napi.kernel_threads()):
+        assert time.monotonic() < deadline, "the namespaces' threads are still there"
+        time.sleep(0.01)
 
 
 def make_link(number: int) -> None:
-    """Link the calling namespace's h<number> with the router's r<number>, and route by it."""
+    """Link the calling namespace's h<number> with the router's end, and route by it."""
     mac, gateway = f"02:00:00:00:0{number}:01", f"10.{number}.0.1"
-    peer = {"ifname": f"r{number}", "address": mac, "net_ns_fd": ROUTER}
+    peer = {"ifname": ENDS[number - 1], "address": mac, "net_ns_fd": ROUTER}
     here = f"02:00:00:00:0{number}:02"
     with IPRoute() as route:
         route.link("add", ifname=f"h{number}", kind="veth", address=here, peer=peer)
@@ -94,7 +106,7 @@ def make_link(number: int) -> None:
 def make_router() -> None:
     with IPRoute() as route:
         for number in (1, 2):
-            index = bring_up(f"r{number}")
+            index = bring_up(ENDS[number - 1])
             route.addr("add", index=index, address=f"10.{number}.0.1", prefixlen=24)
         mac = "02:00:00:00:02:02"
         route.neigh("add", dst="10.2.0.99", lladdr=mac, ifindex=index, state="permanent")
@@ -150,7 +162,7 @@ def measure(actuator: DeadlineActuator, seconds: float) -> tuple[float, float]:
 
 
 def tids() -> tuple[int, ...]:
-    found = inside(ROUTER, partial(forwarding.threads, ("r1", "r2")))
+    found = inside(ROUTER, partial(forwarding.threads, ENDS))
     return tuple(tid for tids in found.values() for tid in tids)
 
 
@@ -176,7 +188,7 @@ def test_restore_leaves_everything_as_it_was_and_may_be_repeated(router: Deadlin
     assert [item.threaded for item in original.interfaces] == [False, False]
     assert all(len(item.peer_tso) >= 2 for item in original.interfaces)
     actuator.apply(CapFraction(0.1))
-    assert inside(ROUTER, partial(gro, "r1"))
+    assert inside(ROUTER, partial(gro, "vr1"))
     assert inside(SOURCE, partial(tso, "h1")) == ()
     for _ in range(2):
         actuator.restore(original)
@@ -185,14 +197,14 @@ def test_restore_leaves_everything_as_it_was_and_may_be_repeated(router: Deadlin
 
 
 def test_restore_keeps_threads_that_were_there_before(router: DeadlineSpec) -> None:
-    before = inside(ROUTER, partial(forwarding.enable, ("r1", "r2")))
+    before = inside(ROUTER, partial(forwarding.enable, ENDS))
     actuator = DeadlineActuator(router)
     original = actuator.capture()
     assert all(item.policy is not None for item in original.interfaces)
     actuator.apply(CapFraction(0.1))
     assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
     release(router, original)
-    assert inside(ROUTER, partial(forwarding.threads, ("r1", "r2"))) == before
+    assert inside(ROUTER, partial(forwarding.threads, ENDS)) == before
     assert {get_policy(tid).policy for tid in tids()} == {SCHED_OTHER}
     assert {get_policy(tid).nice for tid in tids()} == {0}
 
@@ -203,7 +215,7 @@ def test_capture_and_usage_change_nothing(router: DeadlineSpec) -> None:
     assert actuator.usage().used is None  # no thread of its own forwards for it yet
     actuator.capture()
     assert tids() == ()
-    assert not inside(ROUTER, partial(gro, "r1"))
+    assert not inside(ROUTER, partial(gro, "vr1"))
     assert inside(SOURCE, partial(tso, "h1")) != ()
 
 
@@ -216,15 +228,15 @@ def test_the_journals_original_is_not_replaced_by_our_own_cap(router: DeadlineSp
     assert restarted.applied() == pytest.approx(0.1, rel=0.01)
     less = DeadlineOriginal(interfaces=original.interfaces[:1])
     names = [item.interface for item in DeadlineActuator(router, less).capture().interfaces]
-    assert names == ["r1", "r2"]
+    assert names == list(ENDS)
 
 
 def test_a_link_that_goes_down_and_up_is_capped_again(flood: DeadlineSpec) -> None:
     actuator = DeadlineActuator(flood)
     settle(actuator, 0.05)
     before, used = set(tids()), actuator.usage().used
-    inside(ROUTER, partial(set_link, "r1", state="down"))
-    inside(ROUTER, partial(set_link, "r1", state="up"))
+    inside(ROUTER, partial(set_link, "vr1", state="down"))
+    inside(ROUTER, partial(set_link, "vr1", state="up"))
     assert set(tids()) != before
     settle(actuator, 0.05)
     assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
@@ -234,11 +246,11 @@ def test_a_link_that_goes_down_and_up_is_capped_again(flood: DeadlineSpec) -> No
 
 
 def test_an_interface_that_comes_up_later_is_capped_then(router: DeadlineSpec) -> None:
-    inside(ROUTER, partial(set_link, "r2", state="down"))
+    inside(ROUTER, partial(set_link, "vr2", state="down"))
     actuator = DeadlineActuator(router)
     actuator.apply(CapFraction(0.1))
     assert len(tids()) == 1
-    inside(ROUTER, partial(set_link, "r2", state="up"))
+    inside(ROUTER, partial(set_link, "vr2", state="up"))
     assert actuator.apply(CapFraction(0.1)) == pytest.approx(0.1, rel=0.01)
     assert [get_policy(tid).policy for tid in tids()] == [SCHED_DEADLINE] * 2
 
@@ -247,7 +259,7 @@ def test_a_router_whose_links_are_all_down_is_worth_another_try(router: Deadline
     actuator = DeadlineActuator(router)
     for name in router.interfaces:
         inside(ROUTER, partial(set_link, name, state="down"))
-    with pytest.raises(Transient, match="none of r1, r2 is up"):
+    with pytest.raises(Transient, match="none of vr1, vr2 is up"):
         actuator.apply(CapFraction(0.1))
 
 
@@ -255,9 +267,9 @@ def test_a_link_that_is_down_is_restored_as_far_as_it_matters(router: DeadlineSp
     actuator = DeadlineActuator(router)
     original = actuator.capture()
     actuator.apply(CapFraction(0.1))
-    inside(ROUTER, partial(set_link, "r1", state="down"))
+    inside(ROUTER, partial(set_link, "vr1", state="down"))
     actuator.restore(original)
-    inside(ROUTER, partial(set_link, "r1", state="up"))
+    inside(ROUTER, partial(set_link, "vr1", state="up"))
     assert tids() == ()
     actuator.restore(original)
 
@@ -266,8 +278,8 @@ def test_a_router_that_is_gone_is_said_to_be_and_counts_as_restored(router: Dead
     actuator = DeadlineActuator(router)
     original = actuator.capture()
     actuator.apply(CapFraction(0.1))
-    inside(ROUTER, partial(delete_link, "r1"))
-    with pytest.raises(Gone, match="r1"):
+    inside(ROUTER, partial(delete_link, "vr1"))
+    with pytest.raises(Gone, match="vr1"):
         actuator.apply(CapFraction(0.1))
     actuator.restore(original)
     remove_namespaces()
@@ -309,7 +321,7 @@ def test_threads_are_found_by_name_as_by_netlink(router: DeadlineSpec) -> None:
 
 @pytest.mark.usefixtures("router")
 def test_the_other_end_of_a_link_is_found_in_its_namespace() -> None:
-    peer = inside(ROUTER, partial(find_peer, "r1"))
+    peer = inside(ROUTER, partial(find_peer, "vr1"))
     assert peer is not None
     assert in_namespace(peer.netns, cookie) == inside(SOURCE, cookie)
     assert inside(ROUTER, partial(find_peer, "lo")) is None
@@ -320,7 +332,7 @@ def test_entering_a_namespace_leaves_this_thread_where_it_was() -> None:
     before = cookie()
     assert inside(ROUTER, cookie) != before
     assert cookie() == before
-    assert {"lo", "r1", "r2"} <= inside(ROUTER, interfaces)
+    assert {"lo", *ENDS} <= inside(ROUTER, interfaces)
 
 
 def interfaces() -> frozenset[str]:

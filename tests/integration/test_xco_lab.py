@@ -25,6 +25,10 @@ SENDERS = 4
 WINDOW_S = 0.8
 STRAYS = 20
 """Packets lost in two seconds, of 16,000: where a loop slept through a slice of 2 ms."""
+CARRIED_PPS = LINK_BPS / 8 / 1514
+"""Full-sized frames that the port carries a second."""
+UNCOORDINATED_S = 2.5
+"""Longer than a spell in which one of four happens to get through (7 to 60 Mb/s in 0.8 s)."""
 FALLBACK = 0
 """How gates stand, as a coordinator publishes it (xco/coordinator.py)."""
 
@@ -107,8 +111,8 @@ def test_without_coordination_the_same_traffic_loses_most_messages(xco: XcoRig) 
                 stack.enter_context(roles.send_messages(fabric.place(host), to))
             time.sleep(0.3)
             before = fabric.drops()
-            got = shares(sink)
-            assert fabric.drops() > before + 100
+            got = shares(sink, UNCOORDINATED_S)
+            assert fabric.drops() - before > CARRIED_PPS * UNCOORDINATED_S, "most are lost"
             assert sum(got) < 0.6 * LINK_BPS
     finally:
         xco.go("timeslice")
