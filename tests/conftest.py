@@ -8,10 +8,12 @@ from collections.abc import Iterator
 
 import pytest
 import structlog
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-settings.register_profile("gate", derandomize=True, deadline=None, max_examples=100)
-settings.register_profile("hunt", deadline=None, max_examples=2000, print_blob=True)
+# How fast examples are drawn tells of the machine's other work, not of the code.
+COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("gate", COMMON, derandomize=True, max_examples=100)
+settings.register_profile("hunt", COMMON, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "gate"))
 
 

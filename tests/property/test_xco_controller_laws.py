@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from xco_controller_scenes import MS, US, Scene, Speaker
 
@@ -87,7 +87,7 @@ def events(draw: st.DrawFn, hosts: int) -> list[tuple[int, int, tuple[int, ...],
     return draw(st.lists(one, min_size=1, max_size=40))
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@settings(max_examples=60)
 @given(
     TOPOLOGIES,
     st.sampled_from(["published", "fair"]),
@@ -121,7 +121,7 @@ def obeyed(host: Speaker, now_ns: int, way_ns: int) -> Directive | None:
     return begun[-1] if begun else None
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+@settings(max_examples=60)
 @given(TOPOLOGIES, st.sampled_from(["published", "fair"]), st.data())
 def test_slices_never_congest_a_link_though_messages_are_on_their_way(
     topology: Topology, policy: str, data: st.DataObject
@@ -150,7 +150,7 @@ def test_slices_never_congest_a_link_though_messages_are_on_their_way(
         assert congested(topology, turns) == set()
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+@settings(max_examples=40)
 @given(TOPOLOGIES, st.data())
 def test_every_flow_that_waits_gets_its_turn(topology: Topology, data: st.DataObject) -> None:
     hosts = len(topology.hosts)
@@ -176,7 +176,7 @@ def test_every_flow_that_waits_gets_its_turn(topology: Topology, data: st.DataOb
         assert served == flows
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+@settings(max_examples=40)
 @given(TOPOLOGIES, st.booleans(), st.data())
 def test_rates_are_the_oracles(topology: Topology, max_min: bool, data: st.DataObject) -> None:
     hosts = len(topology.hosts)
@@ -198,7 +198,7 @@ def test_rates_are_the_oracles(topology: Topology, max_min: bool, data: st.DataO
         assert told == wanted
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.sampled_from("hrlds"), st.integers(0, 5)), max_size=60)
 )

@@ -54,7 +54,7 @@ def worst_error(recording: Recording, truth: ThroughputCurve) -> float:
     noise=st.sampled_from((0.0, 0.005, 0.01, 0.02, 0.03)),
     seed=st.integers(0, 10_000),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_host_is_known_within_its_noise_and_the_budget(
     name: str, noise: float, seed: int
 ) -> None:
@@ -67,7 +67,7 @@ def test_every_host_is_known_within_its_noise_and_the_budget(
 
 
 @given(noise=st.sampled_from((0.0, 0.01, 0.03)), seed=st.integers(0, 10_000))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_a_log_host_is_known_where_it_forwards(noise: float, seed: int) -> None:
     simulated = router("log", noise=noise, seed=seed)
     with tempfile.TemporaryDirectory() as folder:
@@ -77,7 +77,7 @@ def test_a_log_host_is_known_where_it_forwards(noise: float, seed: int) -> None:
 
 
 @given(knee=st.floats(0.02, 0.75), rounding=st.floats(0.0, 0.3), offered=st.floats(1e3, 1e7))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_knee_is_found_wherever_it_is(knee: float, rounding: float, offered: float) -> None:
     points = [(0.5 * knee, 0.5 * offered), ((1 + rounding) * knee, offered)]
     host = HostModel(
