@@ -5,7 +5,7 @@ docs/decisions/0026-state-not-increments.md says why.
 """
 
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import STRICT, IntEnum, IntFlag
 from typing import ClassVar
 
 
@@ -35,8 +35,8 @@ class Status(IntEnum):
     HELLO_FIRST = 3
 
 
-class Flag(IntFlag):
-    """What a report says beside its backlog group."""
+class Flag(IntFlag, boundary=STRICT):
+    """What a report says beside its backlog group; other bits are a ValueError."""
 
     NONE = 0
     FELL_BACK = 1

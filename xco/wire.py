@@ -7,7 +7,7 @@ crypto_auth, which is HMAC-SHA-512 cut to 32 bytes). docs/xco-protocol.md tells 
 import hmac
 import struct
 from collections.abc import Callable, Sequence
-from enum import IntEnum
+from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -69,7 +69,7 @@ _DIRECTIVE = struct.Struct("<HBBHHQQQQ")
 _PERMIT = struct.Struct("<HHQ")
 DATAGRAM_MAX: Final = _HEADER.size + _DIRECTIVE.size + ENTRIES_MAX * _PERMIT.size + _AUTH_BYTES
 
-_E = TypeVar("_E", bound=IntEnum)
+_E = TypeVar("_E", bound=Enum)
 _FROM_CONTROLLER = (Welcome.kind, Directive.kind)
 
 
@@ -287,13 +287,11 @@ def _read_report(header: Header, body: bytes) -> Report:
         raise Malformed("length", f"a body of {len(body)} bytes")
     flags, count, reserved, heard, gave_up, free_ns = _REPORT.unpack_from(body)
     _check_length(body, _REPORT.size + count * _WAITING.size)
-    if flags & ~(Flag.FELL_BACK | Flag.MORE):
-        raise Malformed("flags", f"{flags:#x}")
     rows = list(_WAITING.iter_unpack(body[_REPORT.size :]))
     _check_zero(reserved, *(row[1] for row in rows))
     waiting = tuple(Waiting(row[0], row[2], row[3]) for row in rows)
     _check_entries(waiting)
-    return Report(header, Flag(flags), heard, gave_up, waiting, free_ns)
+    return Report(header, _of(Flag, flags), heard, gave_up, waiting, free_ns)
 
 
 def _read_directive(header: Header, body: bytes) -> Directive:

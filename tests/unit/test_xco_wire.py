@@ -4,7 +4,7 @@ import hmac
 from pathlib import Path
 
 import pytest
-from xco_controller_rig import KEY
+from xco_controller_rig import KEY, again
 
 from xco.errors import ConfigError, Malformed
 from xco.wire import (
@@ -19,6 +19,8 @@ from xco.wire import (
     Permit,
     Report,
     Waiting,
+    authenticated,
+    decode,
     encode,
     read_key,
 )
@@ -42,6 +44,18 @@ def test_a_directive_is_laid_out_as_documented() -> None:
         "03000100 01000000 64000000 00000000 c8000000 00000000"
         " 01000000 00000000 02000000 00000000 02000000 00ca9a3b 00000000"
     )
+
+
+@pytest.mark.parametrize("bit", range(2, 16))
+def test_flags_nobody_knows_are_refused_by_python_and_c(bit: int) -> None:
+    plain = bytearray(encode(Report(HEADER, Flag.NONE, 0, 0, (), 0), KEY)[:-32])
+    plain[32:34] = (1 << bit).to_bytes(2, "little")
+    datagram = authenticated(bytes(plain), KEY)
+    with pytest.raises(Malformed) as caught:
+        decode(datagram, KEY)
+    assert (caught.value.field, again(datagram)) == ("flag", 1)
+    with pytest.raises(ValueError, match="invalid value"):
+        Flag(1 << bit)
 
 
 def test_the_authenticator_is_libsodiums() -> None:
