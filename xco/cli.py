@@ -6,8 +6,7 @@ from xco.cli_key import app as key_app
 from xco.cli_lazy import Commands, simulate_is_missing
 from xco.cli_topology import app as topology_app
 from xco.cli_watch import status, top
-from xco.command import CODES, EXIT_FAILED, command_line, spoken
-from xco.errors import TreeError
+from xco.command import command_line, spoken
 
 app = command_line(
     Commands,
@@ -29,5 +28,5 @@ app.command("simulate")(simulate_is_missing)
 
 def main() -> None:
     """Run the command line."""
-    with spoken({**CODES, TreeError: EXIT_FAILED}):
+    with spoken():
         app()

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from xco import __version__
-from xco.errors import ControllerError, CoreError, GateError, WireError, XcoError
+from xco.errors import ControllerError, CoreError, GateError, TreeError, WireError, XcoError
 
 EXIT_FAILED = 1
 """The request was refused, or the work could not be done."""
@@ -26,14 +26,14 @@ class NobodyAnswersError(ControllerError):
     """Neither controller nor coordinator runs here, as far as they were asked for."""
 
 
-Codes = Mapping[type[Exception], int]
-CODES: Codes = MappingProxyType(
+CODES: Mapping[type[Exception], int] = MappingProxyType(
     {
         XcoError: EXIT_USAGE,
         CoreError: EXIT_FAILED,
         WireError: EXIT_FAILED,
         GateError: EXIT_FAILED,
         ControllerError: EXIT_FAILED,
+        TreeError: EXIT_FAILED,
         NobodyAnswersError: EXIT_UNREACHABLE,
     }
 )
@@ -91,28 +91,28 @@ def set_up_logging(level: str) -> None:
 
 
 @contextmanager
-def spoken(codes: Codes = CODES) -> Iterator[None]:
+def spoken() -> Iterator[None]:
     """Turn typed errors into one line on standard error and an exit code.
 
     Standard output stays empty, with --json too: its reader goes by the exit code.
 
     Raises:
-        SystemExit: an error of one of the kinds given, with the code of the nearest.
+        SystemExit: with the error's exit code.
     """
     try:
         yield
-    except tuple(codes) as error:
+    except tuple(CODES) as error:
         typer.echo(f"xco: {error}", err=True)
-        sys.exit(exit_code(error, codes))
+        sys.exit(exit_code(error))
 
 
-def exit_code(error: Exception, codes: Codes = CODES) -> int:
+def exit_code(error: Exception) -> int:
     """Return the exit code of the nearest class that has one.
 
     Raises:
         LookupError: none has.
     """
     for kind in type(error).__mro__:
-        if kind in codes:
-            return codes[kind]
+        if kind in CODES:
+            return CODES[kind]
     raise LookupError(type(error))
