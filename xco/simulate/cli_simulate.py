@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from xco.errors import ConfigError
 from xco.simulate.engine import run
 from xco.simulate.options import Options, load_options, overridden, scenario_of
 from xco.simulate.plot import plot_runs
@@ -57,8 +56,6 @@ def simulate(
         "tcp": tcp, "traffic": traffic, "rate": rate, "policy": policy, "engine": engine,
         "seconds": seconds, "slot": slot, "slice": slice_, "buffer": buffer, "seed": seed,
     }  # fmt: skip
-    if senders is not None and (setup or options.setup) not in {"incast", "uplink"}:
-        raise ConfigError("", "senders", "only incast and uplink have them", "--setup incast")
     results = []
     for name in strategy or [options.strategy]:
         chosen = overridden(options, given | {"strategy": name})

@@ -56,8 +56,8 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """A topology file, instead of a set-up."""
     rows: int | None = None
     hosts: int | None = None
-    senders: int = 5
-    """Of the set-ups incast and uplink."""
+    senders: int | None = None
+    """Of the set-ups incast and uplink, which have 5 without a word."""
     tcp: int = 0
     """How many of those senders are TCP."""
     traffic: Pattern = "halves"
@@ -147,15 +147,27 @@ def _topology(options: Options) -> Topology:
         raise ConfigError("", ", ".join(given), "more than one is given", "give one")
     if given and options.setup != "tree":
         raise ConfigError("", given[0], f"not with the set-up {options.setup}", "give one of them")
+    senders = _senders(options)
     if options.topology is not None:
         return load_topology(Path(options.topology))
     if options.setup == "tree":
         return tree_topology(_rows(options), edge=options.edge, uplink=options.uplink)
-    if not 1 <= options.senders <= 10_000:
-        raise ConfigError("", "senders", f"{options.senders}", "from 1 to 10000")
     if options.setup == "incast":
-        return star_topology(options.senders + 1, options.edge)
-    return dumbbell(options.senders, options.senders, options.edge, options.uplink)
+        return star_topology(senders + 1, options.edge)
+    return dumbbell(senders, senders, options.edge, options.uplink)
+
+
+def _senders(options: Options) -> int:
+    """Return how many send in the set-ups incast and uplink, 0 elsewhere."""
+    if options.setup == "tree" or options.topology is not None:
+        if options.senders is not None:
+            problem, fix = "only incast and uplink have them", "choose such a set-up"
+            raise ConfigError("", "senders", problem, fix)
+        return 0
+    senders = 5 if options.senders is None else options.senders
+    if not 1 <= senders <= 10_000:
+        raise ConfigError("", "senders", f"{senders}", "from 1 to 10000")
+    return senders
 
 
 def _rows(options: Options) -> int:
@@ -171,14 +183,12 @@ def _rows(options: Options) -> int:
 
 def _traffic(options: Options, topology: Topology) -> Traffic:
     rate = GREEDY if options.rate is None else float(parse_rate(options.rate))
-    if options.topology is None and options.setup != "tree":
-        senders = np.arange(options.senders)
-        if not 0 <= options.tcp <= options.senders:
-            raise ConfigError("", "tcp", f"{options.tcp}", f"from 0 to {options.senders} senders")
-        receiver = options.senders if options.setup == "incast" else senders + options.senders
-        return flows(
-            senders, np.broadcast_to(receiver, senders.shape), rate_bps=rate, tcp=options.tcp
-        )
+    if count := _senders(options):
+        senders = np.arange(count)
+        if not 0 <= options.tcp <= count:
+            raise ConfigError("", "tcp", f"{options.tcp}", f"from 0 to {count} senders")
+        receiver = np.full(count, count) if options.setup == "incast" else senders + count
+        return flows(senders, receiver, rate_bps=rate, tcp=options.tcp)
     if options.tcp:
         raise ConfigError("", "tcp", "only for the set-ups incast and uplink", "name [[flow]]s")
     if options.traffic == "halves":
