@@ -79,8 +79,8 @@ bench-xco: .venv/.ready core
 	$(BIN)/python -m benchmarks.xco_scheduler
 	$(BIN)/python -m benchmarks.xco_exchange
 	$(BIN)/python -m benchmarks.xco_gate
-	$(BIN)/python -m benchmarks.xco_collapse
 	$(BIN)/python -m benchmarks.xco_incast
+	$(BIN)/python -m benchmarks.xco_incast --ways uncoordinated --bottleneck 500Mbps
 	$(BIN)/python -m benchmarks.xco_mix
 	$(BIN)/python -m benchmarks.xco_short
 	$(BIN)/python -m benchmarks.xco_ping
