@@ -8,16 +8,16 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable
-from enum import StrEnum
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 
 import msgspec
 import structlog
 
-from xco.controller_config import ControllerConfig, Places, load_controller_config
+from xco.controller_config import ControllerConfig, load_controller_config
 from xco.controller_start import check_key, check_listen
+from xco.controller_state import Role, State, born_at, is_of_another, publish_names
 from xco.core_files import program
 from xco.errors import ConfigError, ControllerError, TopologyError, XcoError
 from xco.lease import Lease, make_lease
@@ -35,30 +35,11 @@ LONGEST_PAUSE_S = 60.0
 """Who is overtaken again and again waits twice as long each time, but no longer than this."""
 HEALTHY_S = 5.0
 """A loop that ran so long is started again without a pause."""
+SHELL_KEEPS = ("lease", "metrics")
+LOOP_KEEPS = ("listen", "realtime")
+"""Settings that stay in force, whatever a reload says, while shell and loop run."""
 
 log = structlog.get_logger("xco.controller")
-
-
-class Role(StrEnum):
-    """What this controller is."""
-
-    STANDBY = "standby"
-    LEADER = "leader"
-
-
-class State(msgspec.Struct, frozen=True):
-    """What the shell says of itself, in its state file."""
-
-    role: Role
-    pid: int
-    born: int = 0
-    """When that process started, in clock ticks since the boot; 0 if that is not known."""
-    epoch: int = 0
-    loop_pid: int = 0
-    starts: int = 0
-    """How often the loop was started, in this process."""
-    problem: str = ""
-    """Why it does not lead, or why the last reload was refused; "" if nothing is wrong."""
 
 
 class Controller:
@@ -91,7 +72,8 @@ class Controller:
         self._told = ""
         self._problems: dict[str, str] = {}
         """What holds now: of the lead, of the settings, of the topology."""
-        self.state = State(Role.STANDBY, os.getpid(), born=_born(os.getpid()))
+        self._in_force = _settings(config, SHELL_KEEPS)
+        self.state = State(Role.STANDBY, os.getpid(), born=born_at(os.getpid()))
 
     def step(self) -> None:
         """Look after the topology, the lease and the loop once.
@@ -114,9 +96,9 @@ class Controller:
     def reload(self) -> None:
         """Read settings and topology again and go over to them, or keep those in force.
 
-        What cannot change while the loop runs (addresses, priority) waits for its next start, and
-        another run_dir is refused. The state says why a reload was refused. Switches are waited
-        for, some seconds at most, while the loop goes on.
+        Addresses, lease and priority wait for a restart, as the state then says, and another
+        run_dir is refused. The state says why a reload was refused. Switches are waited for, some
+        seconds at most, while the loop goes on.
         """
         try:
             config = load_controller_config(self._path) if self._path else self.config
@@ -129,7 +111,7 @@ class Controller:
         self._follower.stop()
         self._follower = follower
         follower.start()
-        log.info("reloaded", hosts=len(self._topology.hosts))
+        log.info("reloaded", hosts=len(self._topology.hosts), waiting=self._waiting())
         self._problems.clear()
         self._say()
 
@@ -167,7 +149,7 @@ class Controller:
             except ControllerError:
                 write_loop_file(*before, self.state.epoch)
                 raise
-            _publish_names(config, topology)
+            publish_names(config, topology)
         self.config, self._topology = config, topology
 
     def _try_to_lead(self) -> None:
@@ -191,6 +173,7 @@ class Controller:
             self._lease.release()
             raise
         self._started = self._clock()
+        self._in_force |= _settings(self.config, LOOP_KEEPS)
         self._told = "leads"
         log.warning("leads", epoch=epoch, loop=self._loop.pid)
         starts = self.state.starts + 1
@@ -210,7 +193,7 @@ class Controller:
         """
         try:
             write_loop_file(self.config, self._topology, epoch)
-            _publish_names(self.config, self._topology)
+            publish_names(self.config, self._topology)
         except ControllerError as error:
             self._not_before = self._clock() + RETRY_S
             self._stand_by(str(error))
@@ -257,6 +240,11 @@ class Controller:
         if self._loop is not None:
             self._loop.stop()
         self._loop = None
+        self._in_force = {key: self._in_force[key] for key in SHELL_KEEPS}
+
+    def _waiting(self) -> list[str]:
+        """Return the settings that a restart would bring into force."""
+        return [key for key, value in self._in_force.items() if getattr(self.config, key) != value]
 
     def _say(self, role: Role | None = None, *, problem: str | None = None, **changes: int) -> None:
         """Bring the state, and its file, up to date; a file that cannot be written waits.
@@ -265,7 +253,10 @@ class Controller:
         """
         if problem is not None:
             self._problems["lead"] = problem
-        said = "; ".join(filter(None, dict.fromkeys(self._problems.values())))
+        problems = list(dict.fromkeys(filter(None, self._problems.values())))
+        if waiting := self._waiting():
+            problems.append(f"{', '.join(waiting)}: restart the controller to change it")
+        said = "; ".join(problems)
         now = msgspec.structs.replace(
             self.state, role=role or self.state.role, problem=said, **changes
         )
@@ -274,7 +265,7 @@ class Controller:
         if now == self.state and not self._unsaid and self.config.state_file.exists():
             return
         self.state = now
-        if now.role is not Role.LEADER and _is_of_another(self.config.state_file):
+        if now.role is not Role.LEADER and is_of_another(self.config.state_file):
             return
         try:
             replace_file(self.config.state_file, msgspec.json.encode(now).decode() + "\n")
@@ -286,37 +277,8 @@ class Controller:
             self._unsaid = False
 
 
-def is_running(state: State) -> bool:
-    """Whether the process that wrote a state is still there, and not another of its number."""
-    born = _born(state.pid)
-    return born != 0 and state.born in {0, born}
-
-
-def _born(pid: int) -> int:
-    """Return when a process started, in clock ticks since the boot; 0: there is none (proc(5))."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return 0
-    return int(text.rpartition(")")[2].split()[19])
-
-
-def _is_of_another(path: Path) -> bool:
-    """Whether the state file is that of another controller that runs: two share a directory."""
-    try:
-        state = msgspec.json.decode(path.read_bytes(), type=State)
-    except (OSError, msgspec.DecodeError):
-        return False
-    return state.pid != os.getpid() and is_running(state)
-
-
-def _publish_names(places: Places, topology: Topology) -> None:
-    """Say which hosts the loop's numbers mean, for those who look while the file is wrong."""
-    names = msgspec.json.encode([host.name for host in topology.hosts])
-    try:
-        replace_file(places.names_file, names.decode() + "\n")
-    except ControllerError as error:  # it leads without: only who looks misses them
-        log.warning("names_not_written", problem=str(error))
+def _settings(config: ControllerConfig, keys: Iterable[str]) -> dict[str, object]:
+    return {key: getattr(config, key) for key in keys}
 
 
 def _check_reload(before: ControllerConfig, after: ControllerConfig, path: Path | None) -> None:

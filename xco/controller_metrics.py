@@ -14,8 +14,8 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from xco.controller import Role, State, is_running
 from xco.controller_config import ControllerConfig, Places
+from xco.controller_state import Role, State, is_running
 from xco.errors import ConfigError, ControllerError
 from xco.messages import Mode, Strategy
 from xco.stats import Snapshot, read_statistics

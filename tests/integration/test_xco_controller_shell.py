@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 from structlog.testing import capture_logs
-from xco_controller_scenes import controller_config
+from xco_controller_rig import KEY
 from xco_loop_hosts import UdpHost, eventually, now_ns
 
-from xco.controller import LONGEST_PAUSE_S, RETRY_S, Controller, Role
+from xco.controller import LONGEST_PAUSE_S, RETRY_S, Controller
 from xco.controller_config import load_controller_config
 from xco.controller_metrics import controller_status
+from xco.controller_state import Role
 from xco.errors import ControllerError
 from xco.lease import FileLease
 from xco.lease_postgres import PostgresLease
@@ -45,6 +46,7 @@ topology = "topology.toml"
 key = "key"
 listen = "127.0.0.1:0"
 run_dir = "{run_dir}"
+lease = "{run_dir}"
 realtime = 0
 """
 
@@ -69,9 +71,10 @@ def controller(controller_program: Path, tmp_path: Path, clock: Clock) -> Iterat
     assert controller_program.exists()
     (tmp_path / "topology.toml").write_text(TOPOLOGY)
     (tmp_path / "xco.toml").write_text(SETTINGS.format(run_dir=tmp_path))
-    config = controller_config(tmp_path)
+    (tmp_path / "key").write_bytes(KEY)
+    path = tmp_path / "xco.toml"
     lease = FileLease(tmp_path / "lease")
-    made = Controller(config, lease, path=tmp_path / "xco.toml", clock=clock)
+    made = Controller(load_controller_config(path), lease, path=path, clock=clock)
     yield made
     made.close()
 
@@ -133,6 +136,18 @@ def test_a_directory_for_run_files_is_not_changed_while_it_runs(
     assert controller.config.durations_ns["slice"] == 4_000_000
     command(before.command_socket, "ping")
     assert load_controller_config(tmp_path / "xco.toml").run_dir == before.run_dir
+
+
+def test_what_waits_for_a_restart_is_said(controller: Controller, tmp_path: Path) -> None:
+    eventually(lambda: leads(controller))
+    settings = SETTINGS.format(run_dir=tmp_path)
+    (tmp_path / "xco.toml").write_text(settings.replace("realtime = 0", 'slice = "4ms"'))
+    controller.reload()
+    assert controller.state.problem == "realtime: restart the controller to change it"
+    assert controller.config.durations_ns["slice"] == 4_000_000
+    (tmp_path / "xco.toml").write_text(settings)
+    controller.reload()
+    assert controller.state.problem == ""
 
 
 def test_what_was_refused_is_said_as_long_as_it_holds(

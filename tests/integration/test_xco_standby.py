@@ -14,9 +14,10 @@ import pytest
 from xco_controller_scenes import controller_config
 from xco_loop_hosts import UdpHost, eventually, now_ns
 
-from xco.controller import Controller, Role, run_controller
+from xco.controller import Controller, run_controller
 from xco.controller_config import ControllerConfig
 from xco.controller_metrics import ControllerCollector, controller_status
+from xco.controller_state import Role
 from xco.errors import ControllerError, Stale
 from xco.lease import FileLease
 from xco.lease_postgres import PostgresLease
