@@ -42,6 +42,9 @@ class Precision:
     packets: int
     late_share: float
     """Of the packets: those that arrived after the end of their slice."""
+    overshoot_p50_us: float
+    """Of the slices: by how much the last packet came after the end; negative: before it."""
+    overshoot_p99_us: float
     latest_us: float
     start_p50_us: float
     start_p99_us: float
@@ -159,7 +162,9 @@ def _all(capture: Capture) -> list[int]:
 
 
 def _judged(slices: Slices, counters: dict[str, int], timer: Sequence[float]) -> Precision:
-    starts, late, total, latest, empty = [], 0, 0, 0, 0
+    starts: list[float] = []
+    overshoots: list[float] = []
+    late = total = empty = 0
     for start, end in slices.bounds:
         first = bisect_right(slices.arrivals, start)
         after = bisect_right(slices.arrivals, end)
@@ -170,15 +175,18 @@ def _judged(slices: Slices, counters: dict[str, int], timer: Sequence[float]) ->
         starts.append((slices.arrivals[first] - start) / US)
         total += last - first
         late += last - after
-        latest = max(latest, slices.arrivals[last - 1] - end)
+        overshoots.append((slices.arrivals[last - 1] - end) / US)
     starts.sort()
+    overshoots.sort()
     return Precision(
         slices=len(slices.bounds),
         empty=empty,
         skipped=slices.skipped,
         packets=total,
         late_share=late / total if total else 0.0,
-        latest_us=max(0, latest) / US,
+        overshoot_p50_us=_quantile(overshoots, 0.5),
+        overshoot_p99_us=_quantile(overshoots, 0.99),
+        latest_us=_quantile(overshoots, 1.0),
         start_p50_us=_quantile(starts, 0.5),
         start_p99_us=_quantile(starts, 0.99),
         start_max_us=_quantile(starts, 1.0),
