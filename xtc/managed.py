@@ -207,13 +207,8 @@ class Managed:
         return PacketsPerSecond(reached + self.kept_back)
 
     def _problem(self) -> str:
-        held = self.instance is not None or self.keeper.original is not None
-        if held and self.keeper.problem is not None:
-            return str(self.keeper.problem)
-        if self.instance is not None and self.undurable:
-            return self.undurable
-        if self.keeper.yielded:
-            return "somebody else keeps changing the cap (find out who, then `xtc resume`)"
+        if problem := self._problem_of_cap():
+            return problem
         if self._reading is not None and self._reading.problems:
             return "; ".join(self._reading.problems)
         if self.instance is not None and self.instance.finding is Finding.UNRESPONSIVE:
@@ -221,4 +216,16 @@ class Managed:
                 "throughput does not answer to the cap (a router that forwards in the host's "
                 'kernel needs actuator kind = "deadline")'
             )
+        return ""
+
+    def _problem_of_cap(self) -> str:
+        held = self.instance is not None or self.keeper.original is not None
+        if held and self.keeper.problem is not None:
+            return str(self.keeper.problem)
+        if self.instance is not None and self.undurable:
+            return self.undurable
+        if self.keeper.yielded:
+            return "somebody else keeps changing the cap (find out who, then `xtc resume`)"
+        if held and self.instance is None:
+            return "what stood there before is still to be put back"
         return ""

@@ -73,7 +73,7 @@ def test_a_load_below_the_setpoint_is_waited_out_and_teaches_nothing(
 ) -> None:
     able = plant(case)
     idle = Plant(case.curve, PacketsPerSecond(share * case.setpoint))
-    bound = math.ceil(20 + way_down(case, 0.01))
+    bound = math.ceil(20 + 2 * way_down(case, 0.01))
     run = loop([able] * bound + [idle] * lull + [able] * 20, SelfTuningLaw(), case.setpoint)
     before, after = run.states[bound - 1], run.states[bound + lull - 1]
     assert after.tuning == before.tuning

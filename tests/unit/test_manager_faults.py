@@ -151,6 +151,18 @@ def test_on_a_full_disk_nothing_new_is_capped_and_the_rest_goes_on(
     assert rig.manager.journal_problem == ""
 
 
+def test_a_cap_that_could_not_be_put_back_is_said_when_its_router_comes_back(rig: Rig) -> None:
+    rig.hold("a", 20e3)
+    rig.faults.errors["a", "restore"] = Transient("a", "busy")
+    reload(rig, plan("b"))
+    reload(rig, plan("a"), plan("b"))
+    assert rig.cap("a") is not None
+    assert "still to be put back" in rig.report("a").problem
+    rig.faults.errors.clear()
+    rig.tick(1)
+    assert (rig.cap("a"), rig.report("a").problem) == (None, "")
+
+
 def test_on_a_full_disk_a_router_moved_elsewhere_is_not_capped_there(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

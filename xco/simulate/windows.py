@@ -46,7 +46,7 @@ class Windows:
         """Learn what became of a slot."""
         if not self._any:
             return
-        self._in_ports += sent - delivered - dropped
+        self._in_ports = np.maximum(self._in_ports + sent - delivered - dropped, 0.0)
         self._owed += dropped
         lost = self._windowed & (self._owed >= self._frame)
         gone = np.where(lost, self._owed, 0.0)
