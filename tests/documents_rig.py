@@ -2,9 +2,17 @@
 
 import re
 import shlex
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.core import TyperGroup
+
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+"""A block of code: its kind, and its lines."""
 
 
 def rows_under(text: str, heading: str) -> dict[str, list[str]]:
@@ -37,3 +45,33 @@ def check_every_command_is_in(guide: str, program: str, root: Any) -> None:
         children = getattr(command, "commands", {})
         for words in [f"{name} {child}" for child in children] or [name]:
             assert f"`{program} {words}" in guide, words
+
+
+def commands_shown(pages: Iterable[Path], program: str) -> list[str]:
+    """Return the command lines of a program that pages show, in blocks and within sentences."""
+    texts = [page.read_text() for page in pages]
+    lines = [
+        re.sub(r"^(\w+)?[$] +", "", line).partition("  #")[0].strip()
+        for text in texts
+        for kind, body in BLOCK.findall(text)
+        if kind in {"", "sh", "console"}
+        for line in body.splitlines()
+    ]
+    spans = [
+        " ".join(span.split())
+        for text in texts
+        for span in re.findall(rf"`({program} [^`|]+)`", text)
+    ]
+    found = {text.partition(" >")[0].rstrip("& ") for text in lines + spans}
+    return sorted(
+        text for text in found if re.match(rf"{program} [a-z]", text) and "..." not in text
+    )
+
+
+def check_manual(text: str) -> None:
+    """Check that groff has nothing to say against a manual page."""
+    if shutil.which("groff") is None:
+        pytest.skip("needs groff")
+    command = ["groff", "-man", "-Kutf8", "-Tutf8", "-ww", "-z"]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)
+    assert done.stderr == ""

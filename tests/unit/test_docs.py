@@ -1,13 +1,12 @@
 """The documents do not rot: examples parse, every key and metric is explained, names exist."""
 
 import re
-import shlex
 from pathlib import Path
 from typing import get_args
 
 import msgspec
 import pytest
-from typer.core import TyperGroup
+from documents_rig import BLOCK, check_command, commands_shown
 from typer.main import get_command
 
 from xtc.actuator.spec import ActuatorSpec
@@ -27,7 +26,6 @@ from xtc.metrics import Metrics
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"])
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 MAIN, DROP_IN = "# /etc/xtc/xtc.toml\n", "# /etc/xtc/conf.d/"
 """The first line of a block that is a whole configuration, and of one that is a drop-in."""
 
@@ -135,25 +133,6 @@ def test_every_failure_mode_is_in_the_index() -> None:
     assert {page for page in pages if f"]({page})" not in index} == set()
 
 
-def commands() -> list[str]:
-    lines = [
-        line.removeprefix("$ ").partition(" #")[0].strip()
-        for page in PAGES
-        for kind in ("", "sh", "console")
-        for body in blocks(page, kind)
-        for line in body.splitlines()
-    ]
-    spans = [span for page in PAGES for span in re.findall(r"`(xtc [^`|]+)`", page.read_text())]
-    return sorted({text.rstrip("& ") for text in lines + spans if re.match(r"xtc [a-z]", text)})
-
-
-@pytest.mark.parametrize("line", commands())
+@pytest.mark.parametrize("line", commands_shown(PAGES, "xtc"))
 def test_every_command_that_is_shown_exists(line: str) -> None:
-    command = get_command(app)
-    _, *words = shlex.split(line)
-    while isinstance(command, TyperGroup) and words:
-        name = words.pop(0)
-        assert name in command.commands, line
-        command = command.commands[name]
-    known = {option for parameter in command.params for option in parameter.opts}
-    assert {word for word in words if word.startswith("-")} - known - {"--help"} == set(), line
+    check_command(get_command(app), line)

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from documents_rig import check_command, check_every_command_is_in, rows_under
+from documents_rig import (
+    BLOCK,
+    check_command,
+    check_every_command_is_in,
+    commands_shown,
+    rows_under,
+)
 from typer.main import get_command
 
 from policer.cli import app
@@ -19,7 +25,6 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GUIDE = (DOCS / "policer.md").read_text()
 PAGES = sorted(DOCS.rglob("*.md"))
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 MAIN = "# /etc/xtc/policer.toml\n"
 KINDS = {"counter": "_total", "histogram": "", "gauge": ""}
 TABLES = {"server", "store", "link", "lease", "policy", "habits", "rules", "patience", "log"}
@@ -110,24 +115,7 @@ def test_the_limits_that_are_told_are_the_services() -> None:
     assert f"a body above {rest.max_body // 1024} KiB" in text
 
 
-def commands() -> list[str]:
-    lines = [
-        re.sub(r"^(\w+)?[$] +", "", line).partition("  #")[0].strip()
-        for page in PAGES
-        for kind, body in BLOCK.findall(page.read_text())
-        if kind in {"", "sh", "console"}
-        for line in body.splitlines()
-    ]
-    spans = [
-        " ".join(span.split())
-        for page in PAGES
-        for span in re.findall(r"`(policer [^`|]+)`", page.read_text())
-    ]
-    found = {text.partition(" >")[0].rstrip("& ") for text in lines + spans}
-    return sorted(text for text in found if re.match(r"policer [a-z]", text) and "..." not in text)
-
-
-@pytest.mark.parametrize("line", commands())
+@pytest.mark.parametrize("line", commands_shown(PAGES, "policer"))
 def test_every_policer_command_that_is_shown_exists(line: str) -> None:
     check_command(get_command(app), line)
 

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from documents_rig import check_command, check_every_command_is_in, rows_under
+from documents_rig import (
+    BLOCK,
+    check_command,
+    check_every_command_is_in,
+    commands_shown,
+    rows_under,
+)
 from typer.main import get_command
 from xco_statistics_rig import controller_names, coordinator_names, write_statistics
 
@@ -22,7 +28,6 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 GUIDE = (DOCS / "xco.md").read_text()
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SETTINGS, TOPOLOGY = "# /etc/xtc/xco.toml\n", "# /etc/xtc/topology.toml\n"
 """The first line of a block that is a whole file."""
 TABLES = {"controller": ControllerTable, "coordinator": CoordinatorTable}
@@ -120,24 +125,7 @@ def test_every_failure_mode_says_what_is_seen_done_and_proved(page: Path) -> Non
     assert len(re.findall(r"`test_\w+`", text)) >= 3
 
 
-def commands() -> list[str]:
-    lines = [
-        line.removeprefix("$ ").partition("  #")[0].strip()
-        for page in PAGES
-        for kind, body in BLOCK.findall(page.read_text())
-        if kind in {"", "sh", "console"}
-        for line in body.splitlines()
-    ]
-    spans = [
-        " ".join(span.split())
-        for page in PAGES
-        for span in re.findall(r"`(xco [^`|]+)`", page.read_text())
-    ]
-    found = {text.partition(" >")[0].rstrip("& ") for text in lines + spans}
-    return sorted(text for text in found if re.match(r"xco [a-z]", text) and "..." not in text)
-
-
-@pytest.mark.parametrize("line", commands())
+@pytest.mark.parametrize("line", commands_shown(PAGES, "xco"))
 def test_every_command_that_is_shown_exists(line: str) -> None:
     check_command(load(get_command(app)), line)
 
