@@ -27,6 +27,26 @@ US = 1_000
 EPOCH = 1_800_000_000
 
 
+def settings_text(run_dir: Path, lease: Path) -> str:
+    """Return a file of settings for a controller of this machine alone."""
+    return f"""
+[controller]
+topology = "topology.toml"
+key = "key"
+listen = "127.0.0.1:0"
+run_dir = "{run_dir}"
+lease = "{lease}"
+realtime = 0
+"""
+
+
+def star(hosts: int) -> str:
+    """Return a topology file: hosts h1, h2 and so on at one switch."""
+    names = [f"h{number + 1}" for number in range(hosts)]
+    link = '[host.{0}]\n[[link]]\nbetween = ["{0}", "middle"]\ncapacity = "1Gbps"\n'
+    return "[switch.middle]\n" + "".join(link.format(name) for name in names)
+
+
 def controller_config(folder: Path, **settings: object) -> ControllerConfig:
     """Return settings whose files are all in a folder; the key is there."""
     (folder / "key").write_bytes(KEY)

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 from xco_controller_rig import KEY
+from xco_controller_scenes import settings_text, star
 from xco_loop_hosts import UdpHost, eventually, now_ns
 
 from xco.controller import LONGEST_PAUSE_S, RETRY_S, Controller
@@ -29,26 +30,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["xco_loop_rig", "postgres_rig"]
 
-TOPOLOGY = """
-[switch.middle]
-[host.h1]
-[host.h2]
-[[link]]
-between = ["h1", "middle"]
-capacity = "1Gbps"
-[[link]]
-between = ["h2", "middle"]
-capacity = "1Gbps"
-"""
-SETTINGS = """
-[controller]
-topology = "topology.toml"
-key = "key"
-listen = "127.0.0.1:0"
-run_dir = "{run_dir}"
-lease = "{run_dir}"
-realtime = 0
-"""
+TOPOLOGY = star(2)
 
 
 class Clock:
@@ -70,7 +52,7 @@ def clock() -> Clock:
 def controller(controller_program: Path, tmp_path: Path, clock: Clock) -> Iterator[Controller]:
     assert controller_program.exists()
     (tmp_path / "topology.toml").write_text(TOPOLOGY)
-    (tmp_path / "xco.toml").write_text(SETTINGS.format(run_dir=tmp_path))
+    (tmp_path / "xco.toml").write_text(settings_text(tmp_path, tmp_path))
     (tmp_path / "key").write_bytes(KEY)
     path = tmp_path / "xco.toml"
     lease = FileLease(tmp_path / "lease")
@@ -127,10 +109,10 @@ def test_a_directory_for_run_files_is_not_changed_while_it_runs(
 ) -> None:
     eventually(lambda: leads(controller))
     before = controller.config
-    (tmp_path / "xco.toml").write_text(SETTINGS.format(run_dir=tmp_path / "other"))
+    (tmp_path / "xco.toml").write_text(settings_text(tmp_path / "other", tmp_path))
     controller.reload()
     assert "controller.run_dir" in controller.state.problem
-    (tmp_path / "xco.toml").write_text(SETTINGS.format(run_dir=tmp_path) + 'slice = "4ms"\n')
+    (tmp_path / "xco.toml").write_text(settings_text(tmp_path, tmp_path) + 'slice = "4ms"\n')
     controller.reload()
     assert controller.state.problem == ""
     assert controller.config.durations_ns["slice"] == 4_000_000
@@ -140,7 +122,7 @@ def test_a_directory_for_run_files_is_not_changed_while_it_runs(
 
 def test_what_waits_for_a_restart_is_said(controller: Controller, tmp_path: Path) -> None:
     eventually(lambda: leads(controller))
-    settings = SETTINGS.format(run_dir=tmp_path)
+    settings = settings_text(tmp_path, tmp_path)
     (tmp_path / "xco.toml").write_text(settings.replace("realtime = 0", 'slice = "4ms"'))
     controller.reload()
     assert controller.state.problem == "realtime: restart the controller to change it"
@@ -156,7 +138,7 @@ def test_what_was_refused_is_said_as_long_as_it_holds(
     holder = FileLease(tmp_path / "lease")
     assert holder.acquire() is not None
     settings = tmp_path / "xco.toml"
-    settings.write_text(SETTINGS.format(run_dir=tmp_path) + 'slice = "none"\n')
+    settings.write_text(settings_text(tmp_path, tmp_path) + 'slice = "none"\n')
     controller.reload()
     for _ in range(2):
         controller.step()
@@ -169,7 +151,7 @@ def test_what_was_refused_is_said_as_long_as_it_holds(
     clock.now_s += 10
     eventually(lambda: leads(controller) and controller.state.starts == 2)
     assert "controller.slice" in controller.state.problem, "its loop has started again"
-    settings.write_text(SETTINGS.format(run_dir=tmp_path))
+    settings.write_text(settings_text(tmp_path, tmp_path))
     controller.reload()
     assert controller.state.problem == ""
 

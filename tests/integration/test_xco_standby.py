@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
-from xco_controller_scenes import controller_config
+from xco_controller_scenes import controller_config, settings_text, star
 from xco_loop_hosts import UdpHost, eventually, now_ns
 
 from xco.controller import Controller, run_controller
@@ -31,30 +31,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["xco_loop_rig", "postgres_rig"]
 
-TOPOLOGY = """
-[switch.middle]
-[host.h1]
-[host.h2]
-[host.h3]
-[[link]]
-between = ["h1", "middle"]
-capacity = "1Gbps"
-[[link]]
-between = ["h2", "middle"]
-capacity = "1Gbps"
-[[link]]
-between = ["h3", "middle"]
-capacity = "1Gbps"
-"""
-SETTINGS = """
-[controller]
-topology = "topology.toml"
-key = "key"
-listen = "127.0.0.1:0"
-lease = "{lease}"
-run_dir = "{folder}"
-realtime = 0
-"""
+TOPOLOGY = star(3)
 
 
 def prepared(folder: Path) -> ControllerConfig:
@@ -176,7 +153,7 @@ def process(
     def start(name: str) -> multiprocessing.Process:
         prepared(tmp_path / name)
         path = tmp_path / name / "xco.toml"
-        path.write_text(SETTINGS.format(folder=tmp_path / name, lease=tmp_path / "shared"))
+        path.write_text(settings_text(tmp_path / name, tmp_path / "shared"))
         context = multiprocessing.get_context("spawn")
         started.append(context.Process(target=run_controller, args=(path,)))
         started[-1].start()
