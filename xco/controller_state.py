@@ -34,7 +34,7 @@ class State(msgspec.Struct, frozen=True):
     starts: int = 0
     """How often the loop was started, in this process."""
     problem: str = ""
-    """Why it does not lead, or why the last reload was refused; "" if nothing is wrong."""
+    """Why it does not lead, what was refused, what waits for a restart; "" if nothing is wrong."""
 
 
 def is_running(state: State) -> bool:
