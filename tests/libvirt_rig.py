@@ -109,9 +109,10 @@ class LibvirtRig(ManagerRig):
                 quiet(session)
 
     def _tick(self, now: Seconds) -> None:
-        if self.hypervisors.supervise():
+        changed = self.hypervisors.supervise()
+        if changed:
             self.manager.retry()
-            self.manager.release_marked(self.hypervisors.is_marked)
+        self.manager.release_marked(self.hypervisors.is_marked, changed=changed)
         after = self._read(now)
         before, self.before = self.before, after
         found = {} if before is None else self.collector.aggregate(rates(before, after))

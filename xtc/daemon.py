@@ -202,10 +202,11 @@ class Daemon:
 
     def _tick(self, now: Seconds) -> None:
         """Carry out one tick."""
-        if self._hypervisors.supervise():
+        changed = self._hypervisors.supervise()
+        if changed:
             self._collector.rebind(self._bindings())
             self._manager.retry()
-            self._manager.release_marked(self._hypervisors.is_marked)
+        self._manager.release_marked(self._hypervisors.is_marked, changed=changed)
         readings = self._readings(now)
         self._manager.tick(readings, now)
         period = self._config.daemon.period_s

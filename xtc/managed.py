@@ -48,6 +48,8 @@ class Managed:
         self._view: CapView | None = None
         self._period: Dithered | None = None
         self._profile: Profile | None = None
+        self.lost = False
+        """Whether it was gone, and it is not known yet whether it came back with our cap."""
         self._owes_release = False
         """Whether the loop's release failed, and is to be tried again."""
 
@@ -118,6 +120,7 @@ class Managed:
             if isinstance(self.keeper.problem, Gone):
                 self._lose()
             return False
+        self.lost = False
         if self._profile is None and self.keeper.limits is not None:
             self._profile = self.plan.profile(self.keeper.limits, period)
         if self._profile is not None and self._profile.slow is not self.keeper.slow:
@@ -128,6 +131,7 @@ class Managed:
         """Forget a router that is gone; what comes back under its name is another."""
         assert self.instance is not None  # step() has looked
         self.keeper.forget()
+        self.lost = True
         self._period = self._profile = None
         self.instance = released(self.instance, Finding.GONE)
 

@@ -122,12 +122,20 @@ class Manager:
         for managed in self._routers.values():
             managed.keeper.retry()
 
-    def release_marked(self, is_marked: Callable[[ActuatorSpec], bool]) -> None:
-        """Release routers that came with the cap of another host's xtc and are not held here."""
+    def release_marked(self, is_marked: Callable[[ActuatorSpec], bool], *, changed: bool) -> None:
+        """Release routers that are not held here and have an xtc's cap all the same.
+
+        They came with it from another host, or were called gone and were not. Those that were not
+        lost are looked at where `changed` says that domains came or went.
+        """
         for managed in self._routers.values():
-            keeper = managed.keeper
-            arrived = managed.instance is None and keeper.original is None
-            if arrived and is_marked(managed.plan.spec) and keeper.prepare():
+            arrived = managed.instance is None and managed.keeper.original is None
+            if not arrived or not (changed or managed.lost):
+                continue
+            marked = is_marked(managed.plan.spec)
+            prepared = marked and managed.keeper.prepare()
+            managed.lost = marked and not prepared
+            if prepared:
                 self._store_lazily()
                 managed.release()
 

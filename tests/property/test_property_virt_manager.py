@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 from fake_guest import FakeLibvirtError
 from fake_libvirt import FakeHost
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from libvirt_rig import LibvirtRig, plan
 from virt_rig import idle_threads, until
@@ -146,6 +146,12 @@ class Story(LibvirtRig):
         assert isinstance(result, Answer), result
 
 
+NO_DOMAIN = ("fail", "setSchedulerParametersFlags", 42, 1)
+"""libvirt calls a domain gone that is there."""
+
+
+@example([NO_DOMAIN, ("tick", 1), ("tick", 1)])
+@example([("restart", "gold", False, False), NO_DOMAIN, ("tick", 3)])
 @given(st.lists(steps, max_size=25))
 def test_every_cap_can_be_undone_and_in_the_end_is(story: list[tuple[object, ...]]) -> None:
     tell([("activate", "gold"), ("tick", 3), *story])
