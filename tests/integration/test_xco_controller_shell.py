@@ -120,16 +120,25 @@ def test_a_directory_for_run_files_is_not_changed_while_it_runs(
     assert load_controller_config(tmp_path / "xco.toml").run_dir == before.run_dir
 
 
-def test_what_waits_for_a_restart_is_said(controller: Controller, tmp_path: Path) -> None:
+def test_what_waits_for_a_restart_is_said(
+    controller: Controller, tmp_path: Path, clock: Clock
+) -> None:
     eventually(lambda: leads(controller))
     settings = settings_text(tmp_path, tmp_path)
-    (tmp_path / "xco.toml").write_text(settings.replace("realtime = 0", 'slice = "4ms"'))
+    changed = settings.replace("realtime = 0", 'slice = "4ms"')
+    (tmp_path / "xco.toml").write_text(changed)
     controller.reload()
     assert controller.state.problem == "realtime: restart the controller to change it"
     assert controller.config.durations_ns["slice"] == 4_000_000
     (tmp_path / "xco.toml").write_text(settings)
     controller.reload()
-    assert controller.state.problem == ""
+    assert controller.state.problem == "", "it is as it was"
+    (tmp_path / "xco.toml").write_text(changed)
+    controller.reload()
+    os.kill(controller.state.loop_pid, signal.SIGKILL)
+    clock.now_s += 10
+    eventually(lambda: leads(controller) and controller.state.starts == 2)
+    assert controller.state.problem == "", "the loop that runs has it"
 
 
 def test_what_was_refused_is_said_as_long_as_it_holds(
