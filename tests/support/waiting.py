@@ -1,0 +1,48 @@
+"""Waiting for another process, and free ports."""
+
+import socket
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+# A busy machine is slow: how long a test waits says nothing of how fast the product is.
+PATIENCE_S = 30.0
+POLL_S = 0.005
+
+T = TypeVar("T")
+
+
+def eventually(
+    condition: Callable[[], T],
+    seconds: float = PATIENCE_S,
+    *,
+    state: Callable[[], object] | None = None,
+) -> T:
+    """Return the first true value of a condition; fail with the last state if there is none.
+
+    The last check begins after the deadline, however slow the machine is.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        late = time.monotonic() >= deadline
+        value = condition()
+        if value:
+            return value
+        if late:
+            last = value if state is None else state()
+            raise AssertionError(f"not so within {seconds:g} s: {_source(condition)}: {last!r}")
+        time.sleep(POLL_S)
+
+
+def free_port() -> int:
+    """Return a TCP port of the loopback address that no process uses."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _source(condition: Callable[[], object]) -> str:
+    code = getattr(condition, "__code__", None)
+    if code is None:
+        return repr(condition)
+    return f"{code.co_name}, {code.co_filename}:{code.co_firstlineno}"
