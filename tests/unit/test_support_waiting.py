@@ -20,8 +20,9 @@ def test_the_condition_is_checked_again_after_the_deadline() -> None:
 
 
 def test_a_failure_reports_the_last_value_and_where_the_condition_is() -> None:
+    found: list[int] = []
     with pytest.raises(AssertionError, match=r"test_support_waiting\.py:\d+: \[\]$"):
-        eventually(list, seconds=0.0)
+        eventually(lambda: found, seconds=0.0)
 
 
 def test_a_failure_reports_the_state_that_the_test_names() -> None:
