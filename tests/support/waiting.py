@@ -7,7 +7,7 @@ from typing import TypeVar
 
 # A busy machine is slow: how long a test waits says nothing of how fast the product is.
 PATIENCE_S = 30.0
-POLL_S = 0.005
+POLL_S = 0.01
 
 T = TypeVar("T")
 
@@ -16,6 +16,7 @@ def eventually(
     condition: Callable[[], T],
     seconds: float = PATIENCE_S,
     *,
+    poll_s: float = POLL_S,
     state: Callable[[], object] | None = None,
 ) -> T:
     """Return the first true value of a condition; fail with the last state if there is none.
@@ -31,7 +32,7 @@ def eventually(
         if late:
             last = value if state is None else state()
             raise AssertionError(f"not so within {seconds:g} s: {_source(condition)}: {last!r}")
-        time.sleep(POLL_S)
+        time.sleep(poll_s)
 
 
 def free_port() -> int:
