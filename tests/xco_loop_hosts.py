@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from support.waiting import eventually
 from xco_controller_rig import KEY
 from xco_controller_scenes import EPOCH, Speaker, loop_file
 
@@ -16,14 +17,6 @@ from xco.topology import Topology
 from xco.wire import decode, encode
 
 PATIENCE_S = 5.0
-
-
-def eventually(holds: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
-    """Wait until something holds; fail if it does not in time."""
-    deadline = time.monotonic() + patience_s
-    while not holds():
-        assert time.monotonic() < deadline, "it does not become so"
-        time.sleep(0.005)
 
 
 def now_ns() -> int:

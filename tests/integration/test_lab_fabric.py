@@ -4,10 +4,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.waiting import eventually
 
 from lab import namespaces
 from lab.errors import BadRequestError, LabError
@@ -49,13 +50,6 @@ def prefix() -> Iterator[str]:
     name = f"g{os.getpid()}"
     yield name
     tear_down(name)
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
 
 
 def answers(fabric: Fabric, host: FabricHost | None, *addresses: str) -> list[bool]:
@@ -102,7 +96,7 @@ def test_a_packet_is_carried_to_its_addressee_alone(prefix: str) -> None:
             roles.sink_messages(fabric.place(to)) as sink,
             roles.send_messages(fabric.place(host), to.address, size=1472, rate_bps=10_000_000),
         ):
-            assert eventually(lambda: sink.counts().total_bytes > 0)
+            eventually(lambda: sink.counts().total_bytes > 0)
         assert fabric.wire_bytes([host, other, third]) == 0
 
 
@@ -116,7 +110,7 @@ def test_every_packet_arrives_or_is_counted_as_dropped(star: Fabric) -> None:
         ]
         time.sleep(0.5)
         sent = sum(source.finish().count for source in sources)
-        assert eventually(lambda: waiting(star) == 0)
+        eventually(lambda: waiting(star) == 0)
         arrived = sink.finish()
     star.unpace()
     dropped = star.drops() - before
@@ -167,7 +161,7 @@ def test_losses_at_the_shallow_port_time_tcp_out(prefix: str) -> None:
         addresses = [host.address for host in fabric.senders]
         assert fabric.timeouts() == 0
         with roles.read_blocks(fabric.place(fabric.receivers[0]), addresses):
-            assert eventually(lambda: fabric.timeouts() > 0)
+            eventually(lambda: fabric.timeouts() > 0)
         assert fabric.drops() > 0
         for server in servers:
             server.stop()
@@ -220,7 +214,7 @@ def test_a_killed_owner_takes_its_programs_along_and_the_next_removes_the_rest(
     owner.kill()
     owner.communicate()
     assert len(programs) == 3
-    assert eventually(lambda: not find(prefix).processes)
+    eventually(lambda: not find(prefix).processes)
     assert namespaces.named(prefix)
     with Fabric(prefix) as fabric:
         fabric.incast(1, "100Mbps")

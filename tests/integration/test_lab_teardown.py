@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.waiting import eventually
 
 from lab.teardown import find, tear_down
 from lab.topology import Lab
@@ -50,19 +50,12 @@ def run(prefix: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 2.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return condition()
-
-
 def test_leaving_a_lab_removes_all_of_it(prefix: str) -> None:
     with Lab(prefix) as lab:
         router = lab.add_router("vr1", "user-space")
         router.flood(1_000)
         stray = lab.run_in_dom0(["sleep", "60"])
-        assert eventually(lambda: stray.pid in find(prefix).processes)
+        eventually(lambda: stray.pid in find(prefix).processes)
         found = find(prefix)
         assert len(found.namespaces) == 2
         assert str(router.cgroup) in found.cgroups
@@ -76,7 +69,7 @@ def test_after_sigkill_the_programs_die_and_down_removes_the_rest(
 ) -> None:
     assert len(find(prefix).processes) == 3
     owner.kill()
-    assert eventually(lambda: find(prefix).processes == [])
+    eventually(lambda: find(prefix).processes == [])
     assert find(prefix).namespaces
     removed = json.loads(run(prefix, "down", "--json").stdout)
     assert len(removed["namespaces"]) == 3

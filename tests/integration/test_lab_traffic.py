@@ -2,11 +2,12 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.waiting import eventually
 
 from lab.errors import MissingRequirementError, ProgramError
 from lab.fabric import Fabric
@@ -25,13 +26,6 @@ def fabric() -> Iterator[Fabric]:
         running.incast(2, LINK_BPS, vms=2)
         running.pace()
         yield running
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
 
 
 def test_the_sources_compile_without_a_warning(tmp_path: Path) -> None:
@@ -65,7 +59,7 @@ def test_blocks_are_read_whole_and_no_faster_than_the_link(fabric: Fabric) -> No
     servers = [roles.serve_reads(fabric.place(host)) for host in fabric.senders]
     addresses = [host.address for host in fabric.senders]
     reader = roles.read_blocks(fabric.place(fabric.receivers[0]), addresses)
-    assert eventually(lambda: reader.counts().blocks > 0)
+    eventually(lambda: reader.counts().blocks > 0)
     first = reader.counts()
     time.sleep(0.7)
     last = reader.finish()
@@ -82,7 +76,7 @@ def test_a_reader_whose_server_is_killed_says_so(fabric: Fabric) -> None:
     server = roles.serve_reads(fabric.place(fabric.senders[0]))
     reader = roles.read_blocks(fabric.place(fabric.receivers[0]), [fabric.senders[0].address])
     server.stop()
-    assert eventually(lambda: not reader.alive)
+    eventually(lambda: not reader.alive)
     with pytest.raises(ProgramError, match="server 0 is gone"):
         reader.counts()
 
@@ -98,7 +92,7 @@ def test_streams_are_told_apart_by_the_address_they_come_from(fabric: Fabric) ->
         time.sleep(1.0)
         shares = shares_bps(before, sink.counts())
         sent = slow.finish().bytes + fast.finish().bytes
-        assert eventually(lambda: sink.counts().total_bytes == sent)
+        eventually(lambda: sink.counts().total_bytes == sent)
         assert [s.count for s in sink.counts().sources.values()] == [1, 1]
     assert shares[host.addresses[0]] == pytest.approx(10e6, rel=0.2)
     assert shares[host.addresses[1]] == pytest.approx(40e6, rel=0.2)
@@ -122,7 +116,7 @@ def test_short_flows_arrive_whole_one_after_the_other(fabric: Fabric) -> None:
 def test_short_flows_without_a_sink_fail_and_are_counted(fabric: Fabric) -> None:
     host, to = fabric.senders[1], fabric.receivers[0]
     with roles.send_short_flows(fabric.place(host), to.address, sequences=1, port=9) as flows:
-        assert eventually(lambda: flows.counts().failed > 0)
+        eventually(lambda: flows.counts().failed > 0)
         assert flows.counts().flows == 0
 
 
@@ -136,7 +130,7 @@ def test_paced_messages_keep_their_rate_and_all_arrive(fabric: Fabric) -> None:
         time.sleep(1.0)
         rate = rate_bps(first, source.counts())
         sent = source.finish()
-        assert eventually(
+        eventually(
             lambda: sink.counts().sources[host.address].count + fabric.drops() - drops == sent.count
         )
         arrived = sink.counts()
@@ -165,14 +159,14 @@ def test_a_message_that_lost_a_fragment_does_not_count(fabric: Fabric) -> None:
 def test_pings_are_answered_and_timed(fabric: Fabric) -> None:
     host, to = fabric.senders[0], fabric.receivers[0]
     with roles.ping(fabric.place(host), to.address, interval_us=5_000) as ping:
-        assert eventually(lambda: ping.counts().received > 20)
+        eventually(lambda: ping.counts().received > 20)
         last = ping.finish()
     assert last.sent - 2 <= last.received <= last.sent
 
 
 def test_pings_of_nobody_are_not_answered(fabric: Fabric) -> None:
     with roles.ping(fabric.place(fabric.senders[0]), "10.250.0.77") as ping:
-        assert eventually(lambda: ping.counts().sent > 5)
+        eventually(lambda: ping.counts().sent > 5)
         assert ping.counts().received == 0
 
 
@@ -187,7 +181,7 @@ def test_a_capture_stamps_and_counts_each_packet(fabric: Fabric, tmp_path: Path)
         ]
         time.sleep(0.5)
         sent = [source.finish().count for source in sources]
-    assert eventually(lambda: capture.counts().packets + fabric.drops() - drops == sum(sent))
+    eventually(lambda: capture.counts().packets + fabric.drops() - drops == sum(sent))
     counts, end_ns = capture.finish(), time.monotonic_ns()
     arrivals = list(records.read(output))
     counted = [counts.sources[host.address].count for host in hosts]

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -12,6 +11,7 @@ import pytest
 from fleet_rig import FleetKeys
 from link_rig import listening
 from running_daemon import RunningDaemon
+from support.waiting import free_port
 
 from policer.errors import LinkTimeout
 from policer.hosts import Host
@@ -69,12 +69,6 @@ def remote(daemon: RunningDaemon, keys: FleetKeys) -> Host:
     }
     daemon.configure(router="[server]\n" + "\n".join(f'{k} = "{v}"' for k, v in lines.items()))
     return Host("h", requests, telemetry, 100e3, server_key=keys.server_key)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def near(report: Report, setpoint: float) -> bool:

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import tempfile
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import cast
 import pytest
 from fleet_rig import FleetRig, lying
 from sqlalchemy import Connection
+from support.waiting import eventually
 
 from policer import asking
 from policer.contract import Contract
@@ -106,13 +106,6 @@ async def running(
             await task
 
 
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SOON_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def _caps(report: Report) -> bool:
     return report.mode is not Mode.RELEASED or report.cap is not None
 
@@ -134,7 +127,7 @@ async def test_contended_hosts_are_held_at_their_contracts_and_let_go_with_the_p
     def capped() -> bool:
         return any(map(_caps, daemon.manager.reports(daemon.clock.now())))
 
-    await asyncio.to_thread(wait_until, lambda: not hosts.do(capped))
+    await asyncio.to_thread(eventually, lambda: not hosts.do(capped))
 
 
 async def test_a_contract_that_changes_is_followed(store: Store) -> None:

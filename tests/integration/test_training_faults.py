@@ -4,11 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.waiting import eventually
 from training_rig import CONFIG
 
 from lab import cgroups, requirements
@@ -50,13 +50,6 @@ class Sweep:
         self.process.communicate()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 15.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return condition()
-
-
 def runs(pid: int) -> bool:
     """Whether a process is there, and more than a zombie."""
     try:
@@ -74,7 +67,7 @@ def started(tmp_path: Path) -> Iterator[tuple[Sweep, list[int]]]:
     source = ["--source", SOURCE.format(pids), "--offered", "90kpps"]
     sweep = Sweep(tmp_path, *place, *source)
     try:
-        assert eventually(lambda: pids.exists() and pids.read_text().endswith("\n"))
+        eventually(lambda: pids.exists() and pids.read_text().endswith("\n"))
         yield sweep, [int(pid) for pid in pids.read_text().split()]
     finally:
         sweep.close()
@@ -87,7 +80,7 @@ def test_a_source_and_what_it_started_end_with_the_sweep(
     sweep, pids = started
     assert [runs(pid) for pid in pids] == [True, True]
     sweep.process.send_signal(number)
-    assert eventually(lambda: not any(runs(pid) for pid in pids), 5)
+    eventually(lambda: not any(runs(pid) for pid in pids))
 
 
 @pytest.fixture
@@ -124,7 +117,7 @@ def ends_in_order(sweep: Sweep, *words: str) -> None:
 
 @pytest.mark.root
 def test_a_lab_whose_source_is_killed(lab_sweep: Sweep) -> None:
-    assert eventually(lab_sweep.capped)
+    eventually(lab_sweep.capped)
     (source,) = programs("lab.source")
     os.kill(source, signal.SIGKILL)
     ends_in_order(lab_sweep, "the source: ended by itself", "goes on where it stopped")
@@ -133,7 +126,7 @@ def test_a_lab_whose_source_is_killed(lab_sweep: Sweep) -> None:
 @pytest.mark.root
 def test_a_lab_whose_forwarder_is_killed(lab_sweep: Sweep) -> None:
     """Its control group and interfaces stay: a router that forwards nothing, to the meter."""
-    assert eventually(lab_sweep.capped)
+    eventually(lab_sweep.capped)
     (forwarder,) = programs("lab.forwarder")
     os.kill(forwarder, signal.SIGKILL)
     ends_in_order(lab_sweep, "the lab: vr: forwarder ended by itself", "goes on where it stopped")
@@ -143,7 +136,7 @@ def test_a_lab_whose_forwarder_is_killed(lab_sweep: Sweep) -> None:
 @pytest.mark.root
 def test_a_router_whose_group_is_removed(lab_sweep: Sweep) -> None:
     """Its forwarder runs on, elsewhere."""
-    assert eventually(lab_sweep.capped)
+    eventually(lab_sweep.capped)
     root = cgroups.find_root()
     assert root is not None
     group = root / LAB_PREFIX / LAB_ROUTER
