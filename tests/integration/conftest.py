@@ -7,13 +7,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import pytest
+from support.holding import PATIENCE_S, SILENCE_S, check_held, wait_until_near, watch
+from support.rates import Reading, between, read
+from support.stalls import Stalls
 
 from benchmarks.rig import lab_router
 from lab import requirements
@@ -43,8 +46,17 @@ while True:
     time.sleep(0.001)
 """
 """Sends 20 kp/s one by one: the lab's own source joins packets, which the limit counts as one."""
-PREFIX: Final = "xtcint"
+PREFIX: Final = f"t{os.getpid()}"
+"""Its own for each process: runs at once do not meet."""
 V1_PARTS: Final = ("quota", "period")
+
+
+class Forwarding(Protocol):
+    """A router of whichever kind."""
+
+    @property
+    def host_interfaces(self) -> Sequence[str]:
+        """The host's ends of its links."""
 
 
 class Daemon:
@@ -52,10 +64,11 @@ class Daemon:
 
     def __init__(self, process: "subprocess.Popen[bytes]", folder: Path) -> None:
         self.process, self._log = process, folder / "log"
-        self.client = Client(folder / "run")
+        self.runtime = folder / "run"
+        self.client = Client(self.runtime, timeout=SILENCE_S)
 
     def wait_until_ready(self) -> None:
-        for _ in range(5):
+        for _ in range(20):
             try:
                 self.client.call(Status())
             except Unreachable:
@@ -79,7 +92,9 @@ class Daemon:
         for vr, setpoint in setpoints.items():
             self.ask(Activate(vr, setpoint))
 
-    def wait_for(self, vr: str, holds: Callable[[Report], bool], seconds: float = 10.0) -> Report:
+    def wait_for(
+        self, vr: str, holds: Callable[[Report], bool], seconds: float = PATIENCE_S
+    ) -> Report:
         """Return the first report of a router of which something holds."""
         deadline = time.monotonic() + seconds
         while not holds(report := self.report(vr)):
@@ -88,17 +103,17 @@ class Daemon:
             time.sleep(0.05)
         return report
 
-    def wait_until_held(self, *vrs: str) -> None:
-        for vr in vrs:
-            self.wait_for(vr, near_setpoint)
+    def wait_until_held(self, *vrs: str, without_problem: bool = False) -> None:
+        """Wait until the last ticks' mean throughput of routers is near their setpoints."""
+        wait_until_near(self.runtime, *vrs, without_problem=without_problem)
 
     def stop(self) -> None:
         self.process.terminate()
-        assert self.process.wait(5) == 0, self.log
+        assert self.process.wait(PATIENCE_S) == 0, self.log
 
     def kill(self) -> None:
         self.process.kill()
-        self.process.wait(5)
+        self.process.wait(PATIENCE_S)
 
 
 class Host:
@@ -151,44 +166,36 @@ class Host:
             stderr=subprocess.PIPE,
             text=True,
         )
-        out, error = process.communicate(timeout=20)
+        out, error = process.communicate(timeout=PATIENCE_S)
         return subprocess.CompletedProcess(process.args, process.returncode, out, error)
 
-    def check_means(self, seconds: float, most: float, *held: tuple[Router, float]) -> None:
-        """Check that routers' mean throughput over at least so long is near their setpoints.
+    def check_held(
+        self,
+        daemon: Daemon,
+        ticks: int,
+        most: float,
+        setpoints: Mapping[str, float],
+        routers: Mapping[str, Forwarding] | None = None,
+    ) -> None:
+        """Check that routers (by default the lab's) are held for so many of the daemon's ticks."""
+        known = self.lab.routers if routers is None else routers
+        held = {vr: known[vr].host_interfaces for vr in setpoints}
+        first = self._forwarded(held)
+        seen = watch(daemon.runtime, ticks)
+        second = self._forwarded(held)
+        rates = {vr: between(first[vr], second[vr]) for vr in setpoints}
+        check_held(seen, rates, most, **setpoints)
 
-        A shared machine takes CPU away for seconds, so that the mean may take up to three times
-        as long to come right; nothing that was counted is left out of it.
-        """
-        start, before = time.monotonic(), [self._forwarded(router) for router, _ in held]
-        for _ in range(3):
-            time.sleep(seconds)
-            counts = [self._forwarded(router) for router, _ in held]
-            elapsed = time.monotonic() - start
-            errors = [
-                (after - first) / elapsed / setpoint - 1
-                for (_, setpoint), first, after in zip(held, before, counts, strict=True)
-            ]
-            if max(map(abs, errors)) <= most:
-                return
-        pytest.fail(f"after {elapsed:.0f} s mean throughput is off by {errors}")
-
-    def _forwarded(self, router: Router) -> int:
-        return received(self.lab.dom0_netns, *router.host_interfaces)
-
-
-def near_setpoint(report: Report) -> bool:
-    """Whether a router is capped, and its throughput within 30 % of its setpoint."""
-    if report.cap is None or report.throughput_pps is None or report.setpoint_pps is None:
-        return False
-    return abs(report.throughput_pps / report.setpoint_pps - 1) < 0.3
+    def _forwarded(self, held: Mapping[str, Sequence[str]]) -> dict[str, Reading]:
+        dom0 = self.lab.dom0_netns
+        return {vr: read(partial(received, dom0, *names)) for vr, names in held.items()}
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     if process.poll() is None:
         process.send_signal(signal.SIGCONT)
         process.kill()
-        process.wait(5)
+        process.wait(PATIENCE_S)
 
 
 def received(netns: str, *interfaces: str) -> int:
@@ -236,6 +243,11 @@ def napi_threads(router: Router) -> tuple[int, ...]:
 def switches_of(router: Router) -> tuple[InterfaceOriginal, ...]:
     """Return GRO, threaded NAPI, its threads' policy and the peer's TSO of each interface."""
     return in_namespace(router.netns, partial(forwarding.capture, router.inner_interfaces))
+
+
+@pytest.fixture(autouse=True)
+def _recorded_stalls(stalls: Stalls) -> None:
+    """Every test here keeps the longest stall of the machine with its report."""
 
 
 @pytest.fixture

@@ -1,0 +1,74 @@
+"""CPU time as the kernel counts it, judged against a cap on any machine.
+
+From above: a group gets at most its quota in each period. From below: in each period in which the
+kernel throttled it, it got its quota; in the others, the machine may have left it less.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from support.inconclusive import inconclusive
+from support.rates import Reading, between, read
+from xtc.actuator.quota import parse_cpu_stat
+
+TICK_S: Final = 0.004
+"""The kernel ends a task's turn at its tick, so that it may overdraw by so much, once."""
+ENOUGH: Final = 0.25
+"""The part of the periods that must have been throttled for a judgement from below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """How many periods a group has had, and in how many it was throttled."""
+
+    all: int
+    throttled: int
+
+
+def periods(group: Path) -> Periods:
+    """Read a control group's cpu.stat (Linux, sched-bwc.rst)."""
+    text = (group / "cpu.stat").read_text()
+    counts = (parse_cpu_stat(text, key) for key in ("nr_periods", "nr_throttled"))
+    return Periods(*(0 if count is None else count for count in counts))
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a group used between two readings, in CPUs, and how often its quota ended its turn."""
+
+    least: float
+    most: float
+    seconds: float
+    bound: float
+    """The part of the periods in which it was throttled."""
+
+
+def used(group: Path, spent: Callable[[], float], seconds: float) -> Used:
+    """Watch a group for so long; `spent` returns the CPU seconds it has used."""
+    before, first = periods(group), read(spent)
+    time.sleep(seconds)
+    second, after = read(spent), periods(group)
+    return _used(before, first, second, after)
+
+
+def _used(before: Periods, first: Reading, second: Reading, after: Periods) -> Used:
+    rate, elapsed = between(first, second), max(after.all - before.all, 1)
+    bound = (after.throttled - before.throttled) / elapsed
+    return Used(rate.least, rate.most, rate.seconds, bound)
+
+
+def check_used(seen: Used, cap: float, period_s: float, tolerance: float = 0.05) -> None:
+    """Check that a group that never sleeps got its cap.
+
+    Raises:
+        AssertionError: it got more, or less although its quota was what ended its turns.
+        Inconclusive: it got less, and the machine's other work ended them.
+    """
+    slack = (cap * period_s + TICK_S) / seen.seconds
+    assert seen.least <= cap * (1 + tolerance) + slack, f"more than its cap of {cap}: {seen}"
+    if seen.bound < ENOUGH:
+        inconclusive(f"the quota ended its turns in too few periods: {seen}")
+    assert seen.most >= cap * min(seen.bound, 1.0) * (1 - tolerance) - slack, f"less: {seen}"

@@ -1,0 +1,107 @@
+"""Judges whether a daemon holds a router: over ticks of its own, from above and from below.
+
+From above by what the kernel counted: no load excuses a router that forwards more than its
+setpoint. From below by what it was wanted to forward, the smaller of setpoint and offered load. Ticks
+in which it was offered more, and its cap was not what limited it, tell of the machine's other work.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+
+from support.inconclusive import inconclusive
+from support.rates import Rate
+from xtc.client import Client
+from xtc.wire import Report, Telemetry
+
+TICKS: Final = 4
+"""So many in a row make a mean that says whether a router is near its setpoint."""
+NEAR: Final = 0.2
+PATIENCE_S: Final = 60.0
+SILENCE_S: Final = 15.0
+"""A daemon that streams nothing for so long is not merely late."""
+
+
+def stream(runtime: Path, seconds: float = PATIENCE_S) -> Iterator[Telemetry]:
+    """Yield a daemon's ticks for so long by its own clock."""
+    with Client(runtime, timeout=SILENCE_S) as client:
+        ticks = client.telemetry()
+        first = next(ticks)
+        yield first
+        for tick in ticks:
+            yield tick
+            if tick.at - first.at > seconds:
+                return
+
+
+def of(vr: str, ticks: Sequence[Telemetry]) -> list[Report]:
+    """Return one router's reports."""
+    return [report for tick in ticks for report in tick.routers if report.vr == vr]
+
+
+def is_near(reports: Sequence[Report]) -> bool:
+    """Whether the last ticks' mean throughput is near the setpoint, and all were capped."""
+    last = reports[-TICKS:]
+    rates = [report.throughput_pps for report in last if report.throughput_pps is not None]
+    setpoint = last[-1].setpoint_pps
+    if len(rates) < TICKS or setpoint is None or None in [report.cap for report in last]:
+        return False
+    return abs(fmean(rates) / setpoint - 1) < NEAR
+
+
+def wait_until_near(runtime: Path, *vrs: str, without_problem: bool = False) -> None:
+    """Wait until routers are near their setpoints.
+
+    Raises:
+        AssertionError: they are not in time; with the last tick.
+    """
+    seen: list[Telemetry] = []
+    for tick in stream(runtime):
+        seen = [*seen[1 - TICKS :], tick]
+        near = all(is_near(of(vr, seen)) for vr in vrs)
+        if near and not (without_problem and any(of(vr, [tick])[0].problem for vr in vrs)):
+            return
+    raise AssertionError(f"not held after {PATIENCE_S:g} s: {seen}")
+
+
+def watch(runtime: Path, ticks: int) -> list[Telemetry]:
+    """Return the daemon's next so many ticks."""
+    return list(islice(stream(runtime), ticks))
+
+
+def check_held(
+    ticks: Sequence[Telemetry], rates: Mapping[str, Rate], most: float, **setpoints: float
+) -> None:
+    """Check that routers were held at setpoints for the time of some ticks.
+
+    Args:
+        ticks: what the daemon streamed meanwhile.
+        rates: what the kernel counted meanwhile, by router, in packets/s.
+        most: the largest error of the mean, as a part of the setpoint.
+        setpoints: by router, in packets/s.
+
+    Raises:
+        AssertionError: a router was not held.
+        Inconclusive: none was wrong, but for one more than half of the ticks tell nothing.
+    """
+    unknown = []
+    for vr, setpoint in setpoints.items():
+        assert rates[vr].least <= setpoint * (1 + most), f"{vr} forwarded {rates[vr]}"
+        telling = [report for report in of(vr, ticks) if is_telling(report, setpoint)]
+        if 2 * len(telling) < len(ticks):
+            unknown.append(vr)
+            continue
+        mean = fmean(one.throughput_pps or 0.0 for one in telling)
+        wanted = fmean(min(setpoint, one.offered_pps or setpoint) for one in telling)
+        assert mean >= wanted * (1 - most), f"{vr} forwarded {mean:.0f} of {wanted:.0f}"
+    if unknown:
+        inconclusive(f"{unknown} were short of CPU in more than half of {len(ticks)} ticks")
+
+
+def is_telling(report: Report, setpoint: float) -> bool:
+    """Whether a router that forwarded too little in this tick was held too low."""
+    if report.throughput_pps is None:
+        return False
+    return bool(report.binding) or (report.offered_pps or setpoint) < setpoint
