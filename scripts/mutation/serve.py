@@ -1,0 +1,146 @@
+"""A plugin of pytest: collect once, then run the tests of each mutant in a fork."""
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from _pytest.main import pytest_runtestloop
+from hypothesis import HealthCheck, Phase, settings
+
+from scripts.mutation import forks
+from scripts.mutation.operators import Mutant
+from scripts.mutation.swap import swap
+
+COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck))
+EXAMPLES = 50
+settings.register_profile(
+    "mutants",
+    COMMON,
+    database=None,
+    derandomize=True,
+    max_examples=EXAMPLES,
+    phases=(Phase.explicit, Phase.generate),
+)
+"""As the profile `gate` of the tests, but without shrinking: only that it fails counts."""
+
+KILLED, SURVIVED, UNPLACED = 1, 0, 71
+
+
+def run_tests(session: pytest.Session) -> int:
+    """Run the session's tests up to the first that fails."""
+    session.config.option.maxfail = 1
+    try:
+        pytest_runtestloop(session)
+    except (session.Failed, session.Interrupted):
+        return KILLED
+    return KILLED if session.testsfailed else SURVIVED
+
+
+class Recorder:
+    """Notes which functions of one file each test calls, and how long it takes."""
+
+    def __init__(self, target: Path) -> None:
+        self._target = str(target)
+        self._test: str | None = None
+        self.calls: dict[str, set[str]] = {}
+        self.seconds: dict[str, float] = {}
+        self.at_import: set[str] = set()
+
+    def start(self) -> None:
+        """Watch calls from now on, in threads to come too."""
+        sys.setprofile(self._profile)
+        threading.setprofile(self._profile)
+
+    def stop(self) -> None:
+        """Watch calls no longer."""
+        sys.setprofile(None)
+        threading.setprofile(None)
+
+    def _profile(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename == self._target:
+            name = frame.f_code.co_qualname.split(".<locals>")[0]
+            known = self.at_import if self._test is None else self.calls[self._test]
+            known.add(name)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Attribute what is called meanwhile to the test."""
+        self._test = item.nodeid
+        self.calls[item.nodeid] = set()
+        began = time.process_time()
+        result = yield
+        self.seconds[item.nodeid] = time.process_time() - began
+        self._test = None
+        return result
+
+
+class Server:
+    """Runs in place of pytest's loop: once without a mutation, then once for each mutant."""
+
+    def __init__(self, target: Path, mutants: dict[int, Mutant], answers: Path) -> None:
+        self._target = target
+        self._mutants = mutants
+        self._answers = answers
+        self._recorder = Recorder(target)
+
+    def pytest_configure(self, config: pytest.Config) -> None:
+        """Watch what tests call while they are collected."""
+        config.pluginmanager.register(self._recorder)
+        self._recorder.start()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Write what became of each mutant, and of those that need an import of their own."""
+        self._recorder.stop()
+        baseline = self._baseline(session)
+        answer: dict[str, Any] = {"modules": _foreign(), **baseline, "codes": {}}
+        if baseline["code"] == SURVIVED:
+            answer["codes"] = {
+                number: self._judge(session, mutant, baseline)
+                for number, mutant in self._mutants.items()
+            }
+        self._answers.write_text(json.dumps(answer))
+        return True
+
+    def _baseline(self, session: pytest.Session) -> dict[str, Any]:
+        notes = self._answers.with_suffix(".baseline")
+
+        def work() -> int:
+            self._recorder.start()
+            code = run_tests(session)
+            self._recorder.stop()
+            calls = {test: sorted(names) for test, names in self._recorder.calls.items()}
+            notes.write_text(json.dumps({"calls": calls, "seconds": self._recorder.seconds}))
+            return code
+
+        code, _ = forks.run(work)
+        return {"code": code, **json.loads(notes.read_text())}
+
+    def _judge(self, session: pytest.Session, mutant: Mutant, baseline: dict[str, Any]) -> int:
+        """Return a mutant's exit code: only tests that call its function are run."""
+        if mutant.function is None or mutant.function in self._recorder.at_import:
+            return UNPLACED
+        calls, seconds = baseline["calls"], baseline["seconds"]
+        items = [item for item in session.items if mutant.function in calls[item.nodeid]]
+        items.sort(key=lambda item: seconds[item.nodeid])
+
+        def work() -> int:
+            if not swap(self._target, mutant):
+                return UNPLACED
+            session.items[:] = items
+            return run_tests(session)
+
+        return forks.run(work, sum(seconds[item.nodeid] for item in items))[0]
+
+
+def _foreign() -> list[str]:
+    """Name the modules that do not come from the tree: these may be imported before a fork."""
+    root = str(Path.cwd())
+    found = ((name, getattr(module, "__file__", None)) for name, module in sys.modules.items())
+    return [name for name, file in found if file and not file.startswith(root)]
