@@ -7,11 +7,14 @@ from typing import Any, Final
 
 import pytest
 from conftest import Daemon, Host, quota_of
+from support.holding import of, stream
+from support.weights import prefer
 
 from lab import cgroups
 from lab.libvirt import requirements
 from lab.libvirt.routers import GuestHost, GuestRouter
 from lab.libvirt.server import PrivateLibvirtd
+from xtc.wire import Mode, Report
 
 FLOODS: Final = {"lxc": 24e3, "lxc-kernel": 20e3, "qemu": 9e3}
 """What each kind is sent, in packets/s: more than it may carry in any test."""
@@ -50,6 +53,13 @@ class LibvirtHost:
         return daemon
 
 
+def top(libvirtd: PrivateLibvirtd) -> Path:
+    """Return the control group that holds those of a libvirtd's routers."""
+    root = cgroups.find_root()
+    assert root is not None
+    return root / f"{libvirtd.partition}.partition"
+
+
 def table(router: GuestRouter) -> str:
     """Return a router's table of the configuration: no interfaces are named."""
     return f'actuator = {{ kind = "libvirt", domain = "{router.name}", uri = "{router.uri}" }}'
@@ -58,10 +68,7 @@ def table(router: GuestRouter) -> str:
 def group(router: GuestRouter) -> Path:
     """Return the control group that holds a router's quota while it runs."""
     kind = "qemu" if router.domain.kind == "qemu" else "lxc"
-    root = cgroups.find_root()
-    assert root is not None
-    parent = root / f"{router.libvirtd.partition}.partition"
-    (found,) = parent.glob(f"{kind}-*-{router.name}.libvirt-{kind}")
+    (found,) = top(router.libvirtd).glob(f"{kind}-*-{router.name}.libvirt-{kind}")
     return found / "vcpu0" if kind == "qemu" else found
 
 
@@ -69,6 +76,22 @@ def cap_of(router: GuestRouter) -> float | None:
     """Return the cap in force as the kernel tells it; None is uncapped."""
     quota, period = quota_of(group(router))
     return None if quota is None else quota / period
+
+
+def is_closed(report: Report) -> bool:
+    """Whether a router's loop is closed, and nothing keeps it from its work."""
+    return report.mode is Mode.CLOSED_LOOP and report.cap is not None and not report.problem
+
+
+def closed_at(daemon: Daemon, vr: str) -> float:
+    """Wait until a router's loop is closed; return when that was, by the daemon's clock.
+
+    That clock is the test's as well: monotonic seconds of the machine.
+    """
+    for tick in stream(daemon.runtime):
+        if is_closed(*of(vr, [tick])):
+            return tick.at
+    pytest.fail(f"{vr} is not held again: {daemon.report(vr)}\n{daemon.log}")
 
 
 @contextmanager
@@ -81,4 +104,5 @@ def libvirt_on(host: Host, folder: Path) -> Iterator[LibvirtHost]:
         PrivateLibvirtd(folder / "lv", host.lab.dom0_netns) as libvirtd,
         GuestHost(host.lab, libvirtd) as guests,
     ):
+        prefer(top(libvirtd))
         yield LibvirtHost(host, guests)

@@ -4,21 +4,28 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from conftest import Host
-from libvirt_host import LibvirtHost, libvirt_on
+from libvirt_host import FLOODS, LibvirtHost, group, libvirt_on
+from support.cpu import check_used, periods, used
+from support.schedstat import ran
+from support.waiting import eventually
 
+from lab import cgroups
 from lab.libvirt import partition
 from lab.libvirt.errors import LibvirtError
 from lab.libvirt.routers import GuestRouter
 from lab.teardown import find, tear_down
+from xtc.kernel.namespaces import in_namespace
+from xtc.meter import parse
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 
+PERIOD_S = 0.1
+"""Of a quota."""
 ROOT = Path(__file__).resolve().parents[2]
 OWNER = """
 import sys, time
@@ -44,39 +51,42 @@ def libvirt(host: Host, tmp_path: Path) -> Iterator[LibvirtHost]:
 
 @pytest.fixture
 def prefix() -> Iterator[str]:
-    name = f"t{os.getpid()}"
+    name = f"own{os.getpid()}"  # next to the host's own lab
     yield name
     tear_down(name)
     partition.sweep(f"{name}-dom0")
 
 
-def forwarded_pps(router: GuestRouter, seconds: float = 1.0) -> float:
-    start, before = time.monotonic(), router.forwarded()
-    time.sleep(seconds)
-    return (router.forwarded() - before) / (time.monotonic() - start)
-
-
-def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
+def crossed(libvirt: LibvirtHost, router: GuestRouter) -> tuple[int, int]:
+    """Return the packets that were sent to a router, and those that came out of it."""
+    near, far = router.host_interfaces
+    dev = Path("/proc/thread-self/net/dev").read_bytes
+    counters = parse(in_namespace(libvirt.host.lab.dom0_netns, dev))
+    return counters[near].tx_packets, counters[far].rx_packets
 
 
 def test_throughput_follows_the_quota_of_a_container(libvirt: LibvirtHost) -> None:
+    """A container forwards for as long as its quota lets it, and no longer."""
     silver = libvirt.router("silver", "lxc")
-    rates = []
+    costs = []
     for cap in (0.02, 0.06):
         silver.set_quota(cap)
-        time.sleep(0.5)
-        rates.append(forwarded_pps(silver, 1.5))
-    assert 2 < rates[1] / rates[0] < 4.5
+        pids = cgroups.processes(group(silver))
+        before = silver.forwarded(), ran(pids)
+        seen = used(group(silver), lambda pids=pids: ran(pids), 2.0)
+        check_used(seen, cap, PERIOD_S, 0.15)
+        costs.append((ran(pids) - before[1]) / (silver.forwarded() - before[0]))
+    assert 2 / 3 < costs[1] / costs[0] < 3 / 2
 
 
 def test_what_the_host_s_kernel_forwards_no_quota_throttles(libvirt: LibvirtHost) -> None:
     kern = libvirt.router("kern", "lxc-kernel")
     kern.set_quota(0.02)
-    assert forwarded_pps(kern) == pytest.approx(20e3, rel=0.2)
+    first, throttled = crossed(libvirt, kern), periods(group(kern)).throttled
+    eventually(lambda: crossed(libvirt, kern)[0] > first[0] + FLOODS["lxc-kernel"])
+    last = crossed(libvirt, kern)
+    assert last[1] - first[1] > 0.9 * (last[0] - first[0])
+    assert periods(group(kern)).throttled == throttled
 
 
 def test_guests_outlive_their_libvirtd_and_a_frozen_one_answers_nobody(
@@ -86,14 +96,15 @@ def test_guests_outlive_their_libvirtd_and_a_frozen_one_answers_nobody(
     libvirt.libvirtd.kill()
     with pytest.raises(LibvirtError):
         silver.virsh("list")
-    assert forwarded_pps(silver) > 1e3
+    before = silver.forwarded()
+    eventually(lambda: silver.forwarded() > before + 1_000)
     libvirt.libvirtd.start()
     assert silver.virsh("list", "--name").split() == ["silver"]
     libvirt.libvirtd.freeze()
     with pytest.raises(LibvirtError, match="no answer"):
         libvirt.libvirtd.virsh("lxc", "list", timeout_s=0.5)
     libvirt.libvirtd.thaw()
-    libvirt.libvirtd.wait_ready(2)
+    libvirt.libvirtd.wait_ready()
 
 
 @pytest.mark.usefixtures("libvirt")
@@ -109,7 +120,7 @@ def test_after_sigkill_of_the_owner_nothing_of_libvirt_is_left(prefix: str, tmp_
     assert [group for group in groups if group.is_dir()] == groups
     owner.send_signal(signal.SIGKILL)
     owner.communicate()
-    assert eventually(lambda: not find(prefix).processes)
-    assert eventually(lambda: not Path(f"/proc/{init}").exists())
-    assert eventually(lambda: not any(group.exists() for group in groups))
+    eventually(lambda: not find(prefix).processes)
+    eventually(lambda: not Path(f"/proc/{init}").exists())
+    eventually(lambda: not any(group.exists() for group in groups))
     assert str(folder) not in Path("/proc/self/mounts").read_text()

@@ -4,23 +4,33 @@ import json
 import signal
 import time
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import partial
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pytest
-from conftest import Daemon, Host, near_setpoint, quota_of
+from conftest import Daemon, Host, quota_of, received
 from conftest import cap_of as cap_of_group
-from libvirt_host import LibvirtHost, cap_of, group, libvirt_on
+from libvirt_host import LibvirtHost, cap_of, closed_at, group, libvirt_on
+from support.holding import check_held, stream, watch
+from support.inconclusive import inconclusive
+from support.rates import between, read
+from support.stalls import Stalls
+from support.waiting import eventually
 
 from xtc.instance import Finding, Mode
-from xtc.wire import Report, Status
+from xtc.wire import Status
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
 
-FROZEN_S = 11.0
-"""Longer than keepalive takes to end a connection."""
+FROZEN = 11
+"""Ticks of a second: longer than keepalive takes to end a connection."""
+LATE_S = 0.3
+"""So much longer than its period a tick may be apart from the one before."""
+SLOW_S = 3.0
+"""A period in which a daemon's caps can be read before its first tick changes them."""
 AGAIN_S = 10.0
-"""Within this a router is held again once libvirt answers again."""
+"""Within this a loop is closed again once libvirt answers again."""
 
 
 @pytest.fixture
@@ -30,7 +40,7 @@ def libvirt(host: Host, tmp_path: Path) -> Iterator[LibvirtHost]:
 
 
 def test_a_killed_libvirtd_leaves_the_caps_and_the_loop_finds_the_next(
-    libvirt: LibvirtHost,
+    libvirt: LibvirtHost, stalls: Stalls
 ) -> None:
     silver = libvirt.router("silver", "lxc")
     daemon = libvirt.held(0.5, silver=16e3)
@@ -38,42 +48,43 @@ def test_a_killed_libvirtd_leaves_the_caps_and_the_loop_finds_the_next(
     cap = cap_of(silver)
     lost = daemon.wait_for("silver", lambda report: bool(report.problem))
     assert lost.mode is not Mode.RELEASED
-    time.sleep(1)
-    assert cap is not None
-    assert cap_of(silver) == pytest.approx(cap, rel=0.3)
+    watch(daemon.runtime, 2)
+    assert cap_of(silver) == cap is not None
     libvirt.libvirtd.start()
-    daemon.wait_for("silver", held_without_problem, AGAIN_S)
+    stalls.check_within(time.monotonic(), closed_at(daemon, "silver"), AGAIN_S)
+    daemon.wait_until_held("silver", without_problem=True)
     silver.set_quota(None)
-    daemon.wait_for("silver", lambda report: (report.cap or 9) < 0.5, AGAIN_S)
+    eventually(lambda: (cap_of(silver) or 9) < 0.5)
     daemon.stop()
     assert cap_of(silver) is None
 
 
-def test_a_frozen_libvirtd_delays_no_tick_and_no_other_router(libvirt: LibvirtHost) -> None:
+def test_a_frozen_libvirtd_delays_no_tick_and_no_other_router(
+    libvirt: LibvirtHost, stalls: Stalls
+) -> None:
     libvirt.router("silver", "lxc")
     plain = libvirt.host.router("plain", "user-space", 60e3)
     daemon = libvirt.held(silver=16e3, plain=20e3)
-    stream = daemon.client.telemetry()
-    ticks = [next(stream)]
+    forwarded = partial(received, libvirt.host.lab.dom0_netns, *plain.host_interfaces)
     libvirt.libvirtd.freeze()
-    start, forwarded = time.monotonic(), []
-    while time.monotonic() - start < FROZEN_S:
-        ticks.append(next(stream))
-        assert answer_time(daemon) < 1.0
-        forwarded += [r.throughput_pps for r in ticks[-1].routers if r.vr == "plain"]
-    assert [two.tick - one.tick for one, two in pairwise(ticks)] == [1] * (len(ticks) - 1)
-    assert [two.at - one.at for one, two in pairwise(ticks)] == [
-        pytest.approx(1, abs=0.3) for _ in ticks[1:]
-    ]
-    assert sum(forwarded) / len(forwarded) == pytest.approx(20e3, rel=0.08)
+    first, ticks, answers = read(forwarded), [], []
+    for tick in islice(stream(daemon.runtime), FROZEN + 1):
+        ticks.append(tick)
+        answers.append(answer_time(daemon))
+    rate = between(first, read(forwarded))
+    assert [two.tick - one.tick for one, two in pairwise(ticks)] == [1] * FROZEN
+    check_none_late(stalls, [(one.at, two.at) for one, two in pairwise(ticks)], 1 + LATE_S)
+    check_none_late(stalls, answers, 1.0)
     assert cap_of_group(plain) is not None
     libvirt.libvirtd.thaw()
-    daemon.wait_for("silver", held_without_problem, AGAIN_S)
+    stalls.check_within(time.monotonic(), closed_at(daemon, "silver"), AGAIN_S)
+    daemon.wait_until_held("silver", without_problem=True)
     daemon.stop()
+    check_held(ticks, {"plain": rate}, 0.08, plain=20e3)
 
 
 def test_a_router_that_is_destroyed_and_made_again_is_found_and_held(
-    libvirt: LibvirtHost,
+    libvirt: LibvirtHost, stalls: Stalls
 ) -> None:
     silver = libvirt.router("silver", "lxc")
     daemon = libvirt.held(0.5, silver=16e3)
@@ -82,7 +93,9 @@ def test_a_router_that_is_destroyed_and_made_again_is_found_and_held(
     gone = daemon.wait_for("silver", lambda report: report.finding is Finding.GONE)
     assert gone.cap is None
     silver.start()
-    again = daemon.wait_for("silver", held_without_problem, AGAIN_S)
+    stalls.check_within(time.monotonic(), closed_at(daemon, "silver"), AGAIN_S)
+    daemon.wait_until_held("silver", without_problem=True)
+    again = daemon.report("silver")
     assert set(again.interfaces) == set(silver.host_interfaces)
     assert not set(again.interfaces) & set(before)
     daemon.stop()
@@ -95,15 +108,17 @@ def test_a_foreign_change_is_noticed_and_repeated_ones_are_yielded_to(
     silver = libvirt.router("silver", "lxc")
     daemon = libvirt.held(0.5, silver=16e3)
     silver.set_quota(0.9)
-    daemon.wait_for("silver", lambda report: report.cap is not None and report.cap < 0.5)
+    eventually(lambda: (cap_of(silver) or 9) < 0.5)
+
+    def yielded_to_another() -> bool:
+        if (cap_of(silver) or 9) < 0.5:
+            silver.set_quota(0.9)
+        return daemon.report("silver").finding is Finding.FOREIGN
+
+    eventually(yielded_to_another)
+    watch(daemon.runtime, 4)
     report = daemon.report("silver")
-    for _ in range(20):
-        silver.set_quota(0.9)
-        time.sleep(0.5)
-        if (report := daemon.report("silver")).finding is Finding.FOREIGN:
-            break
     assert (report.mode, report.finding) == (Mode.MANUAL, Finding.FOREIGN)
-    time.sleep(2)
     assert quota_of(group(silver)) == (90_000, 100_000)
 
 
@@ -116,8 +131,8 @@ def test_a_killed_daemons_caps_are_adopted_and_released_to_what_stood_before(
     first.kill()
     left = [cap_of(silver), cap_of(zinc)]
     assert None not in left
-    second = libvirt.host.start()
-    assert [cap_of(silver), cap_of(zinc)] == [pytest.approx(cap, rel=0.3) for cap in left]
+    second = libvirt.start(SLOW_S)
+    assert [cap_of(silver), cap_of(zinc)] == left
     second.wait_until_held("silver", "zinc")
     second.stop()
     assert cap_of(silver) is None
@@ -146,11 +161,22 @@ def test_discover_lists_containers_and_says_which_no_quota_can_cap(libvirt: Libv
     ]
 
 
-def held_without_problem(report: Report) -> bool:
-    return near_setpoint(report) and not report.problem
-
-
-def answer_time(daemon: Daemon) -> float:
-    start = time.monotonic()
+def answer_time(daemon: Daemon) -> tuple[float, float]:
+    """Ask the daemon something; return when, and when the answer was here."""
+    begun = time.monotonic()
     daemon.client.call(Status())
-    return time.monotonic() - start
+    return begun, time.monotonic()
+
+
+def check_none_late(stalls: Stalls, spans: list[tuple[float, float]], limit: float) -> None:
+    """Check that each of several things took no longer than a limit, in seconds.
+
+    Raises:
+        AssertionError: one took longer, and the machine's own stalls do not explain that.
+        Inconclusive: none did, but the machine stalled in most of them.
+    """
+    late = [(begun, ended) for begun, ended in spans if ended - begun > limit]
+    for begun, ended in late:
+        assert ended - begun <= limit + stalls.lost(begun, ended)
+    if 2 * len(late) > len(spans):
+        inconclusive(f"the machine stalled in {len(late)} of {len(spans)} spans")
