@@ -121,7 +121,7 @@ def rate(before: Counters, after: Counters, dt: Seconds) -> InterfaceRate | Faul
         delta = new - old
         if delta < 0:
             delta += 1 << 32
-            if old >= 1 << 32 or not 0 <= delta <= WRAP_RATE * dt:
+            if old >= 1 << 32 or delta > WRAP_RATE * dt:
                 return Fault.RESET
         if delta > LINE_RATE * dt:
             return Fault.IMPLAUSIBLE
@@ -175,7 +175,7 @@ class ProcNetDev:
         """
         try:
             if self._fd < 0:
-                self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+                self._fd = os.open(self._path, os.O_RDONLY)
             os.lseek(self._fd, 0, os.SEEK_SET)
             return Snapshot(now, self._whole())
         except OSError as error:

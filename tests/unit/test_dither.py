@@ -75,3 +75,43 @@ def test_periods_are_cut_where_a_step_matters_and_the_actuator_bears_it(
     cap: float, *, slow: bool, slots: int
 ) -> None:
     assert slots_for(CapFraction(cap), PERCENT, slow=slow) == slots
+
+
+@pytest.mark.parametrize(
+    ("cap", "slots"), [(0.33, SLOTS), (0.4, SLOTS), (0.5, SLOTS), (0.51, 1), (0.75, 1)]
+)
+def test_a_step_of_2_percent_of_the_cap_is_worth_alternating(cap: float, slots: int) -> None:
+    assert slots_for(CapFraction(cap), PERCENT, slow=False) == slots
+
+
+@pytest.mark.parametrize("percent", [1, 2, 7, 29, 57, 58, 100, 113])
+def test_a_whole_cap_has_one_level_however_it_rounds(percent: int) -> None:
+    period, _ = dither(CapFraction(percent / 100), PERCENT)
+    assert period.high == period.low == pytest.approx(percent / 100)
+
+
+@pytest.mark.parametrize(
+    ("cap", "owed", "percents"),
+    [
+        (0.013, 0.0, [2] * 3 + [1] * 7),
+        (0.0104, 0.0, [1] * 10),
+        (0.0106, 0.0, [2] + [1] * 9),
+        (0.0102, -0.0008, [1] * 10),
+        (0.0102, 0.0008, [2] + [1] * 9),
+        (0.0296, 0.0, [3] * 10),
+        (0.0294, 0.0, [3] * 9 + [2]),
+        (0.02, -0.0003, [2] * 10),
+        (0.02, 0.012, [4] * 2 + [3] * 8),
+    ],
+)
+def test_caps_by_hand(cap: float, owed: float, percents: list[int]) -> None:
+    """Never a slot without a cap, whatever an earlier period owes."""
+    period, left = dither(CapFraction(cap), PERCENT, owed)
+    assert _percents(period) == percents
+    assert left == pytest.approx(cap + owed - sum(percents) / 1000, abs=1e-12)
+
+
+@pytest.mark.parametrize("owed", [-0.0005, 0.0, 0.0005])
+def test_at_the_smallest_cap_nothing_is_owed(owed: float) -> None:
+    period, left = dither(CapFraction(PERCENT), PERCENT, owed)
+    assert (_percents(period), left) == ([1] * SLOTS, 0.0)

@@ -144,3 +144,137 @@ def test_a_state_directory_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JournalError, match="file"):
         Journal(tmp_path / "file").open()
+
+
+def test_the_new_ledger_is_on_disk_before_its_name_and_its_name_before_all_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Write, fsync of the file, rename, fsync of the directory: else a crash leaves neither."""
+    seen: list[tuple[str, ...]] = []
+    write, fsync, rename = os.write, os.fsync, os.replace
+
+    def named(descriptor: int) -> str:
+        return Path(f"/proc/self/fd/{descriptor}").readlink().name
+
+    def written(descriptor: int, data: bytes) -> int:
+        seen.append(("write", named(descriptor)))
+        return write(descriptor, data)
+
+    def synced(descriptor: int) -> None:
+        seen.append(("fsync", named(descriptor)))
+        fsync(descriptor)
+
+    def renamed(source: Path, target: Path) -> None:
+        seen.append(("rename", Path(source).name, Path(target).name))
+        rename(source, target)
+
+    with Journal(tmp_path) as journal:
+        monkeypatch.setattr(os, "write", written)
+        monkeypatch.setattr(os, "fsync", synced)
+        monkeypatch.setattr(os, "replace", renamed)
+        monkeypatch.setattr(os, "rename", renamed)
+        journal.store(LEDGER)
+    assert seen == [
+        ("write", "journal.new"),
+        ("fsync", "journal.new"),
+        ("rename", "journal.new", "journal"),
+        ("fsync", tmp_path.name),
+    ]
+
+
+@pytest.mark.parametrize("failing", ["journal.new", "directory"])
+def test_a_sync_that_fails_stores_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    directory = tmp_path / "directory"
+    fsync = os.fsync
+
+    def synced(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").readlink().name == failing:
+            _no_space()
+        fsync(descriptor)
+
+    with Journal(directory) as journal:
+        monkeypatch.setattr(os, "fsync", synced)
+        with pytest.raises(JournalError, match="No space left"):
+            journal.store(LEDGER)
+        assert journal.ledger == Ledger(boot_id())
+
+
+def test_a_rename_that_fails_stores_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored(tmp_path)
+    with Journal(tmp_path) as journal:
+        monkeypatch.setattr(Path, "replace", _no_space)
+        with pytest.raises(JournalError, match="No space left"):
+            journal.store(Ledger(boot_id()))
+        assert journal.ledger == LEDGER
+    assert reopened(tmp_path) == LEDGER
+
+
+def test_what_a_crash_left_half_written_is_written_over(tmp_path: Path) -> None:
+    """Left-over bytes behind the ledger would spoil its checksum."""
+    (tmp_path / "journal.new").write_bytes(b"x" * 100_000)
+    stored(tmp_path)
+    assert reopened(tmp_path) == LEDGER
+
+
+def test_the_journal_is_for_its_owner_alone(tmp_path: Path) -> None:
+    assert stored(tmp_path).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_daemon_that_starts_again_writes_nothing_that_is_there(tmp_path: Path) -> None:
+    before = stored(tmp_path).stat()
+    with Journal(tmp_path) as journal:
+        journal.store(LEDGER)
+    assert (tmp_path / "journal").stat() == before
+
+
+def test_a_state_directory_is_made_with_those_above_it(tmp_path: Path) -> None:
+    stored(tmp_path / "var" / "lib" / "xtc")
+    assert reopened(tmp_path / "var" / "lib" / "xtc") == LEDGER
+
+
+def test_writing_leaves_no_file_open(tmp_path: Path) -> None:
+    with Journal(tmp_path) as journal:
+        journal.store(LEDGER)
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        for epoch in range(4, 9):
+            journal.store(msgspec.structs.replace(LEDGER, highest_epoch=epoch))
+        assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_journal_may_be_closed_twice_and_opened_again(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.open()
+    journal.close()
+    journal.close()
+    journal.open()
+    journal.close()
+
+
+def test_a_journal_that_cannot_be_read_is_no_reason_to_guess(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    with pytest.raises(JournalError, match="Is a directory"):
+        Journal(tmp_path).open()
+
+
+def test_a_journal_that_cannot_be_set_aside_is_no_reason_to_guess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(b"not ours")
+    monkeypatch.setattr(Path, "replace", _no_space)
+    with pytest.raises(JournalError, match="No space left"):
+        Journal(tmp_path).open()
+    assert path.read_bytes() == b"not ours"
+
+
+def test_a_journal_that_was_set_aside_is_kept_for_people(tmp_path: Path) -> None:
+    (tmp_path / "journal").write_bytes(b"not ours")
+    with Journal(tmp_path) as journal:
+        assert journal.quarantined is not None
+        assert journal.quarantined.read_bytes() == b"not ours"
+        assert journal.ledger == Ledger(boot_id())
+    assert not (tmp_path / "journal").exists()

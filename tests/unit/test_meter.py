@@ -1,5 +1,8 @@
 """Throughput Meter: what /proc/net/dev says, and what is refused of it."""
 
+import contextlib
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -118,3 +121,94 @@ def test_a_file_that_comes_back_is_read_again(tmp_path: Path) -> None:
             source.read(Seconds(0.0))
         path.write_bytes(HEADER + LINE)
         assert "vif7.0" in source.read(Seconds(1.0)).counters
+
+
+def test_each_rate_is_that_of_its_own_counter() -> None:
+    before, after = Counters(5, 7, 11, 13, 17), Counters(15, 27, 900, 43, 57)
+    assert rate(before, after, Seconds(2.0)) == (5.0, 10.0, 15.0, 20.0)
+
+
+TOP = 1 << 32
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rx"),
+    [
+        (TOP - 1, 0, 0.5),
+        (TOP - 1, 30_000_000 - 1, 15e6),  # 10 Gb/s of the smallest frames, and wrapped
+        (TOP - 1, 30_000_000, Fault.RESET),
+        (TOP, 0, Fault.RESET),  # a counter beyond 32 bits does not wrap there
+        (TOP + 5, 10, Fault.RESET),
+        (TOP, TOP, 0.0),
+        (TOP - 4, TOP + 4, 4.0),
+        (0, 300_000_000, 150e6),  # 100 Gb/s
+        (0, 300_000_001, Fault.IMPLAUSIBLE),
+        (TOP, TOP + 300_000_001, Fault.IMPLAUSIBLE),
+    ],
+)
+def test_two_seconds_of_a_counter(old: int, new: int, rx: float | Fault) -> None:
+    found = rate(counters(old), counters(new), Seconds(2.0))
+    assert (found if isinstance(found, Fault) else found.rx) == rx
+
+
+@pytest.mark.parametrize(("size", "line"), [(32 << 20, 3), ((32 << 20) + 1, 0)])
+def test_32_mib_are_still_split(size: int, line: int) -> None:
+    raw = HEADER + b" " * (size - len(HEADER) - 1) + b"\n"
+    with pytest.raises(MeterError) as caught:
+        parse(raw)
+    assert caught.value.line == line
+
+
+def test_the_largest_counter_is_read() -> None:
+    largest = LINE.replace(b" 100 ", b" 18446744073709551615 ")
+    assert parse(HEADER + largest)["vif7.0"].rx_packets == (1 << 64) - 1
+
+
+def _cannot_read(*_: object) -> bytes:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def test_after_a_read_error_the_file_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A descriptor of a namespace that is gone would fail at every read."""
+    path = tmp_path / "dev"
+    path.write_bytes(HEADER + LINE)
+    with ProcNetDev(str(path)) as source:
+        source.read(Seconds(0.0))
+        with monkeypatch.context() as failing:
+            failing.setattr(os, "read", _cannot_read)
+            with pytest.raises(MeterError, match="Input/output error"):
+                source.read(Seconds(1.0))
+        path.unlink()
+        path.write_bytes(HEADER + LINE.replace(b"vif7.0", b"other"))
+        assert source.read(Seconds(2.0)).counters.keys() == {"other"}
+
+
+def test_a_long_file_is_read_whole_and_from_its_start_each_time(tmp_path: Path) -> None:
+    path = tmp_path / "dev"
+    lines = [LINE.replace(b"vif7.0", f"v{number}".encode()) for number in range(30_000)]
+    path.write_bytes(HEADER + b"".join(lines))
+    with ProcNetDev(str(path)) as source:
+        for at in (0.0, 1.0):
+            assert source.read(Seconds(at)).raw == path.read_bytes()
+
+
+def test_the_file_is_open_while_it_is_in_use_alone(tmp_path: Path) -> None:
+    path = tmp_path / "dev"
+    path.write_bytes(HEADER + LINE)
+    source = ProcNetDev(str(path))
+    for at in range(3):
+        source.read(Seconds(at))
+        assert _open_files().count(str(path)) == 1
+    for _ in range(2):
+        source.close()
+        assert str(path) not in _open_files()
+
+
+def _open_files() -> list[str]:
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.append(str(link.readlink()))
+    return found

@@ -26,11 +26,10 @@ def split(
     """
     if not usages:
         return []
-    count = len(usages)
-    total, least = min(cap, ceiling * count), min(floor, cap / count)
+    total = min(cap, ceiling * len(usages))
     hungry = [used >= _HUNGRY * share for used, share in zip(usages, previous, strict=True)]
     needs = [
-        min(max(share * _GROWTH if more else used * _MARGIN, least), ceiling)
+        min(max(share * _GROWTH if more else used * _MARGIN, floor), ceiling)
         for used, share, more in zip(usages, previous, hungry, strict=True)
     ]
     return _stretch(fill(total, needs), total, ceiling)
