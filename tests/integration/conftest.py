@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 import pytest
 from support.holding import PATIENCE_S, SILENCE_S, check_held, wait_until_near, watch
+from support.paced import Paced
 from support.rates import Reading, between, read
 from support.stalls import Stalls
 
@@ -32,20 +33,6 @@ from xtc.kernel.scheduling import SCHED_DEADLINE, get_policy
 from xtc.meter import parse
 from xtc.wire import Activate, Report, Request, Status
 
-PACED = """
-import socket, sys, time
-out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-out.bind((sys.argv[1], 0))
-out.connect((sys.argv[2], 9))
-start, sent = time.monotonic(), 0
-while True:
-    due = int((time.monotonic() - start) * 20_000)
-    while sent < due:
-        out.send(bytes(22))
-        sent += 1
-    time.sleep(0.001)
-"""
-"""Sends 20 kp/s one by one: the lab's own source joins packets, which the limit counts as one."""
 PREFIX: Final = f"t{os.getpid()}"
 """Its own for each process: runs at once do not meet."""
 V1_PARTS: Final = ("quota", "period")
@@ -128,6 +115,17 @@ class Host:
         router = self.lab.add_router(name, kind)
         router.flood(flood)
         return router
+
+    def paced_router(self, name: str, rate: float) -> tuple[Router, Paced]:
+        """Add a user-space router with a sender of single packets.
+
+        The lab's own source joins packets, which a limit counts as one.
+        """
+        router = self.lab.add_router(name, "user-space")
+        near, far = router.ports
+        sender = Paced(self.folder / f"sender-{name}")
+        self.run(*sender.command((near.host_address, far.nowhere_address), rate))
+        return router, sender
 
     def configure(self, period_s: float = 1.0, **tables: str) -> None:
         """Write the configuration: each router's table, by default the one that suits it."""

@@ -1,14 +1,16 @@
 """What a daemon's limit drops before a router is reported to the policer all the same."""
 
 import asyncio
-import sys
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
-from conftest import PACED, received
 from conftest import Host as LabHost
+from conftest import received
 from link_rig import listening
+from support.limits import Passed, check_limited, check_unlimited, passing
+from support.paced import Paced
+from support.rates import Rate, between, read
 
 from lab.router import Router
 from policer.hosts import Host
@@ -18,14 +20,13 @@ from xtc.server import REQUESTS, TELEMETRY
 from xtc.wire import Limit
 
 FLOOD, LIMIT = 20e3, 5e3
+WATCHED_S = 1.5
 
 
 @pytest.mark.root
 def test_a_limit_drops_a_flood_that_is_still_reported_until_it_ends(host: LabHost) -> None:
     """The kernel does not count at the interface what a limit drops; the daemon does."""
-    router = host.lab.add_router("user", "user-space")
-    near_port, far_port = router.ports
-    host.run(sys.executable, "-c", PACED, near_port.host_address, far_port.nowhere_address)
+    router, sender = host.paced_router("user", FLOOD)
     host.configure(period_s=0.25)
     host.start()
     run = host.folder / "run"
@@ -39,17 +40,18 @@ def test_a_limit_drops_a_flood_that_is_still_reported_until_it_ends(host: LabHos
             await one.until(lambda: one.report("user").limit_pps == LIMIT)
             await asyncio.sleep(1.0)
             ticks = len(one.heard)
-            arrived, counted = await asyncio.to_thread(rates, host, router, 1.5)
+            seen, counted = await asyncio.to_thread(both_ends, host, router, sender)
             offered = [tick.routers[0].offered_pps for tick in one.heard[ticks:]]
-            assert arrived == pytest.approx(LIMIT, rel=0.1)
-            assert counted == pytest.approx(LIMIT, rel=0.1), "the interface counts what it dropped"
+            check_limited(seen, LIMIT)
+            assert counted.least <= seen.arrived.most * 1.1, "the interface counts what it dropped"
             known = [rate for rate in offered if rate is not None]
             assert len(known) == len(offered) >= 4
-            assert min(known) > 2 * LIMIT
-            assert sum(known) / len(known) == pytest.approx(FLOOD, rel=0.2)
+            mean = sum(known) / len(known)
+            assert seen.sent.least * 0.8 <= mean <= seen.sent.most * 1.2
+            assert mean > 2 * seen.arrived.most, "what the limit drops is offered all the same"
             await one.until(lambda: one.report("user").limit_pps is None)
-            arrived, _ = await asyncio.to_thread(rates, host, router, 0.7)
-            assert arrived == pytest.approx(FLOOD, rel=0.3)
+            arrived = partial(received, router.netns, router.inner_interfaces[0])
+            check_unlimited(await asyncio.to_thread(passing, arrived, sender, 0.7))
 
     asyncio.run(story())
 
@@ -58,19 +60,15 @@ def about(rate: float | None, expected: float) -> bool:
     return rate is not None and abs(rate / expected - 1) < 0.2
 
 
-def rates(host: LabHost, router: Router, seconds: float) -> tuple[float, float]:
-    """Return what arrives at a router, and what the host's end of that link counts as offered."""
-    start = time.monotonic()
-    before = counts(host, router)
-    time.sleep(seconds)
-    after = counts(host, router)
-    elapsed = time.monotonic() - start
-    arrived, counted = ((b - a) / elapsed for a, b in zip(before, after, strict=True))
-    return arrived, counted
+def both_ends(host: LabHost, router: Router, sender: Paced) -> tuple[Passed, Rate]:
+    """Return what passes to a router, and what the host's end of that link counts as offered."""
+    first = read(partial(counted, host, router))
+    arrived = partial(received, router.netns, router.inner_interfaces[0])
+    seen = passing(arrived, sender, WATCHED_S)
+    return seen, between(first, read(partial(counted, host, router)))
 
 
-def counts(host: LabHost, router: Router) -> tuple[int, int]:
+def counted(host: LabHost, router: Router) -> int:
     raw = in_namespace(host.lab.dom0_netns, Path("/proc/thread-self/net/dev").read_bytes)
     found = parse(raw)[router.host_interfaces[0]]
-    arrived = received(router.netns, router.inner_interfaces[0])
-    return arrived, found.tx_packets + found.tx_dropped
+    return found.tx_packets + found.tx_dropped

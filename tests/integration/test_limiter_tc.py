@@ -1,14 +1,15 @@
 """The limiter on a real veth in namespaces of its own: rate, lifting, foreign qdiscs."""
 
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from pyroute2 import IPRoute, netns
+from support.limits import check_limited, check_unlimited, passing
+from support.paced import Paced
+from support.waiting import eventually
 
 from xtc.errors import Gone, Permanent
 from xtc.kernel.namespaces import in_namespace
@@ -19,26 +20,6 @@ pytestmark = pytest.mark.root
 
 HOST, ROUTER = "xtcact-lim-host", "xtcact-lim-router"
 Result = TypeVar("Result")
-
-# Sends frames of two sizes to the router, paced in steps of a millisecond.
-FLOOD = """
-import ctypes, os, socket, sys, time
-libc = ctypes.CDLL(None)
-assert libc.setns(os.open(sys.argv[1], os.O_RDONLY), 0x40000000) == 0
-rate, sizes = int(sys.argv[2]), [int(size) for size in sys.argv[3].split(",")]
-out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-out.connect(("10.9.0.1", 9))
-start, sent = time.monotonic(), 0
-while True:
-    due = int((time.monotonic() - start) * rate)
-    while sent < due:
-        try:
-            out.send(bytes(sizes[sent % len(sizes)]))
-        except OSError:
-            pass
-        sent += 1
-    time.sleep(0.001)
-"""
 
 
 def path(name: str) -> str:
@@ -89,22 +70,16 @@ def packets(file: str) -> int:
     return int(line.partition(":")[2].split()[1])
 
 
-def received_rate(seconds: float) -> float:
-    start, before = time.monotonic(), received()
-    time.sleep(seconds)
-    return (received() - before) / (time.monotonic() - start)
-
-
 @pytest.fixture
-def flood(request: pytest.FixtureRequest) -> Iterator[None]:
+def flood(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Paced]:
     rate, sizes = request.param
-    command = [sys.executable, "-c", FLOOD, path(HOST), str(rate), sizes]
-    with subprocess.Popen(command) as sender:
-        while received() < 1000:
-            assert sender.poll() is None
-            time.sleep(0.05)
-        yield
-        sender.kill()
+    sender = Paced(tmp_path / "sender")
+    command = sender.command(("", "10.9.0.1"), rate, sizes, path(HOST))
+    with subprocess.Popen(command) as process:
+        eventually(lambda: received() > 1000)
+        assert process.poll() is None
+        yield sender
+        process.kill()
 
 
 def root_qdisc() -> tuple[str, int]:
@@ -120,21 +95,20 @@ def add_foreign_qdisc() -> None:
         route.tc("add", "pfifo", index, handle="8:", limit=77)
 
 
-@pytest.mark.parametrize("flood", [(20_000, "22"), (20_000, "22,1400")], indirect=True)
-@pytest.mark.usefixtures("flood")
-def test_a_flood_of_20_kp_s_is_limited_to_5_kp_s_whatever_its_sizes() -> None:
+@pytest.mark.parametrize("flood", [(20_000, (22,)), (20_000, (22, 1400))], indirect=True)
+def test_a_flood_of_20_kp_s_is_limited_to_5_kp_s_whatever_its_sizes(flood: Paced) -> None:
     limiter = Limiter()
-    assert received_rate(0.5) > 15_000
+    check_unlimited(passing(received, flood, 0.5))
 
     on_host(lambda: limiter.limit("v0", PacketsPerSecond(5_000)))
-    assert received_rate(2) == pytest.approx(5_000, rel=0.1)
+    check_limited(passing(received, flood, 2), 5_000)
     assert on_host(lambda: limiter.current("v0")) == pytest.approx(5_000, rel=1e-3)
 
     on_host(lambda: limiter.limit("v0", PacketsPerSecond(10_000)))
-    assert received_rate(2) == pytest.approx(10_000, rel=0.1)
+    check_limited(passing(received, flood, 2), 10_000)
 
     on_host(lambda: limiter.lift("v0"))
-    assert received_rate(0.5) > 15_000
+    check_unlimited(passing(received, flood, 0.5))
 
 
 def test_lifting_puts_the_default_qdisc_back_and_may_be_repeated() -> None:

@@ -1,8 +1,8 @@
 """Judges whether a daemon holds a router: over ticks of its own, from above and from below.
 
 From above by what the kernel counted: no load excuses a router that forwards more than its
-setpoint. From below by what it was wanted to forward, the smaller of setpoint and offered load. Ticks
-in which it was offered more, and its cap was not what limited it, tell of the machine's other work.
+setpoint. From below by what was wanted, the smaller of setpoint and offered load. Ticks in which it
+was offered more, and its cap was not what limited it, tell of the machine's other work.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
