@@ -5,12 +5,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 from pyroute2 import IPRoute, netns
+from support.inconclusive import inconclusive
+from support.rates import Rate, between, read
+from support.waiting import eventually
 
 from xtc.actuator.deadline import DeadlineActuator
 from xtc.actuator.factory import probe, release
@@ -34,6 +38,9 @@ pytestmark = [
 SOURCE, ROUTER, SINK = "xtcact-dl-src", "xtcact-dl-vr", "xtcact-dl-dst"
 ENDS = ("vr1", "vr2")
 """The router's interfaces: kernel threads are named by them, so no lab's may be called alike."""
+SLICE_S = 0.02
+RX_PACKETS, TX_DROPPED = 1, 11
+"""Columns of /proc/net/dev (proc(5))."""
 Result = TypeVar("Result")
 
 # Sends small packets to a host behind the router as fast as one process can.
@@ -83,11 +90,8 @@ def router() -> Iterator[DeadlineSpec]:
 
 def wait_until_no_threads() -> None:
     """The kernel takes a removed namespace apart in its own time."""
-    deadline = time.monotonic() + 10
     names = tuple(f"napi/{end}-" for end in ENDS)
-    while any(name.startswith(names) for _, name in napi.kernel_threads()):
-        assert time.monotonic() < deadline, "the namespaces' threads are still there"
-        time.sleep(0.01)
+    eventually(lambda: not any(name.startswith(names) for _, name in napi.kernel_threads()))
 
 
 def make_link(number: int) -> None:
@@ -132,6 +136,7 @@ def delete_link(name: str) -> None:
 @pytest.fixture
 def flood(router: DeadlineSpec) -> Iterator[DeadlineSpec]:
     with subprocess.Popen([sys.executable, "-c", FLOOD, path(SOURCE)]) as sender:
+        os.setpriority(os.PRIO_PROCESS, sender.pid, -20)  # other work is to slow no flood
         while delivered() < 1000:
             assert sender.poll() is None
             time.sleep(0.05)
@@ -141,9 +146,18 @@ def flood(router: DeadlineSpec) -> Iterator[DeadlineSpec]:
 
 
 def delivered() -> int:
-    text = inside(SINK, Path("/proc/thread-self/net/dev").read_text)
-    line = next(line for line in text.splitlines() if "h2:" in line)
-    return int(line.partition(":")[2].split()[1])
+    return counters(SINK, "h2")[RX_PACKETS]
+
+
+def dropped() -> int:
+    """Return what the router did not take: the link's near end counts it."""
+    return counters(SOURCE, "h1")[TX_DROPPED]
+
+
+def counters(name: str, interface: str) -> list[int]:
+    text = inside(name, Path("/proc/thread-self/net/dev").read_text)
+    line = next(line for line in text.splitlines() if f"{interface}:" in line)
+    return [int(word) for word in line.partition(":")[2].split()]
 
 
 def settle(actuator: DeadlineActuator, cap: float) -> None:
@@ -152,13 +166,45 @@ def settle(actuator: DeadlineActuator, cap: float) -> None:
         time.sleep(0.25)
 
 
-def measure(actuator: DeadlineActuator, seconds: float) -> tuple[float, float]:
-    """Return the forwarded packets/s, and the CPU used by the router's threads."""
-    start, packets, used = time.monotonic(), delivered(), actuator.usage().used or 0.0
-    time.sleep(seconds)
-    forwarded, spent = delivered() - packets, (actuator.usage().used or 0.0) - used
-    elapsed = time.monotonic() - start
-    return forwarded / elapsed, spent / elapsed
+@dataclass(frozen=True)
+class Seen:
+    """What a flooded router did."""
+
+    rate: float
+    """Packets/s in the full slices of time."""
+    share: float
+    """The part of the offered packets that it forwarded."""
+    cpu: Rate
+    full: float
+    """The part of the slices in which it was offered at least twice what it took."""
+
+
+def measure(actuator: DeadlineActuator, seconds: float) -> Seen:
+    """Watch the router in short slices of time."""
+    spent = partial(used, actuator)
+    first, slices = read(spent), []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        start, packets, lost = time.monotonic(), delivered(), dropped()
+        time.sleep(SLICE_S)
+        slices.append((time.monotonic() - start, delivered() - packets, dropped() - lost))
+    cpu = between(first, read(spent))
+    full = [one for one in slices if one[2] >= one[1]]
+    elapsed, forwarded, lost = (sum(column) for column in zip(*slices, strict=True))
+    busy = [sum(column) for column in zip(*full, strict=True)] or [elapsed, forwarded, lost]
+    return Seen(busy[1] / busy[0], forwarded / (forwarded + lost), cpu, len(full) / len(slices))
+
+
+def used(actuator: DeadlineActuator) -> float:
+    return actuator.usage().used or 0.0
+
+
+def check_cpu(seen: Seen, cap: float) -> None:
+    """A deadline thread gets no more than its runtime; no less while there is work for it."""
+    assert seen.cpu.least <= cap * 1.1
+    if seen.full < 0.5:
+        inconclusive(f"the flood kept the router busy for {seen.full:.0%} of the time")
+    assert seen.cpu.most >= cap * seen.full * 0.9
 
 
 def tids() -> tuple[int, ...]:
@@ -169,16 +215,15 @@ def tids() -> tuple[int, ...]:
 def test_throughput_and_cpu_follow_the_cap(flood: DeadlineSpec) -> None:
     actuator = DeadlineActuator(flood)
     original = actuator.capture()
-    rates = {}
+    seen = {}
     for cap in (0.05, 0.2):
         settle(actuator, cap)
         assert actuator.applied() == pytest.approx(cap, rel=0.01)
-        rates[cap], cpu = measure(actuator, 2)
-        assert cpu == pytest.approx(cap, rel=0.1)
-    assert 2.5 <= rates[0.2] / rates[0.05] <= 6
+        seen[cap] = measure(actuator, 2)
+        check_cpu(seen[cap], cap)
+    assert 2.5 <= seen[0.2].rate / seen[0.05].rate <= 6
     actuator.restore(original)
-    uncapped, _ = measure(actuator, 1)
-    assert uncapped > 5 * rates[0.05] / 2
+    assert measure(actuator, 1).share > 2.5 * seen[0.05].share
 
 
 def test_restore_leaves_everything_as_it_was_and_may_be_repeated(router: DeadlineSpec) -> None:
@@ -241,8 +286,7 @@ def test_a_link_that_goes_down_and_up_is_capped_again(flood: DeadlineSpec) -> No
     settle(actuator, 0.05)
     assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
     assert actuator.usage().used >= used
-    _, cpu = measure(actuator, 2)
-    assert cpu == pytest.approx(0.05, rel=0.1)
+    check_cpu(measure(actuator, 2), 0.05)
 
 
 def test_an_interface_that_comes_up_later_is_capped_then(router: DeadlineSpec) -> None:
