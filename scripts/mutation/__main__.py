@@ -67,6 +67,11 @@ def _judge(copy: Path, request: Request) -> Result:
     return result
 
 
+def _survivors(file: Path) -> dict[str, list[Judged]]:
+    results = msgspec.json.decode(file.read_bytes(), type=list[Result])
+    return {result.path: result.survivors for result in results if result.survivors}
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m scripts.mutation",
@@ -77,6 +82,7 @@ def _arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--module", action="append", metavar="NAME", help="only files with NAME in their path")
     add("--list-survivors", action="store_true", help="where, what was there, what took its place")
+    add("--again", type=Path, metavar="FILE", help="only the survivors of a run's --json FILE")
     add("--json", type=Path, metavar="FILE", help="write every mutant and its outcome there")
     add("--seed", type=int, default=0, help="choose other mutants (default: %(default)s)")
     add("--limit", type=int, default=40, help="mutants of a file (default: %(default)s)")
@@ -89,14 +95,15 @@ def main() -> int:
     """Judge all modules, print the table, and return the exit code."""
     arguments = _arguments()
     wanted = arguments.module or [""]
+    before = _survivors(arguments.again) if arguments.again else {}
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
         copy = Path(directory)
         _copy(arguments.tree.absolute(), copy)
         (copy / "tmp").mkdir()
         requests = [
-            Request(path, tests, arguments.seed, arguments.limit)
+            Request(path, tests, arguments.seed, arguments.limit, before.get(path))
             for path, tests in modules(copy).items()
-            if any(name in path for name in wanted)
+            if any(name in path for name in wanted) and (path in before or not before)
         ]
         with ThreadPoolExecutor(arguments.jobs) as pool:
             results = list(pool.map(lambda request: _judge(copy, request), requests))

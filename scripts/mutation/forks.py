@@ -1,6 +1,7 @@
 """Run work in a child process: what it returns, and what happens if it does not end."""
 
 import contextlib
+import ctypes
 import os
 import resource
 import select
@@ -54,9 +55,15 @@ class _Ended:
         os.close(self._descriptor)
 
 
+def end_with_parent() -> None:
+    """Ask the kernel to kill this process when its parent ends (prctl(2), PR_SET_PDEATHSIG)."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+
+
 def _child(work: Callable[[], int], limit: float | None) -> NoReturn:
     code = BROKEN
     try:
+        end_with_parent()
         os.setsid()
         if limit is not None:
             spent = time.process_time()

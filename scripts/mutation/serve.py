@@ -1,5 +1,6 @@
 """A plugin of pytest: collect once, then run the tests of each mutant in a fork."""
 
+import itertools
 import json
 import sys
 import threading
@@ -30,6 +31,16 @@ settings.register_profile(
 """As the profile `gate` of the tests, but without shrinking: only that it fails counts."""
 
 KILLED, SURVIVED, UNPLACED = 1, 0, 71
+BUDGET = 3.0
+"""Seconds of tests for a mutant, the quickest first: a fault of a pure core must show in those."""
+
+
+def affordable(items: list[pytest.Item], seconds: dict[str, float]) -> list[pytest.Item]:
+    """Return the quickest tests, up to the budget, and at least one."""
+    items = sorted(items, key=lambda item: seconds[item.nodeid])
+    spent = itertools.accumulate(seconds[item.nodeid] for item in items)
+    within = sum(so_far <= BUDGET for so_far in spent)
+    return items[: max(within, 1)]
 
 
 def run_tests(session: pytest.Session) -> int:
@@ -128,7 +139,7 @@ class Server:
             return UNPLACED
         calls, seconds = baseline["calls"], baseline["seconds"]
         items = [item for item in session.items if mutant.function in calls[item.nodeid]]
-        items.sort(key=lambda item: seconds[item.nodeid])
+        items = affordable(items, seconds)
 
         def work() -> int:
             if not swap(self._target, mutant):

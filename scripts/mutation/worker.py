@@ -15,7 +15,7 @@ import pytest
 from scripts.mutation import forks
 from scripts.mutation.operators import Mutant, sample
 from scripts.mutation.places import mutants_of
-from scripts.mutation.serve import SURVIVED, UNPLACED, Server, run_tests
+from scripts.mutation.serve import BUDGET, SURVIVED, UNPLACED, Server, affordable, run_tests
 from scripts.mutation.swap import MutantFinder
 
 
@@ -26,6 +26,8 @@ class Request(msgspec.Struct, frozen=True):
     tests: list[str]
     seed: int
     limit: int
+    survivors: list["Judged"] | None = None
+    """Only these, of an earlier run; None for all."""
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -38,6 +40,8 @@ class Judged(msgspec.Struct, frozen=True):
     """killed, survived, or timed out."""
 
 
+IMPORT_SECONDS = 5.0
+"""More than it takes to import and collect the tests of a file."""
 OPTIONS = [
     *("-q", "--capture=sys", "-p", "no:cacheprovider", "-p", "no:xdist", "-o", "timeout=30"),
     *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # the worker has imported hypothesis
@@ -52,7 +56,7 @@ class _Imported:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        session.items.sort(key=lambda item: self.seconds[item.nodeid])
+        session.items[:] = affordable(session.items, self.seconds)
         os._exit(run_tests(session))
 
 
@@ -84,13 +88,16 @@ def _import(request: Request, mutant: Mutant, seconds: dict[str, float]) -> int:
         MutantFinder(name, Path(request.path).absolute(), mutant).install()
         return int(pytest.main([*OPTIONS, *request.tests], plugins=[_Imported(seconds)]))
 
-    return forks.run(work, sum(seconds.values()) + 10)[0]
+    return forks.run(work, BUDGET + IMPORT_SECONDS)[0]
 
 
 def judge(request: Request, answers: Path) -> list[Judged]:
     """Return what became of each mutant of the sample."""
     source = Path(request.path).read_bytes()
     chosen = sample(list(mutants_of(source)), request.seed, request.limit)
+    if request.survivors is not None:
+        known = {(judged.before, judged.after) for judged in request.survivors}
+        chosen = [mutant for mutant in chosen if (mutant.before, mutant.after) in known]
     mutants = dict(enumerate(chosen))
     answer = _collected(request, mutants, answers)
     _preload(answer["modules"])
@@ -108,6 +115,7 @@ def judge(request: Request, answers: Path) -> list[Judged]:
 
 def main() -> None:
     """Answer one request."""
+    forks.end_with_parent()
     request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Request)
     answer = Path(sys.argv[2])
     said = os.open(answer.with_suffix(".said"), os.O_WRONLY | os.O_CREAT, 0o600)
