@@ -89,10 +89,9 @@ def decide(
     calm = last.calm + 1 if load < habits.calm * capacity and not harmed else 0
     pressed = bool(suffering) or (len(claims) > 1 and load > habits.engage * capacity)
     engaged = pressed or (last.engaged and calm < habits.calm_rounds)
-    begins = bool(suffering) and not last.harmed
     kept = promised(claims)
     lent = max(0.0, habits.target * capacity - wasted - kept)
-    shared, harmful = _shared(last, habits, suffering=bool(suffering), begins=begins)
+    shared, harmful = _shared(last, habits, suffering=bool(suffering))
     return Standing(
         engaged=engaged,
         calm=calm,
@@ -119,20 +118,18 @@ def _lack(claim: Claim, forwarded: float | None, last: Standing, habits: Habits)
     return min(habits.lack + leeway, max(0.0, before + missed - leeway))
 
 
-def _shared(
-    last: Standing, habits: Habits, *, suffering: bool, begins: bool
-) -> tuple[float, float]:
+def _shared(last: Standing, habits: Habits, *, suffering: bool) -> tuple[float, float]:
     """Return what share is lent now, and what was when a guarantee last began to suffer.
 
     Routers that were not held before get a round to answer.
     """
     if suffering:
-        harmful = last.shared if begins else last.harmful
+        harmful = last.harmful if last.harmed else last.shared
         squeezed = max(habits.least, habits.squeeze * last.shared) if last.engaged else last.shared
         return squeezed, harmful
     harmful = habits.forget * last.harmful
     margin = min(1.0, habits.margin * harmful)
-    return max(min(habits.relax * last.shared, margin), min(last.shared, margin)), harmful
+    return min(habits.relax * last.shared, margin), harmful
 
 
 def _yields(
