@@ -120,6 +120,12 @@ def test_a_lack_is_what_is_missed_beyond_a_twentieth(
     assert found.engaged is harmed
 
 
+def test_a_lack_of_just_the_threshold_is_no_suffering() -> None:
+    habits = Habits(suffering=0.75, lack=0.5)
+    assert after(promised(), {"a": 5e3, "b": 10e3}, habits=habits).harmed == ()
+    assert after(promised(), {"a": 4.9e3, "b": 10e3}, habits=habits).harmed == ("a",)
+
+
 def test_lacks_add_up_and_fade_by_a_twentieth_a_round() -> None:
     last = Standing(lacks={"a": 0.3, "b": 0.3})
     assert after(promised(), {"a": 18e3, "b": 10e3}, last).lacks == pytest.approx(
@@ -144,6 +150,8 @@ def test_who_was_harmed_is_so_until_nothing_lacks() -> None:
         (Claim("a", 20e3, guarantee=30e3, ceiling=10e3), 8e3, 0.15),  # or the ceiling
         (Claim("a", 10e3, guarantee=30e3), 8e3, 0.15),  # or what is sent
         (Claim("a", 20e3, guarantee=30e3, sent=10e3), 8e3, 0.15),  # for certain
+        (Claim("a", 20e3, guarantee=30e3, ceiling=10e3, sent=20e3), 8e3, 0.15),
+        (Claim("a", 20e3, guarantee=1.0), 0.0, 0.45),
         (Claim("a", 20e3), 8e3, None),  # nothing was promised
         (Claim("a", 0.0, guarantee=10e3), 0.0, None),
     ],

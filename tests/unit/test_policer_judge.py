@@ -159,6 +159,7 @@ def test_on_a_full_host_nine_tenths_of_a_need_count_as_sent() -> None:
     assert sent_or_due(sending(2e3), demand, full=True) == pytest.approx(0.9 * 3.996e3)
     assert sent_or_due(sending(2e3), demand, full=False) == 2e3
     assert sent_or_due(sending(3.9e3), demand, full=True) == 3.9e3
+    assert sent_or_due(sending(0.0), demand, full=False) == 0.0
 
 
 # ---- evidence --------------------------------------------------------------------------------
@@ -312,6 +313,14 @@ def test_a_dry_run_reports_steps_and_leaves_them_when_it_ends(whole: bool) -> No
     assert judge(calm, with_fields(dry, evidence=Evidence())).punishment.height == 0
     innocent = judge(calm, RouterState(), contract=contract, policy=policy).punishment
     assert not innocent.dry
+
+
+def test_a_dry_run_climbs_its_ladder_on_paper() -> None:
+    guilty = Evidence(rounds=(True,) * 4, guilty=True, at=NOW - 1, excess_at=NOW - 1)
+    warned = Punishment(1, NOW - 10.0, guilty=True, step=Step.WARN, dry=True)
+    last = RouterState(evidence=guilty, punishment=warned)
+    found = judge(FLOOD, last, policy=Policy(dry_run=True)).punishment
+    assert found == Punishment(2, NOW, guilty=True, step=Step.LOWER, dry=True)
 
 
 def test_a_punishment_in_force_stays_in_force_when_a_dry_run_begins() -> None:
