@@ -1,5 +1,6 @@
 """One loop: the ladder, the end of a lease, a pause, and a router that does not answer."""
 
+import math
 from dataclasses import replace
 
 import msgspec
@@ -191,3 +192,164 @@ def test_no_law_leaves_the_configured_bounds() -> None:
     _, command = step(instance, profile, Seconds(START), sample(20e3, None))
     assert command.period is not None
     assert command.period.caps == (0.5,) * SLOTS
+
+
+def _watching(samples: list[tuple[float, float]], profile: Profile = PROFILE) -> list[Act]:
+    """Return what a loop held at 20 kp/s commands at (throughput, cap) of each second."""
+    instance, acts = Instance(Lease(20e3), Seconds(START)), []
+    for second, (throughput, cap) in enumerate(samples):
+        instance, command = step(
+            instance, profile, Seconds(START + second), sample(throughput, cap)
+        )
+        acts.append(command.act)
+    return acts
+
+
+@pytest.mark.parametrize(
+    ("throughput", "cap", "given_up"),
+    [
+        (33e3, 0.01, True),  # 82.5 % of the 40 kp/s at cap 50
+        (32.1e3, 0.01, True),
+        (31.9e3, 0.01, False),  # under 80 %: it answers, if only a little
+        (33e3, 0.0101, True),  # the floor, as near as an actuator comes to it
+        (33e3, 0.0102, False),
+        (33e3, 0.03, False),
+    ],
+)
+def test_unresponsive_is_who_keeps_80_percent_of_its_throughput_at_the_floor(
+    throughput: float, cap: float, *, given_up: bool
+) -> None:
+    acts = _watching([(40e3, 0.5)] + [(throughput, cap)] * 3)
+    assert (acts[-1] is Act.RELEASE) is given_up
+
+
+@pytest.mark.parametrize(("throughput", "given_up"), [(22.1e3, True), (21.9e3, False)])
+def test_within_10_percent_of_its_setpoint_a_router_is_held(
+    throughput: float, *, given_up: bool
+) -> None:
+    acts = _watching([(23e3, 0.5)] + [(throughput, 0.01)] * 3)
+    assert (acts[-1] is Act.RELEASE) is given_up
+
+
+@pytest.mark.parametrize(("cap", "given_up"), [(0.039, True), (0.04, True), (0.041, False)])
+def test_only_above_four_times_the_floor_a_sample_says_what_the_router_forwards(
+    cap: float, *, given_up: bool
+) -> None:
+    """40 kp/s at cap 50; a later sample of 60 kp/s counts if its cap is far above the floor."""
+    acts = _watching([(40e3, 0.5), (60e3, cap)] + [(45e3, 0.01)] * 3)
+    assert (acts[-1] is Act.RELEASE) is given_up
+
+
+def test_a_sample_that_answers_starts_the_count_again() -> None:
+    stubborn = (40e3, 0.01)
+    acts = _watching([(40e3, 0.5), stubborn, stubborn, (30e3, 0.01), stubborn, stubborn])
+    assert Act.RELEASE not in acts
+
+
+def test_without_a_sample_far_above_the_floor_nothing_is_concluded() -> None:
+    assert Act.RELEASE not in _watching([(40e3, 0.01)] * 5)
+
+
+def test_from_the_safe_cap_the_law_starts_again() -> None:
+    loop = running(profile=SAFE)
+    assert loop.law_state is not None
+    degraded, _ = step(loop, SAFE, Seconds(START + DEGRADE_AFTER), None)
+    assert degraded.law_state is None
+    seeing, command = step(degraded, SAFE, Seconds(START + DEGRADE_AFTER + 1), sample(10e3, 0.2))
+    assert seeing.mode is Mode.CLOSED_LOOP
+    assert command.period is not None
+    assert command.period.mean == pytest.approx(0.4, rel=0.01)  # in proportion, as a first step
+
+
+def test_without_a_safe_cap_a_degraded_loop_keeps_what_it_learned() -> None:
+    loop = running()
+    degraded, command = step(loop, PROFILE, Seconds(START + DEGRADE_AFTER), None)
+    assert (degraded.mode, degraded.law_state, command) == (Mode.DEGRADED, loop.law_state, KEEP)
+
+
+@pytest.mark.parametrize("blind_for", [HOLD_AFTER, DEGRADE_AFTER, RELEASE_AFTER])
+def test_a_loop_that_does_not_see_says_so(blind_for: int) -> None:
+    instance, _ = blind(running(), blind_for)
+    assert instance.finding is Finding.BLIND
+
+
+def test_a_release_leaves_nothing_of_the_loop() -> None:
+    instance, _ = blind(running(profile=replace(PROFILE, quantum=0.01)), RELEASE_AFTER)
+    assert (instance.law_state, instance.owed, instance.capped) == (None, 0.0, False)
+
+
+def test_a_released_loop_stays_released_while_it_is_blind() -> None:
+    instance, _ = blind(running(), RELEASE_AFTER)
+    for periods in (RELEASE_AFTER + 1, 3 * RELEASE_AFTER):
+        later, act = blind(instance, periods)
+        assert (later.mode, act) == (Mode.RELEASED, Act.KEEP)
+
+
+def test_a_lease_that_ends_uncapped_commands_nothing() -> None:
+    uncapped = Instance(Lease(20e3, expires_at=START), Seconds(START))
+    instance, command = step(uncapped, PROFILE, Seconds(START), sample())
+    assert (instance.mode, command) == (Mode.RELEASED, KEEP)
+
+
+@pytest.mark.parametrize("throughput", [math.nan, math.inf])
+def test_a_throughput_that_is_no_number_is_no_sample(throughput: float) -> None:
+    instance, command = step(running(), PROFILE, Seconds(START + 2), sample(throughput))
+    assert (instance.mode, command) == (Mode.HOLD, KEEP)
+
+
+def test_a_pause_is_no_blindness() -> None:
+    paused = msgspec.structs.replace(running(), paused=True)
+    paused, _ = step(paused, PROFILE, Seconds(START + 100), None)
+    resumed = msgspec.structs.replace(paused, paused=False)
+    resumed, command = step(resumed, PROFILE, Seconds(START + 101), None)
+    assert (resumed.mode, command) == (Mode.MANUAL, KEEP)
+
+
+@pytest.mark.parametrize(
+    ("throughput", "cap", "binding", "finding"),
+    [
+        (20e3, 0.5, True, Finding.NONE),
+        (22e3, 0.5, True, Finding.NONE),
+        (22.1e3, 0.5, True, Finding.SETTLING),
+        (18e3, 0.5, True, Finding.NONE),
+        (17.9e3, 0.5, True, Finding.SETTLING),
+        (15e3, 0.5, False, Finding.NOT_BINDING),
+        (10e3, 1.0, True, Finding.AT_CEILING),
+        (22.1e3, 0.01, True, Finding.AT_FLOOR),
+        (21.9e3, 0.01, True, Finding.NONE),
+    ],
+)
+def test_what_a_loop_finds(
+    throughput: float, cap: float, *, binding: bool, finding: Finding
+) -> None:
+    instance = Instance(Lease(20e3), Seconds(START))
+    instance, _ = step(instance, PROFILE, Seconds(START), sample(throughput, cap, binding=binding))
+    assert instance.finding is finding
+
+
+@pytest.mark.parametrize(
+    ("quantum", "slow", "levels"), [(0.0, False, 1), (0.01, False, 2), (0.01, True, 1)]
+)
+def test_a_period_alternates_where_caps_are_coarse_and_writes_quick(
+    quantum: float, *, slow: bool, levels: int
+) -> None:
+    profile = replace(PROFILE, quantum=quantum, slow=slow)
+    instance = Instance(Lease(20e3), Seconds(START))
+    instance, command = step(instance, profile, Seconds(START), sample(30e3, 0.05))
+    assert command.period is not None
+    assert len(set(command.period.caps)) == levels
+
+
+def test_what_a_period_owes_is_paid_in_the_next() -> None:
+    """A mean of 3.34 % from caps of whole percents and tenths of a period."""
+    profile = replace(PROFILE, quantum=0.01)
+    instance, means = Instance(Lease(20e3), Seconds(START)), []
+    cap = 0.0334
+    for second in range(10):
+        instance, command = step(
+            instance, profile, Seconds(START + second), sample(20e3, cap, binding=True)
+        )
+        assert command.period is not None
+        means.append(command.period.mean)
+    assert sum(means) / len(means) == pytest.approx(cap, abs=1.5e-4)
+    assert len({round(mean, 6) for mean in means}) > 1

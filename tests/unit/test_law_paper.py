@@ -190,3 +190,51 @@ def test_a_model_brings_its_own_gains() -> None:
     assert law_named("dead-beat-min3", model) == PaperLaw(
         PaperGains(1e-3, 2e-3, 0.05, CapFraction(0.03))
     )
+
+
+def test_an_uncapped_router_begins_at_one_whole_cpu() -> None:
+    assert PaperLaw(PI).start(None) == PaperState(2.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("floor", "cap", "percent"),
+    [(0.001, 0.001, 1), (0.01, 0.004, 1), (0.031, 0.02, 4), (0.07, 0.02, 7), (0.07, 0.29, 29)],
+)
+def test_a_law_begins_at_a_whole_percent_not_below_its_minimum(
+    floor: float, cap: float, percent: int
+) -> None:
+    law = PaperLaw(PaperGains(1e-3, 1e-2, min_cap=CapFraction(floor)))
+    assert law.start(CapFraction(cap)).log_cap == pytest.approx(math.log10(percent))
+
+
+@pytest.mark.parametrize(
+    ("floor", "ceiling", "kilo", "percent"),
+    [
+        (0.0, 64.0, 0.0, 6400),  # far below any setpoint: all that there is
+        (0.0, 0.29, 0.0, 29),
+        (0.0, 0.299, 0.0, 29),
+        (0.0, 0.001, 0.0, 1),
+        (0.0, 1.0, 1e9, 1),
+        (0.07, 1.0, 1e9, 7),
+        (0.071, 1.0, 1e9, 8),
+    ],
+)
+def test_the_bounds_are_whole_percents_within_those_given(
+    floor: float, ceiling: float, kilo: float, percent: int
+) -> None:
+    law = PaperLaw(PaperGains(1e-3, 1e-2))
+    bounds = Bounds(CapFraction(floor), CapFraction(ceiling))
+    _, decision = law.step(law.start(None), PacketsPerSecond(1e9), _sample(kilo), bounds)
+    assert decision.cap == pytest.approx(percent / 100)
+
+
+@pytest.mark.parametrize(("cap", "clamped"), [(0.1, 0.2), (0.2, 0.2), (0.3, 0.3), (0.9, 0.8)])
+def test_bounds_draw_a_cap_in(cap: float, clamped: float) -> None:
+    assert Bounds(CapFraction(0.2), CapFraction(0.8)).clamp(cap) == clamped
+
+
+def test_the_dead_zone_remembers_the_cap_that_it_keeps() -> None:
+    law = PaperLaw(PI)
+    bounds = Bounds(CapFraction(0.05), CapFraction(0.50))
+    state, _ = law.step(law.start(None), PacketsPerSecond(40e3), _sample(38.0), bounds)
+    assert state == PaperState(math.log10(50), 2.0)
