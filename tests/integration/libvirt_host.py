@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 from conftest import Daemon, Host, quota_of
 from support.holding import of, stream
-from support.weights import prefer
+from support.weights import make_punctual, prefer
 
 from lab import cgroups
 from lab.libvirt import requirements
@@ -36,7 +36,7 @@ class LibvirtHost:
         routers = [self.guests.add_router(name, kind) for name, kind in kinds.items()]
         for router in routers:
             router.wait_until_forwarding()
-            router.flood(FLOODS[router.domain.kind])
+            make_punctual(router.flood(FLOODS[router.domain.kind]).pid)
         return routers
 
     def start(self, period_s: float = 1.0) -> Daemon:

@@ -9,12 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 from lab.teardown import find, tear_down
 from lab.topology import Lab
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+    pytest.mark.timeout(180),
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 UP = ["up", "--router", "vr1=user-space", "--router", "vr2=kernel", "--offered", "1kpps", "--json"]
@@ -78,7 +82,7 @@ def test_after_sigkill_the_programs_die_and_down_removes_the_rest(
 
 def test_sigterm_ends_a_lab_cleanly(prefix: str, owner: "subprocess.Popen[str]") -> None:
     owner.terminate()
-    assert owner.wait(5) == 0
+    assert owner.wait(PATIENCE_S) == 0
     assert not find(prefix)
 
 
@@ -87,7 +91,7 @@ def test_a_new_lab_replaces_the_old_and_outlives_its_owner(
 ) -> None:
     with Lab(prefix) as lab:
         lab.add_router("vr9", "kernel")
-        assert owner.wait(5) == 1
+        assert owner.wait(PATIENCE_S) == 1
         assert [Path(name).name for name in find(prefix).namespaces] == [
             f"{prefix}-dom0",
             f"{prefix}-vr9",
@@ -98,7 +102,7 @@ def test_down_under_a_running_lab_ends_its_owner_with_a_reason(
     prefix: str, owner: "subprocess.Popen[str]"
 ) -> None:
     assert run(prefix, "down").returncode == 0
-    assert owner.wait(5) == 1
+    assert owner.wait(PATIENCE_S) == 1
     assert "ended while the lab was up" in owner.communicate()[1]
 
 
@@ -107,5 +111,5 @@ def test_status_tells_a_running_lab_from_none(prefix: str, owner: "subprocess.Po
     assert running.returncode == 0
     assert len(json.loads(running.stdout)["namespaces"]) == 3
     owner.terminate()
-    owner.wait(5)
+    owner.wait(PATIENCE_S)
     assert run(prefix, "status").returncode == 1
