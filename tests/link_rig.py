@@ -10,7 +10,7 @@ from policer.hosts import Host
 from policer.link import Keys, Link
 from xtc.wire import Report, Telemetry
 
-PATIENCE_S = 15.0
+PATIENCE_S = 45.0
 
 
 class Listener:
@@ -34,6 +34,15 @@ class Listener:
     def report(self, vr: str) -> Report:
         """Return how a router stood at the last tick that was heard."""
         return next(report for report in self.heard[-1].routers if report.vr == vr)
+
+    def first(self, vr: str, holds: Callable[[Report], object]) -> float:
+        """Return when something held first of a router, by the daemon's clock."""
+        return next(
+            telemetry.at
+            for telemetry in self.heard
+            for report in telemetry.routers
+            if report.vr == vr and holds(report)
+        )
 
     async def until(
         self,

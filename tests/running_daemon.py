@@ -23,7 +23,7 @@ interfaces = ["a.0"]
 model = "paper"
 {router}
 """
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 class RunningDaemon:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from fleet_rig import FleetKeys
-from link_rig import listening
+from link_rig import PATIENCE_S, listening
 from running_daemon import RunningDaemon
+from support.stalls import Stalls
 from support.waiting import free_port
 
 from policer.errors import LinkTimeout
@@ -20,9 +21,14 @@ from xtc.server import REQUESTS, TELEMETRY
 from xtc.wire import Activate, Report
 
 FLOOD, LIMIT = 20e3, 5e3
-TTL_S = 1.0
-"""Of a lease: five of the daemon's periods."""
+TTL_S = 2.0
+"""Of a lease: ten of the daemon's periods."""
+ENDED_S = 0.5
+"""Within this after its end a lease is over, by the daemon's clock."""
 STOP_S = 10.0
+AGAIN_S = 6.0
+"""Within this after a long stop the daemon obeys again, by its own clock."""
+pytestmark = pytest.mark.timeout(180)
 
 
 class Policer:
@@ -71,11 +77,21 @@ def remote(daemon: RunningDaemon, keys: FleetKeys) -> Host:
     return Host("h", requests, telemetry, 100e3, server_key=keys.server_key)
 
 
+def has_ended(report: Report) -> bool:
+    return report.finding is Finding.LEASE_ENDED
+
+
+def is_held_at_30(report: Report) -> bool:
+    return report.setpoint_pps == 30e3
+
+
 def near(report: Report, setpoint: float) -> bool:
     return report.throughput_pps is not None and abs(report.throughput_pps / setpoint - 1) < 0.1
 
 
-def test_a_lease_holds_while_it_is_renewed_and_ends_by_itself(entry: Host, keys: FleetKeys) -> None:
+def test_a_lease_holds_while_it_is_renewed_and_ends_by_itself(
+    entry: Host, keys: FleetKeys, stalls: Stalls
+) -> None:
     policer = Policer()
 
     async def story() -> None:
@@ -83,12 +99,12 @@ def test_a_lease_holds_while_it_is_renewed_and_ends_by_itself(entry: Host, keys:
             await one.until(lambda: one.heard)
             for _ in range(6):
                 assert await one.link.send([policer.lease(20e3)]) == (None,)
-                await asyncio.sleep(TTL_S / 2)
+                renewed = time.monotonic()
+                await asyncio.sleep(TTL_S / 4)
                 assert one.report("a").active
             assert near(one.report("a"), 20e3)
-            began = time.monotonic()
-            await one.until(lambda: one.report("a").finding is Finding.LEASE_ENDED, seconds=3.0)
-            assert time.monotonic() - began < TTL_S + 0.5
+            await one.until(lambda: has_ended(one.report("a")))
+            stalls.check_within(renewed, one.first("a", has_ended), TTL_S + ENDED_S)
             assert one.report("a").cap is None
             assert not one.troubles
 
@@ -145,7 +161,7 @@ def test_a_daemon_that_was_killed_is_back_in_step(
 
 
 def test_a_daemon_that_was_stopped_for_ten_seconds_is_back_in_step(
-    entry: Host, daemon: RunningDaemon, keys: FleetKeys
+    entry: Host, daemon: RunningDaemon, keys: FleetKeys, stalls: Stalls
 ) -> None:
     policer = Policer()
 
@@ -163,9 +179,9 @@ def test_a_daemon_that_was_stopped_for_ten_seconds_is_back_in_step(
                 daemon.signal(signal.SIGCONT)
             before, resumed = len(one.heard), time.monotonic()
             await one.until(lambda: len(one.heard) > before)
-            assert await one.link.send([policer.lease(30e3)], 5.0) == (None,)
-            await one.until(lambda: one.report("a").setpoint_pps == 30e3)
-            assert time.monotonic() - resumed < 6.0
+            assert await one.link.send([policer.lease(30e3)], PATIENCE_S) == (None,)
+            await one.until(lambda: is_held_at_30(one.report("a")))
+            stalls.check_within(resumed, one.first("a", is_held_at_30), AGAIN_S)
             assert len(one.troubles) >= 1
 
     asyncio.run(story())

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import tempfile
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import cast
 import pytest
 from fleet_rig import FleetRig, lying
 from sqlalchemy import Connection
+from support.stalls import Stalls
 from support.waiting import eventually
 
 from policer import asking
@@ -26,11 +28,13 @@ from policer.state import Policy
 from policer.store import Store, open_store
 from xtc.wire import Mode, Report
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
 
 PERIOD_S = 0.25
 """Real seconds of a tick, which is a second of the host's clock."""
-SOON_S = 20.0
+SOON_S = 60.0
+BEAT_S = 2.0
+"""A loop whose last heartbeat is older hangs."""
 CONTRACTS = {"a0": Contract(guarantee_pps=60e3), "a1": Contract(guarantee_pps=30e3)}
 
 
@@ -176,7 +180,7 @@ async def test_a_store_that_is_away_stops_no_round(
 
 
 async def test_a_store_that_hangs_is_the_stores_problem_and_not_the_loops(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch, stalls: Stalls
 ) -> None:
     monkeypatch.setattr(asking, "SILENT_S", 0.5)
     answer = threading.Event()
@@ -191,10 +195,15 @@ async def test_a_store_that_hangs_is_the_stores_problem_and_not_the_loops(
         monkeypatch.setattr(store._database, "_begun", hung)
         try:
             await one.until(lambda: "has not answered" in one.service.store_problem)
-            ages: list[float] = []
-            one.service.rounds.append(lambda _: ages.append(one.service.heartbeat_age()))
-            await one.until(lambda: len(ages) > 30)  # longer than a lease
-            assert max(ages) < 2.0
+            beats: list[tuple[float, float]] = []
+
+            def beat(_: object) -> None:
+                now = time.monotonic()
+                beats.append((now - one.service.heartbeat_age(), now))
+
+            one.service.rounds.append(beat)
+            await one.until(lambda: len(beats) > 30)  # longer than a lease
+            stalls.check_within(*max(beats, key=lambda beat: beat[1] - beat[0]), BEAT_S)
             assert one.held()
         finally:
             answer.set()
@@ -253,7 +262,7 @@ async def test_a_flood_is_punished_written_down_inherited_and_pardoned(store: St
     strict = Policy(rules=Rules(excess=1.2, decent=1.1), patience=Patience(climb_s=2.0))
     async with running(store, "one", strict) as one:
         await one.until(lambda: ("h0", "a1") in store.punishments.all())
-        await one.until(lambda: store.punishments.all()["h0", "a1"].step == "limit", 40)
+        await one.until(lambda: store.punishments.all()["h0", "a1"].step == "limit")
     async with running(store, "two", strict) as two:
         await two.until(lambda: "a1" in two.live("h0").state.routers)
         assert two.live("h0").state.routers["a1"].punishment.height == 3
