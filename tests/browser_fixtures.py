@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser_rig import Service, Visit
+from browser_rig import PATIENCE_S, Service, Visit
 from page_rig import Fleetwork, report
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -50,7 +50,7 @@ def service(work: Fleetwork) -> Iterator[Service]:
 def visit(chromium: Any, service: Service, work: Fleetwork) -> Iterator[Visit]:
     """A fresh tab; the test fails on whatever its console complains about."""
     context = chromium.new_context(locale="en-GB", viewport={"width": 1280, "height": 900})
-    context.set_default_timeout(20000)
+    context.set_default_timeout(1000 * PATIENCE_S)
     visit = Visit(context.new_page(), service, work)
     yield visit
     context.close()

@@ -17,7 +17,10 @@ _REFUSED = re.compile(r"Failed to load resource: .*status of (\d+)")
 _UNREACHABLE = "Failed to load resource: net::ERR_"
 
 
-def until(holds: Callable[[], Any], seconds: float = 10.0) -> None:
+PATIENCE_S = 45.0
+
+
+def until(holds: Callable[[], Any], seconds: float = PATIENCE_S) -> None:
     """Wait until something holds."""
     deadline = time.monotonic() + seconds
     while not holds():
@@ -67,7 +70,7 @@ class Service:
         if self._server is None or self._thread is None:
             return
         self._server.should_exit = True
-        self._thread.join(20)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
         self._server = self._thread = None
 

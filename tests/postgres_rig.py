@@ -21,7 +21,7 @@ import pytest
 
 USER = "nobody"
 """Who runs the server where the tests run as root, which PostgreSQL refuses."""
-START_S = 30.0
+START_S = 60.0
 SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",

@@ -28,6 +28,7 @@ from xtc.instance import Finding, Mode
 from xtc.units import Seconds
 from xtc.wire import Report
 
+PATIENCE_S = 45.0
 SCOPES = ("read", "operate", "admin")
 GOLD = Host(
     name="gold",
@@ -161,10 +162,10 @@ def serving(app: Litestar) -> Iterator[str]:
     thread.start()
     address = "http://{}:{}".format(*listener.getsockname())
     try:
-        httpx.get(f"{address}/livez", timeout=10.0)  # the port listens already: this waits
+        httpx.get(f"{address}/livez", timeout=PATIENCE_S)  # the port listens already: this waits
         yield address
     finally:
         server.should_exit = True
-        thread.join(10.0)
+        thread.join(PATIENCE_S)
         listener.close()
         assert not thread.is_alive()

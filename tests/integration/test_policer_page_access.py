@@ -1,15 +1,18 @@
 """The page for everybody: keyboard alone, screen readers, light and dark, small screens."""
 
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from browser_rig import Visit, until
 from page_rig import report
+from support.inconclusive import inconclusive
 
 from policer.store import Event
 
 pytest_plugins = ["browser_fixtures"]
+pytestmark = pytest.mark.timeout(180)
 
 VIEWS = {
     "fleet": ("#/", "never heard"),
@@ -21,6 +24,8 @@ VIEWS = {
 }
 """Each view, and words that are there once it is filled."""
 
+CALM_S = 5.0
+"""Between two drawings of a plot with reduced motion."""
 CHECKS = Path(__file__).parents[1] / "page_checks"
 
 
@@ -159,10 +164,13 @@ def test_what_moves_can_be_calmed(visit: Visit) -> None:
     """With reduced motion, plots are drawn every five seconds; the numbers go on."""
     visit.page.emulate_media(reduced_motion="reduce")
     visit.sign_in("#/hosts/edge-1/routers/gold")
-    plot = visit.page.locator(".plot").first
+    plot, begun = visit.page.locator(".plot").first, time.monotonic()
     visit.sees("35.0")
     drawn = plot.get_attribute("data-points")
     visit.work.said["edge-1"] = (report("gold", 50e3, 50e3),)
     visit.work.tick(3)
     visit.sees("50.0")
-    assert plot.get_attribute("data-points") == drawn
+    late = plot.get_attribute("data-points")
+    if (took := time.monotonic() - begun) > CALM_S:
+        inconclusive(f"the plot was due to be drawn again: this took {took:.1f} s")
+    assert late == drawn

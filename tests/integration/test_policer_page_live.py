@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from browser_rig import Visit, until
 from page_rig import report
 
@@ -9,6 +10,7 @@ from policer.fleet import Leadership
 from policer.store import Event
 
 pytest_plugins = ["browser_fixtures"]
+pytestmark = pytest.mark.timeout(180)
 
 GOLD = "#/hosts/edge-1/routers/gold"
 
@@ -113,7 +115,7 @@ def test_what_is_shown_is_stale_while_the_service_is_gone_and_no_event_is_lost(
     health.get_by_text(re.compile(r"stale since \d\d:\d\d:\d\d")).wait_for()
     visit.work.store.events.add([Event("edge-1", "engaged", f"while {n}", "gold") for n in "abc"])
     visit.service.start()
-    until(lambda: health.inner_text() == "", 20)
+    until(lambda: health.inner_text() == "")
     for word in "abc":
         page.get_by_role("cell", name=f"while {word}").wait_for()
     told = page.get_by_role("table", name="Events of gold").locator("tbody tr").all_inner_texts()
@@ -127,7 +129,7 @@ def test_a_stream_that_falls_silent_is_shown_as_stale_until_it_speaks_again(visi
     visit.service.hang(8.0)
     health = visit.page.locator("#health")
     health.get_by_text("telemetry of edge-1: stale since").wait_for()
-    until(lambda: health.inner_text() == "", 20)
+    until(lambda: health.inner_text() == "")
 
 
 def test_who_leads_and_a_brake_on_all_ladders_are_shown(visit: Visit) -> None:

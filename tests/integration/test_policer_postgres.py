@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from store_rig import Backend
 
 pytest_plugins = ["store_rig"]
+pytestmark = pytest.mark.timeout(180)
 
 ON_POSTGRESQL = pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 END_LEADERS_SESSION = """
@@ -190,7 +191,7 @@ def _ignoring_busy(ask: Callable[[], object]) -> None:
 def test_many_policers_promise_no_more_than_there_is(backend: "Backend", store: Store) -> None:
     """Four clients fill one host; what they are granted is what fits, and all of it."""
     store.hosts.add(host(capacity_pps=100.0), "ann")
-    stores = [backend.open(busy_s=10.0) for _ in range(4)]
+    stores = [backend.open(busy_s=30.0) for _ in range(4)]
     refused: list[str] = []
 
     def fill(number: int) -> None:
@@ -215,7 +216,6 @@ def test_many_policers_promise_no_more_than_there_is(backend: "Backend", store: 
 OPEN = "import sys; from policer.store import open_store; open_store(sys.argv[1]).check()"
 
 
-@pytest.mark.timeout(120)
 def test_policers_that_start_at_once_make_one_database(backend: "Backend") -> None:
     command = [sys.executable, "-c", OPEN, backend.url]
     processes = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(3)]
@@ -247,7 +247,7 @@ def _held(daemon: RunningDaemon) -> float | None:
 
 def _watched(daemon: RunningDaemon, until: Callable[[], bool]) -> list[float | None]:
     """Return what the router is held at, again and again, until something is so."""
-    seen, deadline = [_held(daemon)], time.monotonic() + 30.0
+    seen, deadline = [_held(daemon)], time.monotonic() + 60.0
     while not until():
         assert time.monotonic() < deadline, seen[-1]
         time.sleep(0.05)
@@ -256,7 +256,6 @@ def _watched(daemon: RunningDaemon, until: Callable[[], bool]) -> list[float | N
 
 
 @ON_POSTGRESQL
-@pytest.mark.timeout(120)
 def test_a_leader_that_is_killed_loses_no_setpoint_and_none_is_obeyed_twice(
     backend: "Backend", tmp_path: Path
 ) -> None:

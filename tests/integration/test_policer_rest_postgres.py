@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from postgres_rig import PostgresServer
 
 pytest_plugins = ["postgres_rig"]
+pytestmark = pytest.mark.timeout(180)
 
 T = TypeVar("T")
 PATH = "/v1/hosts/gold/contracts/r5"
 NEW = {"If-None-Match": "*"}
 TURNS = 8
 """Races of each kind: one alone may be won by luck."""
-WAIT_S = 10.0
+WAIT_S = 45.0
+LOCKED_S = 30.0
+"""How long those who race wait for each other."""
 BUSY_S = 0.3
 
 
@@ -52,7 +55,8 @@ def url(postgres: "PostgresServer", made: str) -> Iterator[str]:
 @pytest.fixture
 def two(url: str) -> Iterator[tuple[Rig, Rig]]:
     """Two services on one database that has two hosts and two contracts."""
-    with opened(url, rate_burst=1e6, stream_tick_s=0.02) as one, opened(url, rate_burst=1e6) as two:
+    options = {"rate_burst": 1e6, "busy_s": LOCKED_S}
+    with opened(url, stream_tick_s=0.02, **options) as one, opened(url, **options) as two:
         filled(one)
         yield one, two
 
