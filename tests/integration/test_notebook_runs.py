@@ -14,6 +14,7 @@ from traitlets.config import Config
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
+pytestmark = pytest.mark.timeout(300)
 SAID = {
     "identification": (
         "refused: ",
@@ -60,7 +61,7 @@ def executed(notebook: NotebookNode) -> NotebookNode:
         notebook,
         kernel_name="python3",
         config=Config(KernelManager={"transport": "ipc", "ip": sockets}),
-        timeout=50,
+        timeout=240,
         resources={"metadata": {"path": str(FOLDER)}},
     )
     client.execute()

@@ -18,6 +18,8 @@ from training.errors import RecordingError
 from training.sites import LAB_PREFIX, LAB_ROUTER
 from xtc.journal import Journal
 
+PATIENCE_S = 90.0
+pytestmark = pytest.mark.timeout(240)
 SOURCE = "sh -c 'sleep 60 & echo $$ $! > {0}; wait' {{rate}}"
 """A source as operators write them: a shell, and the program that it starts."""
 
@@ -42,7 +44,7 @@ class Sweep:
         return any(sample.cap is not None for sample in self.samples())
 
     def ended(self) -> tuple[int, str]:
-        _, error = self.process.communicate(timeout=30)
+        _, error = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, error
 
     def close(self) -> None:
@@ -117,7 +119,7 @@ def ends_in_order(sweep: Sweep, *words: str) -> None:
 
 @pytest.mark.root
 def test_a_lab_whose_source_is_killed(lab_sweep: Sweep) -> None:
-    eventually(lab_sweep.capped)
+    eventually(lab_sweep.capped, PATIENCE_S)
     (source,) = programs("lab.source")
     os.kill(source, signal.SIGKILL)
     ends_in_order(lab_sweep, "the source: ended by itself", "goes on where it stopped")
@@ -126,7 +128,7 @@ def test_a_lab_whose_source_is_killed(lab_sweep: Sweep) -> None:
 @pytest.mark.root
 def test_a_lab_whose_forwarder_is_killed(lab_sweep: Sweep) -> None:
     """Its control group and interfaces stay: a router that forwards nothing, to the meter."""
-    eventually(lab_sweep.capped)
+    eventually(lab_sweep.capped, PATIENCE_S)
     (forwarder,) = programs("lab.forwarder")
     os.kill(forwarder, signal.SIGKILL)
     ends_in_order(lab_sweep, "the lab: vr: forwarder ended by itself", "goes on where it stopped")
@@ -136,7 +138,7 @@ def test_a_lab_whose_forwarder_is_killed(lab_sweep: Sweep) -> None:
 @pytest.mark.root
 def test_a_router_whose_group_is_removed(lab_sweep: Sweep) -> None:
     """Its forwarder runs on, elsewhere."""
-    eventually(lab_sweep.capped)
+    eventually(lab_sweep.capped, PATIENCE_S)
     root = cgroups.find_root()
     assert root is not None
     group = root / LAB_PREFIX / LAB_ROUTER

@@ -5,14 +5,16 @@ import math
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
+from statistics import fmean, median
 
 import pytest
 from conftest import Host, quota_of
 from libvirt_host import FLOODS, LibvirtHost, group, libvirt_on, table
+from support.waiting import eventually
+from support.weights import make_punctual
 
 from lab.libvirt.routers import GuestRouter
 from training.data import Recording, read_csv
@@ -20,10 +22,11 @@ from training.fit import SURE
 from training.points import points_of, standard_error
 from xtc.journal import Journal
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 
 PERIOD_S = 0.25
 BUDGET_S = 20
+PATIENCE_S = 60.0
 FLOOR = 0.02
 """Smaller quotas are coarse within a period this short."""
 FLOOD = 100e3
@@ -69,10 +72,11 @@ def check_curve(recording: Recording) -> None:
         assert fall <= max(0.05 * max(rates), SURE * doubt)
     assert rates[0] < 0.25 * rates[-1]
     assert points[0].binding
-    assert rates[-1] == pytest.approx(FLOOD, rel=0.1)
-    held = [s for s in recording.samples if s.binding and s.used is not None and s.cap is not None]
+    free = fmean(s.throughput_pps for s in recording.samples if s.phase == "uncapped")
+    assert 0.85 * free < rates[-1] < 1.1 * FLOOD
+    held = [s.used / s.cap for s in recording.samples if s.binding and s.used and s.cap]
     assert len(held) > 20
-    assert sorted(abs(s.used / s.cap - 1) for s in held)[len(held) // 2] < 0.15  # type: ignore[operator]
+    assert median(abs(share - 1) for share in held) < 0.15
 
 
 def test_a_container_is_swept_through_libvirt_and_gets_its_quota_back(
@@ -80,10 +84,10 @@ def test_a_container_is_swept_through_libvirt_and_gets_its_quota_back(
 ) -> None:
     silver, file = libvirt.guests.add_router("silver", "lxc"), tmp_path / "sweep.csv"
     silver.wait_until_forwarding()
-    silver.flood(FLOOD)
+    make_punctual(silver.flood(FLOOD).pid)
     silver.set_quota(ORIGINAL[0] / ORIGINAL[1], ORIGINAL[1])
     sweep = started(libvirt, silver, file)
-    out, error = sweep.communicate(timeout=BUDGET_S + 15)
+    out, error = sweep.communicate(timeout=BUDGET_S + PATIENCE_S)
     assert sweep.returncode == 0, error
     recording = read_csv(file)
     assert json.loads(out)["samples"] == len(recording.samples) > 30
@@ -99,12 +103,9 @@ def test_a_container_is_swept_through_libvirt_and_gets_its_quota_back(
 def test_a_container_that_is_destroyed_ends_its_sweep(libvirt: LibvirtHost, tmp_path: Path) -> None:
     silver, file = libvirt.router("silver", "lxc"), tmp_path / "sweep.csv"
     sweep = started(libvirt, silver, file)
-    deadline = time.monotonic() + 10
-    while not file.exists() or not any(s.cap is not None for s in read_csv(file).samples):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: file.exists() and any(s.cap is not None for s in read_csv(file).samples))
     silver.destroy()
-    _, error = sweep.communicate(timeout=15)
+    _, error = sweep.communicate(timeout=PATIENCE_S)
     assert sweep.returncode == 1
     (line,) = [line for line in error.splitlines() if line.startswith("xtc-train: ")]
     said = ("the domain does not run", "libvirt does not answer", "the cap is still under way")
