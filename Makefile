@@ -6,15 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Tests that judge rates and times of real packets have the machine to themselves; the others run three at a time.
-WAITING := $(wildcard tests/integration/test_policer_*.py tests/integration/test_lab_*.py) \
-	$(filter-out %_fail_open.py %_gate_netns.py %_lab.py,$(wildcard tests/integration/test_xco_*.py)) \
-	$(addprefix tests/integration/test_,deploy_package.py notebook_runs.py \
-	training_faults.py training_libvirt.py)
-ALONE := $(filter-out $(WAITING),$(wildcard tests/integration/test_*.py))
-BESIDE := $(WAITING) tests/property tests/unit tests/system
-
-.PHONY: demo demo-xco core prepared packages guests test test-xen lint mutants bench bench-xco deb man lock clean
+.PHONY: demo demo-xco core prepared packages guests check test test-xen lint mutants bench bench-xco deb man lock clean
 
 demo: .venv/.ready
 	$(BIN)/python -m benchmarks.demo
@@ -32,15 +24,19 @@ core:
 prepared: packages guests
 
 packages:
-	sh scripts/setup-policer.sh
+	sh scripts/setup-tests.sh
 	sh scripts/setup-xco.sh
 
 guests: .venv/.ready packages
 	sh scripts/setup-libvirt.sh
 
+# Unit and property tests: no root, no packets, a minute and a half.
+check: .venv/.ready
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/unit tests/property
+
+# Every test but those of Xen. TESTS="--phase alone" runs the ones that judge rates and times.
 test: .venv/.ready prepared
-	$(BIN)/python -m pytest $(ALONE)
-	$(BIN)/python -m pytest -n 3 --dist loadfile $(BESIDE)
+	$(BIN)/python -m scripts.phases $(TESTS)
 
 # Boots Xen in emulation: a quarter of an hour from nothing, half of that with a cached image.
 test-xen: .venv/.ready

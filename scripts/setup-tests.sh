@@ -1,14 +1,17 @@
 #!/bin/sh
-# Makes the policer's tests on PostgreSQL and in a browser possible on Debian: installs both.
+# Installs the Debian packages of programs that tests use: PostgreSQL, Chromium, lintian, promtool.
 # Where it may not or cannot, it says what is missing and ends well: those tests are then skipped.
 set -eu
 CLUSTERS=/etc/postgresql-common/createcluster.d
+POLICY=/usr/sbin/policy-rc.d
 
-say() { echo "setup-policer: $*" >&2; }
+say() { echo "setup-tests: $*" >&2; }
 
 missing=
 ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="postgresql"
 command -v chromium >/dev/null || missing="$missing chromium"
+command -v lintian >/dev/null || missing="$missing lintian"
+command -v promtool >/dev/null || missing="$missing prometheus"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
@@ -16,13 +19,23 @@ if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
     exit 0
 fi
 
-# No server of this machine's own is set up: the tests start one in a folder of theirs.
+# No service of this machine is set up or started: the tests start servers of their own.
 mkdir -p "$CLUSTERS"
 [ -e "$CLUSTERS/no-main.conf" ] || echo "create_main_cluster = false" >"$CLUSTERS/no-main.conf"
+if [ ! -e "$POLICY" ]; then
+    trap 'rm -f "$POLICY"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$POLICY" && chmod +x "$POLICY"
+fi
 
 say "installing $missing"
-apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null || say "apt's lists are as old as they are"
+apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null || say "apt's lists are not updated"
 # shellcheck disable=SC2086  # a list of words
 DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
     install -y --no-install-recommends $missing >/dev/null ||
     say "could not install $missing; tests with it will be skipped"
+# The package enables its service for the next boot; the tests need its promtool alone.
+case " $missing " in *" prometheus "*)
+    ! command -v systemctl >/dev/null || systemctl --quiet disable prometheus >/dev/null 2>&1 ||
+        say "could not disable the service prometheus"
+    ;;
+esac

@@ -1,0 +1,118 @@
+"""Runs the tests in phases, all of them whatever became of the ones before, and adds them up.
+
+Tests that judge rates and times of real packets have the machine to themselves; of the others,
+three files run at a time. The exit code is 0 only if every phase's is.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+INTEGRATION: Final = ROOT / "tests/integration"
+RATES: Final = (
+    *("actuator_*", "daemon_*", "hostdrops_*", "libvirt_*", "limiter_*", "training_lab"),
+    *("xco_fail_open", "xco_gate_netns", "xco_lab"),
+)
+"""What stands alone, as the names of its files go on after `test_`."""
+COUNTS: Final = ("passed", "failed", "error", "skipped", "inconclusive")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One run of pytest: what it collects, and how."""
+
+    name: str
+    places: Sequence[str]
+    options: Sequence[str] = ()
+    budget: int = 0
+    """How many of its tests may stay without a judgement on a busy machine."""
+
+
+@dataclass
+class Outcome:
+    """What became of a phase; without counts, pytest itself ended early."""
+
+    phase: str
+    exit_code: int
+    counts: dict[str, Any] = field(default_factory=dict)
+
+
+def phases() -> list[Phase]:
+    """Return the phases of `make test`, in their order."""
+    alone = sorted(file for name in RATES for file in INTEGRATION.glob(f"test_{name}.py"))
+    beside = sorted(set(INTEGRATION.glob("test_*.py")) - set(alone))
+    at_once = ("-n", "3", "--dist", "loadfile")
+    others = [*map(str, beside), *(str(ROOT / "tests" / one) for one in ("property", "unit"))]
+    return [
+        Phase("alone", [str(file) for file in alone], budget=5),
+        Phase("beside", [*others, str(ROOT / "tests/system")], at_once, budget=3),
+    ]
+
+
+def run(phase: Phase, options: Sequence[str]) -> Outcome:
+    """Run one phase and return what became of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        summary = Path(folder) / "summary.json"
+        command = [sys.executable, "-m", "pytest", *phase.options, *phase.places, *options]
+        command += ["--inconclusive-budget", str(phase.budget), "--summary", str(summary)]
+        code = subprocess.run(command, cwd=ROOT, check=False).returncode  # noqa: S603  our own
+        counts = json.loads(summary.read_text()) if summary.exists() else {}
+    return Outcome(phase.name, code, counts)
+
+
+def strict() -> list[str]:
+    """Return what makes a skip a failure where all that tests need can be installed."""
+    installable = os.geteuid() == 0 and Path("/etc/debian_version").exists()
+    return ["--fail-on-skip"] if os.environ.get("CI") and installable else []
+
+
+def lines(outcome: Outcome) -> list[str]:
+    """Return what there is to say of a phase."""
+    if not outcome.counts:
+        return [f"{outcome.phase}: pytest ended early with exit code {outcome.exit_code}"]
+    counts = outcome.counts
+    said = ", ".join(f"{counts[name]} {name}" for name in COUNTS if counts[name])
+    took = f"{counts['seconds']:.0f} s, longest stall of a CPU {counts['longest_stall_s']:.2f} s"
+    state = "ok" if outcome.exit_code == 0 else f"failed (exit code {outcome.exit_code})"
+    return [
+        f"{outcome.phase}: {state}: {said} in {took}",
+        *(f"  FAILED {name}" for name in counts["failures"]),
+        *(f"  INCONCLUSIVE {name}" for name in counts["not_judged"]),
+    ]
+
+
+def total(outcomes: Sequence[Outcome]) -> str:
+    """Return the closing line."""
+    add = {name: sum(one.counts.get(name, 0) for one in outcomes) for name in COUNTS}
+    failed = add["failed"] + add["error"]
+    return (
+        f"{add['passed']} passed, {failed} failed, {add['skipped'] + add['inconclusive']} skipped"
+    )
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--phase", choices=[one.name for one in phases()], help="run this one only")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the outcomes to a file")
+    options, passed_on = parser.parse_known_args()
+    chosen = [one for one in phases() if options.phase in {None, one.name}]
+    outcomes = [run(phase, [*strict(), *passed_on]) for phase in chosen]
+    sys.stdout.write("\n".join(["", *(line for one in outcomes for line in lines(one)), ""]))
+    sys.stdout.write(total(outcomes) + "\n")
+    if options.json is not None:
+        found = {one.phase: {"exit_code": one.exit_code, **one.counts} for one in outcomes}
+        options.json.write_text(json.dumps(found, indent=1) + "\n")
+    return max(outcome.exit_code for outcome in outcomes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
