@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-REMOVE_TIMEOUT_S: Final = 2.0
+REMOVE_TIMEOUT_S: Final = 10.0
 _RETRY_S: Final = 0.01
 
 

@@ -14,7 +14,7 @@ from typing import Final, Self
 from lab import launch
 from lab.errors import BadRequestError, ProgramError
 
-READY_TIMEOUT_S: Final = 10.0
+READY_TIMEOUT_S: Final = 60.0
 MAX_RATE: Final = 1e9
 _PACKAGE_PARENT: Final = str(Path(__file__).resolve().parent.parent)
 
@@ -42,7 +42,7 @@ class Program:
     """One running program of the lab; the kernel kills it when the thread that started it ends.
 
     Raises:
-        ProgramError: it ended, or was not ready within ten seconds.
+        ProgramError: it ended, or was not ready within a minute.
     """
 
     def __init__(self, module: str, arguments: Sequence[str], place: Place) -> None:

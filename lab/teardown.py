@@ -14,7 +14,7 @@ from lab import cgroups, namespaces
 from lab.errors import LabError
 from lab.plan import check_prefix
 
-KILL_TIMEOUT_S: Final = 5.0
+KILL_TIMEOUT_S: Final = 20.0
 _POLL_S: Final = 0.01
 _ZOMBIE: Final = "Z"
 

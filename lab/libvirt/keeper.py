@@ -21,7 +21,7 @@ from lab.libvirt import partition
 from lab.libvirt.layout import HIDDEN, PRIVATE, Layout
 
 LIBVIRTD: Final = "/usr/sbin/libvirtd"
-END_TIMEOUT_S: Final = 15.0
+END_TIMEOUT_S: Final = 30.0
 _REAP_S: Final = 0.05
 _CLONE_NEWNS: Final = 0x00020000
 _PR_SET_PDEATHSIG: Final = 1

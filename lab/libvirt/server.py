@@ -17,7 +17,7 @@ from lab.libvirt.layout import Layout
 from lab.processes import Place, Program
 
 Driver = Literal["lxc", "qemu"]
-READY_TIMEOUT_S: Final = 10.0
+READY_TIMEOUT_S: Final = 60.0
 VIRSH_TIMEOUT_S: Final = 20.0
 _POLL_S: Final = 0.02
 
@@ -87,7 +87,7 @@ class PrivateLibvirtd:
         """Start libvirtd and wait until it answers.
 
         Raises:
-            LibvirtError: it does not within ten seconds.
+            LibvirtError: it does not within a minute.
         """
         self._pid = self._keeper.start_libvirtd()
         self.wait_ready()
@@ -96,7 +96,7 @@ class PrivateLibvirtd:
         """Send libvirtd a signal that ends it, and wait for its end; its guests live on.
 
         Raises:
-            LibvirtError: it lives on for ten seconds.
+            LibvirtError: it lives on for a minute.
         """
         os.kill(self._pid, number)
         deadline = time.monotonic() + READY_TIMEOUT_S
