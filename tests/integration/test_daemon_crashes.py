@@ -6,7 +6,9 @@ import time
 from itertools import pairwise
 
 import pytest
-from conftest import Daemon, Host, cap_of, give_quota, near_setpoint, quota_of, switches_of
+from conftest import Daemon, Host, cap_of, give_quota, quota_of, switches_of
+from support.holding import PATIENCE_S
+from support.stalls import Stalls
 
 from xtc.wire import Status, Telemetry
 
@@ -26,12 +28,14 @@ def test_a_killed_daemons_caps_are_adopted_by_the_next(host: Host) -> None:
     left = [cap_of(user), cap_of(kernel)]
     assert None not in left
     second = host.start()
-    assert [cap_of(user), cap_of(kernel)] == [pytest.approx(cap, rel=0.3) for cap in left]
-    for vr in ("user", "kern"):
-        report = second.wait_for(vr, lambda report: report.throughput_pps is not None)
-        assert report.active
-        assert report.setpoint_pps == 20e3
-        assert report.throughput_pps == pytest.approx(20e3, rel=0.5)
+    first_tick = next(second.client.telemetry())
+    adopted = {report.vr: report for report in first_tick.routers}
+    # what the law does to a cap in its first periods; a cap that was made up would be far off
+    for vr, cap in zip(("user", "kern"), left, strict=True):
+        assert adopted[vr].active
+        assert adopted[vr].setpoint_pps == 20e3
+        assert adopted[vr].cap == pytest.approx(cap, rel=0.3)
+    second.wait_until_held("user", "kern")
     second.stop()
     assert quota_of(user.cgroup) == (80_000, 100_000)
     assert cap_of(kernel) is None
@@ -58,31 +62,35 @@ def test_a_second_daemon_on_the_same_state_is_refused(host: Host) -> None:
     host.configure()
     first = host.start()
     second = host.launch()
-    assert second.wait(10) == 2
+    assert second.wait(PATIENCE_S) == 2
     assert f"{host.state} is held by a running xtc daemon" in (host.folder / "log").read_text()
     assert first.client.call(Status()) == ()
 
 
-def test_a_daemon_that_was_stopped_for_seconds_goes_on_as_if_nothing_had_been(host: Host) -> None:
-    host.router("user", "user-space", 60e3)
+def test_a_daemon_that_was_stopped_for_seconds_goes_on_as_if_nothing_had_been(
+    host: Host, stalls: Stalls
+) -> None:
+    user = host.router("user", "user-space", 60e3)
     host.configure()
     daemon = held(host, user=20e3)
     stream = daemon.client.telemetry()
     before = next(stream)
     daemon.process.send_signal(signal.SIGSTOP)
     time.sleep(4)
+    in_force = cap_of(user)
     daemon.process.send_signal(signal.SIGCONT)
     after = [next(stream) for _ in range(4)]
     assert [tick.tick for tick in after] == [before.tick + n for n in range(1, 5)]
     late, *regular = after
     assert late.at - before.at > 3
     assert late.routers[0].throughput_pps is None
-    gaps = [two.at - one.at for one, two in pairwise(regular)]
-    assert gaps == [pytest.approx(1, abs=0.2)] * len(gaps)
+    for one, two in pairwise(regular):
+        assert two.at - one.at > 0.5, "no tick is made up for"
+        stalls.check_within(one.at, two.at, 1.2)
     # nothing was learnt from the seconds away: the cap is what it was when they began
     assert caps(regular[0]) == caps(late)
-    assert caps(late) == [pytest.approx(caps(before)[0], rel=0.5)]
-    daemon.wait_for("user", near_setpoint)
+    assert caps(late) == [pytest.approx(in_force, rel=0.01)]
+    daemon.wait_until_held("user")
 
 
 def caps(*ticks: Telemetry) -> list[float | None]:
