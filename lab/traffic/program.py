@@ -13,7 +13,7 @@ from lab.errors import ProgramError
 from lab.processes import Place
 from lab.traffic import build
 
-TIMEOUT_S: Final = 10.0
+TIMEOUT_S: Final = 60.0
 _CHUNK: Final = 1 << 16
 Counts = TypeVar("Counts", bound=msgspec.Struct)
 
@@ -24,7 +24,7 @@ class Traffic(Generic[Counts]):
     The kernel kills it when the thread that started it ends.
 
     Raises:
-        ProgramError: it ended, or was not ready within ten seconds.
+        ProgramError: it ended, or was not ready within a minute.
         MissingRequirementError: it is not built yet, and there is no C compiler.
     """
 
@@ -68,7 +68,7 @@ class Traffic(Generic[Counts]):
         """Ask for what it has counted by now, while it goes on.
 
         Raises:
-            ProgramError: it has ended, or does not answer within ten seconds.
+            ProgramError: it has ended, or does not answer within a minute.
         """
         assert self._process.stdin is not None  # we asked for a pipe
         try:
@@ -81,7 +81,7 @@ class Traffic(Generic[Counts]):
         """End it and return its last counts.
 
         Raises:
-            ProgramError: it has ended before, or does not answer within ten seconds.
+            ProgramError: it has ended before, or does not answer within a minute.
         """
         assert self._process.stdin is not None
         self._process.stdin.close()
