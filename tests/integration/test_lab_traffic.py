@@ -7,17 +7,26 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.schedstat import turns
+from support.stalls import Stalls
 from support.waiting import eventually
+from support.weights import make_punctual
 
 from lab.errors import MissingRequirementError, ProgramError
 from lab.fabric import Fabric
 from lab.traffic import build, records, roles
 from lab.traffic.counts import rate_bps, shares_bps
 
-pytestmark = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root")]
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
+    pytest.mark.timeout(180),
+]
 
 LINK_BPS = 200_000_000
 FULL_FRAME = 1_514
+OVERLOADED = 300
+"""So many packets are lost only where more is sent than the link carries."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +70,7 @@ def test_blocks_are_read_whole_and_no_faster_than_the_link(fabric: Fabric) -> No
     reader = roles.read_blocks(fabric.place(fabric.receivers[0]), addresses)
     eventually(lambda: reader.counts().blocks > 0)
     first = reader.counts()
-    time.sleep(0.7)
+    eventually(lambda: sum(server.counts().requests for server in servers) > 2 * first.blocks + 8)
     last = reader.finish()
     assert last.blocks > first.blocks > 0
     assert last.blocks * 1_000_000 <= last.bytes < (last.blocks + 1) * 1_000_000
@@ -88,12 +97,16 @@ def test_streams_are_told_apart_by_the_address_they_come_from(fabric: Fabric) ->
             roles.send_stream(fabric.place(host), to.address, bind=address, rate_bps=rate)
             for address, rate in zip(host.addresses, (10_000_000, 40_000_000), strict=True)
         )
+        for program in (sink, slow, fast):
+            make_punctual(program.pid)
         before = sink.counts()
         time.sleep(1.0)
         shares = shares_bps(before, sink.counts())
-        sent = slow.finish().bytes + fast.finish().bytes
-        eventually(lambda: sink.counts().total_bytes == sent)
-        assert [s.count for s in sink.counts().sources.values()] == [1, 1]
+        sent = [slow.finish().bytes, fast.finish().bytes]
+        eventually(lambda: sink.counts().total_bytes == sum(sent))
+        arrived = sink.counts().sources
+    assert [arrived[address].bytes for address in host.addresses] == sent
+    assert [arrived[address].count for address in host.addresses] == [1, 1]
     assert shares[host.addresses[0]] == pytest.approx(10e6, rel=0.2)
     assert shares[host.addresses[1]] == pytest.approx(40e6, rel=0.2)
 
@@ -103,14 +116,22 @@ def test_short_flows_arrive_whole_one_after_the_other(fabric: Fabric) -> None:
     with roles.sink_streams(fabric.place(to)) as sink:
         start_ns = time.monotonic_ns()
         flows = roles.send_short_flows(fabric.place(host), to.address, sequences=20)
-        time.sleep(1.0)
+        taken: list[int] = []
+
+        def flown() -> int:
+            counts = flows.counts()
+            taken.extend(counts.flow_ns)
+            return counts.flows
+
+        eventually(lambda: flown() > 100)
         sent = flows.finish()
+        taken.extend(sent.flow_ns)
         received = sink.counts().sources[host.address]
     assert sent.failed == 0
-    assert len(sent.flow_ns) == sent.flows > 100
+    assert len(taken) == sent.flows > 100
     assert sent.flows <= received.count
     assert sent.flows * 30_000 <= received.bytes <= (sent.flows + 20) * 30_000
-    assert sum(sent.flow_ns) <= 20 * (sent.now_ns - start_ns)  # one flow at a time in each
+    assert sum(taken) <= 20 * (sent.now_ns - start_ns)  # one flow at a time in each
 
 
 def test_short_flows_without_a_sink_fail_and_are_counted(fabric: Fabric) -> None:
@@ -126,9 +147,11 @@ def test_paced_messages_keep_their_rate_and_all_arrive(fabric: Fabric) -> None:
         source = roles.send_messages(
             fabric.place(host), to.address, size=roles.DATAGRAM_BYTES, rate_bps=20_000_000
         )
-        first = source.counts()
+        make_punctual(source.pid)
+        first, before = source.counts(), turns(source.pid)
         time.sleep(1.0)
         rate = rate_bps(first, source.counts())
+        waited = turns(source.pid).since(before).waited
         sent = source.finish()
         eventually(
             lambda: sink.counts().sources[host.address].count + fabric.drops() - drops == sent.count
@@ -136,14 +159,14 @@ def test_paced_messages_keep_their_rate_and_all_arrive(fabric: Fabric) -> None:
         arrived = sink.counts()
     assert arrived.total_bytes == arrived.sources[host.address].count * roles.DATAGRAM_BYTES
     assert arrived.total_bytes > 0.9 * sent.bytes
-    assert rate == pytest.approx(20e6, rel=0.1)
+    assert 20e6 * (0.9 - waited) < rate < 1.1 * 20e6
 
 
 def test_a_message_that_lost_a_fragment_does_not_count(fabric: Fabric) -> None:
     to, drops, wire = fabric.receivers[0], fabric.drops(), fabric.wire_bytes()
     with roles.sink_messages(fabric.place(to)) as sink:
         sources = [roles.send_messages(fabric.place(h), to.address) for h in fabric.senders]
-        time.sleep(1.0)
+        eventually(lambda: fabric.drops() > drops + OVERLOADED)
         sent = sum(source.finish().count for source in sources)
         time.sleep(0.1)
         received = sink.finish()
@@ -156,12 +179,14 @@ def test_a_message_that_lost_a_fragment_does_not_count(fabric: Fabric) -> None:
     assert whole < carried
 
 
-def test_pings_are_answered_and_timed(fabric: Fabric) -> None:
+def test_pings_are_answered_and_timed(fabric: Fabric, stalls: Stalls) -> None:
     host, to = fabric.senders[0], fabric.receivers[0]
     with roles.ping(fabric.place(host), to.address, interval_us=5_000) as ping:
+        make_punctual(ping.pid)
         eventually(lambda: ping.counts().received > 20)
         last = ping.finish()
-    assert last.sent - 2 <= last.received <= last.sent
+    under_way = 2 + stalls.longest() / 0.005
+    assert last.sent - under_way <= last.received <= last.sent
 
 
 def test_pings_of_nobody_are_not_answered(fabric: Fabric) -> None:
@@ -170,7 +195,9 @@ def test_pings_of_nobody_are_not_answered(fabric: Fabric) -> None:
         assert ping.counts().received == 0
 
 
-def test_a_capture_stamps_and_counts_each_packet(fabric: Fabric, tmp_path: Path) -> None:
+def test_a_capture_stamps_and_counts_each_packet(
+    fabric: Fabric, tmp_path: Path, stalls: Stalls
+) -> None:
     hosts, to = fabric.senders, fabric.receivers[0]
     output, start_ns, drops = tmp_path / "arrivals", time.monotonic_ns(), fabric.drops()
     capture = roles.capture(fabric.place(to), "eth0", output)
@@ -179,6 +206,8 @@ def test_a_capture_stamps_and_counts_each_packet(fabric: Fabric, tmp_path: Path)
             roles.send_messages(fabric.place(host), to.address, size=1_472, rate_bps=rate)
             for host, rate in zip(hosts, (8_000_000, 24_000_000), strict=True)
         ]
+        for source in sources:
+            make_punctual(source.pid)
         time.sleep(0.5)
         sent = [source.finish().count for source in sources]
     eventually(lambda: capture.counts().packets + fabric.drops() - drops == sum(sent))
@@ -192,8 +221,9 @@ def test_a_capture_stamps_and_counts_each_packet(fabric: Fabric, tmp_path: Path)
     assert {(a.length, a.protocol) for a in arrivals} == {(FULL_FRAME, 17)}
     stamps = [a.at_ns for a in arrivals]
     assert start_ns < stamps[0] <= stamps[-1] < end_ns
-    # two CPUs may hand over neighbours in either order
-    assert all(after > before - 5_000_000 for before, after in pairwise(stamps))
+    # two CPUs may hand over neighbours in either order, and one of them may stand still
+    apart_ns = 5_000_000 + stalls.longest() * 1e9
+    assert all(after > before - apart_ns for before, after in pairwise(stamps))
 
 
 def test_an_option_that_is_missing_or_senseless_is_named(fabric: Fabric) -> None:
