@@ -62,22 +62,29 @@ class Recorder:
         self.calls: dict[str, set[str]] = {}
         self.seconds: dict[str, float] = {}
         self.at_import: set[str] = set()
+        self.failed: list[str] = []
 
     def start(self) -> None:
         """Watch calls from now on, in threads to come too."""
-        sys.setprofile(self._profile)
-        threading.setprofile(self._profile)
+        sys.settrace(self._trace)
+        threading.settrace(self._trace)
 
     def stop(self) -> None:
         """Watch calls no longer."""
-        sys.setprofile(None)
-        threading.setprofile(None)
+        sys.settrace(None)
+        threading.settrace(None)
 
-    def _profile(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename == self._target:
+    def _trace(self, frame: FrameType, _event: str, _: object) -> None:
+        """Note a call; returning None, it is not asked of the lines within."""
+        if frame.f_code.co_filename == self._target:
             name = frame.f_code.co_qualname.split(".<locals>")[0]
             known = self.at_import if self._test is None else self.calls[self._test]
             known.add(name)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what a failure says, for the one who fixes it."""
+        if report.failed:
+            self.failed.append(f"{report.nodeid}\n{report.longreprtext}")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
@@ -127,7 +134,8 @@ class Server:
             code = run_tests(session)
             self._recorder.stop()
             calls = {test: sorted(names) for test, names in self._recorder.calls.items()}
-            notes.write_text(json.dumps({"calls": calls, "seconds": self._recorder.seconds}))
+            seconds, failed = self._recorder.seconds, self._recorder.failed
+            notes.write_text(json.dumps({"calls": calls, "seconds": seconds, "failed": failed}))
             return code
 
         code, _ = forks.run(work)
