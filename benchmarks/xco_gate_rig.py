@@ -48,24 +48,39 @@ CONTROLLER_ADDRESS: Final = "10.77.0.250"
 KEY: Final = bytes(range(32))
 LINE_BPS: Final = 500_000_000
 SO_TIMESTAMPNS: Final = 35
+SO_SNDBUFFORCE: Final = 32
 SO_RCVBUFFORCE: Final = 33
 PAYLOAD: Final = 1400
-SENDER: Final = """
+PATIENCE_S: Final = 40.0
+"""How long anything is waited for: a busy machine is slow."""
+CLOSE_NS: Final = 5_000
+"""Two readings of clocks that are no farther apart than this were not interrupted."""
+LONG_SILENCE_NS: Final = 30_000_000_000
+"""Longer than this program stands still: the coordinator falls back only where a test wants it."""
+ROOM_BYTES: Final = 200_000
+DEEP_ROOM_BYTES: Final = 4_000_000
+"""What the kernel keeps for a sender, by its own count; a V2V flow's queue holds as much."""
+SENDER: Final = f"""
 import socket, sys, time
+source, to, rate, size, count, room = sys.argv[1:]
 out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-out.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 400_000)
-out.bind((sys.argv[1], 0))
-to = sys.argv[2], 9  # not connected, or a port without a receiver would end this
-rate, data, sent, start = float(sys.argv[3]), bytes(int(sys.argv[4])), 0, time.monotonic()
-while True:
-    due = (time.monotonic() - start) * rate if rate else sent + 64
-    while sent < due:
+out.setsockopt(socket.SOL_SOCKET, {SO_SNDBUFFORCE}, int(room))
+out.bind((source, 0))
+to = to, 9  # not connected, or a port without a receiver would end this
+rate, data, count, sent = float(rate), bytes(int(size)), int(count), 0
+start = time.monotonic()
+while not count or sent < count:
+    now = time.monotonic()
+    start = max(start, now - (sent + 64) / rate) if rate else start
+    due = (now - start) * rate if rate else sent + 64
+    while sent < due and not 0 < count <= sent:
         out.sendto(sent.to_bytes(8, "big") + data[8:], to)
         sent += 1
     if rate:
         time.sleep(0.001)
 """
-"""Sends numbered datagrams: SOURCE DESTINATION PACKETS_PER_S (0: as many as go) BYTES."""
+"""Sends numbered datagrams: SOURCE DESTINATION PACKETS_PER_S (0: as many as go) BYTES COUNT (0: for
+ever) ROOM. After it stood still it sends at most 64 of those that it missed."""
 TOPOLOGY: Final = f"""
 [switch.s]
 [host.a]
@@ -93,12 +108,13 @@ class StandIn:
     socket: socket.socket
     epoch: int = 1
     skew_ns: int = 0
-    silence_ns: int = 200_000_000
+    silence_ns: int = LONG_SILENCE_NS
     status: Status = Status.JOINED
     sequence: int = 0
     peer: tuple[str, int] | None = None
     reports: list[Report] = field(default_factory=list)
     heard_ns: list[int] = field(default_factory=list)
+    directed_ns: list[int] = field(default_factory=list)
     others: list[Message] = field(default_factory=list)
     _echo: tuple[int, int] = (0, 0)
 
@@ -132,6 +148,11 @@ class StandIn:
         rest = (0, self.status, Strategy.TIMESLICE, 2_000_000, self.silence_ns, *self._echo)
         self.send(encode(Welcome(self._header(), *rest), KEY))
 
+    def allow_silence(self, silence_ns: int) -> None:
+        """Change how long the coordinator waits for a directive, now and at each HELLO."""
+        self.silence_ns = silence_ns
+        self.welcome()
+
     def directive(self, mode: Mode, start: int, end: int, *permits: Permit) -> Directive:
         """Build a directive; start and end are of this machine's clock, 0 for none."""
         times = [instant + self.skew_ns if instant else 0 for instant in (start, end)]
@@ -141,6 +162,7 @@ class StandIn:
         """Send a directive."""
         directive = self.directive(mode, start, end, *permits)
         self.send(encode(directive, KEY))
+        self.directed_ns.append(time.monotonic_ns())
         return directive
 
     def send(self, datagram: bytes) -> None:
@@ -148,7 +170,7 @@ class StandIn:
         assert self.peer is not None
         self.socket.sendto(datagram, self.peer)
 
-    def wait_for(self, holds: Callable[[], Any], seconds: float = 15.0) -> None:
+    def wait_for(self, holds: Callable[[], Any], seconds: float = PATIENCE_S) -> None:
         """Hear until something holds.
 
         Raises:
@@ -162,7 +184,7 @@ class StandIn:
                 self.hear(0.01)
 
     def keep_until(
-        self, holds: Callable[[], Any], mode: Mode, *permits: Permit, seconds: float = 20.0
+        self, holds: Callable[[], Any], mode: Mode, *permits: Permit, seconds: float = PATIENCE_S
     ) -> None:
         """Repeat a directive until something holds.
 
@@ -182,14 +204,42 @@ class StandIn:
             self.hear(0.01)
             self.direct(mode, 0, 0, *permits)
 
+    def keep_through(self, reports: int, mode: Mode, *permits: Permit) -> None:
+        """Repeat a directive until so many reports arrive that were sent after this call."""
+        self.keep_until(partial(self.has_news, time.monotonic_ns(), reports), mode, *permits)
+
+    def hear_through(self, reports: int) -> None:
+        """Hear, and say nothing, until so many reports arrive that were sent after this call."""
+        self.wait_for(partial(self.has_news, time.monotonic_ns(), reports))
+
+    def has_news(self, since_ns: int, reports: int) -> bool:
+        """Whether so many reports were sent after an instant, by the coordinator's clock."""
+        newest = self.reports[-reports:]
+        return len(newest) == reports and newest[0].header.sent_ns > since_ns
+
 
 def arrived_ns(ancillary: list[tuple[int, int, bytes]]) -> int:
     """Return when the kernel received a datagram, in ns of CLOCK_MONOTONIC (SO_TIMESTAMPNS)."""
-    before = time.monotonic_ns()
-    wall = time.clock_gettime_ns(time.CLOCK_REALTIME)
-    offset = wall - (before + time.monotonic_ns()) // 2
     seconds, nanoseconds = struct.unpack("qq", ancillary[0][2][:16])
-    return int(seconds * 10**9 + nanoseconds - offset)
+    return int(seconds * 10**9 + nanoseconds - wall_offset_ns())
+
+
+def wall_offset_ns(tries: int = 20) -> int:
+    """Return the wall clock less CLOCK_MONOTONIC, by the closest of some pairs of readings.
+
+    What passes between the two lets arrivals seem late, and never early: a coordinator's estimate
+    of this clock leaves such exchanges out.
+    """
+    closest = most = 1 << 62
+    for _ in range(tries):
+        before = time.monotonic_ns()
+        wall = time.clock_gettime_ns(time.CLOCK_REALTIME)
+        after = time.monotonic_ns()
+        if after - before < closest:
+            closest, most = after - before, wall - after
+        if closest < CLOSE_NS:
+            break
+    return most
 
 
 class Capture:
@@ -298,10 +348,27 @@ class Rig:
         return process
 
     def send(
-        self, source: str = HOST, to: str = RECEIVER, rate: float = 0, size: int = PAYLOAD
+        self,
+        source: str = HOST,
+        to: str = RECEIVER,
+        *,
+        rate: float = 0,
+        size: int = PAYLOAD,
+        count: int = 0,
+        room: int = ROOM_BYTES,
     ) -> "subprocess.Popen[bytes]":
-        """Start a sender; rate in packets/s, 0 for as many as the queue takes."""
-        return self.run(sys.executable, "-c", SENDER, source, to, str(rate), str(size))
+        """Start a sender.
+
+        Args:
+            source: its address.
+            to: where it sends to.
+            rate: packets/s, 0 for as many as the queue takes.
+            size: of a datagram, in bytes.
+            count: datagrams to send, 0 for no end.
+            room: what may wait of them, as the kernel counts.
+        """
+        words = (source, to, *map(str, (rate, size, count, room)))
+        return self.run(sys.executable, "-c", SENDER, *words)
 
 
 @dataclass
@@ -323,10 +390,20 @@ class Running:
 
 
 @contextmanager
+def on_time() -> Iterator[None]:
+    """Give this thread a real-time priority, below the coordinator's: it announces slices."""
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+@contextmanager
 def rig(prefix: str = "xcogate") -> Iterator[Rig]:
     """Yield a rig, and take it down with all that runs in it."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        made = Rig(prefix, Path(folder), stack)
+        made = Rig(f"{prefix}{os.getpid()}", Path(folder), stack)
         made.build()
         yield made
 
@@ -345,7 +422,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(3)
+            process.wait(PATIENCE_S / 4)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
-            process.wait(3)
+            process.wait(PATIENCE_S / 4)

@@ -7,18 +7,22 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from ipaddress import ip_address
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support import rates
+from support.inconclusive import inconclusive
+from support.waiting import PATIENCE_S, eventually
 from xco_coordinator_rig import build
 
 from benchmarks.xco_gate_rig import (
     HOST,
     LINE_BPS,
+    LONG_SILENCE_NS,
     Capture,
     Rig,
     Running,
@@ -32,7 +36,7 @@ from xco.coordinator_status import status
 from xco.core_files import program
 from xco.wire import Flag, Mode
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 OUTSIDE = "10.78.0.0/16"
 SPREAD = """
 import socket, sys, time
@@ -56,26 +60,20 @@ def bench() -> Iterator[Rig]:
         yield made
 
 
-def wait_until(holds: Callable[[], object], seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def ip(bench: Rig, *words: str) -> None:
     subprocess.run(["ip", "-n", bench.near, *words], check=True)
 
 
-def held(bench: Rig) -> tuple[StandIn, Running, Capture]:
+def held(bench: Rig, **changes: object) -> tuple[StandIn, Running, Capture]:
     """Start a coordinator and a paced flow that waits behind its closed gate."""
     capture, stand_in = bench.capture(), bench.stand_in()
-    running = bench.start(bench.config())
+    running = bench.start(bench.config(**changes))
     stand_in.wait_for(lambda: stand_in.reports)
     stand_in.direct(Mode.CLOSED, 0, 0)
     bench.send(rate=2000)
     stand_in.keep_until(lambda: stand_in.reports[-1].waiting, Mode.CLOSED)
-    stand_in.keep(0.05, Mode.CLOSED)
+    stand_in.keep_until(lambda: capture.take() == [], Mode.CLOSED)
+    stand_in.keep_through(4, Mode.CLOSED)
     capture.take()
     return stand_in, running, capture
 
@@ -93,16 +91,16 @@ def test_an_interface_that_changed_is_set_free_and_gated_again_when_it_is_as_bef
 ) -> None:
     stand_in, running, capture = held(bench)
     ip(bench, "link", "set", "e0", *change)
-    wait_until(capture.take)  # the gate was closed
+    eventually(capture.take)  # the gate was closed
     assert not gated(bench, now)
-    wait_until(lambda: status(running.config).mode == "unshaped")
+    eventually(lambda: status(running.config).mode == "unshaped")
     stand_in.keep_until(lambda: stand_in.reports[-1].flags & Flag.FELL_BACK, Mode.CLOSED)
     assert stand_in.reports[-1].waiting == ()  # it asks for no turn
     ip(bench, "link", "set", now, *back)
     stand_in.keep_until(lambda: running.statistics().values["remakes"] == 1, Mode.CLOSED)
     assert gated(bench, "e0")
     running.process.terminate()
-    assert running.process.wait(5) == 0
+    assert running.process.wait(PATIENCE_S) == 0
     assert not gated(bench, "e0")
 
 
@@ -117,7 +115,7 @@ def test_the_guard_finds_an_interface_that_changed_before_its_loop_was_killed(
     now = change[1] if change[0] == "name" else "e0"
     assert gated(bench, now)
     os.kill(loop, signal.SIGKILL)
-    assert running.process.wait(5) == 1
+    assert running.process.wait(PATIENCE_S) == 1
     assert not gated(bench, now)
 
 
@@ -148,17 +146,19 @@ def test_a_log_that_nobody_reads_stops_nothing(bench: Rig) -> None:
             fill(writer)
             bench.send(rate=2000)
             for times in (1, 2):  # each change is said
+                stand_in.allow_silence(LONG_SILENCE_NS)
                 stand_in.keep_until(lambda: status(config).mode == "closed", Mode.CLOSED)
                 capture.take()
-                # the controller is silent
-                wait_until(lambda: running.statistics().values["fallbacks"] == times)  # noqa: B023  called at once
-                wait_until(capture.take)
+                stand_in.allow_silence(200_000_000)  # and from now on the controller is silent
+                eventually(lambda: running.statistics().values["fallbacks"] == times)  # noqa: B023  called at once
+                eventually(capture.take)
             os.close(reader)  # and a log that is gone ends nothing
+            stand_in.allow_silence(LONG_SILENCE_NS)
             stand_in.keep_until(lambda: status(config).mode == "closed", Mode.CLOSED)
         finally:
             process.terminate()
             os.close(writer)
-        assert process.wait(5) == 0
+        assert process.wait(PATIENCE_S) == 0
 
 
 def test_a_disk_that_is_slow_stops_no_gate_but_the_epoch_is_kept_first(bench: Rig) -> None:
@@ -169,11 +169,10 @@ def test_a_disk_that_is_slow_stops_no_gate_but_the_epoch_is_kept_first(bench: Ri
     running = bench.start(config)
     stand_in.wait_for(lambda: stand_in.reports)
     bench.send(rate=2000)
-    wait_until(capture.take)
+    eventually(capture.take)
     stand_in.keep(1.5, Mode.CLOSED)  # longer than a hanging loop may live
     capture.take()
-    stand_in.keep(0.1, Mode.CLOSED)
-    assert capture.take()  # it is not obeyed yet
+    stand_in.keep_until(capture.take, Mode.CLOSED)  # it is not obeyed yet
     assert status(config).mode == "fallback"
     assert running.process.poll() is None
     reader = os.open(f"{kept}.new", os.O_RDONLY)
@@ -192,28 +191,20 @@ def test_a_new_epoch_is_on_the_disk_before_it_is_obeyed(bench: Rig) -> None:
     assert running.statistics().values["fallbacks"] == 0
 
 
-def directed(stand_in: StandIn, seconds: float) -> float:
-    """Direct for so long; return the longest time without a directive, s."""
-    longest, last = 0.0, time.monotonic()
-    end = last + seconds
-    while last < end:
-        stand_in.keep(0.01, Mode.CLOSED)
-        now = time.monotonic()
-        longest, last = max(longest, now - last), now
-    return longest
-
-
 def test_directives_that_came_while_the_loop_stood_still_are_no_silence(bench: Rig) -> None:
-    stand_in, running, _ = held(bench)
-    for _ in range(3):  # until the machine does not stand still itself
-        before = running.statistics().values["fallbacks"]
-        os.kill(running.loop(), signal.SIGSTOP)
-        gap = directed(stand_in, 2.5 * stand_in.silence_ns / 1e9)
-        os.kill(running.loop(), signal.SIGCONT)
-        gap = max(gap, directed(stand_in, 0.3))
-        if gap < stand_in.silence_ns / 2e9:
-            break
-    assert running.statistics().values["fallbacks"] == before
+    stand_in, running, _ = held(bench, hang="20s")
+    silence_s = 1.5
+    stand_in.allow_silence(round(silence_s * 1e9))
+    os.kill(running.loop(), signal.SIGSTOP)
+    stand_in.keep(1.5 * silence_s, Mode.CLOSED)
+    os.kill(running.loop(), signal.SIGCONT)
+    stand_in.keep_through(4, Mode.CLOSED)
+    stand_in.keep(0.3, Mode.CLOSED)  # it publishes ten times a second
+    fallbacks = running.statistics().values["fallbacks"]
+    gap_s = max(b - a for a, b in pairwise(stand_in.directed_ns)) / 1e9
+    if fallbacks and gap_s >= silence_s:
+        inconclusive(f"this test itself said nothing for {gap_s:.3g} of {silence_s} s")
+    assert fallbacks == 0
 
 
 @pytest.fixture
@@ -236,7 +227,7 @@ def test_a_full_disk_is_said_and_gates_nothing(bench: Rig, full: Path) -> None:
         while True:
             filler.write(bytes(4096))
     process = bench.run(str(program("xco-coordinator")), str(config.plain_file))
-    assert process.wait(5) == 1
+    assert process.wait(PATIENCE_S) == 1
     assert "cannot start: No space left on device" in bench.log.read_text()
     assert not gated(bench, "e0")
     assert not list(full.glob(f"{config.statistics.name}*"))
@@ -323,6 +314,25 @@ def arrived_bytes(bench: Rig) -> int:
     return int(subprocess.run(command, capture_output=True, check=True).stdout)
 
 
+def waited_s(process: int) -> float:
+    """Return for how long a process was ready to run and had no CPU, as the kernel counts it."""
+    return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+
+
+def check_not_throttled(bench: Rig, sender: int, limit_bps: float) -> None:
+    """Check that more arrives than a limit lets pass.
+
+    Raises:
+        Inconclusive: it does not, and the sender did not have a CPU for much of the time.
+    """
+    before = waited_s(sender)
+    rate = rates.watch(lambda: arrived_bytes(bench) * 8, 1.5)
+    lacked = waited_s(sender) - before
+    if rate.most <= limit_bps and lacked > rate.seconds / 4:
+        inconclusive(f"{rate}; its sender waited for a CPU for {lacked:.3g} s")
+    assert rate.most > limit_bps
+
+
 def test_more_flows_than_there_is_room_for_are_not_throttled(bench: Rig) -> None:
     ip(bench, "route", "add", OUTSIDE, "via", "10.77.0.250")
     stand_in = bench.stand_in()
@@ -330,17 +340,14 @@ def test_more_flows_than_there_is_room_for_are_not_throttled(bench: Rig) -> None
     stand_in.wait_for(lambda: stand_in.reports)
     # 92 Mbit/s where there is CPU for it; 2 % of the line are 10.
     spread = bench.run(sys.executable, "-c", SPREAD, "400", "8000")
-    wait_until(lambda: running.statistics().values["flows_refused"] > 0)
-    wait_until(lambda: "more large flows than there is room for" in bench.log.read_text())
-    before, since = arrived_bytes(bench), time.monotonic()
-    time.sleep(1)
-    rate_bps = (arrived_bytes(bench) - before) * 8 / (time.monotonic() - since)
-    assert rate_bps > LINE_BPS * 0.02 * 2
+    eventually(lambda: running.statistics().values["flows_refused"] > 0)
+    eventually(lambda: "more large flows than there is room for" in bench.log.read_text())
+    check_not_throttled(bench, spread.pid, LINE_BPS * 0.02 * 2)
     assert running.statistics().values["flows"] <= 128  # the other half is the topology's
     bench.send(rate=2000)
-    wait_until(lambda: "b" in [flow.host for flow in status(running.config).flows])
+    eventually(lambda: "b" in [flow.host for flow in status(running.config).flows])
     spread.kill()
-    wait_until(lambda: "there is room for large flows again" in bench.log.read_text())
+    eventually(lambda: "there is room for large flows again" in bench.log.read_text())
 
 
 SENT = """
@@ -363,7 +370,7 @@ def test_the_watch_leaves_out_every_flow_within_an_old_kernels_memory_for_filter
     source, first = (int(ip_address(one)) for one in (HOST, "10.78.0.0"))
     for _ in range(2):  # the old filter counts until the new one stands
         assert shim.shim_except(watch, *map(ctypes.c_uint32, (source, first, 256))) == 0
-    assert bench.run(sys.executable, "-c", SENT).wait(10) == 0
+    assert bench.run(sys.executable, "-c", SENT).wait(PATIENCE_S) == 0
     sights = (ctypes.c_uint8 * 36 * 300)()
     assert shim.xco_watch_take(watch, sights, 300) == 1
     assert bytes(sights[0])[28:32] == bytes([10, 78, 1, 0])  # the one that is not left out

@@ -4,20 +4,35 @@ import signal
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from statistics import median
 
 import msgspec
 import pytest
+from support.inconclusive import inconclusive
+from support.stalls import Stalls
+from support.waiting import PATIENCE_S, eventually, free_port
 
-from benchmarks.xco_gate_rig import KEY, LINE_BPS, Capture, Rig, Running, StandIn, rig
+from benchmarks.xco_gate_rig import (
+    DEEP_ROOM_BYTES,
+    KEY,
+    LINE_BPS,
+    SECOND_VM,
+    Capture,
+    Rig,
+    Running,
+    StandIn,
+    on_time,
+    rig,
+)
 from xco.cli_report import print_machine
 from xco.coordinator_status import Metrics, Served, status
 from xco.status import Machine
 from xco.wire import Directive, Flag, Leave, Mode, Permit, Status, encode
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 TO_B = Permit(1, LINE_BPS)
 MS = 1_000_000
 
@@ -42,15 +57,34 @@ def started(
     running = bench.start(bench.config(**changes))
     stand_in.wait_for(lambda: stand_in.reports)
     stand_in.direct(Mode.CLOSED, 0, 0)
-    bench.send(rate=packets_per_s)
+    bench.send(rate=packets_per_s, room=DEEP_ROOM_BYTES // 2)
     stand_in.keep_until(lambda: stand_in.reports[-1].waiting, Mode.CLOSED)
-    stand_in.keep(0.1, Mode.CLOSED)
-    capture.take()
+    quiet(stand_in, capture)
     return running
 
 
+def quiet(stand_in: StandIn, capture: Capture) -> None:
+    """Keep gates closed until what has left before has arrived."""
+    stand_in.keep_until(lambda: capture.take() == [], Mode.CLOSED)
+    stand_in.keep_through(4, Mode.CLOSED)
+    capture.take()
+
+
+def opened(stand_in: StandIn, capture: Capture, count: int) -> None:
+    """Open the gate until so many datagrams have arrived."""
+    arrived: list[int] = []
+
+    def enough() -> bool:
+        arrived.extend(at for at, _, _ in capture.take())
+        return len(arrived) >= count
+
+    stand_in.keep_until(enough, Mode.RATE, TO_B)
+
+
 def counted(running: Running, key: str) -> int:
-    time.sleep(0.15)  # it publishes ten times a second
+    """Return a counter as it is published after this call."""
+    now_ns = time.monotonic_ns()
+    eventually(lambda: running.statistics().updated_ns > now_ns)
     return running.statistics().values[key]
 
 
@@ -62,9 +96,8 @@ def refused(stand_in: StandIn, capture: Capture, make: Callable[[], bytes]) -> b
     for _ in range(5):
         stand_in.send(datagram)
         time.sleep(0.002)
-    arrived = capture.take()
-    stand_in.keep(0.05, Mode.CLOSED)
-    return arrived == []
+    stand_in.hear_through(3)  # the coordinator has taken all that came before it sent them
+    return capture.take() == []
 
 
 def lowered(directive: Directive, epoch: int) -> Directive:
@@ -86,21 +119,18 @@ def test_forged_and_stale_directives_are_ignored_and_counted(bench: Rig) -> None
     assert refused(stand_in, capture, lambda: whole)
     assert refused(stand_in, capture, lambda: encode(lowered(opening(stand_in), 0), KEY))
     keys = ("forged", "malformed", "misdirected", "stale", "lower_epochs")
-    counts = [counted(running, key) for key in keys]
     # of the misdirected one, those after the first are duplicates
-    assert counts == [10, 5, 1, 4 + 5, 5]
-    stand_in.keep(0.05, Mode.RATE, TO_B)
-    assert len(capture.take()) > 100  # the true one is obeyed
+    assert [counted(running, key) for key in keys] == [10, 5, 1, 4 + 5, 5]
+    opened(stand_in, capture, 100)  # the true one is obeyed
 
 
 def test_a_lower_epoch_is_refused_even_after_a_restart(bench: Rig) -> None:
     stand_in, running, capture = held(bench)
     stand_in.epoch = 7
-    stand_in.keep(0.1, Mode.CLOSED)
+    stand_in.keep_until(lambda: running.statistics().values["epoch"] == 7, Mode.CLOSED)
     running.process.send_signal(signal.SIGTERM)
-    assert running.process.wait(3) == 0
-    stand_in.hear(0.1)
-    assert isinstance(stand_in.others[-1], Leave)
+    assert running.process.wait(PATIENCE_S) == 0
+    stand_in.wait_for(lambda: isinstance(stand_in.others[-1], Leave))
     stand_in.reports.clear()
     again = started(bench, stand_in, capture, 1)
     assert refused(stand_in, capture, lambda: encode(lowered(opening(stand_in), 6), KEY))
@@ -111,100 +141,141 @@ def test_a_lower_epoch_is_refused_even_after_a_restart(bench: Rig) -> None:
 def test_a_higher_epoch_takes_over_at_once(bench: Rig) -> None:
     stand_in, running, capture = held(bench)
     stand_in.epoch, stand_in.sequence = 2, 0  # a standby with sequences of its own
-    stand_in.keep(0.2, Mode.RATE, TO_B)
-    assert len(capture.take()) > 100
-    values = running.statistics().values
-    assert (values["epoch"], values["fallbacks"]) == (2, 0)
+    opened(stand_in, capture, 100)
+    assert (counted(running, "epoch"), counted(running, "fallbacks")) == (2, 0)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What a slice of 4 ms let out; `disturbed` is for how long a CPU stood still around it, s."""
+
+    inside: int
+    early: int
+    late: int
+    disturbed: float
+
+    @property
+    def in_place(self) -> bool:
+        return self.early + self.late <= self.inside / 20
+
+
+def one_slice(stand_in: StandIn, capture: Capture, stalls: Stalls) -> Slice | None:
+    """Give a slice, and tell what came of it; None if this program announced it too late."""
+    quiet(stand_in, capture)
+    with on_time():
+        start = time.monotonic_ns() + 5 * MS
+        stand_in.direct(Mode.SLICE, start, start + 4 * MS, TO_B)
+    if stand_in.directed_ns[-1] > start - MS:
+        return None
+    time.sleep(0.011)
+    stand_in.hear_through(3)
+    stamps = [at - start for at, _, _ in capture.take()]
+    return Slice(
+        sum(0 <= at <= 4 * MS for at in stamps),
+        sum(at < -MS // 4 for at in stamps),
+        sum(at > 4.25 * MS for at in stamps),
+        stalls.longest((start - 5 * MS) / 1e9, (start + 6 * MS) / 1e9),
+    )
 
 
 @pytest.mark.parametrize("skew_ns", [-40_000 * MS, 0, 7 * MS, 3_600_000 * MS])
-def test_slices_keep_their_place_however_the_clocks_differ(bench: Rig, skew_ns: int) -> None:
+def test_slices_keep_their_place_however_the_clocks_differ(
+    bench: Rig, stalls: Stalls, skew_ns: int
+) -> None:
     capture, stand_in = bench.capture(), bench.stand_in()
     stand_in.skew_ns = skew_ns
-    started(bench, stand_in, capture, 0)
-    inside = outside = 0
-    for _ in range(40):
-        stand_in.keep(0.01, Mode.CLOSED)
-        capture.take()
-        start = time.monotonic_ns() + 2 * MS
-        stand_in.direct(Mode.SLICE, start, start + 4 * MS, TO_B)
-        time.sleep(0.008)
-        stamps = [at - start for at, _, _ in capture.take()]
-        inside += sum(0 <= at <= 4 * MS for at in stamps)
-        outside += sum(not -MS // 4 <= at <= 4.25 * MS for at in stamps)
-    assert inside > 40 * 20
-    assert outside < inside / 20  # a busy machine is late by itself
+    running = started(bench, stand_in, capture, 0)
+    slices = [one for _ in range(30) if (one := one_slice(stand_in, capture, stalls)) is not None]
+    # by a wrong clock all would be out of place; late by itself is a machine that stands still
+    misplaced = [one for one in slices if not one.in_place]
+    assert sum(one.early for one in slices) == 0, running.statistics().values
+    assert len([one for one in misplaced if one.disturbed == 0]) <= 2
+    if len(slices) < 10 or len(misplaced) > len(slices) / 2:
+        inconclusive(f"of {len(slices)} slices {len(misplaced)} were disturbed and late")
+    assert median(one.inside for one in slices) > 20
 
 
 def test_an_unused_slice_is_given_up_after_the_hysteresis(bench: Rig) -> None:
     stand_in, running, _ = held(bench, packets_per_s=300, flow_threshold="1KB")
-    stand_in.keep(0.3, Mode.RATE, TO_B)  # nothing waits any more
-    given_up = []
+    stand_in.keep_until(lambda: not stand_in.reports[-1].waiting, Mode.RATE, TO_B)
+    after_ns, announced = [], 0
     for _ in range(10):
         stand_in.keep(0.01, Mode.CLOSED)
-        start = time.monotonic_ns() + MS
-        slice_ = stand_in.direct(Mode.SLICE, start, start + 8 * MS, TO_B)
-        stand_in.hear(0.012)
-        deadline = time.monotonic() + 0.012
-        while time.monotonic() < deadline:
-            stand_in.hear(0.001)
-        for report, at in zip(stand_in.reports, stand_in.heard_ns, strict=True):
-            if report.gave_up_sequence == slice_.header.sequence:
-                given_up.append(at - start)
-                break
-    assert len(given_up) >= 8
-    assert min(given_up) >= 50_000
-    assert sorted(given_up)[len(given_up) // 2] < 3 * MS
-    assert counted(running, "given_up") == len(given_up)
+        with on_time():
+            start = time.monotonic_ns() + 5 * MS
+            slice_ = stand_in.direct(Mode.SLICE, start, start + 8 * MS, TO_B)
+        announced += stand_in.directed_ns[-1] < start
+        stand_in.wait_for(lambda: time.monotonic_ns() > start + 8 * MS)  # noqa: B023  called at once
+        stand_in.hear_through(2)
+        after_ns += [
+            report.header.sent_ns - start
+            for report in stand_in.reports
+            if report.gave_up_sequence == slice_.header.sequence
+        ][:1]
+    if announced < 5:
+        inconclusive(f"of 10 slices {10 - announced} were announced too late")
+    assert len(after_ns) >= 0.8 * announced
+    assert min(after_ns) >= 50_000
+    assert median(after_ns) < 3 * MS
+    assert counted(running, "given_up") == len(after_ns)
 
 
 def test_a_slice_that_is_used_is_not_given_up(bench: Rig) -> None:
     stand_in, running, capture = held(bench, packets_per_s=0)
+    waiting = bench.send(source=SECOND_VM, count=1_500, room=DEEP_ROOM_BYTES)
+    stand_in.keep_until(lambda: waiting.poll() == 0, Mode.CLOSED)  # enough for all slices
     for _ in range(10):
         stand_in.keep(0.02, Mode.CLOSED)
         start = time.monotonic_ns() + MS
         stand_in.direct(Mode.SLICE, start, start + 2 * MS, TO_B)
-    stand_in.keep(0.1, Mode.CLOSED)
-    assert counted(running, "given_up") <= 1
-    assert len(capture.take()) + len(capture.take()) > 1
+    stand_in.keep_through(4, Mode.CLOSED)
+    assert counted(running, "given_up") == 0
+    assert len(capture.take()) > 0
 
 
-def widest_gap(stand_in: StandIn, capture: Capture) -> int:
-    """Return the longest pause around the border of two slices, in ns."""
-    stand_in.keep(0.02, Mode.CLOSED)
-    capture.take()
-    start = time.monotonic_ns() + 4 * MS
-    stand_in.direct(Mode.SLICE, start, start + 6 * MS, TO_B)
-    while time.monotonic_ns() < start + 2 * MS:
-        pass
-    stand_in.direct(Mode.SLICE, start + 6 * MS, start + 10 * MS, TO_B)
-    time.sleep(0.015)
-    stamps = sorted(at - start for at, _, _ in capture.take() if at > start)
-    around = [at for at in stamps if 5 * MS < at < 7 * MS]
-    return max((b - a for a, b in pairwise([5 * MS, *around, 7 * MS])), default=2 * MS)
+def widest_gap(stand_in: StandIn, capture: Capture) -> int | None:
+    """Return the longest pause around the border of two slices, in ns.
+
+    None if this program announced one of them too late.
+    """
+    quiet(stand_in, capture)
+    with on_time():
+        start = time.monotonic_ns() + 5 * MS
+        border, end = start + 9 * MS, start + 13 * MS
+        stand_in.direct(Mode.SLICE, start, border, TO_B)
+        first_ns = stand_in.directed_ns[-1]
+        time.sleep(max(0.0, (start + 2 * MS - time.monotonic_ns()) / 1e9))
+        stand_in.direct(Mode.SLICE, border, end, TO_B)
+    if first_ns > start - MS or stand_in.directed_ns[-1] > border - MS:
+        return None
+    time.sleep(0.012)
+    stand_in.hear_through(3)
+    stamps = sorted(at - border for at, _, _ in capture.take())
+    around = [at for at in stamps if -MS < at < MS]
+    return max(b - a for a, b in pairwise([-MS, *around, MS]))
 
 
 def test_slices_that_follow_each_other_leave_no_gap(bench: Rig) -> None:
     stand_in, _, capture = held(bench, packets_per_s=0)
-    # a busy machine pauses by itself, but not every time
-    assert min(widest_gap(stand_in, capture) for _ in range(10)) < MS // 2
+    gaps = [gap for _ in range(15) if (gap := widest_gap(stand_in, capture)) is not None]
+    if len(gaps) < 5:
+        inconclusive(f"of 15 pairs of slices only {len(gaps)} were announced in time")
+    assert median(gaps) < MS // 2  # a machine that stands still pauses by itself, but not so often
 
 
 def test_backlog_is_reported_at_once_and_by_heartbeat(bench: Rig) -> None:
-    capture, stand_in = bench.capture(), bench.stand_in()
+    stand_in = bench.stand_in()
     bench.start(bench.config(heartbeat="20ms", silence="200ms"))
-    stand_in.silence_ns = 200 * MS
     stand_in.wait_for(lambda: stand_in.reports)
     stand_in.keep_until(lambda: stand_in.reports[-1].flags == Flag.NONE, Mode.OPEN)
-    stand_in.keep(0.3, Mode.OPEN)
-    gaps = [b - a for a, b in pairwise(stand_in.heard_ns[-8:])]
-    assert 15 * MS < sorted(gaps)[len(gaps) // 2] < 40 * MS
+    stand_in.keep_through(16, Mode.OPEN)
+    sent_ns = [report.header.sent_ns for report in stand_in.reports[-16:]]
+    assert 15 * MS < median(b - a for a, b in pairwise(sent_ns)) < 40 * MS
     bench.send(rate=20_000)
     stand_in.keep_until(lambda: stand_in.reports[-1].waiting, Mode.CLOSED)
     entry = stand_in.reports[-1].waiting[0]
     assert entry.destination == 1
     assert entry.backlog_bytes > 0
-    capture.take()
 
 
 def test_a_refusal_is_said_and_the_host_keeps_to_its_safe_share(
@@ -215,7 +286,8 @@ def test_a_refusal_is_said_and_the_host_keeps_to_its_safe_share(
     stand_in.status = Status.TOPOLOGY_DIFFERS
     running = bench.start(bench.config())
     stand_in.wait_for(lambda: len(stand_in.others) > 2)
-    assert "refused by the controller: its topology is another one" in bench.log.read_text()
+    refusal = "refused by the controller: its topology is another one"
+    eventually(lambda: refusal in bench.log.read_text())
     assert counted(running, "joined") == 0
     found = status(running.config)
     assert found.mode == "fallback"
@@ -225,14 +297,14 @@ def test_a_refusal_is_said_and_the_host_keeps_to_its_safe_share(
 
 def test_metrics_say_how_it_is(bench: Rig) -> None:
     stand_in, running, _ = held(bench)
-    stand_in.keep(0.2, Mode.CLOSED)
+    stand_in.keep_until(lambda: status(running.config).mode == "closed", Mode.CLOSED)
     with Served(running.config):
         families = {family.name: family for family in Metrics(running.config).collect()}
     modes = {s.labels["mode"]: s.value for s in families["xco_coordinator_mode"].samples}
     assert modes["closed"] == 1
     assert sum(modes.values()) == 1
     assert families["xco_coordinator_flows"].samples[0].value == 1
-    served = bench.config(metrics="127.0.0.1:9769")
-    with Served(served):
-        text = urllib.request.urlopen("http://127.0.0.1:9769/metrics").read().decode()
+    address = f"127.0.0.1:{free_port()}"
+    with Served(bench.config(metrics=address)):
+        text = urllib.request.urlopen(f"http://{address}/metrics").read().decode()
     assert 'xco_coordinator_directives_total{interface="e0"}' in text

@@ -8,11 +8,16 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support.inconclusive import inconclusive
+from support.stalls import Stalls
+from support.waiting import PATIENCE_S, eventually
 
 from benchmarks.xco_gate_rig import (
+    DEEP_ROOM_BYTES,
     HOST,
     LINE_BPS,
     OTHER,
+    PAYLOAD,
     RECEIVER,
     SECOND_VM,
     Capture,
@@ -23,12 +28,17 @@ from benchmarks.xco_gate_rig import (
 )
 from lab import namespaces
 from xco import gate
+from xco.coordinator_config import plain
 from xco.core_files import program
-from xco.errors import Denied, GateError, Gone, Unsupported
+from xco.errors import GateError, Gone, Unsupported
 from xco.wire import Mode, Permit
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 TO_B, TO_C = Permit(1, LINE_BPS), Permit(2, LINE_BPS)
+FRAME_BYTES = PAYLOAD + 42
+READY_S = 0.010
+"""By when a new flow has a queue of its own."""
+DENIED = "e0: its queues may not be set: give the coordinator CAP_NET_ADMIN and CAP_NET_RAW"
 
 
 @pytest.fixture
@@ -59,12 +69,49 @@ def flows(running: Running) -> int:
 
 
 def queued(bench: Rig, stand_in: StandIn, to: str = RECEIVER, host: int = 1) -> None:
-    """Have a flow of its own wait behind its closed gate, its sender done."""
-    sender = bench.send(to=to, rate=20_000)
+    """Have a flow of its own wait behind its closed gate, its sender done.
+
+    It is slow, so that a loop that comes late to give it a queue has not filled the newcomers'.
+    """
+    sender = bench.send(to=to, rate=1_000)
     stand_in.keep_until(lambda: backlog(stand_in, host) > 100_000, Mode.CLOSED)
     sender.kill()
     sender.wait()
-    stand_in.keep(0.05, Mode.CLOSED)
+    stand_in.keep_through(4, Mode.CLOSED)
+
+
+def taken(capture: Capture, stand_in: StandIn, count: int, *permits: Permit) -> list[int]:
+    """Open gates, or none, until so many datagrams have arrived; return when each did."""
+    stamps: list[int] = []
+
+    def enough() -> bool:
+        stamps.extend(at for at, _, _ in capture.take())
+        return len(stamps) >= count
+
+    stand_in.keep_until(enough, Mode.RATE if permits else Mode.CLOSED, *permits)
+    return stamps
+
+
+def quiet(capture: Capture, stand_in: StandIn) -> None:
+    """Keep gates closed until what has left before has arrived."""
+    stand_in.keep_until(lambda: capture.take() == [], Mode.CLOSED)
+    stand_in.keep_through(2, Mode.CLOSED)
+    capture.take()
+
+
+def check_rate(stalls: Stalls, stamps: list[int], frame_bytes: int, limit_bps: float) -> None:
+    """Check that frames that all waited left at a limit: no faster, and no slower without cause.
+
+    Raises:
+        Inconclusive: they were slower, and the CPUs' stalls may have held them up.
+    """
+    seconds = (stamps[-1] - stamps[0]) / 1e9
+    rate_bps = (len(stamps) - 1) * frame_bytes * 8 / seconds
+    assert rate_bps < 1.1 * limit_bps
+    lost = stalls.lost(stamps[0] / 1e9, stamps[-1] / 1e9)
+    if rate_bps < 0.8 * limit_bps <= rate_bps * seconds / max(seconds - lost, 1e-9):
+        inconclusive(f"{rate_bps:.3g} bit/s; CPUs stood still for {lost:.3g} of {seconds:.3g} s")
+    assert rate_bps > 0.8 * limit_bps
 
 
 def root_of(bench: Rig) -> str:
@@ -84,11 +131,19 @@ def test_a_closed_gate_holds_and_an_open_one_releases_everything_in_order(bench:
     newcomers = numbers(capture)
     held = backlog(stand_in, 1)
     stand_in.keep(0.2, Mode.CLOSED)
+    stand_in.keep_through(4, Mode.CLOSED)
     assert numbers(capture) == []
     assert backlog(stand_in, 1) == held
-    stand_in.keep(0.3, Mode.RATE, TO_B)
-    released = numbers(capture)
-    assert len(released) == held // 1442
+    released: list[int] = []
+
+    def all_left() -> bool:
+        released.extend(numbers(capture))
+        return len(released) >= held // FRAME_BYTES
+
+    stand_in.keep_until(all_left, Mode.RATE, TO_B)
+    stand_in.keep_through(4, Mode.RATE, TO_B)
+    released += numbers(capture)
+    assert len(released) == held // FRAME_BYTES
     # nothing was dropped: numbers go on where those that left before the flow had a queue end
     assert released == list(range(newcomers[-1] + 1, newcomers[-1] + 1 + len(released)))
     assert running.statistics().values["flows_made"] == 1
@@ -101,24 +156,32 @@ def test_a_gate_opens_for_its_own_destination_alone(bench: Rig) -> None:
     queued(bench, stand_in, OTHER, 2)
     to_b.take()
     to_c.take()
-    stand_in.keep(0.2, Mode.RATE, TO_C)
+    assert len(taken(to_c, stand_in, 50, TO_C)) >= 50
+    stand_in.keep(0.1, Mode.RATE, TO_C)
     assert numbers(to_b) == []
-    assert len(numbers(to_c)) > 50
 
 
-def test_two_flows_to_one_destination_share_its_gate(bench: Rig) -> None:
+def test_two_flows_to_one_destination_share_its_gate(bench: Rig, stalls: Stalls) -> None:
     capture = bench.capture()
     stand_in, running = joined(bench)
-    for source in (HOST, SECOND_VM):
-        bench.send(source=source, rate=20_000)
+    senders = [
+        bench.send(source=source, rate=5_000, count=800, room=DEEP_ROOM_BYTES)
+        for source in (HOST, SECOND_VM)
+    ]
+    stand_in.keep_until(lambda: all(one.poll() == 0 for one in senders), Mode.CLOSED)
     stand_in.keep_until(lambda: flows(running) == 2, Mode.CLOSED)
-    stand_in.keep(0.2, Mode.CLOSED)
-    capture.take()
-    stand_in.keep(0.5, Mode.RATE, Permit(1, 50_000_000))
-    sources = [source for _, _, source in capture.take()]
-    # each with a gate of its own would be twice the rate; timers that come late only take from it
-    assert 20e6 < len(sources) * 1442 * 8 / 0.5 < 55e6
-    assert sources.count(HOST) == pytest.approx(len(sources) / 2, rel=0.1)
+    quiet(capture, stand_in)
+    arrived: list[tuple[int, int, str]] = []
+
+    def enough() -> bool:
+        arrived.extend(capture.take())
+        return len(arrived) >= 1000
+
+    stand_in.keep_until(enough, Mode.RATE, Permit(1, 50_000_000))
+    sources = [source for _, _, source in arrived[:1000]]
+    # each with a gate of its own would be twice the rate
+    check_rate(stalls, [at for at, _, _ in arrived[:1000]], FRAME_BYTES, 49_000_000)
+    assert sources.count(HOST) == pytest.approx(500, rel=0.1)
 
 
 def test_small_packets_do_not_wait_for_a_gate(bench: Rig) -> None:
@@ -126,13 +189,30 @@ def test_small_packets_do_not_wait_for_a_gate(bench: Rig) -> None:
     stand_in, _ = joined(bench)
     bench.send(rate=20_000)
     stand_in.keep_until(lambda: backlog(stand_in, 1) > 100_000, Mode.CLOSED)
-    capture.take()
-    bench.send(rate=200, size=64)
-    stand_in.keep_until(capture.take, Mode.CLOSED)
-    stand_in.keep(0.5, Mode.CLOSED)
-    arrived = numbers(capture)
-    assert arrived == list(range(arrived[0], arrived[0] + len(arrived)))
-    assert len(arrived) > 50  # of 100: a sender that is kept waiting sends fewer
+    bench.send(source=SECOND_VM, rate=200, size=64)
+    arrived: list[int] = []
+
+    def enough() -> bool:
+        arrived.extend(number for _, number, source in capture.take() if source == SECOND_VM)
+        return len(arrived) >= 50
+
+    stand_in.keep_until(enough, Mode.CLOSED)
+    assert arrived == list(range(len(arrived)))
+
+
+TWENTY = f"""
+import socket, time
+out = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(20)]
+for n, one in enumerate(out):
+    one.bind((f"10.77.0.{{20 + n}}", 0))
+turn = 0
+while True:
+    for one in out:
+        one.sendto(turn.to_bytes(8, "big") + bytes(1392), ("{RECEIVER}", 9))
+    turn += 1
+    time.sleep(0.01)
+"""
+"""Sends from 20 addresses in turn, 100 datagrams a second each; the number is that of the turn."""
 
 
 def test_many_flows_at_once_do_not_keep_each_other_newcomers(bench: Rig) -> None:
@@ -141,29 +221,30 @@ def test_many_flows_at_once_do_not_keep_each_other_newcomers(bench: Rig) -> None
     for end in range(20, 40):  # 20 sources share 5 Mbit/s: 312 bytes each in a window of 10 ms
         address = f"10.77.0.{end}/24"
         subprocess.run(["ip", "-n", bench.near, "addr", "add", address, "dev", "e0"], check=True)
-    code = (
-        "import socket,time\n"
-        "out=[socket.socket(socket.AF_INET,socket.SOCK_DGRAM) for _ in range(20)]\n"
-        "[one.bind((f'10.77.0.{20+n}',0)) for n,one in enumerate(out)]\n"
-        f"while True:\n [o.sendto(bytes(1400),('{RECEIVER}',9)) for o in out]; time.sleep(.01)\n"
-    )
-    bench.run(sys.executable, "-c", code)
-    stand_in.keep_until(lambda: flows(running) == 20, Mode.OPEN)
+    bench.run(sys.executable, "-c", TWENTY)
+    # those that are left do not wait for each other: a slow machine sends them one by one
+    stand_in.keep_until(lambda: flows(running) >= 15, Mode.OPEN)
+    stand_in.keep(0.5, Mode.OPEN)  # what waited as newcomers has left
     capture.take()
-    stand_in.keep(0.5, Mode.OPEN)
-    assert len(numbers(capture)) > 600  # of 1,000; as newcomers 217 would pass
+    turns: list[int] = []
+
+    def enough() -> bool:
+        turns.extend(numbers(capture))
+        return len(turns) >= 600
+
+    stand_in.keep_until(enough, Mode.RATE, TO_B)
+    assert len(turns) > 0.6 * 20 * (
+        turns[-1] - turns[0] + 1
+    )  # as newcomers 217 of 1,000 would pass
 
 
-def test_what_bypasses_is_limited_to_its_share(bench: Rig) -> None:
+def test_what_bypasses_is_limited_to_its_share(bench: Rig, stalls: Stalls) -> None:
     capture = bench.capture()
     stand_in, _ = joined(bench, bypass_share=0.01)
-    bench.send(size=64)  # 106 bytes a frame: small, and as many as there can be
-    stand_in.keep_until(capture.take, Mode.CLOSED)
-    stand_in.keep(0.2, Mode.CLOSED)
-    capture.take()
-    stand_in.keep(0.5, Mode.CLOSED)
-    rate_bps = len(numbers(capture)) * 106 * 8 / 0.5
-    assert rate_bps == pytest.approx(LINE_BPS * 0.01, rel=0.2)
+    # 106 bytes a frame: small, and as many as there can be
+    bench.send(size=64, room=DEEP_ROOM_BYTES)
+    taken(capture, stand_in, 500)
+    check_rate(stalls, taken(capture, stand_in, 3_000), 106, LINE_BPS * 0.01)
 
 
 def test_ipv6_flows_are_gated_too(bench: Rig) -> None:
@@ -183,12 +264,18 @@ def test_ipv6_flows_are_gated_too(bench: Rig) -> None:
     stand_in.keep_until(lambda: flows(running) == 1, Mode.CLOSED)
 
 
-def test_a_new_flow_is_ready_within_10_ms(bench: Rig) -> None:
+def test_a_new_flow_is_ready_within_10_ms(bench: Rig, stalls: Stalls) -> None:
     stand_in, running = joined(bench)
-    bench.send(rate=20_000)
-    stand_in.keep_until(lambda: flows(running) == 1, Mode.OPEN)
-    ready_ns = running.statistics().values["flow_ready_max_ns"]
-    assert 0 < ready_ns < 10_000_000
+    lost, ready = [], []
+    for source, to in ((HOST, RECEIVER), (SECOND_VM, RECEIVER), (HOST, OTHER), (SECOND_VM, OTHER)):
+        begun, before = time.monotonic(), flows(running)
+        bench.send(source=source, to=to, rate=5_000)
+        stand_in.keep_until(lambda: flows(running) > before, Mode.OPEN)  # noqa: B023  called at once
+        ready.append(running.statistics().values["flow_ready_ns"] / 1e9)
+        lost.append(stalls.longest(begun))
+    assert all(0 < took < READY_S + stood for took, stood in zip(ready, lost, strict=True))
+    if sorted(ready)[1] >= READY_S:
+        inconclusive(f"flows were ready after {ready} s; CPUs stood still for {lost} s")
 
 
 def test_the_queue_of_an_idle_flow_is_removed(bench: Rig) -> None:
@@ -197,13 +284,13 @@ def test_the_queue_of_an_idle_flow_is_removed(bench: Rig) -> None:
     stand_in.keep_until(lambda: flows(running) == 1, Mode.OPEN)
     sender.kill()
     stand_in.keep_until(lambda: flows(running) == 0, Mode.OPEN)
+    assert running.statistics().values["flows_removed"] >= 1  # more, where its sender stood still
     capture = bench.capture()
     bench.send(rate=20_000)
-    stand_in.keep_until(lambda: flows(running) == 1, Mode.OPEN)
-    capture.take()
-    stand_in.keep(0.2, Mode.OPEN)
-    assert len(numbers(capture)) > 500
-    assert running.statistics().values["flows_removed"] == 1
+    stand_in.keep_until(lambda: backlog(stand_in, 1) > 100_000, Mode.CLOSED)
+    quiet(capture, stand_in)
+    assert flows(running) == 1
+    assert len(taken(capture, stand_in, 500, TO_B)) >= 500
 
 
 def test_a_foreign_root_is_refused_and_stays(bench: Rig) -> None:
@@ -212,7 +299,7 @@ def test_a_foreign_root_is_refused_and_stays(bench: Rig) -> None:
     with pytest.raises(GateError, match=r"e0: its root qdisc bfifo 5: is somebody else's \(rem"):
         namespaces.inside(bench.near, lambda: gate.check("e0"))
     running = bench.start(bench.config())
-    assert running.process.wait(5) == 6
+    assert running.process.wait(PATIENCE_S) == 6
     assert "e0: somebody else's root qdisc stands there" in bench.log.read_text()
     assert root_of(bench) == "qdisc bfifo 5:"
 
@@ -222,10 +309,10 @@ def test_the_default_is_put_back_at_the_end(bench: Rig) -> None:
     _, running = joined(bench)
     assert root_of(bench) == "qdisc htb 7c01:"
     second = bench.start(bench.config())
-    assert second.process.wait(5) == 7
+    assert second.process.wait(PATIENCE_S) == 7
     assert root_of(bench) == "qdisc htb 7c01:"  # the second one did not touch the first one's
     running.process.terminate()
-    assert running.process.wait(5) == 0
+    assert running.process.wait(PATIENCE_S) == 0
     assert root_of(bench) == before
 
 
@@ -236,7 +323,7 @@ def test_what_waits_at_an_orderly_end_leaves_first(bench: Rig) -> None:
     held = backlog(stand_in, 1) // 1442
     capture.take()
     running.process.terminate()
-    assert running.process.wait(5) == 0
+    assert running.process.wait(PATIENCE_S) == 0
     assert len(numbers(capture)) == held
 
 
@@ -258,28 +345,17 @@ def test_checks_are_typed_and_leave_no_trace(bench: Rig) -> None:
 def test_an_interface_that_is_not_there_is_an_error(bench: Rig) -> None:
     bench.part()
     running = bench.start(bench.config())
-    assert running.process.wait(5) == 5
+    assert running.process.wait(PATIENCE_S) == 5
     assert "e0: there is no such interface" in bench.log.read_text()
 
 
 def test_without_privileges_the_traffic_is_untouched(bench: Rig) -> None:
     before, config = root_of(bench), bench.config()
-    config.plain_file.write_text("")
-    running = bench.run(
-        "setpriv",
-        "--bounding-set=-net_admin",
-        "--",
-        "tc",
-        "qdisc",
-        "add",
-        "dev",
-        "e0",
-        "root",
-        "htb",
-    )
-    assert running.wait(5) != 0  # the machine does refuse
-    with pytest.raises(Denied):
-        raise gate.explain("e0", 1)
+    config.plain_file.write_text(plain(config))
+    without = ("setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin", "--")
+    running = bench.run(*without, str(program("xco-coordinator")), str(config.plain_file))
+    assert running.wait(PATIENCE_S) == 4
+    assert DENIED in bench.log.read_text()
     assert root_of(bench) == before
 
 
@@ -292,11 +368,10 @@ def test_release_removes_ours_alone(bench: Rig) -> None:
         subprocess.run(["kill", "-STOP", str(pid)], check=True)
     for pid in (running.process.pid, loop):
         subprocess.run(["kill", "-KILL", str(pid)], check=True)
-    running.process.wait(5)
-    time.sleep(0.05)
+    running.process.wait(PATIENCE_S)
+    eventually(lambda: not Path(f"/proc/{loop}/exe").exists())
     assert root_of(bench) == "qdisc htb 7c01:"
     assert release() is True
     assert namespaces.inside(bench.near, lambda: gate.gated("e0")) is False
     again = bench.run(str(program("xco-coordinator")), "--release", "e0")
-    assert again.wait(5) == 0
-    assert Path(bench.folder).is_dir()
+    assert again.wait(PATIENCE_S) == 0
