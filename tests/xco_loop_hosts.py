@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 from xco_controller_rig import KEY
 from xco_controller_scenes import EPOCH, Speaker, loop_file
 
@@ -16,7 +16,8 @@ from xco.stats import read_statistics
 from xco.topology import Topology
 from xco.wire import decode, encode
 
-PATIENCE_S = 5.0
+PATIENT = {"silence": "20s", "drop": "60s"}
+"""Settings with which a host may stand still as long as this program."""
 
 
 def now_ns() -> int:
@@ -102,6 +103,12 @@ class RunningLoop:
 
     def counter(self, name: str) -> int:
         return read_statistics(self.stats_file).values[name]
+
+    def fresh_counter(self, name: str) -> int:
+        """Return a counter as it is published after this call."""
+        since_ns = now_ns()
+        eventually(lambda: read_statistics(self.stats_file).updated_ns > since_ns)
+        return self.counter(name)
 
     def close(self) -> None:
         for host in self.hosts:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from xco_controller_rig import CORE
-from xco_loop_hosts import RunningLoop
+from xco_loop_hosts import PATIENT, RunningLoop
 
 from xco.topology import Topology
 
@@ -19,7 +19,7 @@ def built_controller() -> Iterator[Path]:
         target = Path(folder, "xco-controller")
         options = [f"BUILD={folder}", "CFLAGS=-O0"]  # to compile takes longer than to run
         command = ["make", "-s", "-j2", "-C", str(CORE), *options, str(target)]
-        subprocess.run(command, check=True, capture_output=True, timeout=50)
+        subprocess.run(command, check=True, capture_output=True, timeout=150)
         yield target
 
 
@@ -35,8 +35,9 @@ def start_loop(controller_program: Path, tmp_path: Path) -> Iterator[Callable[..
     """Start loops that end with the test."""
     loops: list[RunningLoop] = []
 
-    def start(topology: Topology, **settings: object) -> RunningLoop:
-        loops.append(RunningLoop(controller_program, tmp_path, topology, **settings))
+    def start(topology: Topology, *, patient: bool = True, **settings: object) -> RunningLoop:
+        whole = {**PATIENT, **settings} if patient else settings
+        loops.append(RunningLoop(controller_program, tmp_path, topology, **whole))
         return loops[-1]
 
     yield start

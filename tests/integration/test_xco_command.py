@@ -4,17 +4,16 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from xco_loop_hosts import UdpHost, eventually, now_ns
+from support.waiting import PATIENCE_S, eventually, free_port
+from xco_loop_hosts import UdpHost, now_ns
 
 from benchmarks.xco_gate_rig import CONTROLLER_ADDRESS, HOST, KEY, LINE_BPS, TOPOLOGY, Rig, rig
 from lab import namespaces
@@ -25,6 +24,7 @@ from xco.messages import Mode, Status, Strategy
 from xco.stats import read_statistics
 from xco.topology_file import load_topology
 
+pytestmark = pytest.mark.timeout(180)
 SETTINGS = """
 [controller]
 topology = "topology.toml"
@@ -48,12 +48,6 @@ runtime_dir = "{folder}"
 """
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def prepared(folder: Path) -> Path:
     values = {"folder": folder, "port": free_port(), "controller": CONTROLLER_ADDRESS}
     (folder / "topology.toml").write_text(TOPOLOGY)
@@ -70,7 +64,7 @@ def xco(file: Path, *words: str, namespace: str | None = None) -> Any:
         env=os.environ | {"XCO_CONFIG": str(file)},
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=2 * PATIENCE_S,
         check=False,
     )
 
@@ -108,11 +102,11 @@ def controller(tmp_path: Path) -> Iterator[Path]:
             [sys.executable, "-m", "xco", "controller", "run", "--config", file], stderr=log
         )
     try:
-        eventually(lambda: published(tmp_path), 20)
+        eventually(lambda: published(tmp_path))
         yield file
     finally:
         process.terminate()
-        assert process.wait(10) == 0, (tmp_path / "log").read_text()
+        assert process.wait(PATIENCE_S) == 0, (tmp_path / "log").read_text()
 
 
 def test_a_controller_is_run_watched_and_told_another_strategy(controller: Path) -> None:
@@ -126,7 +120,8 @@ def test_a_controller_is_run_watched_and_told_another_strategy(controller: Path)
         host.join()
         host.send(host.report(now_ns(), 1, rate_kbps=500_000))
         host.next_directive(lambda directive: directive.mode is Mode.SLICE)
-        time.sleep(0.1)  # it publishes every 50 ms
+        stats = folder / "controller.stats"
+        eventually(lambda: read_statistics(stats).values["slices_started"] >= 1)
         found = said(controller, "controller", "status")
         rows = {row["host"]: row for row in found["hosts"]}
         assert (rows["a"]["joined"], rows["a"]["backlog_bytes"]) == (1, 100_000)
@@ -168,7 +163,7 @@ def problem(folder: Path) -> str:
 
 def test_the_metrics_that_are_configured_are_served(controller: Path) -> None:
     port = int(controller.read_text().partition('metrics = "127.0.0.1:')[2].partition('"')[0])
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S) as answer:
         assert "xco_up 1.0" in answer.read().decode()
 
 
@@ -200,7 +195,7 @@ def interrupted(process: "subprocess.Popen[bytes]") -> list[int]:
         os.kill(pid, signal.SIGSTOP)  # so that none sees another's end
     for pid in family:
         os.kill(pid, signal.SIGKILL)
-    process.wait(5)
+    process.wait(PATIENCE_S)
     return family
 
 
@@ -212,7 +207,7 @@ def test_a_coordinator_is_checked_run_and_watched(bench: Rig, tmp_path: Path) ->
     assert not gated(bench)
     stand_in = bench.stand_in()
     process = run_coordinator(bench, file)
-    stand_in.wait_for(lambda: stand_in.reports, 20)
+    stand_in.wait_for(lambda: stand_in.reports)
     stand_in.direct(Mode.CLOSED, 0, 0)
     bench.send(rate=5000)
     stand_in.keep_until(lambda: stand_in.reports[-1].waiting, Mode.CLOSED)
@@ -226,7 +221,7 @@ def test_a_coordinator_is_checked_run_and_watched(bench: Rig, tmp_path: Path) ->
     assert refused.returncode == 1
     assert "a coordinator runs there" in refused.stderr
     process.terminate()
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_S) == 0
     assert not gated(bench)
     eventually(lambda: near(bench, tmp_path, "coordinator", "status").returncode == 3)
 
@@ -246,10 +241,10 @@ def test_a_host_and_its_controller_find_each_other_and_lose_each_other(
     with (tmp_path / "log").open("wb") as log:
         controller = subprocess.Popen(["ip", "netns", "exec", bench.far, *command], stderr=log)
     try:
-        eventually(lambda: published(tmp_path), 20)
+        eventually(lambda: published(tmp_path))
         coordinator = run_coordinator(bench, file)
         bench.send(rate=5000)
-        eventually(lambda: slices(file) > 10, 20)
+        eventually(lambda: slices(file) > 10)
         machine = said(file, "status", namespace=bench.near)
         assert machine["coordinator"]["joined"]
         assert machine["controller"]["hosts"][0]["coordinated"] == 1
@@ -258,10 +253,10 @@ def test_a_host_and_its_controller_find_each_other_and_lose_each_other(
         assert (flow["source"], flow["host"]) == (HOST, "b")
     finally:
         controller.terminate()
-        controller.wait(10)
-    eventually(lambda: mode(file) == "fallback", 20)
+        controller.wait(PATIENCE_S)
+    eventually(lambda: mode(file) == "fallback")
     coordinator.terminate()
-    assert coordinator.wait(10) == 0
+    assert coordinator.wait(PATIENCE_S) == 0
 
 
 def slices(file: Path) -> int:
@@ -277,7 +272,7 @@ def mode(file: Path) -> str:
 def test_a_release_needs_no_settings_and_frees_what_was_left(bench: Rig, tmp_path: Path) -> None:
     file = prepared(tmp_path)
     process = run_coordinator(bench, file)
-    eventually(lambda: gated(bench), 20)
+    eventually(lambda: gated(bench))
     interrupted(process)
     assert gated(bench)  # nobody was left to remove it
     file.write_text("a mistake")

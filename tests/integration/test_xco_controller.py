@@ -11,9 +11,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from support.inconclusive import inconclusive
+from support.stalls import Stalls
+from support.waiting import PATIENCE_S, eventually
 from xco_controller_rig import KEY
 from xco_controller_scenes import EPOCH, MS, loop_file
-from xco_loop_hosts import RunningLoop, UdpHost, eventually, now_ns
+from xco_loop_hosts import PATIENT, RunningLoop, UdpHost, now_ns
 
 from xco.errors import ControllerError
 from xco.messages import Directive, Header, Mode, Permit, Status, Strategy
@@ -22,10 +25,13 @@ from xco.topologies import star_topology
 from xco.wire import CONTROLLER, authenticated, encode
 
 pytest_plugins = ["xco_loop_rig"]
+pytestmark = pytest.mark.timeout(180)
 StartLoop = Callable[..., RunningLoop]
 
 STAR = star_topology(4, "1Gbps")
 EXCHANGES = 100
+GUARD_NS = 30_000
+LONGEST_WAIT_NS = 100 * MS
 
 
 def is_slice(directive: Directive) -> bool:
@@ -33,7 +39,7 @@ def is_slice(directive: Directive) -> bool:
 
 
 def test_who_joins_is_told_the_times(start_loop: StartLoop) -> None:
-    (welcome,) = (start_loop(STAR).host(0).join(),)
+    welcome = start_loop(STAR, patient=False).host(0).join()
     assert (welcome.status, welcome.strategy) == (Status.JOINED, Strategy.TIMESLICE)
     assert (welcome.slice_ns, welcome.silence_ns) == (2 * MS, 50 * MS)
     assert welcome.header.epoch == EPOCH
@@ -51,9 +57,9 @@ def test_another_topology_and_an_unknown_host_do_not_join(start_loop: StartLoop)
     assert loop.counter("hosts_joined") == 0
 
 
-def test_each_backlog_is_answered_by_a_slice_at_once(start_loop: StartLoop) -> None:
+def test_each_backlog_is_answered_by_a_slice_at_once(start_loop: StartLoop, stalls: Stalls) -> None:
     """Not at the next heartbeat; how fast it is, benchmarks measure."""
-    loop = start_loop(STAR, heartbeat="3s", silence="10s", drop="20s")
+    loop = start_loop(STAR, heartbeat="10s", silence="60s", drop="60s")
     (host,) = loop.joined(0)
     began = time.monotonic()
     for _ in range(EXCHANGES):
@@ -61,22 +67,27 @@ def test_each_backlog_is_answered_by_a_slice_at_once(start_loop: StartLoop) -> N
         slice_ = host.next_directive(is_slice)
         assert slice_.permits == (Permit(3, 980_000_000),)
         host.send(host.report(now_ns(), gave_up=slice_.header.sequence))
-    assert time.monotonic() - began < 3.0
+    stalls.check_within(began, time.monotonic(), 9.0)
 
 
 def test_slices_follow_each_other_without_a_gap(start_loop: StartLoop) -> None:
-    loop = start_loop(STAR, slice="5ms", lead="2ms", realtime=0)
+    loop = start_loop(STAR, slice="60ms", lead="50ms")
     hosts = loop.joined(0, 1)
     for host in hosts:
         host.send(host.report(now_ns(), 3))
     slices = [host.next_directive(is_slice) for _ in range(10) for host in hosts]
+    late = loop.fresh_counter("slices_late")
     slices.sort(key=lambda directive: directive.start_ns)
-    gaps = {
+    gaps = [
         after.start_ns - before.end_ns
         for before, after in pairwise(slices)
         if after.to != before.to
-    }
-    assert min(gaps) == 30_000, "a guard time, announced before"
+    ]
+    wide = [gap for gap in gaps if gap != GUARD_NS]
+    assert not [gap for gap in wide if gap < GUARD_NS], "they never overlap"
+    assert len(wide) <= late, "a guard time, announced before"
+    if len(wide) > len(gaps) / 2:
+        inconclusive(f"the loop was late at {late} slices")
 
 
 def test_each_kind_of_bad_datagram_has_its_own_counter(start_loop: StartLoop) -> None:
@@ -109,7 +120,7 @@ def test_each_kind_of_bad_datagram_has_its_own_counter(start_loop: StartLoop) ->
 
 
 def test_a_lost_directive_is_sent_again_when_its_host_reports(start_loop: StartLoop) -> None:
-    loop = start_loop(STAR, slice="500ms", heartbeat="1s", silence="3s", drop="4s")
+    loop = start_loop(STAR, slice="10s", heartbeat="15s", silence="60s", drop="60s")
     (host,) = loop.joined(0)
     host.send(host.report(now_ns(), 3))
     lost = host.next_directive(is_slice)
@@ -136,9 +147,9 @@ def test_reordered_reports_leave_the_newest(start_loop: StartLoop) -> None:
 
 
 def test_hosts_hear_again_and_again_and_the_silent_are_dropped(start_loop: StartLoop) -> None:
-    loop = start_loop(STAR)
+    loop = start_loop(STAR, patient=False)
     (host,) = loop.joined(0)
-    assert all(isinstance(host.receive(1.0), Directive) for _ in range(3))
+    assert all(isinstance(host.receive(), Directive) for _ in range(3))
     eventually(lambda: loop.counter("hosts_gone_silent") == 1)
     host.send(host.report(now_ns(), 3))
     eventually(lambda: loop.counter("dropped_not_joined") == 1)
@@ -148,31 +159,41 @@ def test_hosts_hear_again_and_again_and_the_silent_are_dropped(start_loop: Start
 
 
 def test_a_host_that_has_heard_a_higher_epoch_ends_this_controller_at_once(
-    start_loop: StartLoop,
+    start_loop: StartLoop, stalls: Stalls
 ) -> None:
     loop = start_loop(STAR)
     (host,) = loop.joined(0)
     host.epoch = EPOCH + 1
     began = time.monotonic()
     host.send(host.report(now_ns(), 3))
-    assert loop.process.wait(5) == Exit.SUPERSEDED
-    assert time.monotonic() - began < 1.0
+    assert loop.process.wait(PATIENCE_S) == Exit.SUPERSEDED
+    ended = time.monotonic()
     assert host.silent_for(0.1)
     assert not host.heard[-1].permits
+    stalls.check_within(began, ended, 1.0)
 
 
 def test_a_report_that_waited_counts_from_when_the_kernel_received_it(
     start_loop: StartLoop,
 ) -> None:
-    loop = start_loop(STAR, heartbeat="1s", silence="4s", drop="5s")
+    loop = start_loop(STAR, heartbeat="5s", silence="60s", drop="60s")
     (host,) = loop.joined(0)
-    assert any(arrives_before_it_is_read(loop, host) for _ in range(10))
+    told = [arrival_of_waiting_report(loop, host) for _ in range(10)]
+    # one that waits for longer is taken for a step of the wall clock
+    judged = [error_ns for waited_ns, error_ns in told if waited_ns < LONGEST_WAIT_NS - 5 * MS]
+    assert min(error_ns for _, error_ns in told) >= 0, "none is from before it was sent"
+    if len(judged) < 3:
+        inconclusive(f"the loop stood still for longer: {[waited for waited, _ in told]} ns")
+    assert max(judged) < 20 * MS
 
 
-def arrives_before_it_is_read(loop: RunningLoop, host: UdpHost) -> bool:
-    """Let a report wait for 30 ms; return whether the directive says that it came before."""
+def arrival_of_waiting_report(loop: RunningLoop, host: UdpHost) -> tuple[int, int]:
+    """Let a report wait for 30 ms; return how long it waited, and how late it is said to be.
+
+    The latter is negative only if it is said to have come before it was sent.
+    """
     loop.process.send_signal(signal.SIGSTOP)
-    time.sleep(0.01)  # until it stands
+    eventually(lambda: is_stopped(loop.process.pid))
     began = now_ns()
     host.send(report := host.report(began, 3))
     sent = now_ns()
@@ -181,14 +202,19 @@ def arrives_before_it_is_read(loop: RunningLoop, host: UdpHost) -> bool:
     answer = host.next_directive(lambda one: one.echo_sent_ns == report.header.sent_ns)
     host.send(host.report(now_ns(), gave_up=answer.header.sequence))
     assert answer.header.sent_ns >= sent + 30 * MS
-    return began <= answer.echo_received_ns < sent + 20 * MS
+    said = answer.echo_received_ns
+    return answer.header.sent_ns - began, said - began if said < began else max(0, said - sent)
+
+
+def is_stopped(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
 def test_it_does_not_outlive_its_parent(start_loop: StartLoop) -> None:
     loop = start_loop(STAR)
     assert loop.process.stdin is not None
     loop.process.stdin.close()
-    assert loop.process.wait(5) == Exit.STOPPED
+    assert loop.process.wait(PATIENCE_S) == Exit.STOPPED
     loop.process.stdin = None
 
 
@@ -205,7 +231,7 @@ def test_a_bad_topology_changes_nothing_and_a_good_one_is_taken(
     host.send(host.report(now_ns(), 3))
     host.next_directive(is_slice)
     larger = star_topology(6, "1Gbps")
-    loop_file(loop.folder, larger)
+    loop_file(loop.folder, larger, **PATIENT)
     reload_by(loop, by, None)
     eventually(lambda: loop.counter("reloads") == 1)
     host.send(host.report(now_ns(), 3))
@@ -245,7 +271,7 @@ def test_commands(start_loop: StartLoop) -> None:
     ]
     assert {directive.mode for directive in rates} == {Mode.RATE}
     command(path, "stop")
-    assert loop.process.wait(5) == Exit.STOPPED
+    assert loop.process.wait(PATIENCE_S) == Exit.STOPPED
     with pytest.raises(ControllerError, match="is the controller running"):
         command(path, "ping")
 
@@ -298,7 +324,7 @@ def test_a_loop_file_that_cannot_be_used_is_refused_by_line_and_key(
     assert change[0] in text
     path.write_text(text.replace(*change))
     ended = subprocess.run(
-        [controller_program, path], capture_output=True, text=True, timeout=5, check=False
+        [controller_program, path], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert ended.returncode == Exit.CONFIG
     assert re.search(said, ended.stderr), ended.stderr
