@@ -257,6 +257,8 @@ def _binding(
         return False
     if before.throttled is not None and after.throttled is not None:
         return after.throttled > before.throttled
+    if used > cap + COARSE * grain:
+        return True  # more than this cap gives: an earlier one held it, for this one came late
     if cap < COARSE * grain:
         return None
     return used >= BINDING_USE * cap

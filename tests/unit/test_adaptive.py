@@ -202,6 +202,27 @@ def test_what_binds(sample: Sample, binding: bool) -> None:
     assert is_binding(sample) is binding
 
 
+@pytest.mark.parametrize("late", [0.0, 0.3, 0.5, 0.8, 1.0])
+def test_caps_that_come_late_in_their_period_make_no_swing(late: float) -> None:
+    """A slow hypervisor: for a part of the period in which a cap counts, the one before acts."""
+    law, setpoint, rate = AdaptiveLaw(), PacketsPerSecond(54.0), 240.0
+    state = law.start(None)
+    caps: list[float | None] = [None, None]
+    for _ in range(60):
+        acted = [1.0 if cap is None else cap for cap in caps[-2:]]
+        used = late * acted[0] + (1 - late) * acted[1]
+        binding = None if caps[-1] is None else used >= 0.75 * caps[-1]
+        sample = Sample(
+            PacketsPerSecond(rate * used),
+            None if caps[-1] is None else CapFraction(caps[-1]),
+            used=CapFraction(used),
+            binding=binding,
+        )
+        state, decision = law.step(state, setpoint, sample, BOUNDS)
+        caps.append(decision.cap)
+    assert caps[-10:] == [pytest.approx(setpoint / rate, rel=0.02)] * 10
+
+
 def _first(law: AdaptiveLaw, sample: Sample, kilo: float = 20.0) -> tuple[AdaptiveState, Decision]:
     return law.step(law.start(sample.cap), PacketsPerSecond(kilo * 1e3), sample, BOUNDS)
 

@@ -151,16 +151,18 @@ def test_a_domain_that_is_back_has_no_problem_left_of_when_it_went(
     assert keeper.problem is None
 
 
-def used(keeper: Keeper, rig: Rig, actuator: LaterActuator, *, grain: float) -> bool | None:
+def used(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator, *, grain: float, use_s: float = 0.03
+) -> bool | None:
     """Use 30 ms in 2 s, told with the instants of the counting; return whether the cap bound."""
     keeper.set(CapFraction(0.015))
     actuator.carry_out()
-    for at, seconds in ((10.0, 1.0), (12.0, 1.03)):
+    for at, seconds in ((10.0, 1.0), (12.0, 1.0 + use_s)):
         actuator.read = CpuUsage(Seconds(seconds), None, at=Seconds(at), grain=Seconds(grain))
         rig.clock.sleep(PERIOD)
         view = keeper.view(rig.clock.now())
     assert view is not None
-    assert view.used == pytest.approx(0.015)
+    assert view.used == pytest.approx(use_s / 2)
     return view.binding
 
 
@@ -174,6 +176,13 @@ def test_what_is_counted_too_coarsely_for_a_small_cap_says_nothing(
     keeper: Keeper, rig: Rig, actuator: LaterActuator
 ) -> None:
     assert used(keeper, rig, actuator, grain=0.01) is None
+
+
+@pytest.mark.parametrize(("use_s", "binding"), [(0.07, None), (0.09, True)])
+def test_far_more_than_a_small_cap_gives_was_used_under_an_earlier_one(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator, use_s: float, binding: bool | None
+) -> None:
+    assert used(keeper, rig, actuator, grain=0.01, use_s=use_s) is binding
 
 
 def test_without_a_new_look_nothing_is_known_of_the_use(
