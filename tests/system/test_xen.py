@@ -1,6 +1,8 @@
 """The real daemon on real Xen, emulated: it holds paravirtualised routers whatever befalls them.
 
-Asserted are order and ratio: emulation has no true rates. Errors and times are reported.
+Asserted are order and ratio: emulation has no true rates. Waits and windows are counted in samples
+of the daemon, whose every one is kept. What is wrong while the emulator got too little CPU, or made
+a packet cost now this and now that, is inconclusive. Errors and times are reported.
 """
 
 import json
@@ -13,9 +15,10 @@ import pytest
 from xen.boot import Findings, Xen
 from xen.cache import Cache
 from xen.image import build
+from xen.samples import write_csv
 from xen.table import table
 
-pytestmark = [pytest.mark.xen, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.xen, pytest.mark.timeout(2400)]
 
 ASPECTS = (
     *("discover", "flood", "latency", "hold", "retune", "pause"),
@@ -43,14 +46,17 @@ def xen(request: pytest.FixtureRequest) -> Iterator[Xen]:
     with cache.locked():
         booted = Xen(build(cache, PROJECT / "requirements.lock", PROJECT), PROJECT, FOLDER, say)
         yield booted
-        write_down(booted.reports)
+        write_down(booted.found)
         for words in (FOLDER / "report.txt").read_text().splitlines():
             say(words)
 
 
-def write_down(reports: dict[str, dict[str, Any]]) -> None:
-    """Leave all that was found, and the figures as a table."""
+def write_down(found: dict[str, Findings]) -> None:
+    """Leave all that was found, every sample, and the figures as a table."""
+    reports = {name: findings.report for name, findings in found.items()}
     (FOLDER / "report.json").write_text(json.dumps(reports, indent=1) + "\n")
+    for name, findings in found.items():
+        write_csv(findings.samples, FOLDER / f"samples-{name}.csv")
     lines = [line for name, report in reports.items() for line in table(name, report)]
     (FOLDER / "report.txt").write_text("\n".join(lines) + "\n")
 
@@ -87,7 +93,9 @@ def check_discovered(found: dict[str, Any]) -> None:
 
 
 def test_a_cap_change_takes_less_than_a_period(credit: Findings) -> None:
-    assert credit.of("latency")["p90_ms"] < 1000
+    found = credit.of("latency")
+    with credit.judging("latency"):
+        assert found["p90_ms"] < 1000
 
 
 def test_starting_the_daemon_changes_no_cap(credit: Findings) -> None:
@@ -95,29 +103,33 @@ def test_starting_the_daemon_changes_no_cap(credit: Findings) -> None:
 
 
 def test_two_setpoints_are_held(credit: Findings) -> None:
-    check_held(credit.of("hold"))
+    check_held(credit, "hold")
 
 
 def test_setpoints_are_swapped(credit: Findings) -> None:
-    check_held(credit.of("retune"))
+    check_held(credit, "retune")
 
 
-def check_held(found: dict[str, Any]) -> None:
+def check_held(findings: Findings, aspect: str) -> None:
     """Order and ratio of two throughputs are those of the setpoints, and so roughly each."""
+    found = findings.of(aspect)
+    check_each(findings, aspect)
     rates = {name: seen["throughput_pps"] for name, seen in found["seen"].items()}
     setpoints = found["setpoints"]
     above, below = sorted(setpoints, key=setpoints.__getitem__, reverse=True)
-    ratio, wanted = rates[above] / rates[below], setpoints[above] / setpoints[below]
-    assert ratio == pytest.approx(wanted, rel=0.4)
-    check_each(found)
+    with findings.judging(aspect):
+        ratio, wanted = rates[above] / rates[below], setpoints[above] / setpoints[below]
+        assert ratio == pytest.approx(wanted, rel=0.4)
 
 
-def check_each(found: dict[str, Any]) -> None:
+def check_each(findings: Findings, aspect: str) -> None:
     """Each is capped, throttled, and roughly at its setpoint."""
+    found = findings.of(aspect)
     for name, seen in found["seen"].items():
-        assert 0 < seen["cap_percent"] < ORIGINAL_CAPS[1]
-        assert seen["throughput_pps"] < 0.9 * seen["offered_pps"]
-        assert seen["throughput_pps"] == pytest.approx(found["setpoints"][name], rel=0.4)
+        with findings.judging(aspect):
+            assert 0 < seen["cap_percent"] < ORIGINAL_CAPS[1]
+            assert seen["throughput_pps"] < 0.9 * seen["offered_pps"]
+            assert seen["throughput_pps"] == pytest.approx(found["setpoints"][name], rel=0.4)
 
 
 def test_a_paused_routers_cap_stays_where_it_is(credit: Findings) -> None:
@@ -127,17 +139,24 @@ def test_a_paused_routers_cap_stays_where_it_is(credit: Findings) -> None:
     assert set(found["caps"]) == {found["cap_before"]}
 
 
+def test_a_cap_is_a_ceiling_however_slow_the_emulator(credit: Findings) -> None:
+    found = credit.of("pause")
+    assert found["paused"]["cpu_percent"] <= found["cap_before"] + 2
+
+
 def test_a_resumed_router_follows_the_setpoint_it_was_given_meanwhile(credit: Findings) -> None:
     found = credit.of("pause")
     rate = found["resumed"]["gold"]["throughput_pps"]
-    assert rate == pytest.approx(found["high_pps"], rel=0.4)
-    assert rate > 1.5 * found["low_pps"]
+    with credit.judging("pause"):
+        assert rate == pytest.approx(found["high_pps"], rel=0.4)
+        assert rate > 1.5 * found["low_pps"]
 
 
 def test_a_released_router_is_uncapped_and_forwards_more(credit: Findings) -> None:
     found = credit.of("release")
     assert found["cap"] == 0
-    assert found["seen"]["gold"]["throughput_pps"] > 1.3 * found["setpoint_pps"]
+    with credit.judging("release"):
+        assert found["seen"]["gold"]["throughput_pps"] > 1.3 * found["setpoint_pps"]
 
 
 def test_foreign_caps_are_corrected_and_then_yielded_to(credit: Findings) -> None:
@@ -155,7 +174,7 @@ def test_a_guest_started_anew_is_found_and_held_by_itself(credit: Findings) -> N
     assert after["domid"] > before["domid"]
     for life in (before, after):
         assert sorted(life["interfaces"]) == [f"vif{life['domid']}.{n}" for n in (0, 1)]
-    check_each(found)
+    check_each(credit, "restart")
 
 
 def test_caps_outlive_a_killed_daemon_and_are_adopted(credit: Findings) -> None:
@@ -163,8 +182,9 @@ def test_caps_outlive_a_killed_daemon_and_are_adopted(credit: Findings) -> None:
     assert found["left_behind"] == found["unattended"]
     for cap, adopted in zip(found["unattended"], found["adopted"], strict=True):
         assert 0 < cap < 95
-        assert 0 < adopted < 95
-        assert adopted == pytest.approx(cap, rel=0.7)
+        with credit.judging("crash"):
+            assert 0 < adopted < 95
+            assert adopted == pytest.approx(cap, rel=0.7)
 
 
 def test_the_next_daemon_releases_to_the_true_originals(credit: Findings) -> None:
@@ -172,10 +192,11 @@ def test_the_next_daemon_releases_to_the_true_originals(credit: Findings) -> Non
     assert (found["released"], found["left"]) == (ORIGINAL_CAPS, ORIGINAL_CAPS)
     assert found["exit_code"] == 0
     for held, free in zip(found["seen"].values(), found["free"].values(), strict=True):
-        assert free["throughput_pps"] > 1.2 * held["throughput_pps"]
+        with credit.judging("crash"):
+            assert free["throughput_pps"] > 1.2 * held["throughput_pps"]
 
 
 def test_credit2_is_held_as_well(credit2: Findings) -> None:
     check_discovered(credit2.of("discover"))
-    check_held(credit2.of("hold"))
+    check_held(credit2, "hold")
     assert credit2.of("release")["cap"] == 0

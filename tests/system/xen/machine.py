@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from xen.image import Image
+from xen.share import Share
 
 CPU: Final = "kvm64,+lahf_lm,+ssse3,+sse4.1,+sse4.2,+popcnt"
 XEN: Final = (
@@ -17,7 +18,7 @@ XEN: Final = (
 )
 LINUX: Final = "console=hvc0 mitigations=off nokaslr quiet panic=5"
 RESULT_BYTES: Final = 64 << 20
-SILENCE_S: Final = 400
+SILENCE_S: Final = 600
 """A dom0 that hangs is not waited for longer."""
 MARK: Final = "[xtc] "
 """Lines of dom0's console that begin so are progress, for whoever waits."""
@@ -53,7 +54,9 @@ class Machine:
 
     def _listen(self, qemu: "subprocess.Popen[bytes]") -> None:
         heard = time.monotonic()
+        share = Share(qemu.pid, self.folder / "host.jsonl")
         while qemu.poll() is None:
+            share.note()
             if self._tell():
                 heard = time.monotonic()
             if time.monotonic() - heard > SILENCE_S:
@@ -65,7 +68,7 @@ class Machine:
     def _command(self, job: Path, results: Path, scheduler: str) -> list[str]:
         image = self.image
         command = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-M", "q35"]
-        command += ["-cpu", CPU, "-smp", "2", "-m", "2500M"]
+        command += ["-name", "xen,debug-threads=on", "-cpu", CPU, "-smp", "2", "-m", "2500M"]
         command += ["-accel", "tcg,thread=multi", "-display", "none", "-nodefaults", "-no-reboot"]
         command += ["-serial", f"file:{self.folder / 'console.log'}"]
         for path, options in (

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 HEADING: Final = (
     *("scheduler", "aspect", "router", "setpoint, packets/s", "throughput"),
-    *("error", "CPU, %", "settled, s"),
+    *("error", "CPU, %", "settled, samples"),
 )
 
 
@@ -15,10 +15,10 @@ def table(scheduler: str, report: dict[str, Any]) -> list[str]:
         found = report.get(aspect, {})
         for router, seen in found.get("seen", {}).items():
             setpoint = found["setpoints"][router]
-            settled = found.get("settled_s", {}).get(router)
+            settled = found.get("settled_samples", {}).get(router)
             cells = [scheduler, aspect, router, f"{setpoint:.0f}", f"{seen['throughput_pps']:.0f}"]
             cells += [f"{seen['throughput_pps'] / setpoint - 1:+.1%}", f"{seen['cpu_percent']:.1f}"]
-            cells += ["-" if settled is None else f"{settled:.1f}"]
+            cells += ["-" if settled is None else f"{settled}"]
             lines.append(f"| {' | '.join(cells)} |")
     latency = report.get("latency", {})
     if "median_ms" in latency:

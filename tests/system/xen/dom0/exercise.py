@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import libvirt
-from daemon import URI, Daemon, command, program, settled_after
-from guests import Guest, measure
+from daemon import URI, Daemon, command, program
+from guests import Guest
+from samples import Sample, Samples, settled_after, window
 
 OUT: Final = Path("/job/out")
 PERIOD_S: Final = 2.0
 """Of the daemon: an emulated dom0 on a busy host is late at 1 s, and Xen's slices are 30 ms."""
-SETTLING_S, LATEST_S, WATCHED_S = 5 * PERIOD_S, 20 * PERIOD_S, 10 * PERIOD_S
+SETTLING, WATCHED, FREE, LATEST = 8, 10, 4, 20
+"""Samples: to settle, to be watched held and not held, and to notice a foreign cap in."""
 HIGH, LOW = 0.4, 0.16
 """Setpoints, as parts of what a guest forwards uncapped: dom0 takes host CPU from both later."""
 ORIGINAL_CAP: Final = 95
@@ -44,9 +46,14 @@ def say(words: str) -> None:
     sys.stdout.flush()
 
 
-def capped(report: Findings) -> bool:
+def capped(sample: Sample) -> bool:
     """Whether a router's loop is closed, with a cap in force."""
-    return report["mode"] == "closed_loop" and report["cap"] is not None
+    return sample["mode"] == "closed_loop" and sample["cap"] is not None
+
+
+def released(sample: Sample) -> bool:
+    """Whether what stood there before a router was held is in force again."""
+    return not sample["active"] and not sample["problem"]
 
 
 class Exercise:
@@ -56,24 +63,26 @@ class Exercise:
         connection = libvirt.open(URI)
         self.gold, self.silver = (Guest(connection, n, i) for i, n in ((1, "gold"), (2, "silver")))
         self.guests = [self.gold, self.silver]
-        self.daemon = Daemon([guest.name for guest in self.guests], PERIOD_S, OUT)
+        self.names = [guest.name for guest in self.guests]
+        self.samples = Samples(OUT)
+        self.daemon = Daemon(self.names, PERIOD_S, self.samples)
         self.high = self.low = 0.0
 
     def discover(self) -> Findings:
         """Start both guests, ask xtc what it would control, and start the daemon."""
-        for guest in self.guests:
-            guest.start()
+        tries = {guest.name: guest.start() for guest in self.guests}
         self.silver.set_cap(ORIGINAL_CAP)
         lives = {guest.name: [guest.domid, guest.uuid] for guest in self.guests}
         found = program("discover", "--uri", URI)
-        checked, ready = command("config", "check"), self.daemon.start()
-        return {"guests": lives, "hosts": found, "check": checked, "ready_after_s": ready}
+        checked, ready = command("config", "check"), self.daemon.start(OUT / "daemon.log")
+        found = {"guests": lives, "hosts": found, "check": checked, "tries": tries}
+        return found | {"ready_after_s": ready}
 
     def flood(self) -> Findings:
         """Flood both, and see what they forward while xtc does not hold them."""
         for guest in self.guests:
             guest.flood()
-        seen = measure(self.guests, 8)
+        seen = self._watched(self.names, FREE)
         least = min(one["throughput_pps"] for one in seen.values())
         self.high, self.low = round(HIGH * least), round(LOW * least)
         return {"seen": seen, "high_pps": self.high, "low_pps": self.low}
@@ -100,31 +109,44 @@ class Exercise:
         for name, pps in setpoints.items():
             begun[name] = time.monotonic()
             command(order, name, "--setpoint", f"{pps:.0f}")
-        time.sleep(SETTLING_S)
-        while (
-            None in self._settled(**begun).values() and time.monotonic() < begun["gold"] + LATEST_S
-        ):
-            time.sleep(PERIOD_S)
-        seen = measure(self.guests, WATCHED_S)
-        return {"setpoints": setpoints, "seen": seen, "settled_s": self._settled(**begun)}
+        return {"setpoints": setpoints, **self._judgeable(begun)}
 
-    def _settled(self, **begun: float) -> dict[str, float | None]:
-        return {n: settled_after(self.daemon.ticks(n, at), at) for n, at in begun.items()}
+    def _judgeable(self, begun: dict[str, float]) -> Findings:
+        """Give loops their samples to settle, then watch both routers."""
+        self.samples.wait(list(begun), SETTLING, max(begun.values()))
+        seen = self._watched(self.names, WATCHED)
+        settled = {n: settled_after(self.samples.of(n, at)) for n, at in begun.items()}
+        return {"seen": seen, "settled_samples": settled}
+
+    def _watched(self, names: list[str], count: int) -> Findings:
+        """Return what routers do from here on, with the cap that libvirt tells."""
+        seen = self.samples.watch(names, count)
+        for guest in self.guests:
+            if guest.name in seen:
+                seen[guest.name]["cap_percent"] = guest.cap
+        return seen
 
     def pause(self) -> Findings:
         """Pause a router and give it another setpoint; then resume it."""
         command("pause", "gold")
-        time.sleep(2 * PERIOD_S)
+        self.samples.wait(["gold"], 2)
         before = self.gold.cap
         report = command("retune", "gold", "--setpoint", f"{self.high:.0f}")[0]
-        caps = []
-        for _ in range(10):
-            time.sleep(0.5 * PERIOD_S)
+        caps, begun = [], time.monotonic()
+        for _ in range(5):
+            self.samples.wait(["gold"], 1)
             caps.append(self.gold.cap)
+        paused = window(self.samples.of("gold", begun))
         command("resume", "gold")
-        time.sleep(SETTLING_S)
-        seen = measure([self.gold], WATCHED_S)
-        found = {"cap_before": before, "caps": caps, "report": report, "resumed": seen}
+        self.samples.wait(["gold"], SETTLING)
+        seen = self._watched(["gold"], WATCHED)
+        found = {
+            "cap_before": before,
+            "caps": caps,
+            "report": report,
+            "resumed": seen,
+            "paused": paused,
+        }
         return found | {"low_pps": self.low, "high_pps": self.high}
 
     def release(self) -> Findings:
@@ -132,14 +154,13 @@ class Exercise:
         self._hold("gold")
         answer = self._release(command, "gold")
         cap = self.gold.cap
-        time.sleep(2.0)
-        seen = measure([self.gold], 6)
+        seen = self._watched(["gold"], FREE)
         return {"answer": answer, "cap": cap, "seen": seen, "setpoint_pps": self.high}
 
     def _hold(self, *names: str) -> None:
         for name in names:
             command("activate", name, "--setpoint", f"{self.high:.0f}")
-        time.sleep(SETTLING_S)
+        self.samples.wait(names, SETTLING)
 
     def _release(self, run: Callable[..., Any], which: str) -> str:
         """Release, and wait until it is done: a slow hypervisor outlasts xtc's patience."""
@@ -149,7 +170,7 @@ class Exercise:
         except RuntimeError as error:
             answer = str(error)
         for name in (guest.name for guest in self.guests if which in {"--all", guest.name}):
-            self.daemon.wait_for(name, lambda report: not report["active"], 20, since=begun)
+            self.samples.wait_for(name, released, begun)
         return answer
 
     def foreign(self) -> Findings:
@@ -161,10 +182,11 @@ class Exercise:
             if len(corrected) >= 8:
                 raise RuntimeError(f"xtc corrects without end: {corrected}")
             corrected.append(self._change_behind_its_back())
-        time.sleep(3 * PERIOD_S)
+            self.samples.wait(["gold"], 1)  # a cap that is under way would hide the next change
+        self.samples.wait(["gold"], 3)
         report, cap = command("status", "gold")[0], self.gold.cap
         command("resume", "gold")
-        time.sleep(SETTLING_S)
+        self.samples.wait(["gold"], SETTLING)
         found = {"corrected_s": corrected, "report": report, "cap": cap}
         return found | {"resumed": command("status", "gold")[0], "resumed_cap": self.gold.cap}
 
@@ -174,26 +196,24 @@ class Exercise:
         subprocess.run(change, check=True, capture_output=True)
         begun = time.monotonic()
         while self.gold.cap == FOREIGN_CAP and not self._yielded("gold", begun):
-            if time.monotonic() - begun > 20 * PERIOD_S:
+            if len(self.samples.of("gold", begun)) > LATEST:
                 raise TimeoutError("xtc does not notice a foreign cap")
             time.sleep(0.2)
         return round(time.monotonic() - begun, 1)
 
     def _yielded(self, name: str, since: float) -> bool:
-        return any(report["finding"] == "foreign" for _, report in self.daemon.ticks(name, since))
+        return any(one["finding"] == "foreign" for one in self.samples.of(name, since))
 
     def restart(self) -> Findings:
         """Destroy a guest and start it again: another domid, other interfaces."""
         self._hold("gold", "silver")
         before, begun = self._life(self.gold), time.monotonic()
         self.gold.destroy()
-        gone = self.daemon.wait_for("gold", lambda report: report["finding"] == "gone", 30, begun)
-        self.gold.start()
-        begun = time.monotonic()
-        again = self.daemon.wait_for("gold", capped, 60)
-        found: Findings = {"gone_after_s": gone, "capped_after_s": again}
-        time.sleep(SETTLING_S)
-        found |= {"seen": measure(self.guests, WATCHED_S), "settled_s": self._settled(gold=begun)}
+        gone = self.samples.wait_for("gold", lambda sample: sample["finding"] == "gone", begun)
+        tries, begun = self.gold.start(), time.monotonic()
+        again = self.samples.wait_for("gold", capped, begun)
+        found: Findings = {"gone_after_s": gone, "tries": tries, "capped_after_s": again}
+        found |= self._judgeable({"gold": begun + again})
         found |= {"before": before, "after": self._life(self.gold)}
         return found | {"setpoints": dict.fromkeys(("gold", "silver"), self.high)}
 
@@ -208,14 +228,13 @@ class Exercise:
         found: Findings = {"left_behind": self._caps()}
         time.sleep(3.0)
         found["unattended"] = self._caps()
-        self.daemon.start()
+        self.daemon.start(OUT / "daemon.log")
         found["adopted"] = self._caps()
-        time.sleep(SETTLING_S)
-        found["seen"] = measure(self.guests, 10)
+        self.samples.wait(self.names, SETTLING)
+        found["seen"] = self._watched(self.names, FREE)
         found["answer"] = self._release(program, "--all")
         found["released"] = self._caps()
-        time.sleep(2.0)
-        found["free"] = measure(self.guests, 6)
+        found["free"] = self._watched(self.names, FREE)
         return found | {"exit_code": self.daemon.stop(), "left": self._caps()}
 
     def _caps(self) -> list[int]:
@@ -227,7 +246,7 @@ def main() -> None:
     exercise, report = Exercise(), dict[str, Findings]()
     for name in sys.argv[1:]:
         aspect: Callable[[], Findings] = getattr(exercise, name)
-        begun = time.monotonic()
+        begun, exercise.samples.aspect = time.monotonic(), name
         try:
             report[name] = aspect()
         except FAILURES:

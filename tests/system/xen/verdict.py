@@ -1,0 +1,56 @@
+"""What the samples say of the emulator: whether they let a router and its loop be judged."""
+
+import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from support.inconclusive import inconclusive
+from xen.samples import Sample
+
+STEADY: Final = 1.5
+"""Packets for a second of a guest's CPU, third quartile to first: above, no cap means a rate."""
+STARVED: Final = 0.3
+"""Part of the time in which an emulated CPU was to run, but waited for a real one."""
+
+
+@contextmanager
+def judging(aspect: str, samples: Sequence[Sample]) -> Iterator[None]:
+    """Judge what rests on rates or times: what is wrong on an unsteady emulator tells nothing.
+
+    Raises:
+        AssertionError: something is wrong, and the emulator was steady.
+        Inconclusive: something is wrong, and the emulator was not.
+    """
+    try:
+        yield
+    except AssertionError as error:
+        reason = excuse(samples)
+        if not reason:
+            raise
+        inconclusive(f"{aspect}: {reason} ({str(error).splitlines()[0]})")
+
+
+def excuse(samples: Sequence[Sample]) -> str:
+    """Return why samples tell nothing of the loop; "" if they tell."""
+    routers = dict.fromkeys(sample["vr"] for sample in samples)
+    reasons = [_starved(who, samples) for who in ("dom0", "guests")]
+    reasons += [_unsteady(vr, [one for one in samples if one["vr"] == vr]) for vr in routers]
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def _starved(who: str, samples: Sequence[Sample]) -> str:
+    waits = [one[key] for one in samples if one.get(key := f"{who}_waited") is not None]
+    if not waits or statistics.fmean(waits) <= STARVED:
+        return ""
+    return f"the CPU of {who} waited for {statistics.fmean(waits):.0%} of its time"
+
+
+def _unsteady(vr: str, samples: Sequence[Sample]) -> str:
+    costs = [one["packets_per_cpu_s"] for one in samples if one.get("packets_per_cpu_s")]
+    if len(costs) < 4:
+        return ""
+    low, _, high = statistics.quantiles(costs, n=4)
+    if high <= STEADY * low:
+        return ""
+    return f"a second of {vr}'s CPU forwarded {low:.0f} to {high:.0f} packets (quartiles)"
