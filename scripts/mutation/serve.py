@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from _pytest.main import pytest_runtestloop
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, settings, strategies
 
 from scripts.mutation import forks
 from scripts.mutation.operators import Mutant
@@ -116,6 +116,7 @@ class Server:
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Write what became of each mutant, and of those that need an import of their own."""
         self._recorder.stop()
+        strategies.text().validate()  # its tables of Unicode take long to make: not in every fork
         baseline = self._baseline(session)
         answer: dict[str, Any] = {"modules": _foreign(), **baseline, "codes": {}}
         if baseline["code"] == SURVIVED:

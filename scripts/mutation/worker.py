@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import strategies
 
 from scripts.mutation import forks
 from scripts.mutation.operators import Mutant, sample
@@ -118,7 +117,6 @@ def judge(request: Request, answers: Path) -> list[Judged]:
 def main() -> None:
     """Answer one request."""
     forks.end_with_parent()
-    strategies.text().validate()  # its tables of Unicode take long to make: not in every fork
     request = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Request)
     answer = Path(sys.argv[2])
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
