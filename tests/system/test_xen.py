@@ -17,6 +17,7 @@ from xen.cache import Cache
 from xen.image import build
 from xen.samples import write_csv
 from xen.table import table
+from xen.verdict import check_calm
 
 pytestmark = [pytest.mark.xen, pytest.mark.timeout(2400)]
 
@@ -123,9 +124,10 @@ def check_held(findings: Findings, aspect: str) -> None:
 
 
 def check_each(findings: Findings, aspect: str) -> None:
-    """Each is capped, throttled, and roughly at its setpoint."""
+    """Each loop is calm, and each router capped, throttled, and roughly at its setpoint."""
     found = findings.of(aspect)
     for name, seen in found["seen"].items():
+        check_calm(findings.window(aspect, name))
         with findings.judging(aspect):
             assert 0 < seen["cap_percent"] < ORIGINAL_CAPS[1]
             assert seen["throughput_pps"] < 0.9 * seen["offered_pps"]

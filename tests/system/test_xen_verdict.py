@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from support.inconclusive import Inconclusive
 from xen.samples import Host
-from xen.verdict import excuse, judging
+from xen.verdict import check_calm, excuse, judging
 
 STEADY = (200, 220, 240, 210, 190, 230, 205, 215)
 UNSTEADY = (200, 60, 240, 70, 190, 80, 205, 50)
@@ -57,3 +57,22 @@ def test_a_cpu_waited_for_its_part_of_the_time_in_which_it_was_to_run() -> None:
     assert Host(notes).waited("guests", 2.0, 4.0) == pytest.approx(0.25)
     assert Host(notes).waited("dom0", 2.0, 4.0) == 0.0
     assert Host([]).waited("guests", 2.0, 4.0) is None
+
+
+CAPS_OF_A_SWING = (0.29, 0.06, 0.42, 0.42, 0.05, 0.18, 0.18, 0.97, 0.03, 0.19)
+CAPS_OF_A_CALM_LOOP = (0.24, 0.24, 0.25, 0.25, None, 0.29, 0.28, 0.29, 0.3, 0.29)
+"""Both as seen in one window, before caps that came late were understood and beside it."""
+COSTS = (262, 186, 136, 159, 103, 245, 155, 183, 233, 215)
+
+
+def held(caps: tuple[float | None, ...]) -> list[dict[str, Any]]:
+    return [{"cap": cap, "packets_per_cpu_s": cost} for cap, cost in zip(caps, COSTS, strict=True)]
+
+
+def test_a_loop_that_swings_is_wrong_on_any_emulator() -> None:
+    with pytest.raises(AssertionError, match=r"cap moves by 1\.55 .* packet by 0\.34"):
+        check_calm(held(CAPS_OF_A_SWING))
+
+
+def test_a_loop_that_follows_the_emulator_is_calm() -> None:
+    check_calm(held(CAPS_OF_A_CALM_LOOP))

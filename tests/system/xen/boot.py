@@ -33,6 +33,12 @@ class Findings:
                 raise AssertionError(f"in dom0: {found['failed'].splitlines()[-1]}")
         return found
 
+    def window(self, aspect: str, router: str) -> list[Sample]:
+        """Return a router's samples of the window in which an aspect watched it."""
+        first, last = self.of(aspect)["seen"][router]["ticks"]
+        own = [one for one in self.samples if (one["aspect"], one["vr"]) == (aspect, router)]
+        return [one for one in own if first <= one["tick"] <= last]
+
     def judging(self, aspect: str) -> AbstractContextManager[None]:
         """Judge an aspect by rates or times, which an unsteady emulator may have spoilt."""
         seen = [one for one in self.samples if one["aspect"] == aspect]

@@ -1,8 +1,10 @@
 """What the samples say of the emulator: whether they let a router and its loop be judged."""
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Final
 
 from support.inconclusive import inconclusive
@@ -12,6 +14,12 @@ STEADY: Final = 1.5
 """Packets for a second of a guest's CPU, third quartile to first: above, no cap means a rate."""
 STARVED: Final = 0.3
 """Part of the time in which an emulated CPU was to run, but waited for a real one."""
+
+SWING: Final = (0.1, 1.2)
+"""How far a cap may move from sample to sample, in logarithms: by itself, and for each part by
+which the cost of a packet moves. A loop that follows a noisy emulator moves less, one that swings
+moves far more.
+"""
 
 
 @contextmanager
@@ -54,3 +62,23 @@ def _unsteady(vr: str, samples: Sequence[Sample]) -> str:
     if high <= STEADY * low:
         return ""
     return f"a second of {vr}'s CPU forwarded {low:.0f} to {high:.0f} packets (quartiles)"
+
+
+def check_calm(samples: Sequence[Sample]) -> None:
+    """Check that a held router's cap moves no more than the emulator makes it: on any emulator.
+
+    Raises:
+        AssertionError: the loop swings by itself.
+    """
+    own, part = SWING
+    caps, wander = _moves(samples, "cap"), _moves(samples, "packets_per_cpu_s")
+    assert caps <= own + part * wander, (
+        f"the cap moves by {caps:.2f} from sample to sample, the cost of a packet by {wander:.2f}: "
+        f"{[one['cap'] for one in samples]}"
+    )
+
+
+def _moves(samples: Sequence[Sample], key: str) -> float:
+    """Return the mean move from one sample that has a value to the next."""
+    values = [float(one[key]) for one in samples if one.get(key)]
+    return statistics.fmean([abs(math.log(b / a)) for a, b in pairwise(values)] or [0.0])
