@@ -2,37 +2,32 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from package_rig import BUILT_S, ROOT, Packages, output
 
 from deploy.locked import closure, parse
 from xtc import __version__
 
-ROOT = Path(__file__).parents[2]
+pytest_plugins = ["package_fixtures"]
+
 TOOLS = ("dpkg-deb", "dpkg-shlibdeps", "strip", "xz")
 MISSING = [tool for tool in TOOLS if shutil.which(tool) is None]
 pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"no {', '.join(MISSING)}"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(BUILT_S),
 ]
 
 
-def output(*words: str | Path) -> str:
-    return subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+@pytest.fixture(scope="module")
+def package(packages: Packages) -> Path:
+    return packages.built("build.sh")
 
 
 @pytest.fixture(scope="module")
-def package() -> Path:
-    return ROOT / output("sh", "deploy/debian/build.sh").strip()
-
-
-@pytest.fixture(scope="module")
-def files(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("package")
-    output("dpkg-deb", "--raw-extract", package, directory)
-    return directory
+def files(packages: Packages) -> Path:
+    return packages.unpacked("build.sh")
 
 
 def run(files: Path, code: str) -> str:

@@ -2,47 +2,39 @@
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from package_rig import BUILT_S, ROOT, Packages, output
 
 from deploy.locked import added, closure, names_of, parse
 from xtc import __version__
 
-ROOT = Path(__file__).parents[2]
+pytest_plugins = ["package_fixtures"]
+
 TOOLS = ("dpkg-deb", "dpkg-shlibdeps", "strip", "xz")
 MISSING = [tool for tool in TOOLS if shutil.which(tool) is None]
 pytestmark = [
     pytest.mark.skipif(bool(MISSING), reason=f"no {', '.join(MISSING)}"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(BUILT_S),
 ]
 LOCKED = list(parse((ROOT / "requirements.lock").read_text()))
 
 
-def output(*words: str | Path) -> str:
-    return subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+@pytest.fixture(scope="module")
+def package(packages: Packages) -> Path:
+    return packages.built("build-policer.sh")
 
 
 @pytest.fixture(scope="module")
-def package() -> Path:
-    return ROOT / output("sh", "deploy/debian/build-policer.sh").strip()
+def files(packages: Packages) -> Path:
+    return packages.unpacked("build-policer.sh")
 
 
 @pytest.fixture(scope="module")
-def files(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = tmp_path_factory.mktemp("package")
-    output("dpkg-deb", "--raw-extract", package, directory)
-    return directory
-
-
-@pytest.fixture(scope="module")
-def daemons(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def daemons(packages: Packages) -> Path:
     """The libraries of the xtc package, which this one depends on."""
-    deb, directory = ROOT / output("sh", "deploy/debian/build.sh").strip(), "daemon"
-    target = tmp_path_factory.mktemp(directory)
-    output("dpkg-deb", "--raw-extract", deb, target)
-    return target
+    return packages.unpacked("build.sh")
 
 
 def run(files: Path, daemons: Path, code: str) -> str:
