@@ -25,7 +25,7 @@ from lab.traffic import roles
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -24,7 +24,7 @@ from xtc.meter import Counters, parse
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
 CPUS = sorted(os.sched_getaffinity(0))

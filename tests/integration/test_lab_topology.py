@@ -23,7 +23,7 @@ from lab.topology import Lab
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
 

@@ -20,7 +20,7 @@ from lab.traffic.counts import rate_bps, shares_bps
 pytestmark = [
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root"),
-    pytest.mark.timeout(180),
+    pytest.mark.timeout(600),
 ]
 
 LINK_BPS = 200_000_000

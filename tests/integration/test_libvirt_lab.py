@@ -22,7 +22,7 @@ from lab.teardown import find, tear_down
 from xtc.kernel.namespaces import in_namespace
 from xtc.meter import parse
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 
 PERIOD_S = 0.1
 """Of a quota."""

@@ -21,7 +21,7 @@ from support.waiting import eventually
 from xtc.instance import Finding, Mode
 from xtc.wire import Status
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 
 FROZEN = 11
 """Ticks of a second: longer than keepalive takes to end a connection."""

@@ -17,7 +17,7 @@ from lab.libvirt.server import PrivateLibvirtd
 from xtc.instance import Finding
 from xtc.wire import Retune
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]  # machines boot in emulation
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]  # machines boot in emulation
 
 SETTLING, WATCHED, SWAPPED = 3, 20, 8
 """Of the daemon's ticks."""

@@ -14,7 +14,7 @@ from traitlets.config import Config
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 SAID = {
     "identification": (
         "refused: ",

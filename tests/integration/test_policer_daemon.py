@@ -28,7 +28,7 @@ ENDED_S = 0.5
 STOP_S = 10.0
 AGAIN_S = 6.0
 """Within this after a long stop the daemon obeys again, by its own clock."""
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 class Policer:

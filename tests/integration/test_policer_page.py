@@ -11,7 +11,7 @@ from policer.page import STATIC
 from policer.store import Event
 
 pytest_plugins = ["browser_fixtures"]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 EXTERNAL = re.compile(r"\b(?:https?|wss?):?//|(?:href|src)=[\"']//")
 COMMENT = re.compile(r"/\*.*?\*/|(?<![:\"'])//[^\n]*", re.DOTALL)

@@ -12,7 +12,7 @@ from support.inconclusive import inconclusive
 from policer.store import Event
 
 pytest_plugins = ["browser_fixtures"]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 VIEWS = {
     "fleet": ("#/", "never heard"),

@@ -12,7 +12,7 @@ from policer.inbox import Pardon
 from policer.ladder import Step
 
 pytest_plugins = ["browser_fixtures"]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 GOLD = "#/hosts/edge-1/routers/gold"
 FLOOD = "#/hosts/edge-1/routers/flood"

@@ -10,7 +10,7 @@ from policer.fleet import Leadership
 from policer.store import Event
 
 pytest_plugins = ["browser_fixtures"]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 GOLD = "#/hosts/edge-1/routers/gold"
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from store_rig import Backend
 
 pytest_plugins = ["store_rig"]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 ON_POSTGRESQL = pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 END_LEADERS_SESSION = """
@@ -234,7 +234,7 @@ def test_who_finds_another_making_the_tables_waits(backend: "Backend") -> None:
     backend.open().check()
 
 
-CAPACITY, CEILING, TTL_S = 90e3, 30e3, 6.0
+CAPACITY, CEILING, TTL_S = 90e3, 30e3, 12.0
 """Of a host whose one router is offered far more than its ceiling; and of a lease, in seconds."""
 
 

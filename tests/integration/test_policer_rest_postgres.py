@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from postgres_rig import PostgresServer
 
 pytest_plugins = ["postgres_rig"]
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 T = TypeVar("T")
 PATH = "/v1/hosts/gold/contracts/r5"

@@ -23,7 +23,7 @@ PATIENCE_S = 60.0
 TTL_S = 6
 LET_GO_S = 0.5
 """Within this after its lease's end a router is released, by the daemon's clock."""
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 class Policer:

@@ -28,7 +28,7 @@ from policer.state import Policy
 from policer.store import Store, open_store
 from xtc.wire import Mode, Report
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
 
 PERIOD_S = 0.25
 """Real seconds of a tick, which is a second of the host's clock."""

@@ -19,7 +19,7 @@ from training.sites import LAB_PREFIX, LAB_ROUTER
 from xtc.journal import Journal
 
 PATIENCE_S = 90.0
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 SOURCE = "sh -c 'sleep 60 & echo $$ $! > {0}; wait' {{rate}}"
 """A source as operators write them: a shell, and the program that it starts."""
 

@@ -24,7 +24,7 @@ from training.sites import LAB_PREFIX, LAB_ROUTER
 from xtc.assemble import release_all
 from xtc.journal import Journal
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 OFFERED = "60kpps"
 PATIENCE_S = 90.0
 """A sweep of 25 s takes longer where its start does."""

@@ -22,7 +22,7 @@ from training.fit import SURE
 from training.points import points_of, standard_error
 from xtc.journal import Journal
 
-pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 
 PERIOD_S = 0.25
 BUDGET_S = 20
