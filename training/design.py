@@ -208,14 +208,15 @@ def largest_gain(a: float, b: float, kp: float, ki: float) -> float:
     """Return the factor on b from which on Eq. 3 is unstable; infinity where none is.
 
     Jury's conditions on the denominator with the factor g: at z = -1 it is positive as long as
-    g·b·(2·Kp + Ki) < 2·(1 + a), and its constant term stays below 1 as long as |a - Kp·b·g| < 1.
-    At z = 1 it is Ki·b·g, which is positive for every g: no factor below 1 does harm.
+    g·b·(2·Kp + Ki) < 2·(1 + a), and its constant term stays below 1 as long as |a - Kp·b·g| < 1,
+    of which a positive Kp breaks the former first. At z = 1 it is Ki·b·g, which is positive for
+    every g: no factor below 1 does harm.
     """
     limits = [math.inf]
     if 2 * kp + ki > 0:
         limits.append(2 * (1 + a) / (b * (2 * kp + ki)))
-    if kp != 0:
-        limits.append((1 + a) / (kp * b) if kp > 0 else (1 - a) / (-kp * b))
+    if kp < 0:
+        limits.append((1 - a) / (-kp * b))
     return min(limits)
 
 
