@@ -28,7 +28,7 @@ from policer.settingsfile import load_settings, store_url
 from policer.store import open_store
 
 ACTOR: Final = "benchmark"
-READY_S: Final = 20.0
+READY_S: Final = 90.0
 
 
 @dataclass(frozen=True)
