@@ -84,6 +84,8 @@ class Policer:
         deadline = time.monotonic() + READY_S
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()  # it is not left: it was never entered
+                self._client.close()
                 raise RuntimeError(f"the policer did not start:\n{self.log}")
             time.sleep(0.1)
         return self
