@@ -65,6 +65,9 @@ steps = st.lists(
     max_size=8,
 )
 _POLICY = Policy()
+LADDER = Contract(guarantee_pps=5e3, measures=tuple(Step))
+CLIMB = (1.0, 60, (scene("a", "flood"), scene("b", "busy")), {"a": LADDER}, True)
+"""A flood for long enough that the ladder is climbed to its end."""
 History = list[tuple[float, int, tuple[Report, ...], dict[str, Contract], bool]]
 
 
@@ -93,7 +96,7 @@ def test_every_order_can_be_obeyed(history: History) -> None:
             assert order.setpoint_pps is not None or order.limit_pps is None
 
 
-@given(steps)
+@given(st.one_of(steps, steps.map(lambda history: [CLIMB, *history])))
 def test_nobody_is_held_below_its_guarantee_but_by_its_own_ladder(history: History) -> None:
     for view, _, decided in played(history):
         for vr, order in decided.orders.items():
@@ -137,7 +140,5 @@ def test_a_dry_run_touches_nobody(history: History) -> None:
 
 def test_these_histories_do_climb_ladders() -> None:
     """Or the properties above would say nothing."""
-    ladder = Contract(guarantee_pps=5e3, measures=tuple(Step))
-    history: History = [(1.0, 60, (scene("a", "flood"), scene("b", "busy")), {"a": ladder}, True)]
-    heights = {d.state.routers["a"].punishment.height for _, _, d in played(history)}
+    heights = {d.state.routers["a"].punishment.height for _, _, d in played([CLIMB])}
     assert heights == set(range(6))

@@ -3,6 +3,7 @@
 from fake_guest import Driver, Guest, accepted
 from hypothesis import given
 from hypothesis import strategies as st
+from support.damage import damaged
 
 from xtc.errors import Transient
 from xtc.units import CapFraction
@@ -106,10 +107,34 @@ def test_anything_else_is_no_mark(text: str) -> None:
     assert original_of(text) is None
 
 
-@given(st.text(), st.sampled_from(["Xen", "QEMU", "LXC"]))
+names = st.from_regex(r"[a-z0-9.]{1,18}", fullmatch=True)
+interfaces = st.tuples(st.sampled_from(["bridge", "direct", "hostdev", "user"]), names)
+
+
+def domain(vcpus: int, ends: list[tuple[str, str]]) -> str:
+    devices = "".join(f"<interface type='{k}'><target dev='{n}'/></interface>" for k, n in ends)
+    return f"<domain><vcpu>{vcpus}</vcpu><devices>{devices}</devices></domain>"
+
+
+@given(
+    damaged(st.builds(domain, vcpu_counts, st.lists(interfaces, max_size=3))),
+    st.sampled_from(["Xen", "QEMU", "LXC"]),
+)
 def test_whatever_a_description_says_it_is_read_or_refused(text: str, driver: str) -> None:
     try:
         found = parse_domain(text, name="vr", driver=driver)
     except Transient:
         return
     assert found.vcpus >= 1
+    assert len(set(found.interfaces)) == len(found.interfaces)
+    assert all(1 <= len(name) <= 15 and "/" not in name for name in found.interfaces)
+
+
+@given(vcpu_counts, st.lists(interfaces, max_size=3, unique_by=lambda end: end[1]))
+def test_an_interface_is_counted_if_the_host_has_its_end(
+    vcpus: int, ends: list[tuple[str, str]]
+) -> None:
+    found = parse_domain(domain(vcpus, ends), name="vr", driver="QEMU")
+    counted = [n for k, n in ends if k in {"bridge", "direct"} and len(n) <= 15]
+    assert (found.vcpus, list(found.interfaces)) == (vcpus, counted)
+    assert len(found.uncounted) == len(ends) - len(counted)

@@ -149,6 +149,12 @@ class ManagerMachine(RuleBasedStateMachine):
     def an_actuator_fails(self, vr: str, call: str, kind: type[Transient | Permanent]) -> None:
         self.rig.faults.errors[vr, call] = kind(vr, "on purpose")
 
+    @rule(vr=names, kind=errors)
+    def a_release_fails(self, vr: str, kind: type[Transient | Permanent]) -> None:
+        self.the_leader_activates(vr, 2e4, None)
+        self.an_actuator_fails(vr, "restore", kind)
+        self.deactivate(vr)
+
     @rule()
     def a_limiter_fails(self) -> None:
         self.rig.limiter.error = Transient("eth0", "on purpose")

@@ -18,6 +18,8 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     return build(tmp_path_factory.mktemp("shim"))
 
 
+MAPPED = bytes(10) + b"\xff\xff"
+
 exchanges = st.lists(
     st.tuples(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**5)),
     min_size=1,
@@ -94,18 +96,35 @@ def test_an_arrival_is_never_before_its_stamp_and_later_by_the_readings_alone(
     assert arrival == NOW - ago + late
 
 
-@given(st.binary(max_size=60))
+def packet(version: int, size: int, rest: bytes) -> bytes:
+    """Return the beginning of a packet: its version and its size stand where they belong."""
+    if version == 4:
+        return bytes([0x45, 0]) + size.to_bytes(2, "big") + rest
+    return bytes([0x60, 0, 0, 0]) + size.to_bytes(2, "big") + b"\x06\x40" + rest
+
+
+packets = st.builds(
+    packet,
+    st.sampled_from([4, 6]),
+    st.integers(0, 0xFFFF),
+    st.one_of(
+        st.binary(min_size=10, max_size=60),
+        st.binary(min_size=20, max_size=20).map(lambda rest: MAPPED + rest),
+    ),
+)
+
+
+@given(st.one_of(st.binary(max_size=60), packets))
 def test_any_bytes_are_a_packet_or_none(shim: ctypes.CDLL, head: bytes) -> None:
     pair = (ctypes.c_uint8 * 32)()
     length = shim.shim_sight(head, ctypes.c_size_t(len(head)), pair)
     if len(head) >= 40 and head[0] >> 4 == 6:
-        assert length in {-1, 40 + int.from_bytes(head[4:6], "big")}
+        mapped = head[8:20] == MAPPED
+        assert length == (-1 if mapped else 40 + int.from_bytes(head[4:6], "big"))
+        assert mapped or bytes(pair) == head[8:40]
     elif len(head) >= 20 and head[0] >> 4 == 4:
         assert length == int.from_bytes(head[2:4], "big")
-        assert (
-            bytes(pair)
-            == bytes(10) + b"\xff\xff" + head[12:16] + bytes(10) + b"\xff\xff" + (head[16:20])
-        )
+        assert bytes(pair) == MAPPED + head[12:16] + MAPPED + head[16:20]
     else:
         assert length == -1
 
