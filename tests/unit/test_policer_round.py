@@ -250,7 +250,7 @@ def test_a_router_that_cannot_be_seen_keeps_its_share() -> None:
     blind = held_report("a", 5e4, throughput_pps=None, offered_pps=None, mode=Mode.HOLD)
     assert desk.play(blind, busy, rounds=29).state.standing.engaged
     order = desk.play(blind, busy, rounds=2000).orders["a"]
-    assert order.setpoint_pps is None or order.setpoint_pps >= 40e3
+    assert order.setpoint_pps == pytest.approx(80e3)
 
 
 def test_a_router_that_its_configuration_would_hold_is_leased_what_it_was_promised() -> None:
