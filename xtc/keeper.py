@@ -71,7 +71,8 @@ class Keeper:
         self._wanted: CapFraction | None = None
         self._underway = False
         """Whether it is not known yet what became of the cap that was accepted last."""
-        self._usage: tuple[Seconds, CpuUsage] | None = None
+        self._usage: tuple[Seconds, CpuUsage, int] | None = None
+        """The last reading of CPU time: when it was taken, what it told, and in which period."""
         self._failing: _Work | None = None
         self._failures = 0
         self._rests_until = 0
@@ -144,9 +145,13 @@ class Keeper:
         self._note_conflict(cap)
         usage = self._actuator.usage()
         at = now if usage.at is None else usage.at
-        before, self._usage = self._usage, (at, usage)
+        before = self._usage
+        if before is None or at > before[0]:
+            self._usage = (at, usage, self._periods)
         if before is None or at <= before[0] or usage.used is None or before[1].used is None:
             return CapView(cap, None, None)
+        if self._periods > before[2] + 1:
+            return CapView(cap, None, None)  # what was used earlier says nothing of this period
         used = CapFraction(max(0.0, (usage.used - before[1].used) / (at - before[0])))
         grain = CapFraction(usage.grain / (at - before[0]))
         return CapView(cap, used, _binding(cap, used, before[1], usage, grain))

@@ -194,3 +194,20 @@ def test_without_a_new_look_nothing_is_known_of_the_use(
     view = keeper.view(rig.clock.now())
     assert view is not None
     assert (view.used, view.binding) == (None, None)
+
+
+@pytest.mark.parametrize("missed", [0, 1, 3])
+def test_use_over_more_than_a_period_says_nothing_of_the_last(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator, missed: int
+) -> None:
+    """Packets are of the last period; what was used before it may have been another cap's."""
+    keeper.set(CapFraction(0.5))
+    actuator.carry_out()
+    actuator.read = CpuUsage(Seconds(1.0), None, at=Seconds(10.0))
+    for _ in range(1 + missed):
+        look(keeper, rig)
+    keeper.begin_period()
+    actuator.read = CpuUsage(Seconds(2.0), None, at=Seconds(12.0 + 2 * missed))
+    view = keeper.view(rig.clock.now())
+    assert view is not None
+    assert (view.used, view.binding) == ((None, None) if missed else (0.5, True))
