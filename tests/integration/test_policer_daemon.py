@@ -11,6 +11,7 @@ import pytest
 from fleet_rig import FleetKeys
 from link_rig import PATIENCE_S, listening
 from running_daemon import RunningDaemon
+from support.inconclusive import inconclusive
 from support.stalls import Stalls
 from support.waiting import free_port
 
@@ -98,9 +99,11 @@ def test_a_lease_holds_while_it_is_renewed_and_ends_by_itself(
         async with listening(entry, keys.policer) as one:
             await one.until(lambda: one.heard)
             for _ in range(6):
-                assert await one.link.send([policer.lease(20e3)]) == (None,)
+                assert await one.link.send([policer.lease(20e3)], PATIENCE_S) == (None,)
                 renewed = time.monotonic()
                 await asyncio.sleep(TTL_S / 4)
+                if (waited := time.monotonic() - renewed) > TTL_S / 2:
+                    inconclusive(f"the lease is to be renewed after {waited:.3g} s already")
                 assert one.report("a").active
             assert near(one.report("a"), 20e3)
             await one.until(lambda: has_ended(one.report("a")))
@@ -127,7 +130,7 @@ def test_a_stranger_is_not_admitted_while_the_policer_is(
                 await stranger.link.send([Policer(99).lease(1e3)])
             await stranger.until(lambda: stranger.troubles)
             assert not stranger.heard
-            assert await friend.link.send([Policer().lease(20e3)]) == (None,)
+            assert await friend.link.send([Policer().lease(20e3)], PATIENCE_S) == (None,)
             await friend.until(lambda: friend.report("a").setpoint_pps == 20e3)
 
     asyncio.run(story())
@@ -141,7 +144,7 @@ def test_a_daemon_that_was_killed_is_back_in_step(
     async def story() -> None:
         async with listening(entry, keys.policer) as one:
             await one.until(lambda: one.heard)
-            assert await one.link.send([policer.lease(20e3, 60.0)]) == (None,)
+            assert await one.link.send([policer.lease(20e3, 60.0)], PATIENCE_S) == (None,)
             await one.until(lambda: one.report("a").setpoint_pps == 20e3)  # and so in the journal
             daemon.signal(signal.SIGKILL)
             daemon.ended()
@@ -151,10 +154,10 @@ def test_a_daemon_that_was_killed_is_back_in_step(
             before = len(one.heard)
             await one.until(lambda: len(one.heard) > before)
             assert one.report("a").setpoint_pps == 20e3  # adopted, not the order that was lost
-            (refusal,) = await one.link.send([Policer(epoch=6).lease(30e3)])
+            (refusal,) = await one.link.send([Policer(epoch=6).lease(30e3)], PATIENCE_S)
             assert refusal is not None
             assert refusal.code == "stale_epoch"
-            assert await one.link.send([policer.lease(30e3)]) == (None,)
+            assert await one.link.send([policer.lease(30e3)], PATIENCE_S) == (None,)
             await one.until(lambda: one.report("a").setpoint_pps == 30e3)
 
     asyncio.run(story())
@@ -168,7 +171,7 @@ def test_a_daemon_that_was_stopped_for_ten_seconds_is_back_in_step(
     async def story() -> None:
         async with listening(entry, keys.policer, silence_s=3.0) as one:
             await one.until(lambda: one.heard)
-            assert await one.link.send([policer.lease(20e3)]) == (None,)
+            assert await one.link.send([policer.lease(20e3)], PATIENCE_S) == (None,)
             daemon.signal(signal.SIGSTOP)
             stopped = time.monotonic()
             try:

@@ -18,7 +18,7 @@ from training.errors import RecordingError
 from training.sites import LAB_PREFIX, LAB_ROUTER
 from xtc.journal import Journal
 
-PATIENCE_S = 90.0
+PATIENCE_S = 180.0
 pytestmark = pytest.mark.timeout(600)
 SOURCE = "sh -c 'sleep 60 & echo $$ $! > {0}; wait' {{rate}}"
 """A source as operators write them: a shell, and the program that it starts."""
@@ -69,7 +69,7 @@ def started(tmp_path: Path) -> Iterator[tuple[Sweep, list[int]]]:
     source = ["--source", SOURCE.format(pids), "--offered", "90kpps"]
     sweep = Sweep(tmp_path, *place, *source)
     try:
-        eventually(lambda: pids.exists() and pids.read_text().endswith("\n"))
+        eventually(lambda: pids.exists() and pids.read_text().endswith("\n"), PATIENCE_S)
         yield sweep, [int(pid) for pid in pids.read_text().split()]
     finally:
         sweep.close()
