@@ -108,6 +108,16 @@ def test_the_order_of_those_who_wait_turns_with_each_event() -> None:
     assert served == [0, 1, 2, 3, 0, 1, 0, 1, 2]
 
 
+@pytest.mark.parametrize("event", ["expired", "gave_up"])
+def test_an_event_of_a_node_that_does_not_send_turns_no_order(event: str) -> None:
+    scheduler = star()
+    for host in (0, 1, 2, 3):
+        scheduler.backlogged(0, host, [4])
+    for _ in range(2):
+        assert getattr(scheduler, event)(1, 1) == []
+    assert scheduler.expired(1, 0) == [Grant(1, 4, GBPS), Grant(0, None, 0)]
+
+
 @pytest.mark.parametrize(("now", "moves"), [(10, False), (11, True), (12, True)])
 def test_an_active_node_is_left_alone_until_it_has_sent_for_the_threshold(
     now: int, moves: bool
