@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import httpx
 import pytest
+from support.waiting import free_port
 
 from policer.errors import PolicerError
 from policer.serve import serve
@@ -24,12 +25,6 @@ from policer.settingsfile import load_settings
 from policer.worker import Worker
 
 PATIENCE_S = 40.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class RunningPolicer:
