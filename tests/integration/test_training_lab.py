@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from conftest import quota_of
 from support.waiting import eventually
-from support.weights import prefer
+from support.weights import make_punctual, prefer
 
 from lab import cgroups, requirements
 from lab.teardown import find, tear_down
@@ -63,8 +63,9 @@ class Sweeps:
         return eventually(found, PATIENCE_S, state=self.samples)
 
     def prefer(self) -> None:
-        """Wait for the lab's router, and let other work take little of its CPU."""
-        eventually(router_group().is_dir, PATIENCE_S)
+        """Wait for the lab, and let other work take little of its router's and source's CPU."""
+        for source in eventually(sources, PATIENCE_S):
+            make_punctual(source)
         prefer(router_group().parent)
 
     def samples(self) -> tuple[Sample, ...]:
@@ -96,6 +97,12 @@ def router_group() -> Path:
     root = cgroups.find_root()
     assert root is not None
     return root / LAB_PREFIX / LAB_ROUTER
+
+
+def sources() -> list[int]:
+    """Return the processes of the lab that send."""
+    found = find(LAB_PREFIX).processes
+    return [pid for pid in found if b"lab.source" in Path(f"/proc/{pid}/cmdline").read_bytes()]
 
 
 def quota() -> int | None:
