@@ -403,9 +403,18 @@ def on_time() -> Iterator[None]:
 def rig(prefix: str = "xcogate") -> Iterator[Rig]:
     """Yield a rig, and take it down with all that runs in it."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        _remove_orphans(prefix)
         made = Rig(f"{prefix}{os.getpid()}", Path(folder), stack)
         made.build()
         yield made
+
+
+def _remove_orphans(prefix: str) -> None:
+    """Remove what rigs left behind that were killed."""
+    for place in Path(namespaces.path(prefix)).parent.glob(f"{prefix}[0-9]*-*"):
+        owner = place.name.removeprefix(prefix).partition("-")[0]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            namespaces.remove(place.name)
 
 
 def _address(ip: Any, end: int, addresses: tuple[str, ...]) -> None:
