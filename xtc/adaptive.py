@@ -32,8 +32,6 @@ BRACKET_AGE = 3
 """Samples after which a known side of the setpoint is forgotten."""
 MODEL_DOUBT = 0.09
 """Variance of a model's throughput in logarithms: another host of its kind is within 30 %."""
-OVERUSED = 1.25
-"""At this multiple of its cap, a router has used what an earlier cap gave: this one came late."""
 OFFERED_SHARE = 0.98
 """At this share of the offered load the router forwards all that it gets."""
 
@@ -139,7 +137,7 @@ class AdaptiveLaw:
         steady = self._without_lag(state, sample.throughput)
         starved = steady < STARVED * setpoint
         log_y = math.log(min(max(STARVED * setpoint, steady), MAX_RATE))
-        late = state.estimate.delay == 0 and is_late(sample)
+        late = state.estimate.delay == 0 and sample.late
         log_cap = math.log(_effective_cap(sample, bounds, binding=binding, late=late))
         estimate = updated(state.estimate, log_cap, log_y, shaped=binding, starved=starved)
         error = log_y - math.log(setpoint)
@@ -171,17 +169,6 @@ def extended_cap(curve: ThroughputCurve, throughput: float) -> float:
     if throughput <= curve.top:
         return curve.cap_for(PacketsPerSecond(throughput))
     return curve.cap_for(curve.top) * throughput / curve.top
-
-
-def is_late(sample: Sample) -> bool:
-    """Whether the cap came so late in the period that another one shaped most of it.
-
-    A slow hypervisor writes a cap long after it was ordered, when it counts already. Taken to have
-    acted all the time, it seems to have no effect, and the next one seems to have twice as much.
-    """
-    if sample.cap is None or sample.used is None or not sample.binding:
-        return False
-    return sample.used > OVERUSED * sample.cap
 
 
 def _effective_cap(sample: Sample, bounds: Bounds, *, binding: bool, late: bool = False) -> float:

@@ -22,6 +22,8 @@ BINDING_USE = 0.75
 """Share of its cap that a held router uses, where the platform counts no throttling."""
 COARSE = 5.0
 """A cap of fewer grains of CPU time a period cannot be told from one that is not used."""
+OVERUSED = 1.25
+"""A router that used this multiple of its cap had another one for a part of the period."""
 SAME_CAP = 1e-3
 """Relative difference up to which a cap read back is the one that was written."""
 WORTH_WRITING = 3e-3
@@ -45,6 +47,8 @@ class CapView:
     """In force now; None where the router is uncapped."""
     used: CapFraction | None
     binding: bool | None
+    late: bool = False
+    """Whether the cap came so late that more was used than it gives."""
 
 
 class Keeper:
@@ -71,6 +75,8 @@ class Keeper:
         self._wanted: CapFraction | None = None
         self._underway = False
         """Whether it is not known yet what became of the cap that was accepted last."""
+        self._later = False
+        """Whether caps are carried out after they were accepted, and so may come late."""
         self._usage: tuple[Seconds, CpuUsage, int] | None = None
         """The last reading of CPU time: when it was taken, what it told, and in which period."""
         self._failing: _Work | None = None
@@ -154,7 +160,8 @@ class Keeper:
             return CapView(cap, None, None)  # what was used earlier says nothing of this period
         used = CapFraction(max(0.0, (usage.used - before[1].used) / (at - before[0])))
         grain = CapFraction(usage.grain / (at - before[0]))
-        return CapView(cap, used, _binding(cap, used, before[1], usage, grain))
+        late = self._later and _overused(cap, used, grain)
+        return CapView(cap, used, _binding(cap, used, before[1], usage, grain), late)
 
     def _note_conflict(self, cap: CapFraction | None) -> None:
         self._conflicts = [p for p in self._conflicts if p > self._periods - CONFLICT_MEMORY]
@@ -178,6 +185,7 @@ class Keeper:
         if self._underway and self._failing is _Work.RELEASE:
             self.problem, self._failing = None, None  # held again: nothing is to be released
         self._settle()
+        self._later = self._underway
 
     def release(self) -> bool:
         """Put back what stood there before; whether that is done (a router gone is released)."""
@@ -250,6 +258,11 @@ def same_cap(one: CapFraction | None, other: CapFraction | None, within: float =
     return abs(one - other) <= within * max(one, other)
 
 
+def _overused(cap: CapFraction | None, used: CapFraction, grain: CapFraction) -> bool:
+    """Whether more was used than a cap gives, by more than how coarsely it is given out."""
+    return cap is not None and used > max(OVERUSED * cap, cap + COARSE * grain)
+
+
 def _binding(
     cap: CapFraction | None,
     used: CapFraction,
@@ -262,8 +275,6 @@ def _binding(
         return False
     if before.throttled is not None and after.throttled is not None:
         return after.throttled > before.throttled
-    if used > cap + COARSE * grain:
-        return True  # more than this cap gives: an earlier one held it, for this one came late
     if cap < COARSE * grain:
         return None
     return used >= BINDING_USE * cap

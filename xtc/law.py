@@ -25,6 +25,8 @@ class Sample:
     """CPUs used on average, where the platform counts them."""
     binding: bool | None = None
     """Whether the cap held the router back; None where the platform cannot tell."""
+    late: bool = False
+    """Whether the cap came so late that another one shaped the sample; then `used` tells more."""
 
 
 class Reason(Enum):

@@ -147,6 +147,7 @@ class Managed:
             offered=self._reading.offered,
             used=self._view.used,
             binding=self._view.binding,
+            late=self._view.late,
         )
 
     def _alternates(self) -> bool:

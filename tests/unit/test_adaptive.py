@@ -217,6 +217,7 @@ def test_caps_that_come_late_in_their_period_make_no_swing(late: float) -> None:
             None if caps[-1] is None else CapFraction(caps[-1]),
             used=CapFraction(used),
             binding=binding,
+            late=caps[-1] is not None and used > 1.25 * caps[-1],
         )
         state, decision = law.step(state, setpoint, sample, BOUNDS)
         caps.append(decision.cap)

@@ -1,5 +1,6 @@
 """Each rule of the default law by hand: on both sides of every bound."""
 
+import dataclasses
 import math
 
 import pytest
@@ -17,7 +18,6 @@ from xtc.adaptive import (
     _wanted,
     extended_cap,
     is_binding,
-    is_late,
 )
 from xtc.estimate import Estimate
 from xtc.law import Bounds, Reason, Sample
@@ -182,29 +182,12 @@ def test_what_was_used_explains_the_throughput_where_no_cap_did(
     assert _effective_cap(sample, BOUNDS, binding=binding) == effective
 
 
-@pytest.mark.parametrize(
-    ("cap", "used", "binding", "late"),
-    [
-        (0.2, 0.25, True, False),
-        (0.2, 0.26, True, True),
-        (0.2, 0.26, False, False),
-        (0.2, 0.26, None, False),
-        (0.2, None, True, False),
-        (None, 0.26, True, False),
-    ],
-)
-def test_a_cap_of_which_a_quarter_more_was_used_came_late(
-    cap: float | None, used: float | None, *, binding: bool | None, late: bool
-) -> None:
-    assert is_late(_sample(1.0, cap, used=used, binding=binding)) is late
-
-
 @pytest.mark.parametrize(("delay", "acting"), [(0, 0.5), (1, 0.2)])
 def test_a_late_cap_is_not_learned_from_where_no_delay_explains_it(
     delay: int, acting: float
 ) -> None:
     law = AdaptiveLaw(delay=delay)
-    sample = _sample(10.0, 0.2, used=0.5)
+    sample = dataclasses.replace(_sample(10.0, 0.2, used=0.5), late=True)
     state, _ = law.step(law.start(CapFraction(0.2)), PacketsPerSecond(10.0), sample, BOUNDS)
     assert state.estimate.caps[0] == pytest.approx(math.log(acting))
 

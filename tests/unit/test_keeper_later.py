@@ -9,7 +9,7 @@ from simulated_rig import FaultyActuator, Rig, plan
 from xtc.actuator.base import Actuator, CpuUsage
 from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
 from xtc.errors import Gone, Transient
-from xtc.keeper import MAX_CONFLICTS, Keeper
+from xtc.keeper import MAX_CONFLICTS, CapView, Keeper
 from xtc.units import CapFraction, Seconds
 
 HALF, THIRD = CapFraction(0.5), CapFraction(0.3)
@@ -49,6 +49,15 @@ class LaterActuator(FaultyActuator):
     def refuse(self, rig: Rig) -> None:
         self.pending = None
         rig.faults.errors["r", "settle"] = LATE
+
+
+class PromptActuator(LaterActuator):
+    """Carries caps out at once."""
+
+    def apply(self, cap: CapFraction) -> CapFraction:
+        applied = super().apply(cap)
+        self.carry_out()
+        return applied
 
 
 @pytest.fixture
@@ -153,8 +162,8 @@ def test_a_domain_that_is_back_has_no_problem_left_of_when_it_went(
 
 def used(
     keeper: Keeper, rig: Rig, actuator: LaterActuator, *, grain: float, use_s: float = 0.03
-) -> bool | None:
-    """Use 30 ms in 2 s, told with the instants of the counting; return whether the cap bound."""
+) -> CapView:
+    """Use 30 ms in 2 s at a cap of 1.5 %, told with the instants of the counting."""
     keeper.set(CapFraction(0.015))
     actuator.carry_out()
     for at, seconds in ((10.0, 1.0), (12.0, 1.0 + use_s)):
@@ -163,26 +172,36 @@ def used(
         view = keeper.view(rig.clock.now())
     assert view is not None
     assert view.used == pytest.approx(use_s / 2)
-    return view.binding
+    return view
 
 
 def test_cpu_time_is_counted_between_the_instants_at_which_it_was_read(
     keeper: Keeper, rig: Rig, actuator: LaterActuator
 ) -> None:
-    assert used(keeper, rig, actuator, grain=0.0) is True
+    assert used(keeper, rig, actuator, grain=0.0).binding is True
 
 
 def test_what_is_counted_too_coarsely_for_a_small_cap_says_nothing(
     keeper: Keeper, rig: Rig, actuator: LaterActuator
 ) -> None:
-    assert used(keeper, rig, actuator, grain=0.01) is None
+    assert used(keeper, rig, actuator, grain=0.01).binding is None
 
 
-@pytest.mark.parametrize(("use_s", "binding"), [(0.07, None), (0.09, True)])
-def test_far_more_than_a_small_cap_gives_was_used_under_an_earlier_one(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator, use_s: float, binding: bool | None
+@pytest.mark.parametrize(
+    ("grain", "use_s", "late"),
+    [(0.0, 0.037, False), (0.0, 0.038, True), (0.01, 0.079, False), (0.01, 0.081, True)],
+)
+def test_a_cap_of_which_far_more_was_used_came_late(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator, *, grain: float, use_s: float, late: bool
 ) -> None:
-    assert used(keeper, rig, actuator, grain=0.01, use_s=use_s) is binding
+    assert used(keeper, rig, actuator, grain=grain, use_s=use_s).late is late
+
+
+def test_a_cap_that_is_in_force_at_once_never_comes_late(rig: Rig) -> None:
+    actuator = PromptActuator(rig)
+    keeper = Keeper(SimulatedSpec("r"), lambda _spec, _original: actuator)
+    keeper.prepare()
+    assert not used(keeper, rig, actuator, grain=0.0, use_s=0.3).late
 
 
 def test_without_a_new_look_nothing_is_known_of_the_use(
