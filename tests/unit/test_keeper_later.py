@@ -8,9 +8,12 @@ from simulated_rig import FaultyActuator, Rig, plan
 
 from xtc.actuator.base import Actuator, CpuUsage
 from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
+from xtc.collector import Reading
 from xtc.errors import Gone, Transient
 from xtc.keeper import MAX_CONFLICTS, CapView, Keeper
-from xtc.units import CapFraction, Seconds
+from xtc.lease import Lease
+from xtc.managed import Managed
+from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
 HALF, THIRD = CapFraction(0.5), CapFraction(0.3)
 LATE = Transient("r", "refused in the end")
@@ -230,3 +233,22 @@ def test_use_over_more_than_a_period_says_nothing_of_the_last(
     view = keeper.view(rig.clock.now())
     assert view is not None
     assert (view.used, view.binding) == ((None, None) if missed else (0.5, True))
+
+
+def test_a_loop_learns_from_what_was_used_under_a_cap_that_came_late(
+    rig: Rig, actuator: LaterActuator
+) -> None:
+    """100 packets/s with each CPU: at 25 packets/s, a quarter of one, whenever that comes."""
+    managed = Managed(plan("r"), lambda _spec, _original: actuator)
+    actuator.read = CpuUsage(Seconds(0.0), None, at=Seconds(0.0))
+    managed.activate(Lease(setpoint_pps=PacketsPerSecond(25.0)), rig.clock.now())
+    for at, used_s, rate in ((1.0, 1.0, 100.0), (2.0, 1.5, 50.0)):
+        rig.clock.sleep(PERIOD)
+        actuator.read = CpuUsage(Seconds(used_s), None, at=Seconds(at))
+        offered = PacketsPerSecond(1e3)
+        reading = Reading(PacketsPerSecond(rate), offered, ("r0",))
+        command = managed.step(reading, rig.clock.now(), PERIOD)
+        managed.carry_out(command)
+        actuator.carry_out()
+    assert command.period is not None
+    assert command.period.mean == pytest.approx(0.25, rel=0.02)
