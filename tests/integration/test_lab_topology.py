@@ -27,6 +27,10 @@ pytestmark = [
 ]
 
 
+MANY = 20_000
+"""Packets: enough to tell what one costs."""
+
+
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     with Lab(f"t{os.getpid()}") as running:
@@ -157,7 +161,7 @@ def test_heavier_path_costs_throughput_and_can_be_taken_back(lab: Lab) -> None:
         for filters in [0, 200] * 3:
             router.set_path_weight(filters)
             before = crossed(lab, router), turns(source.pid)
-            time.sleep(0.2)
+            eventually(lambda first=before[0]: crossed(lab, router).since(first).forwarded > MANY)
             spent = turns(source.pid).since(before[1]).ran
             costs[filters] += spent / crossed(lab, router).since(before[0]).forwarded
         router.set_path_weight(0)
