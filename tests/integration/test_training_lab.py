@@ -83,10 +83,11 @@ class Sweeps:
 
 
 @pytest.fixture
-def sweeps(tmp_path: Path) -> Iterator[Sweeps]:
+def sweeps(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Sweeps]:
     missing = requirements.missing() if os.geteuid() == 0 else ["needs root"]
     if missing:
         pytest.skip("; ".join(missing))
+    request.getfixturevalue("training_lab_alone")
     sweeps = Sweeps(tmp_path)
     yield sweeps
     sweeps.close()
