@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from fake_guest import FakeLibvirtError
-from fake_libvirt import FakeHost
+from fake_libvirt import LIMIT_S, FakeHost
 from libvirt_rig import LibvirtRig, plan
-from manager_rig import PERIOD
 from virt_rig import until
 
 from xtc.instance import DEGRADE_AFTER, HOLD_AFTER, RELEASE_AFTER, Mode
@@ -64,7 +63,7 @@ def test_a_tick_with_a_hung_libvirt_returns_at_once(rig: LibvirtRig, call: str) 
     rig.hosts[BAD].freeze("*", call)
     rig.tick(40, hung=(BAD,))
     assert rig.calls_of_this_thread() == []
-    assert rig.longest < 0.5 * PERIOD
+    assert rig.longest < 0.5 * LIMIT_S, "no tick waits for an answer"
 
 
 def test_the_healthy_router_is_held_meanwhile(rig: LibvirtRig) -> None:
@@ -117,7 +116,7 @@ def test_a_libvirtd_that_is_away_delays_no_other_and_is_found_again(
     rig.answers()
     rig.tick(12)
     assert all(rig.holds(name, 20e3) for name in HUNG)
-    assert rig.longest < 0.5 * PERIOD
+    assert rig.longest < 0.5 * LIMIT_S, "no tick waits for an answer"
 
 
 def test_one_domain_that_hangs_delays_no_other_of_its_hypervisor(rig: LibvirtRig) -> None:
@@ -158,7 +157,7 @@ def test_to_release_many_that_hang_costs_the_patience_once(
     monkeypatch.setattr(crew, "BACKOFF_S", (0.01,))
     names = [f"vr{number}" for number in range(30)]
     plans = {name: plan(name, BAD, 20e3) for name in names}
-    rig = LibvirtRig(tmp_path, {BAD: FakeHost("QEMU")}, plans, patience=0.3)
+    rig = LibvirtRig(tmp_path, {BAD: FakeHost("QEMU")}, plans, patience=1.0)
     try:
         rig.tick(8)
         rig.hosts[BAD].freeze()
@@ -166,7 +165,7 @@ def test_to_release_many_that_hang_costs_the_patience_once(
         refusal = rig.refused(Deactivate(None))
         took = time.monotonic() - begun
         assert refusal.code == "not_released"
-        assert took < 3.0, "30 times the patience would be 9 s"
+        assert took < 15.0, "30 times the patience would be 30 s"
         rig.hosts[BAD].thaw()
         rig.answers()
         rig.tick(4)
