@@ -7,11 +7,13 @@ import pytest
 from manager_rig import PAPER
 from simulated_rig import Rig, configured_rig, plan
 
+from xtc import journal as journal_module
 from xtc.collector import Binding, Side
 from xtc.errors import Denied, Transient
 from xtc.keeper import MAX_BACKOFF
 from xtc.limiter import explain
 from xtc.limits import _passed
+from xtc.units import PacketsPerSecond
 from xtc.wire import Activate, Deactivate, Limit
 
 FLOOD = PAPER.offered
@@ -270,3 +272,64 @@ def test_a_blind_period_knows_of_no_offered_load(rig: Rig) -> None:
 )
 def test_a_count_that_fell_has_wrapped_or_begun_anew(old: int, new: int, passed: int) -> None:
     assert _passed(old, new, 1.0) == passed
+
+
+# Durable first
+
+
+def _full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("rate", [30e3, 0.5])
+def test_on_a_full_disk_a_limit_is_refused(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, rate: float
+) -> None:
+    """A daemon that starts after a crash would not know what to lift."""
+    with monkeypatch.context() as disk:
+        disk.setattr(journal_module, "_write_durably", _full)
+        refusal = rig.refused(Limit("a", rate))
+        assert (refusal.code, refusal.field) == ("journal", "vr")
+        assert "No space left" in refusal.problem
+        assert not limited(rig)
+        assert rig.report("a").limit_pps is None
+    rig.ask(Limit("a", rate))
+    assert limited(rig) == {"a.0": rate}
+    assert rig.journal.ledger.limits == {"a": ("a.0",)}
+
+
+def test_the_journal_knows_of_a_limit_before_the_kernel_does(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = []
+    limit = rig.limiter.limit
+
+    def limiting(interface: str, rate: PacketsPerSecond) -> None:
+        known.append(rig.journal.ledger.limits.get("a"))
+        limit(interface, rate)
+
+    monkeypatch.setattr(rig.limiter, "limit", limiting)
+    rig.ask(Limit("a", 30e3))
+    assert known == [("a.0",)]
+
+
+def test_on_a_full_disk_a_limit_is_lifted_all_the_same(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.ask(Limit("a", 30e3))
+    monkeypatch.setattr(journal_module, "_write_durably", _full)
+    rig.ask(Limit("a", None))
+    assert not limited(rig)
+
+
+def test_a_lift_that_fails_is_said(rig: Rig) -> None:
+    rig.ask(Limit("a", 30e3))
+    rig.limiter.error = Transient("a.0", "busy")
+    assert rig.refused(Limit("a", None)).code == "not_lifted"
+
+
+def test_a_limit_of_the_present_epoch_is_taken(rig: Rig) -> None:
+    rig.ask(Activate("a", 20e3, epoch=5, sequence=1))
+    for epoch in (5, 6):
+        rig.ask(Limit("a", 1e3 * epoch, epoch=epoch))
+        assert limited(rig) == {"a.0": 1e3 * epoch}

@@ -1,0 +1,266 @@
+"""The keeper of one cap, on both sides of every bound: rests, conflicts, what is worth writing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from manager_rig import PERIOD
+from simulated_rig import Rig, plan
+
+from xtc.actuator.base import CpuUsage
+from xtc.actuator.spec import SimulatedSpec
+from xtc.errors import Denied, Gone, Transient
+from xtc.keeper import Keeper, _binding, same_cap
+from xtc.units import CapFraction, Seconds
+
+HALF, THIRD = CapFraction(0.5), CapFraction(0.3)
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path, {"r": plan("r")})
+
+
+@pytest.fixture
+def keeper(rig: Rig) -> Keeper:
+    keeper = Keeper(SimulatedSpec("r"), rig.open)
+    keeper.prepare()
+    return keeper
+
+
+def look(keeper: Keeper, rig: Rig, periods: int = 1) -> None:
+    for _ in range(periods):
+        keeper.begin_period()
+        rig.clock.sleep(PERIOD)
+        keeper.view(rig.clock.now())
+
+
+def tries(rig: Rig, call: str) -> int:
+    return rig.faults.calls.count(("r", call))
+
+
+def tried_in(keeper: Keeper, rig: Rig, error: type[Transient | Denied], periods: int) -> list[int]:
+    """Return the periods in which a cap was tried while that fails."""
+    rig.faults.errors["r", "apply"] = error("r", "no")
+    found = []
+    for period in range(periods):
+        before = tries(rig, "apply")
+        keeper.set(HALF)
+        if tries(rig, "apply") > before:
+            found.append(period)
+        look(keeper, rig)
+    return found
+
+
+def test_rests_double_up_to_32_periods(keeper: Keeper, rig: Rig) -> None:
+    assert tried_in(keeper, rig, Transient, 100) == [0, 1, 3, 7, 15, 31, 63, 95]
+
+
+def test_what_is_permanent_rests_32_periods_at_once(keeper: Keeper, rig: Rig) -> None:
+    assert tried_in(keeper, rig, Denied, 100) == [0, 32, 64, 96]
+
+
+def test_a_success_begins_the_rests_again(keeper: Keeper, rig: Rig) -> None:
+    tried_in(keeper, rig, Transient, 8)
+    rig.faults.errors.clear()
+    look(keeper, rig, 32)
+    keeper.set(THIRD)
+    assert tried_in(keeper, rig, Transient, 5) == [0, 1, 3]
+
+
+def test_who_asks_is_answered_in_spite_of_a_rest(keeper: Keeper, rig: Rig) -> None:
+    tried_in(keeper, rig, Denied, 1)
+    assert keeper.resting
+    keeper.retry()
+    assert not keeper.resting
+    rig.faults.errors.clear()
+    keeper.set(HALF)
+    assert rig.cap("r") == HALF
+
+
+@pytest.mark.parametrize("call", ["applied", "usage"])
+def test_a_read_that_fails_delays_no_write(keeper: Keeper, rig: Rig, call: str) -> None:
+    rig.faults.errors["r", call] = Transient("r", "busy")
+    look(keeper, rig, 5)
+    assert not keeper.resting
+    keeper.set(HALF)
+    assert rig.cap("r") == HALF
+
+
+def test_a_read_that_succeeds_ends_no_rest_of_writing(keeper: Keeper, rig: Rig) -> None:
+    assert tried_in(keeper, rig, Transient, 2) == [0, 1]
+    look(keeper, rig)
+    keeper.set(HALF)
+    assert tries(rig, "apply") == 3
+    assert keeper.resting
+
+
+@pytest.mark.parametrize(
+    ("other", "written"), [(0.5014, False), (0.4986, False), (0.5017, True), (0.4984, True)]
+)
+def test_a_cap_is_written_when_it_differs_by_3_in_a_thousand(
+    keeper: Keeper, rig: Rig, other: float, *, written: bool
+) -> None:
+    keeper.set(HALF)
+    keeper.set(CapFraction(other))
+    assert (tries(rig, "apply") == 2) is written
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (0.5, 0.5004, True),
+        (0.5, 0.5006, False),
+        (0.5004, 0.5, True),
+        (0.01, 0.010009, True),
+        (0.01, 0.010011, False),
+        (None, None, True),
+        (None, 0.5, False),
+        (0.5, None, False),
+    ],
+)
+def test_what_reads_back_is_the_same_within_1_in_a_thousand(
+    one: float | None, other: float | None, *, same: bool
+) -> None:
+    caps = [None if cap is None else CapFraction(cap) for cap in (one, other)]
+    assert same_cap(caps[0], caps[1]) is same
+
+
+def foreign(keeper: Keeper, rig: Rig, cap: float | None, apart: int = 1) -> None:
+    """Set a cap, and let another hand change it; then let periods pass."""
+    keeper.set(HALF)
+    rig.plant.routers["r"].cap = None if cap is None else CapFraction(cap)
+    look(keeper, rig, apart)
+
+
+@pytest.mark.parametrize(("apart", "yielded"), [(29, True), (30, False)])
+def test_three_foreign_changes_count_within_60_periods(
+    keeper: Keeper, rig: Rig, apart: int, *, yielded: bool
+) -> None:
+    """The first is seen one period after it is set, and the third 2 x `apart` later."""
+    for _ in range(2):
+        foreign(keeper, rig, 0.9, apart)
+    foreign(keeper, rig, 0.9)
+    assert keeper.yielded is yielded
+
+
+@pytest.mark.parametrize(
+    ("volatile", "found", "yielded"),
+    [(False, None, True), (True, None, False), (True, 0.9, True), (False, 0.9, True)],
+)
+def test_a_cap_that_vanished_with_what_bore_it_is_nobodys_doing(
+    keeper: Keeper, rig: Rig, found: float | None, *, volatile: bool, yielded: bool
+) -> None:
+    assert keeper.limits is not None
+    keeper.limits = replace(keeper.limits, volatile=volatile)
+    for _ in range(3):
+        foreign(keeper, rig, found)
+    assert keeper.yielded is yielded
+    if not yielded:
+        keeper.set(HALF)
+        assert rig.cap("r") == HALF
+
+
+def test_another_hands_change_is_seen_once(keeper: Keeper, rig: Rig) -> None:
+    foreign(keeper, rig, 0.9, apart=10)
+    assert not keeper.yielded
+    keeper.set(HALF)
+    assert rig.cap("r") == HALF
+
+
+def test_what_forgets_a_router_forgets_who_fought_over_it(keeper: Keeper, rig: Rig) -> None:
+    for _ in range(3):
+        foreign(keeper, rig, 0.9)
+    assert keeper.yielded
+    keeper.forget()
+    assert (keeper.yielded, keeper.original, keeper.limits) == (False, None, None)
+    keeper.prepare()
+    foreign(keeper, rig, 0.8)
+    assert not keeper.yielded
+
+
+@pytest.mark.parametrize(
+    ("cap", "used", "throttled", "grain", "binding"),
+    [
+        (None, 0.9, (0, 5), 0.0, False),
+        (0.5, 0.1, (5, 6), 0.0, True),
+        (0.5, 0.5, (5, 5), 0.0, False),
+        (0.5, 0.375, (None, None), 0.0, True),  # three quarters of the cap
+        (0.5, 0.374, (None, None), 0.0, False),
+        (0.5, 0.375, (None, 6), 0.0, True),
+        (0.5, 0.1, (5, None), 0.0, False),
+        (0.05, 0.05, (None, None), 0.01, True),  # five grains
+        (0.0499, 0.0499, (None, None), 0.01, None),
+        (0.0499, 0.0499, (5, 6), 0.01, True),
+    ],
+)
+def test_when_a_cap_binds(
+    cap: float | None,
+    used: float,
+    throttled: tuple[int | None, int | None],
+    grain: float,
+    *,
+    binding: bool | None,
+) -> None:
+    before, after = (CpuUsage(Seconds(0.0), count) for count in throttled)
+    in_force = None if cap is None else CapFraction(cap)
+    found = _binding(in_force, CapFraction(used), before, after, CapFraction(grain))
+    assert found is binding
+
+
+def test_a_release_forgets_the_cap_it_had_set(keeper: Keeper, rig: Rig) -> None:
+    keeper.set(HALF)
+    assert keeper.release()
+    assert keeper.prepare()
+    keeper.set(HALF)
+    assert rig.cap("r") == HALF
+
+
+def test_nothing_is_released_that_was_never_captured(rig: Rig) -> None:
+    keeper = Keeper(SimulatedSpec("r"), rig.open)
+    assert keeper.release()
+    assert tries(rig, "restore") == 0
+
+
+def test_a_failed_release_is_no_problem_once_the_router_is_held_again(
+    keeper: Keeper, rig: Rig
+) -> None:
+    keeper.set(HALF)
+    rig.faults.errors["r", "restore"] = Transient("r", "busy")
+    assert not keeper.release()
+    assert isinstance(keeper.problem, Transient)
+    keeper.retry()
+    keeper.set(THIRD)
+    assert keeper.problem is None
+
+
+def test_a_router_that_is_back_is_no_longer_called_gone(keeper: Keeper, rig: Rig) -> None:
+    rig.faults.errors["r", "applied"] = Gone("r", "stopped")
+    look(keeper, rig)
+    assert isinstance(keeper.problem, Gone)
+    rig.faults.errors.clear()
+    assert keeper.prepare()
+    assert keeper.problem is None
+
+
+def test_what_is_gone_is_opened_again(keeper: Keeper, rig: Rig) -> None:
+    rig.faults.errors["r", "applied"] = Gone("r", "stopped")
+    look(keeper, rig)
+    before = tries(rig, "open")
+    rig.faults.errors.clear()
+    keeper.prepare()
+    assert tries(rig, "open") == before + 1
+
+
+@pytest.mark.parametrize(("used", "share"), [(1.5, 0.25), (0.9, 0.0)])
+def test_use_is_counted_between_two_looks_and_never_negative(
+    keeper: Keeper, rig: Rig, used: float, share: float
+) -> None:
+    """1 s of CPU time at first; two seconds later another count, which may begin anew."""
+    router = rig.plant.routers["r"]
+    router.used = 1.0
+    keeper.view(Seconds(10.0))
+    router.used = used
+    view = keeper.view(Seconds(12.0))
+    assert view is not None
+    assert view.used == pytest.approx(share)
