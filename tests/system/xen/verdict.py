@@ -12,6 +12,9 @@ from xen.samples import Sample
 
 STEADY: Final = 1.5
 """Packets for a second of a guest's CPU, third quartile to first: above, no cap means a rate."""
+DISTURBED: Final = 0.15
+"""Part of the time that the guests' CPU waited, below which a changing cost is not the emulator's:
+a small cap makes packets dearer."""
 STARVED: Final = 0.3
 """Part of the time in which an emulated CPU was to run, but waited for a real one."""
 
@@ -48,15 +51,18 @@ def excuse(samples: Sequence[Sample]) -> str:
 
 
 def _starved(who: str, samples: Sequence[Sample]) -> str:
+    waited = _waited(who, samples)
+    return f"the CPU of {who} waited for {waited:.0%} of its time" if waited > STARVED else ""
+
+
+def _waited(who: str, samples: Sequence[Sample]) -> float:
     waits = [one[key] for one in samples if one.get(key := f"{who}_waited") is not None]
-    if not waits or statistics.fmean(waits) <= STARVED:
-        return ""
-    return f"the CPU of {who} waited for {statistics.fmean(waits):.0%} of its time"
+    return statistics.fmean(waits or [0.0])
 
 
 def _unsteady(vr: str, samples: Sequence[Sample]) -> str:
     costs = [one["packets_per_cpu_s"] for one in samples if one.get("packets_per_cpu_s")]
-    if len(costs) < 4:
+    if len(costs) < 4 or _waited("guests", samples) <= DISTURBED:
         return ""
     low, _, high = statistics.quantiles(costs, n=4)
     if high <= STEADY * low:
