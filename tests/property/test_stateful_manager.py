@@ -69,6 +69,8 @@ class WitnessedRig(Rig):
     def open(self, spec: ActuatorSpec, original: Original | None) -> Actuator:
         assert isinstance(spec, SimulatedSpec)
         super().open(spec, original)
+        if original is not None:  # the journal's, which outlives a release that was not durable
+            self.witness.captured[spec.plant] = original
         real = self.plant.actuator(spec.plant)
         return WitnessedActuator(spec.plant, real, self.faults, self.witness)
 
