@@ -29,13 +29,14 @@ def write_statistics(
     names: tuple[list[str], list[str]],
     values: Mapping[str, int],
     rows: Sequence[Mapping[str, int]] = (),
+    fresh_s: float = 0.0,
 ) -> None:
-    """Write a file of now; what is not named is 0."""
+    """Write a file of now, or of a later instant so that it stays fresh; the rest is 0."""
     fields, columns = names
     header = struct.pack(
         "=8sIIIIQQQQQ",
         *(b"XCOSTAT1", len(fields), len(columns), len(rows), 1),
-        *(2, time.monotonic_ns(), len(rows), 0, 0),
+        *(2, time.monotonic_ns() + int(fresh_s * 1e9), len(rows), 0, 0),
     )
     words = b"".join(name.encode().ljust(32, b"\0") for name in [*fields, *columns])
     numbers = [values.get(name, 0) for name in fields]

@@ -18,6 +18,7 @@ from support.holding import PATIENCE_S, SILENCE_S, check_held, wait_until_near, 
 from support.paced import Paced
 from support.rates import Reading, between, read
 from support.stalls import Stalls
+from support.weights import make_punctual, prefer
 
 from benchmarks.rig import lab_router
 from lab import requirements
@@ -112,8 +113,11 @@ class Host:
         self._config = folder / "xtc.toml"
 
     def router(self, name: str, kind: Any, flood: float) -> Router:
+        """Add a router under a flood; other work takes little of their CPU."""
         router = self.lab.add_router(name, kind)
-        router.flood(flood)
+        make_punctual(router.flood(flood).pid)
+        if router.cgroup is not None:
+            prefer(router.cgroup.parent)
         return router
 
     def paced_router(self, name: str, rate: float) -> tuple[Router, Paced]:

@@ -192,7 +192,7 @@ def test_what_a_daemon_would_refuse_is_refused_here(store: Store) -> None:
 
 
 def test_two_clients_cannot_promise_the_same_capacity(backend: "Backend", store: Store) -> None:
-    stores = [store, backend.open(busy_s=5.0)]
+    stores = [store, backend.open(busy_s=60.0)]
     for number in range(20):
         name = f"host{number}"
         store.hosts.add(host(name), "ann")
@@ -207,7 +207,7 @@ def test_two_clients_cannot_promise_the_same_capacity(backend: "Backend", store:
 
 
 def test_two_clients_cannot_enter_the_same_host(backend: "Backend", store: Store) -> None:
-    other = backend.open(busy_s=5.0)
+    other = backend.open(busy_s=60.0)
     for number in range(20):
         one = host(f"host{number}")
         outcomes = _at_once(
