@@ -18,7 +18,7 @@ from policer.store import Store, open_store
 pytest_plugins = ["postgres_rig"]
 
 BEGINNING = datetime(2026, 3, 1, 12, tzinfo=UTC)
-BUSY_S = 60.0
+BUSY_S = 0.3
 
 
 class FakeTime:

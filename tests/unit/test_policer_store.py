@@ -192,7 +192,7 @@ def test_what_a_daemon_would_refuse_is_refused_here(store: Store) -> None:
 
 
 def test_two_clients_cannot_promise_the_same_capacity(backend: "Backend", store: Store) -> None:
-    stores = [store, backend.open(busy_s=60.0)]
+    stores = [backend.open(busy_s=60.0) for _ in range(2)]
     for number in range(20):
         name = f"host{number}"
         store.hosts.add(host(name), "ann")
@@ -206,12 +206,12 @@ def test_two_clients_cannot_promise_the_same_capacity(backend: "Backend", store:
         assert len(store.contracts.all()[name]) == 1
 
 
-def test_two_clients_cannot_enter_the_same_host(backend: "Backend", store: Store) -> None:
-    other = backend.open(busy_s=60.0)
+def test_two_clients_cannot_enter_the_same_host(backend: "Backend") -> None:
+    first, second = (backend.open(busy_s=60.0) for _ in range(2))
     for number in range(20):
         one = host(f"host{number}")
         outcomes = _at_once(
-            partial(store.hosts.add, one, "ann"), partial(other.hosts.add, one, "ben")
+            partial(first.hosts.add, one, "ann"), partial(second.hosts.add, one, "ben")
         )
         assert sorted(map(type, outcomes), key=str) == sorted([Stored, Taken], key=str)
 
