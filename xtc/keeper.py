@@ -1,6 +1,7 @@
 """Keeps one router's cap: original made durable first, writes on change, reads back, backs off."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
@@ -24,6 +25,8 @@ COARSE = 5.0
 """A cap of fewer grains of CPU time a period cannot be told from one that is not used."""
 OVERUSED = 1.25
 """A router that used this multiple of its cap had another one for a part of the period."""
+LATEST_PERIODS = 2
+"""A cap comes late by less than so many periods."""
 SAME_CAP = 1e-3
 """Relative difference up to which a cap read back is the one that was written."""
 WORTH_WRITING = 3e-3
@@ -79,6 +82,8 @@ class Keeper:
         """Whether caps are carried out after they were accepted, and so may come late."""
         self._usage: tuple[Seconds, CpuUsage, int] | None = None
         """The last reading of CPU time: when it was taken, what it told, and in which period."""
+        self._earlier: deque[CapFraction | None] = deque(maxlen=LATEST_PERIODS)
+        """The caps that were in force when they were looked at last, None where there was none."""
         self._failing: _Work | None = None
         self._failures = 0
         self._rests_until = 0
@@ -149,6 +154,8 @@ class Keeper:
         assert self._actuator is not None  # view() has looked
         cap = self._actuator.applied()
         self._note_conflict(cap)
+        earlier = tuple(self._earlier)
+        self._earlier.append(cap)
         usage = self._actuator.usage()
         at = now if usage.at is None else usage.at
         before = self._usage
@@ -160,7 +167,7 @@ class Keeper:
             return CapView(cap, None, None)  # what was used earlier says nothing of this period
         used = CapFraction(max(0.0, (usage.used - before[1].used) / (at - before[0])))
         grain = CapFraction(usage.grain / (at - before[0]))
-        late = self._later and _overused(cap, used, grain)
+        late = self._later and _lowered(cap, earlier) and _overused(cap, used, grain)
         return CapView(cap, used, _binding(cap, used, before[1], usage, grain), late)
 
     def _note_conflict(self, cap: CapFraction | None) -> None:
@@ -216,6 +223,7 @@ class Keeper:
         self._close()
         self.original = None
         self._conflicts, self.yielded = [], False
+        self._earlier.clear()
 
     def _close(self) -> None:
         self._actuator, self.limits, self._wanted, self._usage = None, None, None, None
@@ -256,6 +264,14 @@ def same_cap(one: CapFraction | None, other: CapFraction | None, within: float =
     if one is None or other is None:
         return one is other
     return abs(one - other) <= within * max(one, other)
+
+
+def _lowered(cap: CapFraction | None, earlier: Iterable[CapFraction | None]) -> bool:
+    """Whether a cap is so much lower than earlier ones that one of them can explain overuse.
+
+    A steady cap cannot come late: what a small quota gives out beyond it is the kernel's grain.
+    """
+    return cap is not None and any(one is None or one > OVERUSED * cap for one in earlier)
 
 
 def _overused(cap: CapFraction | None, used: CapFraction, grain: CapFraction) -> bool:

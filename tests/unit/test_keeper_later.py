@@ -164,9 +164,20 @@ def test_a_domain_that_is_back_has_no_problem_left_of_when_it_went(
 
 
 def used(
-    keeper: Keeper, rig: Rig, actuator: LaterActuator, *, grain: float, use_s: float = 0.03
+    keeper: Keeper,
+    rig: Rig,
+    actuator: LaterActuator,
+    *,
+    grain: float,
+    use_s: float = 0.03,
+    before: float | None = None,
 ) -> CapView:
     """Use 30 ms in 2 s at a cap of 1.5 %, told with the instants of the counting."""
+    if before is not None:
+        keeper.set(CapFraction(before))
+        actuator.carry_out()
+    actuator.read = CpuUsage(Seconds(0.9), None, at=Seconds(8.0))
+    look(keeper, rig)
     keeper.set(CapFraction(0.015))
     actuator.carry_out()
     for at, seconds in ((10.0, 1.0), (12.0, 1.0 + use_s)):
@@ -198,6 +209,13 @@ def test_a_cap_of_which_far_more_was_used_came_late(
     keeper: Keeper, rig: Rig, actuator: LaterActuator, *, grain: float, use_s: float, late: bool
 ) -> None:
     assert used(keeper, rig, actuator, grain=grain, use_s=use_s).late is late
+
+
+@pytest.mark.parametrize(("before", "late"), [(0.0187, False), (0.0188, True), (0.5, True)])
+def test_only_a_cap_that_was_lowered_can_come_late(
+    keeper: Keeper, rig: Rig, actuator: LaterActuator, *, before: float, late: bool
+) -> None:
+    assert used(keeper, rig, actuator, grain=0.0, use_s=0.04, before=before).late is late
 
 
 def test_a_cap_that_is_in_force_at_once_never_comes_late(rig: Rig) -> None:
