@@ -216,14 +216,14 @@ def test_throughput_and_cpu_follow_the_cap(flood: DeadlineSpec) -> None:
     actuator = DeadlineActuator(flood)
     original = actuator.capture()
     seen = {}
-    for cap in (0.05, 0.2):
+    for cap in (0.025, 0.1):
         settle(actuator, cap)
         assert actuator.applied() == pytest.approx(cap, rel=0.01)
         seen[cap] = measure(actuator, 2)
         check_cpu(seen[cap], cap)
-    assert 2.5 <= seen[0.2].rate / seen[0.05].rate <= 6
+    assert 2.5 <= seen[0.1].rate / seen[0.025].rate <= 6
     actuator.restore(original)
-    assert measure(actuator, 1).share > 2.5 * seen[0.05].share
+    assert measure(actuator, 1).share > 2.5 * seen[0.025].share
 
 
 def test_restore_leaves_everything_as_it_was_and_may_be_repeated(router: DeadlineSpec) -> None:

@@ -13,22 +13,22 @@ from typing import Any
 import pytest
 from conftest import quota_of
 from support.inconclusive import inconclusive
+from support.stalls import Stalls
 from support.waiting import eventually
 from support.weights import make_punctual, prefer
 
 from lab import cgroups, requirements
 from lab.teardown import find, tear_down
-from training.data import Sample, read_csv
-from training.errors import RecordingError
-from training.fit import fit
+from training.data import Recording, Sample, read_csv
+from training.errors import RecordingError, UnfitError
+from training.fit import Fit, fit
 from training.sites import LAB_PREFIX, LAB_ROUTER
 from xtc.assemble import release_all
 from xtc.journal import Journal
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 OFFERED = "60kpps"
-PERIOD_S, ENOUGH = 0.5, 0.8
-"""Of a sweep, and the part of its samples that a fit of 25 s needs."""
+PERIOD_S = 0.5
 PATIENCE_S = 180.0
 """A sweep of 25 s takes longer where its start does."""
 
@@ -125,7 +125,19 @@ def ended(process: "subprocess.Popen[str]") -> tuple[int, Any, str]:
     return process.returncode, json.loads(out) if out else None, error
 
 
-def test_a_sweep_that_was_stopped_goes_on_and_ends_with_a_fit(sweeps: Sweeps) -> None:
+def fitted(recording: Recording, stalls: Stalls) -> Fit:
+    """Fit a sweep; one of 25 s has no samples to spare, and a late tick gives none."""
+    try:
+        return fit(recording)
+    except UnfitError as error:
+        if stalls.longest() < PERIOD_S / 2:
+            raise
+        inconclusive(f"a CPU stood still for {stalls.longest():.2g} s: {error}")
+
+
+def test_a_sweep_that_was_stopped_goes_on_and_ends_with_a_fit(
+    sweeps: Sweeps, stalls: Stalls
+) -> None:
     first = sweeps.start("25s")
     sweeps.prefer()
     sweeps.capped()
@@ -145,9 +157,7 @@ def test_a_sweep_that_was_stopped_goes_on_and_ends_with_a_fit(sweeps: Sweeps) ->
     assert summary["samples"] == len(recording.samples) > len(before)
     assert recording.samples[-1].at <= 25
     assert recording.metadata.offered_pps == 60e3
-    if len(recording.samples) < ENOUGH * 25 / PERIOD_S:
-        inconclusive(f"{len(recording.samples)} samples in 25 s: the rest were late")
-    found = fit(recording)
+    found = fitted(recording, stalls)
     assert found.points[0].throughput_pps.value < 0.3 * found.top_pps
     assert found.curve_r_squared > 0.8
     assert -0.5 < found.eq1.a.value < 0.5

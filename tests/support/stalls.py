@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 import pytest
@@ -112,20 +112,19 @@ def _watched_cpus() -> Iterator[Stalls]:
 
 
 @pytest.fixture
-def stalls(
-    _watched_cpus: Stalls, record_property: Callable[[str, object], None]
-) -> Iterator[Stalls]:
-    """What the CPUs withhold during this test; the longest stall is kept with its report."""
+def stalls(_watched_cpus: Stalls) -> Stalls:
+    """What the CPUs withhold during this test."""
     _watched_cpus.restart()
-    yield _watched_cpus
-    record_property(PROPERTY, _watched_cpus.longest())
+    return _watched_cpus
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    """Show a failed test's longest stall."""
-    report: Any = yield
+    """Keep the longest stall with a test's report, and show a failed test's."""
     stalls = getattr(item, "funcargs", {}).get("stalls")
+    if call.when == "call" and stalls is not None:
+        item.user_properties.append((PROPERTY, stalls.longest()))
+    report: Any = yield
     if call.when == "call" and report.failed and stalls is not None:
         report.sections.append(("Longest stall of a CPU", f"{stalls.longest():.3f} s"))
     return report
