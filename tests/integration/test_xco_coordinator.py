@@ -298,6 +298,7 @@ def test_a_refusal_is_said_and_the_host_keeps_to_its_safe_share(
 def test_metrics_say_how_it_is(bench: Rig) -> None:
     stand_in, running, _ = held(bench)
     stand_in.keep_until(lambda: status(running.config).mode == "closed", Mode.CLOSED)
+    stand_in.keep_until(lambda: len(status(running.config).flows) == 1, Mode.CLOSED)
     with Served(running.config):
         families = {family.name: family for family in Metrics(running.config).collect()}
     modes = {s.labels["mode"]: s.value for s in families["xco_coordinator_mode"].samples}
