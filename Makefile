@@ -30,9 +30,10 @@ packages:
 guests: .venv/.ready packages
 	sh scripts/setup-libvirt.sh
 
-# Unit and property tests: no root, no packets, a minute and a half.
+# Unit and property tests in a minute and a half: no root, no packets, no other project's programs.
 check: .venv/.ready
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/unit tests/property
+	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest -n 3 --dist loadfile -p no:schemathesis \
+		-m "not xen and not external" tests/unit tests/property
 
 # Every test but those of Xen. TESTS="--phase alone" runs the ones that judge rates and times.
 test: .venv/.ready prepared

@@ -70,7 +70,7 @@ class Backend:
         return repr(rows).encode()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.external)])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """An empty database of each kind."""
     with ExitStack() as stack:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import part
 
 from policer.allocation import Claim, promised, use
 from policer.engagement import Habits, Standing, decide
@@ -75,7 +76,7 @@ def test_a_full_host_is_held_and_nobody_is_held_in_vain(
             assert spent >= min(load, most) * (1 - HABITS.same) - 1e-6
 
 
-@settings(max_examples=20)
+@settings(max_examples=part(20))
 @given(histories, st.floats(0.0, 0.9))
 def test_what_cannot_be_mended_is_not_tried_for_ever(
     history: list[tuple[tuple[float, ...], tuple[float, ...]]], passes: float

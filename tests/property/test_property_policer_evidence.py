@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import part
 
 from policer.evidence import Evidence, Observation, Rules, weigh
 
@@ -59,7 +60,7 @@ def test_an_honest_noisy_router_is_guilty_less_than_once_in_ten_thousand_years()
     assert chance_in_a_round(excess) * 365 * 86400 * 10_000 < 1
 
 
-@settings(max_examples=5)
+@settings(max_examples=part(5))
 @given(st.integers(0, 2**32))
 def test_and_is_not_in_a_simulated_day(seed: int) -> None:
     noise, evidence = random.Random(seed), Evidence()

@@ -22,6 +22,7 @@ from policer_scenes import (
     punished_without_cause,
     steps,
 )
+from support.examples import part
 
 from policer.contract import Contract
 
@@ -279,7 +280,7 @@ def test_a_blind_meter_lets_nobody_go_and_punishes_nobody() -> None:
     assert all(gold_of(frame) >= 0.95 * 45e3 for frame in frames)
 
 
-@settings(max_examples=25)
+@settings(max_examples=part(25))
 @given(
     capacity=st.floats(1e3, 1e6),
     used=st.floats(0.1, 0.7),

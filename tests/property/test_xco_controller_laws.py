@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import part
 from xco_controller_scenes import MS, US, Scene, Speaker
 
 from xco.messages import Directive, Mode, Status
@@ -87,7 +88,7 @@ def events(draw: st.DrawFn, hosts: int) -> list[tuple[int, int, tuple[int, ...],
     return draw(st.lists(one, min_size=1, max_size=40))
 
 
-@settings(max_examples=60)
+@settings(max_examples=part(60))
 @given(
     TOPOLOGIES,
     st.sampled_from(["published", "fair"]),
@@ -121,7 +122,7 @@ def obeyed(host: Speaker, now_ns: int, way_ns: int) -> Directive | None:
     return begun[-1] if begun else None
 
 
-@settings(max_examples=60)
+@settings(max_examples=part(60))
 @given(TOPOLOGIES, st.sampled_from(["published", "fair"]), st.data())
 def test_slices_never_congest_a_link_though_messages_are_on_their_way(
     topology: Topology, policy: str, data: st.DataObject
@@ -150,7 +151,7 @@ def test_slices_never_congest_a_link_though_messages_are_on_their_way(
         assert congested(topology, turns) == set()
 
 
-@settings(max_examples=40)
+@settings(max_examples=part(40))
 @given(TOPOLOGIES, st.data())
 def test_every_flow_that_waits_gets_its_turn(topology: Topology, data: st.DataObject) -> None:
     hosts = len(topology.hosts)
@@ -176,7 +177,7 @@ def test_every_flow_that_waits_gets_its_turn(topology: Topology, data: st.DataOb
         assert served == flows
 
 
-@settings(max_examples=40)
+@settings(max_examples=part(40))
 @given(TOPOLOGIES, st.booleans(), st.data())
 def test_rates_are_the_oracles(topology: Topology, max_min: bool, data: st.DataObject) -> None:
     hosts = len(topology.hosts)
@@ -198,7 +199,7 @@ def test_rates_are_the_oracles(topology: Topology, max_min: bool, data: st.DataO
         assert told == wanted
 
 
-@settings(max_examples=40)
+@settings(max_examples=part(40))
 @given(
     st.lists(st.tuples(st.integers(0, 4), st.sampled_from("hrlds"), st.integers(0, 5)), max_size=60)
 )
@@ -230,7 +231,7 @@ def test_any_order_of_messages_leaves_it_working(
         assert scene_.hosts[4].directive.mode is Mode.SLICE
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=part(60))
 @given(st.binary(max_size=900))
 def test_any_datagram_is_counted_and_nothing_else(datagram: bytes) -> None:
     with scene(star_topology(2, "1Gbps")) as scene_:

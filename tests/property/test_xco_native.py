@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import part
 from xco_schedule_rig import MBPS, SLICE_NS, Event, Run, any_events, topologies
 
 from xco.errors import ControllerError
@@ -88,7 +89,7 @@ def overdue(run: Run, patience_ns: int) -> list[tuple[int, int]]:
     ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=part(60))
 @given(topologies(), options(), any_events)
 def test_every_backlogged_flow_is_served_within_the_promised_time(
     topology: Topology, chosen: dict[str, object], events: list[Event]
@@ -156,7 +157,7 @@ def test_on_one_bottleneck_as_many_may_send_as_algorithm_1_lets(
             assert len(run.sending) == min(senders, room)
 
 
-@settings(max_examples=60)
+@settings(max_examples=part(60))
 @given(topologies(), any_events)
 def test_both_reach_maximal_sets_of_the_same_flows(topology: Topology, events: list[Event]) -> None:
     """On what either grants, the other's laws hold: whatever fits is granted, nothing above."""
@@ -171,7 +172,7 @@ def test_both_reach_maximal_sets_of_the_same_flows(topology: Topology, events: l
         assert bool(oracle.sending) == bool(compiled.sending)
 
 
-@settings(max_examples=40)
+@settings(max_examples=part(40))
 @given(st.lists(st.integers(1, 8), min_size=2, max_size=4))
 def test_fair_shares_of_a_bottleneck_are_as_the_weights(weights: list[int]) -> None:
     receiver = len(weights)
@@ -190,7 +191,7 @@ def test_fair_shares_of_a_bottleneck_are_as_the_weights(weights: list[int]) -> N
         assert abs(run.served[host, receiver] / rounds / weight - 1) < 0.1
 
 
-@settings(max_examples=60)
+@settings(max_examples=part(60))
 @given(topologies(), st.booleans(), any_events)
 def test_a_slot_is_feasible_maximal_and_leaves_nobody_out(
     topology: Topology, limit_rates: bool, events: list[Event]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import part
 
 from xco.simulate import Result, Scenario, run
 from xco.simulate.arrays import Floats
@@ -77,7 +78,7 @@ def directed(topology: Topology) -> Floats:
     return np.repeat(capacities, 2)
 
 
-@settings(max_examples=40)
+@settings(max_examples=part(40))
 @given(places(), strategies, choices, st.integers(0, 200_000), st.integers(0, 9))
 def test_every_byte_is_somewhere(
     place: tuple[Topology, Traffic], strategy: Strategy, choice: Choice, buffer: int, seed: int
@@ -94,7 +95,7 @@ def test_every_byte_is_somewhere(
     assert 0 < result.fairness <= 1 + ROUNDING
 
 
-@settings(max_examples=40)
+@settings(max_examples=part(40))
 @given(places(), coordinated, choices, st.integers(0, 9))
 def test_senders_within_their_grants_lose_nothing(
     place: tuple[Topology, Traffic], strategy: Strategy, choice: Choice, seed: int
@@ -105,7 +106,7 @@ def test_senders_within_their_grants_lose_nothing(
     assert result.timeouts == 0
 
 
-@settings(max_examples=60)
+@settings(max_examples=part(60))
 @given(places(tcp=False), st.data())
 def test_ports_keep_their_bounds_in_every_slot(
     place: tuple[Topology, Traffic], data: st.DataObject
@@ -131,7 +132,7 @@ def test_ports_keep_their_bounds_in_every_slot(
         assert (port.dropped <= port.arrived + ROUNDING).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=part(60))
 @given(places(tcp=False), st.data())
 def test_shares_never_exceed_a_link(place: tuple[Topology, Traffic], data: st.DataObject) -> None:
     topology, traffic = place
@@ -147,7 +148,7 @@ def test_shares_never_exceed_a_link(place: tuple[Topology, Traffic], data: st.Da
     assert limits.decisions == before
 
 
-@settings(max_examples=60)
+@settings(max_examples=part(60))
 @given(places(tcp=False), st.data())
 def test_max_min_rates_are_held_by_a_full_link_that_gives_nobody_more(
     place: tuple[Topology, Traffic], data: st.DataObject
@@ -166,7 +167,7 @@ def test_max_min_rates_are_held_by_a_full_link_that_gives_nobody_more(
         assert any(other <= rates[flow] * (1 + 1e-9) for other in others)
 
 
-@settings(max_examples=60)
+@settings(max_examples=part(60))
 @given(places(tcp=False))
 def test_stages_rise_along_every_path(place: tuple[Topology, Traffic]) -> None:
     way = ways(*place)

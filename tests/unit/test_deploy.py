@@ -81,6 +81,7 @@ def exposure(directory: Path) -> float:
     return float(score)
 
 
+@pytest.mark.external
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_the_sandbox_is_as_tight_as_documented(tmp_path: Path) -> None:
     shutil.copy(SYSTEMD / "xtc.service", tmp_path)
@@ -100,6 +101,7 @@ def systemd_version() -> int:
     return int(said.split()[1])
 
 
+@pytest.mark.external
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_systemd_understands_every_line(tmp_path: Path) -> None:
     """All that it may find amiss is that xtc is not installed where the tests run."""

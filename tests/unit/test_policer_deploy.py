@@ -78,6 +78,7 @@ def test_a_database_that_is_late_is_waited_for_and_a_mistake_is_not_repeated() -
     assert final != exit_code(StoreGone("away"), POLICER_CODES)
 
 
+@pytest.mark.external
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_the_policers_sandbox_is_tight(tmp_path: Path) -> None:
     shutil.copy(UNIT, tmp_path)
@@ -150,6 +151,7 @@ def test_alerts_lead_to_pages_that_exist(path: Path) -> None:
     assert [page for page in pages if not (ROOT / page).is_file()] == []
 
 
+@pytest.mark.external
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
 @pytest.mark.parametrize("path", RULES, ids=lambda path: path.name)
 def test_prometheus_understands_the_rules(path: Path) -> None:
@@ -217,12 +219,14 @@ def fired(series: dict[str, str], tmp_path: Path) -> set[str]:
     return found
 
 
+@pytest.mark.external
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
 @pytest.mark.parametrize(("alert", "series"), FIRES)
 def test_an_alert_fires(alert: str, series: dict[str, str], tmp_path: Path) -> None:
     assert alert in fired(series, tmp_path)
 
 
+@pytest.mark.external
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
 def test_a_healthy_fleet_alerts_nobody(tmp_path: Path) -> None:
     assert fired(HEALTHY, tmp_path) == set()
@@ -236,6 +240,7 @@ def test_the_dashboard_names_metrics_that_exist(path: Path) -> None:
     assert {name for text in expressions for name in named(text)} - known() == set()
 
 
+@pytest.mark.external
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
 @pytest.mark.parametrize("path", BOARDS, ids=lambda path: path.name)
 def test_prometheus_understands_the_dashboard(path: Path, tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ def test_a_mistake_in_the_settings_is_not_repeated_and_a_failure_is(name: str) -
     assert final != exit_code(GateError("eth0", "gone"))
 
 
+@pytest.mark.external
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 @pytest.mark.parametrize(("name", "at_most"), [("controller", 2.5), ("coordinator", 3.0)])
 def test_the_sandboxes_are_tight(name: str, at_most: float, tmp_path: Path) -> None:
@@ -150,6 +151,7 @@ def test_alerts_lead_to_pages_that_exist() -> None:
     assert [page for page in pages if not (ROOT / page).is_file()] == []
 
 
+@pytest.mark.external
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
 def test_prometheus_understands_the_rules() -> None:
     subprocess.run(["promtool", "check", "rules", RULES], check=True, capture_output=True)
@@ -168,6 +170,7 @@ FIRES: tuple[tuple[str, dict[str, str]], ...] = (
 """Alerts, with series of one sample every 5 s that must set them off."""
 
 
+@pytest.mark.external
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
 @pytest.mark.parametrize(("alert", "series"), FIRES)
 def test_an_alert_fires(alert: str, series: dict[str, str], tmp_path: Path) -> None:
