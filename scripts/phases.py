@@ -22,6 +22,7 @@ RATES: Final = (
     *("xco_fail_open", "xco_gate_netns", "xco_lab"),
 )
 """What stands alone, as the names of its files go on after `test_`."""
+SLOWEST: Final = ("--durations", "25", "--durations-min", "2")
 COUNTS: Final = ("passed", "failed", "error", "skipped", "inconclusive")
 
 
@@ -49,10 +50,10 @@ def phases() -> list[Phase]:
     """Return the phases of `make test`, in their order."""
     alone = sorted(file for name in RATES for file in INTEGRATION.glob(f"test_{name}.py"))
     beside = sorted(set(INTEGRATION.glob("test_*.py")) - set(alone))
-    at_once = ("-n", "3", "--dist", "loadfile")
+    at_once = ("-n", "3", "--dist", "loadfile", *SLOWEST)
     others = [*map(str, beside), *(str(ROOT / "tests" / one) for one in ("property", "unit"))]
     return [
-        Phase("alone", [str(file) for file in alone], budget=5),
+        Phase("alone", [str(file) for file in alone], SLOWEST, budget=5),
         Phase("beside", [*others, str(ROOT / "tests/system")], at_once, budget=3),
     ]
 
