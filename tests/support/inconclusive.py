@@ -38,12 +38,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Give a test that ended as inconclusive an outcome of its own."""
     report: Any = yield
     if call.excinfo is not None and call.excinfo.errisinstance(Inconclusive):
         report.outcome = "skipped"
-        report.longrepr = str(call.excinfo.value)
+        report.longrepr = (str(item.path), item.location[1], str(call.excinfo.value))
         report.inconclusive = True
     return report
 
@@ -51,6 +51,11 @@ def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Iterator[None]:
 def is_inconclusive(report: pytest.TestReport) -> bool:
     """Whether a report, which may have come from another process, is of such a test."""
     return bool(getattr(report, OUTCOME, False))
+
+
+def reason(report: Any) -> str:
+    """Return why such a test could not be judged."""
+    return str(report.longrepr[2])
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -64,7 +69,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     reports = terminalreporter.getreports(OUTCOME)
     budget = config.getoption("inconclusive_budget")
     for report in reports:
-        terminalreporter.write_line(f"INCONCLUSIVE {report.nodeid} - {report.longrepr}")
+        terminalreporter.write_line(f"INCONCLUSIVE {report.nodeid} - {reason(report)}")
     terminalreporter.write_line(
         f"inconclusive: {len(reports)}, budget: {budget}"
         + (": over budget, the run fails" if len(reports) > budget else "")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.inconclusive import reason
 from support.stalls import PROPERTY
 
 COUNTED = ("passed", "failed", "error", "skipped", "inconclusive")
@@ -31,7 +32,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     reports = {name: terminalreporter.getreports(name) for name in COUNTED}
     counts: dict[str, Any] = {name: len(found) for name, found in reports.items()}
     counts["failures"] = [one.nodeid for name in ("failed", "error") for one in reports[name]]
-    counts["not_judged"] = [f"{one.nodeid}: {one.longrepr}" for one in reports["inconclusive"]]
+    counts["not_judged"] = [f"{one.nodeid}: {reason(one)}" for one in reports["inconclusive"]]
     counts["longest_stall_s"] = max(_stalls(reports), default=0.0)
     counts["seconds"] = time.monotonic() - config.stash[_BEGUN]
     path.write_text(json.dumps(counts, indent=1) + "\n")

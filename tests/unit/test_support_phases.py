@@ -60,9 +60,9 @@ def test_the_closing_line_adds_all_phases_up() -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ([], 1),
-        (["--inconclusive-budget", "1"], 0),
-        (["--inconclusive-budget", "1", "--fail-on-skip"], 1),
+        (["-q"], 1),
+        (["-v", "--inconclusive-budget", "1"], 0),
+        (["-n", "1", "--junitxml=junit.xml", "--inconclusive-budget", "1", "--fail-on-skip"], 1),
     ],
 )
 def test_a_run_fails_over_its_budget_and_where_skips_are_not_allowed(
@@ -73,7 +73,7 @@ def test_a_run_fails_over_its_budget_and_where_skips_are_not_allowed(
         'pytest_plugins = ["support.inconclusive", "support.skips", "support.summary"]\n'
     )
     summary = tmp_path / "summary.json"
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
     ended = subprocess.run(
         [*command, f"--rootdir={tmp_path}", "--summary", str(summary), *options],
         env={"PYTHONPATH": str(ROOT / "tests")},
