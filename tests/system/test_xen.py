@@ -15,9 +15,9 @@ import pytest
 from xen.boot import Findings, Xen
 from xen.cache import Cache
 from xen.image import build
+from xen.judgement import check_calm
 from xen.samples import write_csv
 from xen.table import table
-from xen.verdict import check_calm
 
 pytestmark = [pytest.mark.xen, pytest.mark.timeout(2400)]
 

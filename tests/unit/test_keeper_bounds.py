@@ -256,7 +256,7 @@ def test_what_is_gone_is_opened_again(keeper: Keeper, rig: Rig) -> None:
 def test_use_is_counted_between_two_looks_and_never_negative(
     keeper: Keeper, rig: Rig, used: float, share: float
 ) -> None:
-    """1 s of CPU time at first; two seconds later another count, which may begin anew."""
+    """1 s of CPU time at first; two seconds later another count, which may begin again."""
     router = rig.plant.routers["r"]
     router.used = 1.0
     keeper.view(Seconds(10.0))

@@ -54,7 +54,7 @@ def test_the_habits_are_these() -> None:
     )
 
 
-# ---- engaged and let go ----------------------------------------------------------------------
+# ---- engaged and released ---------------------------------------------------------------------
 
 
 def test_two_routers_are_engaged_above_85_percent() -> None:

@@ -142,7 +142,7 @@ def test_a_node_that_goes_on_with_what_it_does_is_told_nothing() -> None:
 
 
 def test_a_node_that_goes_on_keeps_its_age() -> None:
-    """It does not begin anew, and so is old enough to be moved."""
+    """It does not begin again, and so is old enough to be moved."""
     scheduler = star(threshold_ns=10)
     scheduler.backlogged(0, 1, [4])
     scheduler.backlogged(0, 0, [4, 3])

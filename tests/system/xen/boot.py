@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from xen import job
 from xen.image import Image
+from xen.judgement import judging
 from xen.machine import Machine
 from xen.samples import Sample, read
-from xen.verdict import judging
 
 LIMIT_S: Final = 1500
 CONSOLE: Final = 4000

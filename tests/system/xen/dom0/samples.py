@@ -115,7 +115,7 @@ def window(samples: Sequence[Sample]) -> Sample:
     """Return what a router forwarded and used from the first of some samples to the last.
 
     Raises:
-        RuntimeError: it did not run all the time, or was started anew.
+        RuntimeError: it did not run all the time, or was started again.
     """
     counted = [one for one in samples if "domid" in one]
     if len({one["domid"] for one in counted}) != 1 or len(counted) < len(samples) / 2:

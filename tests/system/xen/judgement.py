@@ -77,9 +77,9 @@ def check_calm(samples: Sequence[Sample]) -> None:
         AssertionError: the loop swings by itself.
     """
     own, part = SWING
-    caps, wander = _moves(samples, "cap"), _moves(samples, "packets_per_cpu_s")
-    assert caps <= own + part * wander, (
-        f"the cap moves by {caps:.2f} from sample to sample, the cost of a packet by {wander:.2f}: "
+    caps, variation = _moves(samples, "cap"), _moves(samples, "packets_per_cpu_s")
+    assert caps <= own + part * variation, (
+        f"the cap moves by {caps:.2f} a sample, the cost of a packet by {variation:.2f}: "
         f"{[one['cap'] for one in samples]}"
     )
 
