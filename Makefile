@@ -30,12 +30,12 @@ packages:
 guests: .venv/.ready packages
 	sh scripts/setup-libvirt.sh
 
-# Unit and property tests in some two minutes: no root, no packets, no other project's programs.
+# Unit and property tests in a minute and a half: no root, no packets, no other project's programs.
 check: .venv/.ready
 	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest -n 3 --dist loadfile -p no:schemathesis \
 		-m "not xen and not external" tests/unit tests/property
 
-# Every test but those of Xen. TESTS="--phase alone" runs the ones that judge rates and times.
+# Every test but those of Xen. TESTS="--phase rates" runs the ones that judge rates and times.
 test: .venv/.ready prepared
 	$(BIN)/python -m scripts.phases $(TESTS)
 

@@ -10,7 +10,9 @@ import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = [f"support.{name}" for name in ("inconclusive", "skips", "stalls", "summary")]
+pytest_plugins = [
+    f"support.{name}" for name in ("garbage", "inconclusive", "skips", "stalls", "summary")
+]
 
 # How fast examples are drawn tells of the machine's other work, not of the code.
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -12,6 +12,7 @@ import httpx
 import uvicorn
 from litestar import Litestar
 from litestar.testing import TestClient
+from support.stores import with_tables
 
 from policer.contract import Contract
 from policer.evidence import Evidence
@@ -113,7 +114,7 @@ def opened(
         today: tells the store the time of day.
         settings: of REST.
     """
-    url = where if isinstance(where, str) else f"sqlite:///{where / 'policer.db'}"
+    url = where if isinstance(where, str) else with_tables(where / "policer.db")
     store = open_store(url, busy_s=busy_s, clock=today)
     clock, inbox, fleet = FakeClock(1000.0), Inbox(), Fleet()
     fleet.leadership = Leadership(leading=True, epoch=7, holder="here")
@@ -162,7 +163,8 @@ def serving(app: Litestar) -> Iterator[str]:
     thread.start()
     address = "http://{}:{}".format(*listener.getsockname())
     try:
-        httpx.get(f"{address}/livez", timeout=PATIENCE_S)  # the port listens already: this waits
+        # The port listens already: this waits. It is no TLS, whose certificates take long to read.
+        httpx.get(f"{address}/livez", timeout=PATIENCE_S, verify=False)
         yield address
     finally:
         server.should_exit = True

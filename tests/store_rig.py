@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from support.stores import with_tables
 
 from policer.store import Store, open_store
 
@@ -86,6 +87,8 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
 @pytest.fixture
 def store(backend: Backend) -> Store:
     """A store on an empty database of each kind."""
+    if backend.is_sqlite:
+        with_tables(backend.path)
     return backend.open()
 
 

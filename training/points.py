@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -43,8 +44,14 @@ class CapPoint(msgspec.Struct, frozen=True):
 
 def interval(value: float, error: float, freedom: float) -> Interval:
     """Return the 95 % interval of an estimate with that standard error and degrees of freedom."""
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, max(freedom, 1.0))) * error
+    half = _quantile(max(freedom, 1.0)) * error
     return Interval(value, value - half, value + half)
+
+
+@lru_cache(maxsize=1024)
+def _quantile(freedom: float) -> float:
+    """Return Student's t that the confidence asks for; scipy takes a tenth of a millisecond."""
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
 
 
 def points_of(samples: Iterable[Sample]) -> tuple[CapPoint, ...]:

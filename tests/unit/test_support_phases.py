@@ -30,11 +30,11 @@ def outcome(name: str, code: int = 0, **counts: Any) -> Outcome:
 
 
 def test_each_file_is_in_one_phase() -> None:
-    alone, beside = (set(phase.places) for phase in phases.phases())
-    assert not alone & beside
+    rates, others = (set(phase.places) for phase in phases.phases())
+    assert not rates & others
     files = {str(file) for file in phases.INTEGRATION.glob("test_*.py")}
     folders = {str(ROOT / "tests" / name) for name in ("unit", "property", "system")}
-    assert alone | beside == files | folders
+    assert rates | others == files | folders
 
 
 def test_every_name_of_a_rate_test_finds_a_file() -> None:
@@ -43,13 +43,13 @@ def test_every_name_of_a_rate_test_finds_a_file() -> None:
 
 
 def test_a_failed_phase_is_named_with_its_tests() -> None:
-    said = phases.lines(outcome("alone", 1, failed=1, failures=["a::b"], not_judged=["c: busy"]))
-    assert said[0].startswith("alone: failed (exit code 1): 2 passed, 1 failed in 1 s")
+    said = phases.lines(outcome("rates", 1, failed=1, failures=["a::b"], not_judged=["c: busy"]))
+    assert said[0].startswith("rates: failed (exit code 1): 2 passed, 1 failed in 1 s")
     assert said[1:] == ["  FAILED a::b", "  INCONCLUSIVE c: busy"]
 
 
 def test_a_phase_that_ended_early_is_named() -> None:
-    assert phases.lines(Outcome("alone", 4)) == ["alone: pytest ended early with exit code 4"]
+    assert phases.lines(Outcome("rates", 4)) == ["rates: pytest ended early with exit code 4"]
 
 
 def test_the_closing_line_adds_all_phases_up() -> None:
@@ -62,7 +62,19 @@ def test_the_closing_line_adds_all_phases_up() -> None:
     [
         (["-q"], 1),
         (["-v", "--inconclusive-budget", "1"], 0),
-        (["-n", "1", "--junitxml=junit.xml", "--inconclusive-budget", "1", "--fail-on-skip"], 1),
+        (
+            [
+                "-p",
+                "xdist",
+                "-n",
+                "1",
+                "--junitxml=junit.xml",
+                "--inconclusive-budget",
+                "1",
+                "--fail-on-skip",
+            ],
+            1,
+        ),
     ],
 )
 def test_a_run_fails_over_its_budget_and_where_skips_are_not_allowed(
@@ -76,7 +88,7 @@ def test_a_run_fails_over_its_budget_and_where_skips_are_not_allowed(
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(tmp_path)]
     ended = subprocess.run(
         [*command, f"--rootdir={tmp_path}", "--summary", str(summary), *options],
-        env={"PYTHONPATH": str(ROOT / "tests")},
+        env={"PYTHONPATH": str(ROOT / "tests"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         cwd=tmp_path,
         capture_output=True,
         text=True,
