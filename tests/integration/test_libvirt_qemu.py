@@ -35,10 +35,10 @@ def test_machines_and_containers_are_held_swapped_and_released(libvirt: LibvirtH
     routers = libvirt.routers(gold="qemu", iron="qemu", silver="lxc", zinc="lxc")
     daemon = libvirt.start()
     assert [cap_of(router) for router in routers] == [None] * 4
-    setpoints = {"gold": 4e3, "iron": 2.5e3, "silver": 15e3, "zinc": 8e3}
+    setpoints = {"gold": 7e3, "iron": 5e3, "silver": 15e3, "zinc": 8e3}
     daemon.hold(**setpoints)
     check_means(libvirt, daemon, WATCHED, 0.05, **setpoints)
-    swapped = {"gold": 2.5e3, "iron": 4e3, "silver": 8e3, "zinc": 15e3}
+    swapped = {"gold": 5e3, "iron": 7e3, "silver": 8e3, "zinc": 15e3}
     for vr, setpoint in swapped.items():
         daemon.ask(Retune(vr, setpoint))
     check_means(libvirt, daemon, SWAPPED, 0.08, **swapped)
