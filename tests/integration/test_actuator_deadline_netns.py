@@ -13,6 +13,7 @@ from typing import TypeVar
 import pytest
 from pyroute2 import IPRoute, netns
 from support.inconclusive import inconclusive
+from support.paced import Paced
 from support.rates import Rate, between, read
 from support.waiting import eventually
 
@@ -39,25 +40,12 @@ SOURCE, ROUTER, SINK = "xtcact-dl-src", "xtcact-dl-vr", "xtcact-dl-dst"
 ENDS = ("vr1", "vr2")
 """The router's interfaces: kernel threads are named by them, so no lab's may be called alike."""
 SLICE_S = 0.02
+FLOOD_PPS = 40e3
+CAPS = (0.01, 0.02)
+"""On the machines tried so far 1 % of a CPU forwards some 6,000 packets/s."""
 RX_PACKETS, TX_DROPPED = 1, 11
 """Columns of /proc/net/dev (proc(5))."""
 Result = TypeVar("Result")
-
-# Sends small packets to a host behind the router as fast as one process can.
-FLOOD = """
-import ctypes, os, socket, sys
-libc = ctypes.CDLL(None)
-assert libc.setns(os.open(sys.argv[1], os.O_RDONLY), 0x40000000) == 0
-out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-out.connect(("10.2.0.99", 9))
-data = bytes(22)
-while True:
-    try:
-        while True:
-            out.send(data)
-    except OSError:
-        pass
-"""
 
 
 def path(name: str) -> str:
@@ -134,9 +122,11 @@ def delete_link(name: str) -> None:
 
 
 @pytest.fixture
-def flood(router: DeadlineSpec) -> Iterator[DeadlineSpec]:
-    with subprocess.Popen([sys.executable, "-c", FLOOD, path(SOURCE)]) as sender:
-        os.setpriority(os.PRIO_PROCESS, sender.pid, -20)  # other work is to slow no flood
+def flood(router: DeadlineSpec, tmp_path: Path) -> Iterator[DeadlineSpec]:
+    """A real-time sender, which other work slows little, of twice what the highest cap lets by."""
+    paced = Paced(tmp_path / "sender")
+    ends = ("", "10.2.0.99")
+    with subprocess.Popen(paced.command(ends, FLOOD_PPS, netns=path(SOURCE))) as sender:
         while delivered() < 1000:
             assert sender.poll() is None
             time.sleep(0.05)
@@ -176,7 +166,7 @@ class Seen:
     """The part of the offered packets that it forwarded."""
     cpu: Rate
     full: float
-    """The part of the slices in which it was offered at least twice what it took."""
+    """The part of the slices in which it was offered at least one and a half times what it took."""
 
 
 def measure(actuator: DeadlineActuator, seconds: float) -> Seen:
@@ -189,7 +179,7 @@ def measure(actuator: DeadlineActuator, seconds: float) -> Seen:
         time.sleep(SLICE_S)
         slices.append((time.monotonic() - start, delivered() - packets, dropped() - lost))
     cpu = between(first, read(spent))
-    full = [one for one in slices if one[2] >= one[1]]
+    full = [one for one in slices if 2 * one[2] >= one[1]]
     elapsed, forwarded, lost = (sum(column) for column in zip(*slices, strict=True))
     busy = [sum(column) for column in zip(*full, strict=True)] or [elapsed, forwarded, lost]
     return Seen(busy[1] / busy[0], forwarded / (forwarded + lost), cpu, len(full) / len(slices))
@@ -216,14 +206,15 @@ def test_throughput_and_cpu_follow_the_cap(flood: DeadlineSpec) -> None:
     actuator = DeadlineActuator(flood)
     original = actuator.capture()
     seen = {}
-    for cap in (0.025, 0.1):
+    for cap in CAPS:
         settle(actuator, cap)
         assert actuator.applied() == pytest.approx(cap, rel=0.01)
         seen[cap] = measure(actuator, 2)
         check_cpu(seen[cap], cap)
-    assert 2.5 <= seen[0.1].rate / seen[0.025].rate <= 6
+    low, high = (seen[cap] for cap in CAPS)
+    assert 1.4 <= high.rate / low.rate <= 3.5
     actuator.restore(original)
-    assert measure(actuator, 1).share > 2.5 * seen[0.025].share
+    assert measure(actuator, 1).share > 2 * low.share
 
 
 def test_restore_leaves_everything_as_it_was_and_may_be_repeated(router: DeadlineSpec) -> None:
@@ -278,15 +269,15 @@ def test_the_journals_original_is_not_replaced_by_our_own_cap(router: DeadlineSp
 
 def test_a_link_that_goes_down_and_up_is_capped_again(flood: DeadlineSpec) -> None:
     actuator = DeadlineActuator(flood)
-    settle(actuator, 0.05)
+    settle(actuator, CAPS[1])
     before, used = set(tids()), actuator.usage().used
     inside(ROUTER, partial(set_link, "vr1", state="down"))
     inside(ROUTER, partial(set_link, "vr1", state="up"))
     assert set(tids()) != before
-    settle(actuator, 0.05)
+    settle(actuator, CAPS[1])
     assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
     assert actuator.usage().used >= used
-    check_cpu(measure(actuator, 2), 0.05)
+    check_cpu(measure(actuator, 2), CAPS[1])
 
 
 def test_an_interface_that_comes_up_later_is_capped_then(router: DeadlineSpec) -> None:

@@ -99,7 +99,7 @@ def check_held(
         wanted = fmean(min(setpoint, one.offered_pps or setpoint) for one in telling)
         assert mean >= wanted - error, f"{vr} forwarded {mean:.0f} of {wanted:.0f}"
     if unknown:
-        inconclusive(f"{unknown}: in most of {len(ticks)} ticks the cap did not bind, or none can tell")
+        inconclusive(f"{unknown}: in most of {len(ticks)} ticks no cap is known to have bound")
 
 
 def noise(reports: Sequence[Report]) -> float:
