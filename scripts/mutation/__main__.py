@@ -47,7 +47,8 @@ def _copy(tree: Path, copy: Path) -> None:
     (copy / ".venv").symlink_to(tree / ".venv")
 
 
-def _judge(copy: Path, request: Request) -> Result:
+def _judge(copy: Path, request: Request) -> Result | None:
+    """Return what became of a file's mutants; None where its tests fail without any."""
     began = time.monotonic()
     asked, answered = (copy / f"{request.path.replace('/', '.')}.{end}" for end in ("ask", "say"))
     asked.write_bytes(msgspec.json.encode(request))
@@ -55,11 +56,13 @@ def _judge(copy: Path, request: Request) -> Result:
         **os.environ,
         **NO_THREADS,
         "HYPOTHESIS_PROFILE": "mutants",
-        "PYTEST_DEBUG_TEMPROOT": str(asked.parent / "tmp"),
+        "PYTEST_DEBUG_TEMPROOT": str(copy),
         "PYTHONPATH": str(copy),
     }
     command = [sys.executable, "-m", "scripts.mutation.worker", str(asked), str(answered)]
-    subprocess.run(command, cwd=copy, env=environment, check=True)  # noqa: S603 our own program
+    ended = subprocess.run(command, cwd=copy, env=environment, check=False)  # noqa: S603 our own
+    if ended.returncode:
+        return None
     judged = msgspec.json.decode(answered.read_bytes(), type=list[Judged])
     result = Result(request.path, judged, time.monotonic() - began)
     sys.stderr.write(f"{request.path}: {result.killed} of {len(judged)}\n")
@@ -95,23 +98,26 @@ def main() -> int:
     arguments = _arguments()
     wanted = arguments.module or [""]
     before = _survivors(arguments.again) if arguments.again else {}
-    with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
+    with tempfile.TemporaryDirectory(prefix="m-") as directory:  # sockets have short names
         copy = Path(directory)
         _copy(arguments.tree.absolute(), copy)
-        (copy / "tmp").mkdir()
         requests = [
             Request(path, tests, arguments.seed, arguments.limit, before.get(path))
             for path, tests in modules(copy).items()
             if any(name in path for name in wanted) and (path in before or not before)
         ]
         with ThreadPoolExecutor(arguments.jobs) as pool:
-            results = list(pool.map(lambda request: _judge(copy, request), requests))
+            answers = list(pool.map(lambda request: _judge(copy, request), requests))
+    results = [answer for answer in answers if answer is not None]
     sys.stdout.write(table(results))
     if arguments.list_survivors:
         sys.stdout.write(listed(results))
     if arguments.json:
         arguments.json.write_bytes(msgspec.json.encode(results))
-    return 0 if total(results).percent >= PASS_PERCENT else 1
+    unknown = [one.path for one, answer in zip(requests, answers, strict=True) if answer is None]
+    if unknown:
+        sys.stdout.write(f"not judged: {', '.join(unknown)}\n")
+    return 0 if total(results).percent >= PASS_PERCENT and not unknown else 1
 
 
 if __name__ == "__main__":
