@@ -38,14 +38,21 @@ def find_root() -> Path | None:
 
 
 def create(root: Path, prefix: str, name: str) -> Path:
-    """Make the control group of a router and return its directory."""
-    group = root / prefix / name
-    group.mkdir(parents=True, exist_ok=True)
-    for parent in (root, root / prefix):
+    """Make the control group of a router, and the lab's above it; return its directory."""
+    group = create_top(root, prefix) / name
+    group.mkdir(exist_ok=True)
+    return group
+
+
+def create_top(root: Path, prefix: str) -> Path:
+    """Make the control group of a lab, which holds its routers'; return its directory."""
+    top = root / prefix
+    top.mkdir(exist_ok=True)
+    for parent in (root, top):
         control = parent / "cgroup.subtree_control"
         if control.exists():  # version 2 hands controllers down only when told to
             control.write_text("+cpu")
-    return group
+    return top
 
 
 def groups(root: Path, prefix: str) -> list[Path]:

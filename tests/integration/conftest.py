@@ -21,7 +21,7 @@ from support.stalls import Stalls
 from support.weights import make_punctual, prefer
 
 from benchmarks.rig import lab_router
-from lab import requirements
+from lab import cgroups, requirements
 from lab.router import Router
 from lab.topology import Lab
 from xtc.actuator.factory import probe
@@ -116,8 +116,6 @@ class Host:
         """Add a router under a flood; other work takes little of their CPU."""
         router = self.lab.add_router(name, kind)
         make_punctual(router.flood(flood).pid)
-        if router.cgroup is not None:
-            prefer(router.cgroup.parent)
         return router
 
     def paced_router(self, name: str, rate: float) -> tuple[Router, Paced]:
@@ -259,6 +257,9 @@ def host(tmp_path: Path) -> Iterator[Host]:
     if missing:
         pytest.skip("; ".join(missing))
     with Lab(PREFIX) as lab, ExitStack() as stack:
+        root = cgroups.find_root()
+        assert root is not None
+        prefer(cgroups.create_top(root, PREFIX))  # now: routers start beside another lab's
         yield Host(lab, tmp_path, stack)
 
 

@@ -17,7 +17,6 @@ from support.inconclusive import inconclusive
 from support.rates import between, read
 from support.stalls import Stalls
 from support.waiting import eventually
-from support.weights import make_punctual, prefer
 
 from xtc.instance import Finding, Mode
 from xtc.wire import Status
@@ -64,10 +63,7 @@ def test_a_frozen_libvirtd_delays_no_tick_and_no_other_router(
     libvirt: LibvirtHost, stalls: Stalls
 ) -> None:
     libvirt.router("silver", "lxc")
-    plain = libvirt.host.lab.add_router("plain", "user-space")
-    make_punctual(plain.flood(60e3).pid)
-    assert plain.cgroup is not None
-    prefer(plain.cgroup.parent)
+    plain = libvirt.host.router("plain", "user-space", 60e3)
     daemon = libvirt.held(silver=16e3, plain=20e3)
     forwarded = partial(received, libvirt.host.lab.dom0_netns, *plain.host_interfaces)
     libvirt.libvirtd.freeze()
