@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from training.known import aims_for, visits_of
 from training.load import next_rate, saturating_rate
 from training.sites import Site, configured_site
 from training.sweep import Progress, Sweep, resumed
-from training.watch import MeasureError, Stop, Stopped
+from training.watch import MeasureError, Period, Stop, Stopped
 from xtc.actuator.simulated import SimulatedActuator, SimulatedHost
 from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
 from xtc.assemble import release_all
@@ -24,7 +25,7 @@ from xtc.clock import FakeClock
 from xtc.errors import Admission, Busy, ConfigError, Gone, MeterError, Transient
 from xtc.journal import Entry, Journal
 from xtc.meter import Snapshot
-from xtc.units import CapFraction, Seconds
+from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
 TWO_ROUTERS = (
     CONFIG
@@ -218,7 +219,9 @@ def test_what_comes_right_within_some_periods_is_waited_for(
         assert bench.sample().cap == 0.1
 
 
-@pytest.mark.parametrize(("late", "comes"), [(0, True), (2, True), (3, True), (9, False)])
+@pytest.mark.parametrize(
+    ("late", "comes"), [(0, True), (2, True), (3, True), (9, True), (30, False)]
+)
 def test_no_sample_is_kept_of_a_cap_that_is_not_in_force_yet(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int, comes: bool
 ) -> None:
@@ -253,6 +256,26 @@ def test_no_sample_is_kept_of_a_cap_that_is_not_in_force_yet(
         bench.sample()
         throughput = bench.sample().throughput
         assert throughput < 0.5 * 98e3
+
+
+@pytest.mark.parametrize(("silent", "kept"), [(1, False), (4, False), (5, True)])
+def test_that_nothing_was_forwarded_is_believed_when_it_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, silent: int, kept: bool
+) -> None:
+    """A router that has died forwards nothing for a period or two before somebody notices."""
+    with site_at(tmp_path) as site, site.bench() as bench:
+        bench.cap(CapFraction(0.1))
+        bench.sample()
+        real, nothing = site.watch.next, iter([0.0] * silent)
+
+        def following() -> Period:
+            period = real()
+            assert period.reading is not None
+            throughput = PacketsPerSecond(next(nothing, period.reading.throughput or 0.0))
+            return replace(period, reading=replace(period.reading, throughput=throughput))
+
+        monkeypatch.setattr(site.watch, "next", following)
+        assert (bench.sample().throughput == 0) is kept
 
 
 def test_a_router_is_named_or_alone(tmp_path: Path) -> None:
