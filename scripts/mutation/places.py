@@ -1,4 +1,8 @@
-"""The places of a source file that are mutated, and the mutants made there."""
+"""The places of a source file that are mutated, and the mutants made there.
+
+Left alone is what has no behaviour of its own: asserts, logs, texts, annotations, imports, and the
+keyword `strict` of zip, which is a check like an assert.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -43,8 +47,11 @@ def _is_union(node: ast.BinOp) -> bool:
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what is below a node, without annotations, decorators and the words of errors."""
+    """Yield what is below a node, without annotations, decorators, checks and words of errors."""
     match node:
+        case ast.Call(func=ast.Name(id="zip")):
+            yield from node.args
+            yield from (keyword for keyword in node.keywords if keyword.arg != "strict")
         case ast.ClassDef():
             yield from node.body
         case ast.AnnAssign() | ast.keyword():

@@ -27,6 +27,7 @@ def changes(source: str) -> set[tuple[str, str]]:
         ("return 1e-9", set()),
         ("return min(a, b)", {("min(a, b)", "max(a, b)")}),
         ("return g(a, slow=b)", {("g(a, slow=b)", "g(a)")}),
+        ("return zip(a, -b, strict=True)", {("-b", "b")}),
         ("return not a", {("not a", "a")}),
         ("a.x = b", {("a.x = b", "pass")}),
         ("g(a)", {("g(a)", "pass")}),
