@@ -111,9 +111,7 @@ def water_level(
 
     What is left pays for it; infinite where everybody's room is filled.
     """
-    steps = sorted(
-        (r / w, w * c) for w, c, r in zip(weights, costs, room, strict=True) if r > 0 and w > 0
-    )
+    steps = sorted((r / w, w * c) for w, c, r in zip(weights, costs, room, strict=True) if w > 0)
     # Summed from the end, since a slope that is subtracted from loses its last digits.
     slopes = list(accumulate(rate for _, rate in reversed(steps)))[::-1]
     filled = level = 0.0

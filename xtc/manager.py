@@ -199,7 +199,7 @@ class Manager:
     def _router(self, name: str) -> Managed:
         if name in self._routers:
             return self._routers[name]
-        near = difflib.get_close_matches(name, list(self._routers), n=1)
+        near = difflib.get_close_matches(name, list(self._routers))
         fix = f"did you mean {near[0]}?" if near else "`xtc status` lists the routers"
         raise Refused("unknown_router", "vr", f"{name} is not in the configuration", fix)
 

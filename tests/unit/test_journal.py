@@ -142,7 +142,7 @@ def test_a_short_write_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_state_directory_that_is_none_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(JournalError, match="file"):
+    with pytest.raises(JournalError, match="file: "):
         Journal(tmp_path / "file").open()
 
 
@@ -245,13 +245,26 @@ def test_writing_leaves_no_file_open(tmp_path: Path) -> None:
         assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
-def test_a_journal_may_be_closed_twice_and_opened_again(tmp_path: Path) -> None:
+def test_a_journal_may_be_closed_before_it_is_opened_and_twice(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
-    journal.open()
-    journal.close()
     journal.close()
     journal.open()
     journal.close()
+    journal.close()
+    journal.open()
+    journal.close()
+
+
+def test_a_daemon_without_standard_input_releases_the_directory_too(tmp_path: Path) -> None:
+    """Its lock is descriptor 0."""
+    standard_input = os.dup(0)
+    try:
+        os.close(0)
+        stored(tmp_path)
+        assert reopened(tmp_path) == LEDGER
+    finally:
+        os.dup2(standard_input, 0)
+        os.close(standard_input)
 
 
 def test_a_journal_that_cannot_be_read_is_no_reason_to_guess(tmp_path: Path) -> None:

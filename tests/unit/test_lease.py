@@ -33,14 +33,21 @@ def test_a_lease_without_end_never_ends() -> None:
     assert lease.ended().expired(Seconds(0.0))
 
 
+def test_a_lease_says_by_itself_only_what_it_was_given() -> None:
+    lease = Lease(1e3)
+    assert (lease.epoch, lease.sequence) == (0, 0)
+    assert (lease.expires_at, lease.kind, lease.configured) == (None, Kind.NORMAL, False)
+
+
 def test_a_lower_epoch_is_refused_even_with_no_lease_in_force() -> None:
     assert refusal(None, Lease(1e3, epoch=4), highest_epoch=5) == "stale_epoch"
 
 
+@pytest.mark.parametrize("epoch", [1, 5])
 @pytest.mark.parametrize("sequence", [6, 7])
-def test_what_came_before_in_the_same_epoch_is_refused(sequence: int) -> None:
-    current = Lease(1e3, epoch=5, sequence=7)
-    assert refusal(current, Lease(2e3, epoch=5, sequence=sequence)) == "stale_sequence"
+def test_what_came_before_in_the_same_epoch_is_refused(sequence: int, epoch: int) -> None:
+    current = Lease(1e3, epoch=epoch, sequence=7)
+    assert refusal(current, Lease(2e3, epoch=epoch, sequence=sequence)) == "stale_sequence"
 
 
 def test_the_next_sequence_and_the_next_epoch_are_taken() -> None:

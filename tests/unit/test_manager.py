@@ -11,7 +11,7 @@ from xtc.instance import RELEASE_AFTER, Finding, Mode
 from xtc.keeper import MAX_BACKOFF
 from xtc.lease import Kind
 from xtc.units import CapFraction
-from xtc.wire import Activate, Deactivate, Limit, Pause, Resume, Retune, Status
+from xtc.wire import Activate, Deactivate, Limit, Pause, Refusal, Resume, Retune, Status
 
 
 @pytest.fixture
@@ -72,6 +72,12 @@ def test_an_unknown_name_is_told_the_nearest(tmp_path: Path) -> None:
     rig = configured_rig(tmp_path, edge1=None)
     refusal = rig.refused(Status("egde1"))
     assert (refusal.code, refusal.fix) == ("unknown_router", "did you mean edge1?")
+
+
+def test_a_request_that_cannot_be_read_is_refused_under_its_id(rig: Rig) -> None:
+    reply = rig.manager.handle(b'{"version":2,"id":"7"}')
+    assert isinstance(reply.result, Refusal)
+    assert (reply.id, reply.result.code) == ("7", "version")
 
 
 def test_status_tells_of_all_or_of_one(rig: Rig) -> None:
@@ -214,10 +220,8 @@ def test_a_limit_that_cannot_be_lifted_stands_in_nobodys_way(rig: Rig) -> None:
 def test_caps_in_whole_percent_alternate_within_a_period(rig: Rig) -> None:
     steps = CapLimits(CapFraction(0.01), CapFraction(1.0), 0.01)
     rig.plant.routers["a"].limits = steps
-    rig.hold("a", 8e3)
-    for slot, managed, cap in rig.manager.falling_caps():
-        assert managed.plan.name == "a"
-        assert 0 < slot < 10
-        assert cap < (rig.cap("a") or 0)
+    rig.hold("a", 6e3)
+    ((slot, managed, cap),) = rig.manager.falling_caps()
+    assert (slot, managed.plan.name, cap, rig.cap("a")) == (4, "a", 0.01, 0.02)
     rig.ask(Deactivate("a"))
     assert rig.manager.falling_caps() == []

@@ -7,7 +7,7 @@ import pytest
 from simulated_rig import Rig, flat, plan
 
 from xtc import journal as journal_module
-from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
+from xtc.actuator.spec import ActuatorSpec, SimulatedOriginal, SimulatedSpec
 from xtc.errors import ActuatorError, Admission, Denied, Transient
 from xtc.instance import Finding, Mode
 from xtc.keeper import MAX_BACKOFF
@@ -71,6 +71,17 @@ def test_what_could_not_be_set_may_be_set_lower(rig: Rig) -> None:
     assert rig.holds("a", 30e3)
 
 
+def test_a_retry_ends_the_backoff_of_an_actuator(rig: Rig) -> None:
+    rig.hold("a", 20e3)
+    rig.faults.errors["a", "apply"] = Denied("a", "not allowed")
+    rig.ask(Retune("a", 60e3))
+    rig.tick(2)
+    rig.faults.errors.clear()
+    rig.manager.retry()
+    rig.tick(8)
+    assert rig.holds("a", 60e3)
+
+
 def test_a_release_that_fails_is_told_and_tried_again(rig: Rig) -> None:
     rig.hold("a", 20e3)
     rig.faults.errors["a", "restore"] = Transient("a", "busy")
@@ -119,6 +130,51 @@ def test_a_router_that_forwards_beside_its_cap_is_released_and_said_so(rig: Rig)
     assert "deadline" in rig.report("a").problem
 
 
+# Caps that came from another host
+
+
+def look_for_caps(rig: Rig, *marked: str, changed: bool = True) -> list[str]:
+    """Let the manager release the routers with an xtc's mark; return which it looked at."""
+    looked_at: list[str] = []
+
+    def is_marked(spec: ActuatorSpec) -> bool:
+        assert isinstance(spec, SimulatedSpec)
+        looked_at.append(spec.plant)
+        return spec.plant in marked
+
+    rig.manager.release_marked(is_marked, changed=changed)
+    return looked_at
+
+
+def test_a_marked_router_is_released_before_the_next_period(rig: Rig) -> None:
+    look_for_caps(rig, "a")
+    assert ("a", "restore") in rig.faults.calls
+    assert ("b", "restore") not in rig.faults.calls
+
+
+def test_a_router_that_is_held_here_keeps_its_mark(rig: Rig) -> None:
+    rig.hold("a", 20e3)
+    assert look_for_caps(rig, "a", "b") == ["b"]
+    assert ("a", "restore") not in rig.faults.calls
+
+
+def test_what_a_marked_router_had_is_durable_before_it_is_released(rig: Rig) -> None:
+    rig.faults.errors["a", "restore"] = Transient("a", "busy")
+    look_for_caps(rig, "a")
+    assert rig.journal.ledger.entries.keys() == {"a"}
+
+
+def test_without_a_change_only_a_router_that_failed_is_looked_at(rig: Rig) -> None:
+    rig.faults.errors["a", "open"] = Transient("a", "busy")
+    assert look_for_caps(rig, "a", changed=False) == []
+    assert look_for_caps(rig, "a") == ["a", "b"]
+    assert look_for_caps(rig, "a", changed=False) == ["a"]
+    rig.faults.errors.clear()
+    rig.manager.retry()
+    assert look_for_caps(rig, "a", changed=False) == ["a"]
+    assert look_for_caps(rig, "a", changed=False) == []
+
+
 # The journal
 
 
@@ -145,10 +201,13 @@ def test_on_a_full_disk_nothing_new_is_capped_and_the_rest_goes_on(
         assert rig.cap("b") is None
         assert rig.holds("a", 60e3)
         assert "No space left" in rig.manager.journal_problem
+        assert "No space left" in rig.report("b").problem
+        assert rig.report("a").problem == ""
         assert rig.refused(Activate("a", 9e3, epoch=1)).code == "journal"
     rig.tick(8)
     assert rig.holds("b", 20e3)
     assert rig.manager.journal_problem == ""
+    assert rig.report("b").problem == ""
 
 
 def test_a_cap_that_could_not_be_put_back_is_said_when_its_router_comes_back(rig: Rig) -> None:

@@ -4,11 +4,11 @@ import errno
 from pathlib import Path
 
 import pytest
-from manager_rig import PAPER
+from manager_rig import PAPER, PERIOD
 from simulated_rig import Rig, configured_rig, plan
 
 from xtc import journal as journal_module
-from xtc.collector import Binding, Side
+from xtc.collector import Binding, Reading, Side
 from xtc.errors import Denied, Transient
 from xtc.keeper import MAX_BACKOFF
 from xtc.limiter import explain
@@ -125,6 +125,16 @@ def test_a_renewal_sets_a_limit_again_that_somebody_took_away(rig: Rig) -> None:
     assert limited(rig) == {"a.0": 30e3}
 
 
+def test_a_limit_that_could_not_be_lifted_and_is_set_again_stays(rig: Rig) -> None:
+    rig.ask(Limit("a", 30e3))
+    rig.limiter.error = Transient("a.0", "busy")
+    rig.refused(Limit("a", None))
+    rig.limiter.error = None
+    rig.ask(Limit("a", 40e3))
+    rig.tick(MAX_BACKOFF)
+    assert limited(rig) == {"a.0": 40e3}
+
+
 def test_a_limit_that_fails_leaves_none_where_there_was_none(rig: Rig) -> None:
     rig.limiter.error = Transient("a.0", "busy")
     assert rig.refused(Limit("a", 30e3)).code == "transient"
@@ -225,6 +235,31 @@ def test_while_somebody_has_taken_the_limit_away_it_is_not_known(rig: Rig) -> No
     assert rig.report("b").offered_pps == pytest.approx(FLOOD)
 
 
+def see(rig: Rig, interfaces: tuple[str, ...]) -> None:
+    """Let a period pass in which router a has these interfaces."""
+    rig.clock.sleep(PERIOD)
+    rig.manager.tick({"a": Reading(FLOOD, FLOOD, interfaces)}, rig.clock.now())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [(("a.0",), ("a.0", "a.1")), (("a.0", "a.1"), ("a.0",))],
+    ids=["one more", "one less"],
+)
+def test_interfaces_that_come_or_go_hide_no_drops_of_the_others(
+    rig: Rig, before: tuple[str, ...], after: tuple[str, ...]
+) -> None:
+    """The limit is on those that were there when it was set."""
+    see(rig, before)
+    rig.ask(Limit("a", 30e3))
+    if "a.1" not in after:
+        limited(rig).pop("a.1")  # the kernel removes it with the interface
+    see(rig, after)
+    rig.limiter.drops["a.0"] = 70_000
+    see(rig, after)
+    assert rig.report("a").offered_pps == pytest.approx(FLOOD + 70e3)
+
+
 def test_after_a_limit_only_what_comes_counts(rig: Rig) -> None:
     rig.ask(Limit("a", 30e3))
     dropping(rig, 70_000, 2)
@@ -272,6 +307,12 @@ def test_a_blind_period_knows_of_no_offered_load(rig: Rig) -> None:
 )
 def test_a_count_that_fell_has_wrapped_or_begun_anew(old: int, new: int, passed: int) -> None:
     assert _passed(old, new, 1.0) == passed
+
+
+@pytest.mark.parametrize(("new", "passed"), [(29_999_999, 30_000_000), (30_000_000, 30_000_000)])
+def test_in_two_seconds_a_count_wraps_with_up_to_30_million_packets(new: int, passed: int) -> None:
+    """From the largest count on; with one packet more it has begun anew."""
+    assert _passed(2**32 - 1, new, 2.0) == passed
 
 
 # Durable first

@@ -178,6 +178,13 @@ def test_a_reload_moves_the_configured_setpoint_alone(tmp_path: Path) -> None:
     assert rig.holds("b", 20e3)
 
 
+def test_a_configured_setpoint_is_of_the_epoch_obeyed_last(rig: Rig) -> None:
+    rig.ask(Activate("a", 20e3, epoch=5, sequence=1))
+    reload(rig, plan("a"), plan("b", 30e3))
+    assert rig.refused(Activate("b", 9e3, epoch=5, sequence=0)).code == "stale_sequence"
+    rig.ask(Activate("b", 9e3, epoch=5, sequence=1))
+
+
 def test_a_setpoint_taken_from_the_configuration_is_held_no_more(tmp_path: Path) -> None:
     rig = configured_rig(tmp_path, a=20e3)
     rig.tick(8)

@@ -49,6 +49,7 @@ def test_an_odd_name_blinds_nobody_else() -> None:
         (b"\n", 1),
         (b"Inter-|\n", 1),
         (LINE * 3, 1),
+        (HEADER.splitlines(keepends=True)[0] + LINE * 2, 1),
         (HEADER + LINE.replace(b" 12\n", b"\n"), 3),
         (HEADER + LINE.replace(b"\n", b" 13\n"), 3),
         (HEADER + LINE + LINE, 4),
@@ -204,6 +205,14 @@ def test_the_file_is_open_while_it_is_in_use_alone(tmp_path: Path) -> None:
     for _ in range(2):
         source.close()
         assert str(path) not in _open_files()
+
+
+def test_a_file_is_closed_at_the_end_of_its_block(tmp_path: Path) -> None:
+    path = tmp_path / "dev"
+    path.write_bytes(HEADER + LINE)
+    with ProcNetDev(str(path)) as source:
+        source.read(Seconds(0.0))
+    assert str(path) not in _open_files()
 
 
 def _open_files() -> list[str]:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from policer.allocation import Claim, allocate, use, water_level
+from policer.allocation import Claim, allocate, promised, use, water_level
 
 IDLE = 0.0
 FLOOD = 1e6
@@ -69,15 +69,35 @@ def test_nobody_passes_its_ceiling(wanted: float) -> None:
 
 
 def test_guarantees_that_exceed_the_capacity_are_met_to_the_same_share() -> None:
-    got = shares(Claim("a", FLOOD, guarantee=150), Claim("b", FLOOD, guarantee=50))
-    assert got == pytest.approx({"a": 75, "b": 25})
+    got = shares(
+        Claim("a", FLOOD, guarantee=150), Claim("b", FLOOD, guarantee=50), Claim("c", FLOOD)
+    )
+    assert got == pytest.approx({"a": 75, "b": 25, "c": 0})
 
 
 def test_a_guarantee_that_is_not_used_relieves_those_that_exceed_the_capacity() -> None:
     claims = [Claim("a", FLOOD, guarantee=150), Claim("b", 10, guarantee=50)]
     got = allocate(claims, 100)
-    assert got["a"] == pytest.approx(90)
+    assert got == pytest.approx({"a": 90, "b": 30})  # three fifths of each guarantee
     assert use(claims, got) == pytest.approx(100)
+
+
+def test_guarantees_are_whole_while_what_is_used_of_them_fits() -> None:
+    got = shares(Claim("a", FLOOD, guarantee=60), Claim("b", IDLE, guarantee=80))
+    assert got == pytest.approx({"a": 100, "b": 100})
+    got = shares(Claim("a", 1, guarantee=10), Claim("b", 11, guarantee=20), capacity=12)
+    assert got == pytest.approx({"a": 10, "b": 20})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "needed", "due"),
+    [(10, 0, 10), (FLOOD, 0, 40), (IDLE, 30, 30), (10, 30, 30), (20, 10, 20), (10, 50, 40)],
+)
+def test_a_guarantee_takes_what_is_used_or_needed_of_it(
+    wanted: float, needed: float, due: float
+) -> None:
+    claims = [Claim("a", wanted, guarantee=40, needed=needed, cost=2), Claim("b", FLOOD)]
+    assert promised(claims) == 2 * due
 
 
 def test_costs_count_against_the_capacity() -> None:
@@ -85,6 +105,18 @@ def test_costs_count_against_the_capacity() -> None:
     got = allocate(claims, 100)
     assert got == pytest.approx({"dear": 20, "plain": 20})
     assert use(claims, got) == pytest.approx(100)
+
+
+def test_costs_count_where_nothing_is_used_too() -> None:
+    got = shares(Claim("idle", IDLE, cost=4), Claim("flood", FLOOD))
+    assert got == pytest.approx({"idle": 20, "flood": 100})
+
+
+@pytest.mark.parametrize(("capacity", "high"), [(90, 30), (100, 32), (140, 40)])
+def test_what_no_router_uses_raises_all_setpoints(capacity: float, high: float) -> None:
+    """By a fifth of it each, as one packet for both costs five; to twice what is used at most."""
+    got = shares(Claim("dear", 15, cost=4), Claim("plain", 30), capacity=capacity)
+    assert got == pytest.approx({"dear": 30, "plain": high})
 
 
 def test_a_capacity_of_one_packet_is_shared_too() -> None:

@@ -105,6 +105,11 @@ def test_four_caps_below_the_threshold_are_a_line_and_three_are_none() -> None:
     assert swept({0.05: 12e3, **early}).fitted().eq1.line.points == 4
 
 
+def test_caps_below_the_threshold_that_give_no_more_have_no_gain() -> None:
+    step = {0.1: 80e3, 0.2: 79e3, 0.3: 78e3, 0.4: 77e3, 0.5: 100e3, 0.6: 100e3}
+    assert swept(step).lacks() == "gain"
+
+
 def flat(lowest: float, top: float = 100e3) -> dict[float, float]:
     """Return a line from a share of the top up to the top."""
     return {
@@ -132,11 +137,15 @@ def test_a_sweep_reaches_the_top_with_95_percent_of_what_is_uncapped(
     assert swept(RISING, uncapped=uncapped).fitted().threshold_reached is reached
 
 
+def test_just_95_percent_reach_the_top() -> None:
+    assert swept({**RISING, 0.5: 95e3, 0.6: 95e3}, uncapped=100e3).fitted().threshold_reached
+
+
 @pytest.mark.parametrize("binding", [True, None])
 def test_nor_does_one_that_still_rises_at_its_last_cap(binding: bool | None) -> None:
     line = {cap: RISING[cap] for cap in (0.1, 0.2, 0.3, 0.4, 0.5)}
     assert not swept(line, binding=binding).fitted().threshold_reached
-    free = swept(line, binding=True)
+    free = swept(line, binding=True, uncapped=100e3)
     last = [s for s in free.samples if s.cap == 0.5]
     free.samples = [s for s in free.samples if s.cap != 0.5]
     free.visits("steady", 0.5, [s.throughput_pps for s in last], binding=False)
@@ -148,6 +157,7 @@ def test_a_fall_of_a_twentieth_is_noise_and_a_larger_one_is_none() -> None:
     assert swept({**RISING, 0.6: 94.9e3}).lacks() == "monotone"
     creeping = {**RISING, 0.6: 97e3, 0.7: 94e3}
     assert swept(creeping).lacks() == "monotone", "from the best before, not from the last"
+    assert swept({**RISING, 0.05: 39e3}).lacks() == "monotone", "from the first cap on"
 
 
 @pytest.mark.parametrize(("fall", "lacking"), [(0.38, "region"), (0.46, "monotone")])
@@ -165,8 +175,9 @@ def test_a_cap_whose_samples_scatter_by_a_quarter_is_useful_no_more(
     assert found.noise == 0.0
 
 
-def test_a_cap_that_forwards_nothing_is_not_useful() -> None:
-    assert swept({0.02: 0.0, **RISING}).fitted().smallest_useful_cap == 0.1
+@pytest.mark.parametrize(("rate", "smallest"), [(0.0, 0.1), (1.0, 0.02)])
+def test_a_cap_that_forwards_nothing_is_not_useful(rate: float, smallest: float) -> None:
+    assert swept({0.02: rate, **RISING}).fitted().smallest_useful_cap == smallest
 
 
 @pytest.mark.parametrize(
@@ -204,7 +215,9 @@ def test_the_offered_load_is_the_sweeps_or_the_median_of_what_was_seen() -> None
 def test_samples_under_another_load_are_not_fitted() -> None:
     sweep = swept(RISING)
     sweep.visits("load", 0.3, [5e3] * 9, offered=900e3)
-    assert [point.samples for point in sweep.fitted().points] == [4] * 6
+    found = sweep.fitted()
+    assert [point.samples for point in found.points] == [4] * 6
+    assert [effect.offered_pps for effect in found.loads] == [900e3]
 
 
 def test_held_out_caps_are_compared_with_the_curve_between_its_points() -> None:

@@ -1,5 +1,7 @@
 """The messages: what is understood, and one typed refusal for everything else."""
 
+import contextlib
+
 import msgspec
 import pytest
 
@@ -97,6 +99,23 @@ def test_everything_else_is_refused_by_field(raw: bytes, code: str, field: str) 
     with pytest.raises(Refused) as caught:
         decode_request(raw)
     assert (caught.value.code, caught.value.field) == (code, field)
+
+
+@pytest.mark.parametrize(
+    ("fields", "taken"),
+    [
+        ('"setpoint_pps":1e-3', True),
+        ('"setpoint_pps":1e9', True),
+        ('"setpoint_pps":1000000001', False),
+        ('"setpoint_pps":1,"epoch":0,"sequence":0', True),
+        (f'"setpoint_pps":1,"epoch":{2**62 - 1},"sequence":{2**62 - 1}', True),
+        (f'"setpoint_pps":1,"epoch":{2**62}', False),
+        (f'"setpoint_pps":1,"sequence":{2**62}', False),
+    ],
+)
+def test_numbers_are_taken_up_to_their_bounds(fields: str, taken: bool) -> None:
+    with contextlib.nullcontext() if taken else pytest.raises(Refused, match="<="):
+        decode_request(activate(fields))
 
 
 @pytest.mark.parametrize(

@@ -131,8 +131,9 @@ def calendar() -> Calendar:
     return Calendar(star(*[1000 * M] * 4), slice_ns=1000, guard_ns=30)
 
 
-def test_a_first_turn_starts_when_it_is_granted_and_lasts_a_slice() -> None:
-    assert calendar().starts(0, 3, 5, 400) == Turn(0, 3, 5, 400, 1400)
+@pytest.mark.parametrize("at", [0, 400])
+def test_a_first_turn_starts_when_it_is_granted_and_lasts_a_slice(at: int) -> None:
+    assert calendar().starts(0, 3, 5, at) == Turn(0, 3, 5, at, at + 1000)
 
 
 def test_another_host_starts_a_guard_time_after_the_end() -> None:

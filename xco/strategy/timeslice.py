@@ -33,14 +33,14 @@ class Calendar:
 
     def starts(self, host: int, destination: int, rate_bps: int, at_ns: int) -> Turn:
         """Return the turn of a grant that was decided for an instant."""
-        start = max((self._from(link, host) for link in self._path(host, destination)), default=0)
-        start = max(start, at_ns)
+        path = self._path(host, destination)
+        start = max([at_ns, *(self._from(link, host) for link in path)])
         return Turn(host, destination, rate_bps, start, start + self.slice_ns)
 
     def ends(self, turn: Turn, at_ns: int) -> None:
         """Note that a turn ends at an instant: expired, preempted, or its host left."""
         for link in self._path(turn.host, turn.destination):
-            if at_ns > self.free.get(link, (0, 0))[0]:
+            if link not in self.free or at_ns > self.free[link][0]:
                 self.free[link] = at_ns, turn.host
 
     def _from(self, link: int, host: int) -> int:
