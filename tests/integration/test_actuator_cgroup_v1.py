@@ -9,6 +9,7 @@ from statistics import median
 
 import pytest
 from support.cpu import check_used, used
+from support.stalls import Stalls
 
 from xtc.actuator.cgroup import CgroupActuator
 from xtc.actuator.quota import controller_mount
@@ -70,9 +71,9 @@ def opened(group: Path) -> CgroupActuator:
     return CgroupActuator(CgroupSpec(path=str(group)))
 
 
-def check_spinning(group: Path, actuator: CgroupActuator, cap: float) -> None:
+def check_spinning(group: Path, actuator: CgroupActuator, cap: float, stalls: Stalls) -> None:
     """Check that the spinning process gets its cap, and is throttled."""
-    seen = used(group, lambda: actuator.usage().used or 0.0, 2)
+    seen = used(group, lambda: actuator.usage().used or 0.0, 2, stalls)
     check_used(seen, cap, quota_period_s(group))
 
 
@@ -82,13 +83,13 @@ def quota_period_s(group: Path) -> float:
 
 @pytest.mark.parametrize("cap", [0.1, 0.3])
 def test_a_spinning_process_uses_its_cap_and_is_throttled(
-    group: Path, accounting: Path, spinner: subprocess.Popen[bytes], cap: float
+    group: Path, accounting: Path, spinner: subprocess.Popen[bytes], cap: float, stalls: Stalls
 ) -> None:
     (accounting / "cgroup.procs").write_text(str(spinner.pid))
     actuator = opened(group)
     assert actuator.apply(CapFraction(cap)) == pytest.approx(cap, abs=1e-3)
     before = actuator.usage().throttled
-    check_spinning(group, actuator, cap)
+    check_spinning(group, actuator, cap, stalls)
     after = actuator.usage().throttled
     assert before is not None
     assert after is not None
@@ -97,12 +98,12 @@ def test_a_spinning_process_uses_its_cap_and_is_throttled(
 
 
 @pytest.mark.usefixtures("spinner")
-def test_without_an_accounting_group_the_tasks_are_summed(group: Path) -> None:
+def test_without_an_accounting_group_the_tasks_are_summed(group: Path, stalls: Stalls) -> None:
     assert CPUACCT is not None
     assert not (CPUACCT / NAME).exists()
     actuator = opened(group)
     actuator.apply(CapFraction(0.2))
-    check_spinning(group, actuator, 0.2)
+    check_spinning(group, actuator, 0.2, stalls)
 
 
 def test_caps_from_floor_to_ceiling_are_taken_in_any_order(group: Path) -> None:

@@ -12,6 +12,7 @@ from conftest import Host
 from libvirt_host import FLOODS, LibvirtHost, group, libvirt_on
 from support.cpu import check_used, periods, used
 from support.schedstat import ran
+from support.stalls import Stalls
 from support.waiting import eventually
 
 from lab import cgroups
@@ -65,7 +66,7 @@ def crossed(libvirt: LibvirtHost, router: GuestRouter) -> tuple[int, int]:
     return counters[near].tx_packets, counters[far].rx_packets
 
 
-def test_throughput_follows_the_quota_of_a_container(libvirt: LibvirtHost) -> None:
+def test_throughput_follows_the_quota_of_a_container(libvirt: LibvirtHost, stalls: Stalls) -> None:
     """A container forwards for as long as its quota lets it, and no longer."""
     silver = libvirt.router("silver", "lxc")
     costs = []
@@ -73,7 +74,7 @@ def test_throughput_follows_the_quota_of_a_container(libvirt: LibvirtHost) -> No
         silver.set_quota(cap)
         pids = cgroups.processes(group(silver))
         before = silver.forwarded(), ran(pids)
-        seen = used(group(silver), lambda pids=pids: ran(pids), 2.0)
+        seen = used(group(silver), lambda pids=pids: ran(pids), 2.0, stalls)
         check_used(seen, cap, PERIOD_S, 0.15)
         costs.append((ran(pids) - before[1]) / (silver.forwarded() - before[0]))
     assert 2 / 3 < costs[1] / costs[0] < 3 / 2

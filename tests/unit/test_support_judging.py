@@ -1,5 +1,7 @@
 """How tests judge rates: what is too much, what is too little, and what tells nothing."""
 
+from dataclasses import replace
+
 import pytest
 from support.cpu import Used, check_used
 from support.holding import check_held, is_near, is_telling
@@ -118,6 +120,12 @@ def test_a_cap_that_was_used_is_right(share: float) -> None:
 def test_more_cpu_than_the_cap_is_wrong_whatever_bound() -> None:
     with pytest.raises(AssertionError, match="more than its cap"):
         check_used(used(0.108, bound=0.0), 0.1, 0.1)
+
+
+def test_what_a_group_overdrew_while_its_cpu_stood_still_is_not_paid_back_yet() -> None:
+    check_used(replace(used(0.108), stalled=0.05), 0.1, 0.1)
+    with pytest.raises(AssertionError, match="more than its cap"):
+        check_used(replace(used(0.113), stalled=0.05), 0.1, 0.1)
 
 
 def test_less_cpu_than_the_periods_that_were_throttled_is_wrong() -> None:
