@@ -105,6 +105,15 @@ class PrivateLibvirtd:
                 raise LibvirtError("end libvirtd", f"it survives {number.name}")
             time.sleep(_POLL_S)
 
+    def revive(self) -> None:
+        """Start libvirtd anew if it has crashed, as its unit does; libvirt 9.0's may at `destroy`.
+
+        Raises:
+            LibvirtError: it does not answer within a minute.
+        """
+        if not Path(f"/proc/{self._pid}").exists():
+            self.start()
+
     def freeze(self) -> None:
         """Stop libvirtd in its tracks: it accepts connections and answers none."""
         os.kill(self._pid, signal.SIGSTOP)

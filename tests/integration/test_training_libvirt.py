@@ -116,5 +116,6 @@ def test_a_container_that_is_destroyed_ends_its_sweep(libvirt: LibvirtHost, tmp_
     small = [s for s in read_csv(file).samples if s.cap is not None and s.cap < 0.05]
     assert [s for s in small if s.throughput_pps > 0.9 * FLOODS["lxc"]] == []
     assert left_in(libvirt.host.state) == []
+    libvirt.libvirtd.revive()
     silver.start()
     assert quota_of(group(silver))[0] is None
