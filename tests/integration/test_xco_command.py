@@ -245,9 +245,7 @@ def test_a_host_and_its_controller_find_each_other_and_lose_each_other(
         coordinator = run_coordinator(bench, file)
         bench.send(rate=5000)
         eventually(lambda: slices(file) > 10)
-        machine = said(file, "status", namespace=bench.near)
-        assert machine["coordinator"]["joined"]
-        assert machine["controller"]["hosts"][0]["coordinated"] == 1
+        eventually(lambda: both_ends(said(file, "status", namespace=bench.near)) == (True, 1))
         (shown,) = xco(file, "top", "--ticks", "1", "--json").stdout.splitlines()
         (flow,) = json.loads(shown)["flows"]
         assert (flow["source"], flow["host"]) == (HOST, "b")
@@ -257,6 +255,11 @@ def test_a_host_and_its_controller_find_each_other_and_lose_each_other(
     eventually(lambda: mode(file) == "fallback")
     coordinator.terminate()
     assert coordinator.wait(PATIENCE_S) == 0
+
+
+def both_ends(machine: dict[str, Any]) -> tuple[bool, int]:
+    """Return whether the coordinator has joined, and whether the controller has it so."""
+    return machine["coordinator"]["joined"], machine["controller"]["hosts"][0]["coordinated"]
 
 
 def slices(file: Path) -> int:
