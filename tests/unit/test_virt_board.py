@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from xtc.clock import FakeClock
-from xtc.errors import ActuatorError, Gone, Transient
+from xtc.errors import ActuatorError, Gone, Overtaken, Transient
 from xtc.units import Seconds
 from xtc.virt.board import ANSWER_MEMORY, Board
 from xtc.virt.domains import DomainView, Order, Outcome, Visit
@@ -370,6 +370,24 @@ def test_an_order_not_begun_hands_on_what_it_expected_to_the_cap_that_replaces_i
     assert visit is not None
     assert visit.order is not None
     assert (visit.order.number, visit.order.expected) == (2, original)
+
+
+@pytest.mark.parametrize("release", [False, True])
+def test_an_order_that_was_overtaken_takes_the_next_along(scene: Scene, release: bool) -> None:
+    """Posted while the first was looking: it would write over what somebody changed."""
+    original = {"cap": 67}
+    scene.order(1, mark=original, expected=original)
+    visit = scene.take()
+    assert visit is not None
+    assert visit.order is not None
+    following = scene.order(2) if release else scene.order(2, mark=original)
+    overtaken = Outcome(visit.order, Overtaken("gold", "changed just now"), Seconds(0.1))
+    scene.board.visited(scene.link, visit, visit.known, overtaken)
+    outcome = scene.board.outcome(GOLD.uuid)
+    assert outcome is not None
+    assert outcome.order == following
+    assert outcome.error is (None if release else overtaken.error)
+    assert scene.board.pending(GOLD.uuid) is None
 
 
 def test_a_release_expects_nothing() -> None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from xtc.clock import Clock
-from xtc.errors import ActuatorError, Gone, Transient
+from xtc.errors import ActuatorError, Gone, Overtaken, Transient
 from xtc.units import Seconds
 from xtc.virt.domains import DomainView, HostView, Order, Outcome, Visit
 
@@ -240,7 +240,7 @@ class Board:
             begun = self._busy.pop(uuid)
             self._underway.pop(uuid, None)
             if outcome is not None:
-                self._outcomes[uuid] = outcome
+                self._outcomes[uuid] = self._with_next(outcome)
             if self._asked.get(uuid, begun) <= begun:
                 self._note_answer(self._asked.pop(uuid, None))
             self._lost_sight = self._lost_sight or view.domid != visit.known.domid
@@ -250,6 +250,21 @@ class Board:
                 domains = {**self.view.domains, uuid: view}
                 self.view = replace(self.view, domains=domains)
             self._changed.notify_all()
+
+    def _with_next(self, outcome: Outcome) -> Outcome:
+        """Return what became of an order; one that was overtaken takes the next along.
+
+        That one goes by the same original, which is not what stands there: a cap would be written
+        over what somebody changed, and a release has nothing of ours to undo.
+        """
+        if not isinstance(outcome.error, Overtaken):
+            return outcome
+        following = self._orders.get(outcome.order.uuid)
+        if following is None or following.domid != outcome.order.domid:
+            return outcome
+        del self._orders[following.uuid]
+        error = None if following.mark is None else outcome.error
+        return replace(outcome, order=following, error=error)
 
     def _note_answer(self, asked: Seconds | None) -> None:
         if asked is not None:
