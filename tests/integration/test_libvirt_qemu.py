@@ -11,8 +11,10 @@ from conftest import PREFIX, Daemon, Host, quota_of
 from libvirt_host import LibvirtHost, cap_of, closed_at, group, libvirt_on, table, top
 from support.holding import watch
 from support.stalls import Stalls
+from support.waiting import eventually
 from support.weights import prefer
 
+from lab.libvirt.routers import GuestRouter
 from lab.libvirt.server import PrivateLibvirtd
 from xtc.instance import Finding
 from xtc.wire import Retune
@@ -77,7 +79,7 @@ def test_a_migrated_machine_is_adopted_and_gets_back_its_true_original(
         gold = libvirt.router("gold", "qemu")
         gold.set_quota(0.8)
         source = libvirt.held(0.5, gold=6e3)
-        source.process.send_signal(signal.SIGSTOP)  # it changes no cap meanwhile
+        freeze(source, gold)  # it changes no cap meanwhile
         cap = cap_of(gold)
         moved = gold.migrate(target)
         assert cap_of(moved) == cap is not None
@@ -93,6 +95,14 @@ def test_a_migrated_machine_is_adopted_and_gets_back_its_true_original(
         daemon.stop()
         assert quota_of(group(moved)) == (80_000, 100_000)
         source.stop()
+
+
+def freeze(daemon: Daemon, router: GuestRouter) -> None:
+    """Stop a daemon, and let libvirt come to the end of what it was asked before."""
+    daemon.process.send_signal(signal.SIGSTOP)
+    status = Path(f"/proc/{daemon.process.pid}/status")
+    eventually(lambda: "State:\tT" in status.read_text())
+    router.virsh("schedinfo", router.name)  # waits for its turn on the domain
 
 
 def check_means(
