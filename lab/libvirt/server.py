@@ -106,7 +106,7 @@ class PrivateLibvirtd:
             time.sleep(_POLL_S)
 
     def revive(self) -> None:
-        """Start libvirtd anew if it has crashed, as its unit does; libvirt 9.0's may at `destroy`.
+        """Restart libvirtd if it has crashed, as its unit does; libvirt 9.0's may at `destroy`.
 
         Raises:
             LibvirtError: it does not answer within a minute.

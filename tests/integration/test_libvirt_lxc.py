@@ -103,7 +103,7 @@ def test_a_router_that_is_destroyed_and_made_again_is_found_and_held(
 
 
 def gone(libvirt: LibvirtHost, daemon: Daemon, vr: str) -> Report:
-    """Wait until the daemon sees that a router is gone; a libvirtd that crashed is started anew."""
+    """Wait until the daemon sees that a router is gone; a libvirtd that crashed is restarted."""
 
     def seen(report: Report) -> bool:
         libvirt.libvirtd.revive()

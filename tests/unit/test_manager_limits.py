@@ -311,7 +311,7 @@ def test_a_count_that_fell_has_wrapped_or_begun_anew(old: int, new: int, passed:
 
 @pytest.mark.parametrize(("new", "passed"), [(29_999_999, 30_000_000), (30_000_000, 30_000_000)])
 def test_in_two_seconds_a_count_wraps_with_up_to_30_million_packets(new: int, passed: int) -> None:
-    """From the largest count on; with one packet more it has begun anew."""
+    """From the largest count on; with one packet more it has started from 0."""
     assert _passed(2**32 - 1, new, 2.0) == passed
 
 
