@@ -122,8 +122,10 @@ def test_more_cpu_than_the_cap_is_wrong_whatever_bound() -> None:
         check_used(used(0.108, bound=0.0), 0.1, 0.1)
 
 
-def test_what_a_group_overdrew_while_its_cpu_stood_still_is_not_paid_back_yet() -> None:
-    check_used(replace(used(0.108), stalled=0.05), 0.1, 0.1)
+def test_what_a_group_overdrew_while_its_cpu_stood_still_may_not_be_paid_back_yet() -> None:
+    with pytest.raises(Inconclusive, match="stood still"):
+        check_used(replace(used(0.108), stalled=0.05), 0.1, 0.1)
+    check_used(replace(used(0.105), stalled=0.05), 0.1, 0.1)
     with pytest.raises(AssertionError, match="more than its cap"):
         check_used(replace(used(0.113), stalled=0.05), 0.1, 0.1)
 
