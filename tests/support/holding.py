@@ -1,8 +1,9 @@
 """Judges whether a daemon holds a router: over ticks of its own, from above and from below.
 
 From above by what the kernel counted: no load excuses a router that forwards more than its
-setpoint. From below by what was wanted, the smaller of setpoint and offered load. Ticks in which it
-was offered more, and its cap was not what limited it, tell of the machine's other work.
+setpoint. From below by what was wanted, the smaller of setpoint and offered load, and by the part
+of its caps that the kernel gave it. Ticks in which it was offered more, and its cap was not what
+limited it, tell of the machine's other work.
 """
 
 import math
@@ -97,6 +98,7 @@ def check_held(
             continue
         mean = fmean(one.throughput_pps or 0.0 for one in telling)
         wanted = fmean(min(setpoint, one.offered_pps or setpoint) for one in telling)
+        wanted *= received(telling)
         assert mean >= wanted - error, f"{vr} forwarded {mean:.0f} of {wanted:.0f}"
     if unknown:
         inconclusive(f"{unknown}: in most of {len(ticks)} ticks no cap is known to have bound")
@@ -109,6 +111,16 @@ def noise(reports: Sequence[Report]) -> float:
     """
     rates = [report.throughput_pps for report in reports if report.throughput_pps is not None]
     return 2 * stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
+
+
+def received(reports: Sequence[Report]) -> float:
+    """Return the part of the caps that bound which a router got as CPU time, at most all of it.
+
+    A cap binds from three quarters of it on: a busy machine may keep back the rest.
+    """
+    bound = [(one.used, one.cap) for one in reports if one.binding and one.cap and one.used]
+    used, caps = (sum(column) for column in zip(*bound, strict=True)) if bound else (1.0, 1.0)
+    return min(1.0, used / caps)
 
 
 def is_telling(report: Report, setpoint: float) -> bool:

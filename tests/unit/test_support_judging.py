@@ -20,7 +20,11 @@ def exactly(rate: float) -> Rate:
 
 
 def report(
-    throughput: float | None, *, binding: bool | None = True, offered: float = 5000.0
+    throughput: float | None,
+    *,
+    binding: bool | None = True,
+    offered: float = 5000.0,
+    used: float | None = 0.1,
 ) -> Report:
     return Report(
         vr="a",
@@ -31,7 +35,7 @@ def report(
         throughput_pps=throughput,
         offered_pps=offered,
         cap=0.1,
-        used=0.1,
+        used=used,
         binding=binding,
         lease_remaining_s=None,
         sample_age_s=0.0,
@@ -66,6 +70,28 @@ def test_a_rate_that_may_have_been_within_the_tolerance_is_not_too_much() -> Non
 def test_less_than_the_setpoint_is_wrong_where_the_cap_bound() -> None:
     with pytest.raises(AssertionError, match="919 of 1000"):
         check_held(ticks(*[report(919)] * 4), {"a": exactly(919)}, 0.08, a=SETPOINT)
+
+
+@pytest.mark.parametrize(
+    ("used", "rate", "enough"),
+    [(0.08, 721, True), (0.08, 719, False), (0.2, 919, False), (None, 919, False)],
+)
+def test_a_router_that_got_less_cpu_than_its_cap_is_judged_by_what_it_got(
+    used: float | None, rate: float, *, enough: bool
+) -> None:
+    """At four fifths of its cap 1000 become 800, of which 8 % of the setpoint may lack."""
+    seen = ticks(*[report(rate, used=used)] * 4)
+    if enough:
+        check_held(seen, {"a": exactly(rate)}, 0.08, a=SETPOINT)
+    else:
+        with pytest.raises(AssertionError, match=f"{rate} of"):
+            check_held(seen, {"a": exactly(rate)}, 0.08, a=SETPOINT)
+
+
+def test_cpu_that_a_router_did_not_need_does_not_excuse_it() -> None:
+    seen = ticks(*[report(700, binding=False, offered=900, used=0.01)] * 4)
+    with pytest.raises(AssertionError, match="700 of 900"):
+        check_held(seen, {"a": exactly(700)}, 0.08, a=SETPOINT)
 
 
 def test_less_than_what_was_offered_is_wrong_too() -> None:
