@@ -115,6 +115,9 @@ class BothActuators:
         """The real actuator's."""
         return self._real.limits
 
+    def rebalance(self) -> None:
+        """Nothing is shared here."""
+
     def settle(self) -> bool:
         """As the real one."""
         return self._real.settle()

@@ -12,7 +12,7 @@ from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
 from xtc.errors import ActuatorError
 from xtc.meter import rates
 from xtc.routers import RouterPlan
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import Activate
 
 
@@ -47,6 +47,11 @@ class FaultyActuator:
     def limits(self) -> CapLimits:
         """As the plant's."""
         return self._real.limits
+
+    def rebalance(self) -> None:
+        """As the plant's, or crash."""
+        self._faults.check(self._name, "rebalance")
+        self._real.rebalance()
 
     def settle(self) -> bool:
         """As the plant's, or crash."""
@@ -99,10 +104,10 @@ class Rig(ManagerRig):
         self.faults.check(spec.plant, "open")
         return FaultyActuator(spec.plant, self.plant.actuator(spec.plant), self.faults)
 
-    def tick(self, periods: int = 1) -> None:
+    def tick(self, periods: int = 1, *, lasting: Seconds = PERIOD) -> None:
         """Let periods pass."""
         for _ in range(periods):
-            self.clock.sleep(PERIOD)
+            self.clock.sleep(lasting)
             now = self.clock.now()
             after = self.plant.read(now)
             before, self.before = self.before, after

@@ -15,6 +15,7 @@ from training.known import Span
 from training.watch import PATIENCE, MeasureError, Period, Watch
 from xtc.actuator.base import Actuator
 from xtc.actuator.spec import ActuatorSpec, DeadlineSpec, Original
+from xtc.binding import binds
 from xtc.errors import Gone, Permanent
 from xtc.journal import Entry, Journal, Ledger
 from xtc.keeper import CapView, Keeper
@@ -177,8 +178,10 @@ class Bench:
             if not self._in_force():
                 problems, fix = ("the cap is still under way",), AGAIN
             elif reading is not None and reading.throughput is not None and view is not None:
-                throughput, seen = reading.throughput, (view.cap, view.used, view.binding)
-                measured = Measured(period.at, throughput, reading.offered, *seen)
+                throughput, offered = reading.throughput, reading.offered
+                binding = binds(view.evidence(throughput, offered, cap=view.cap))
+                seen = (view.cap, view.used, binding)
+                measured = Measured(period.at, throughput, offered, *seen)
                 if throughput > 0:
                     return measured
                 nothing = measured  # a router that dies forwards nothing before its death shows

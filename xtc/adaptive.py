@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from models import ThroughputCurve
+from xtc.binding import Evidence, binds
 from xtc.estimate import SLOPE_DOUBT, Estimate, moved, updated
 from xtc.law import Bounds, Decision, Reason, Sample
 from xtc.units import MAX_RATE, CapFraction, PacketsPerSecond
@@ -32,8 +33,6 @@ BRACKET_AGE = 3
 """Samples after which a known side of the setpoint is forgotten."""
 MODEL_DOUBT = 0.09
 """Variance of a model's throughput in logarithms: another host of its kind is within 30 %."""
-OFFERED_SHARE = 0.98
-"""At this share of the offered load the router forwards all that it gets."""
 
 
 class Side(msgspec.Struct, frozen=True, gc=False):
@@ -156,12 +155,10 @@ class AdaptiveLaw:
 
 
 def is_binding(sample: Sample) -> bool:
-    """Whether the cap shaped the sample; where nothing is known, it did."""
-    if sample.cap is None:
-        return False
-    if sample.binding is not None:
-        return sample.binding
-    return sample.offered is None or sample.throughput < OFFERED_SHARE * sample.offered
+    """Whether the cap shaped the sample; judged by what was offered where it was not judged yet."""
+    if sample.cap is None or sample.binding is None:
+        return binds(Evidence(sample.cap, sample.throughput, sample.offered))
+    return sample.binding
 
 
 def extended_cap(curve: ThroughputCurve, throughput: float) -> float:

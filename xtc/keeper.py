@@ -8,8 +8,9 @@ from typing import TypeVar
 
 from xtc.actuator.base import Actuator, CapLimits, CpuUsage
 from xtc.actuator.spec import ActuatorSpec, Original
+from xtc.binding import Evidence
 from xtc.errors import ActuatorError, Gone, Overtaken, Permanent
-from xtc.units import CapFraction, Seconds
+from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
 T = TypeVar("T")
 
@@ -19,8 +20,6 @@ CONFLICT_MEMORY = 60
 """Periods after which a foreign change is forgotten."""
 MAX_BACKOFF = 32
 """Periods between tries of an actuator that keeps failing."""
-BINDING_USE = 0.75
-"""Share of its cap that a held router uses, where the platform counts no throttling."""
 COARSE = 5.0
 """A cap of fewer grains of CPU time a period cannot be told from one that is not used."""
 OVERUSED = 1.25
@@ -48,10 +47,25 @@ class CapView:
 
     cap: CapFraction | None
     """In force now; None where the router is uncapped."""
-    used: CapFraction | None
-    binding: bool | None
+    used: CapFraction | None = None
+    """CPUs used on average."""
+    hottest: CapFraction | None = None
+    """The same as if every part with a share of its own had used as much of it as the hottest;
+    None where CPU time is counted too coarsely for the cap."""
+    throttled: float | None = None
+    """Share of the periods in which the cap stopped the router."""
     late: bool = False
     """Whether the cap came so late that more was used than it gives."""
+
+    def evidence(
+        self,
+        throughput: PacketsPerSecond | None,
+        offered: PacketsPerSecond | None,
+        *,
+        cap: CapFraction | None,
+    ) -> Evidence:
+        """Return what tells whether a cap bound, with what was forwarded meanwhile."""
+        return Evidence(cap, throughput, offered, self.hottest, self.throttled)
 
 
 class Keeper:
@@ -78,6 +92,8 @@ class Keeper:
         self._wanted: CapFraction | None = None
         self._underway = False
         """Whether it is not known yet what became of the cap that was accepted last."""
+        self._untouched = original is None
+        """Whether nothing was written yet since the original was captured."""
         self._later = False
         """Whether caps are carried out after they were accepted, and so may come late."""
         self._usage: tuple[Seconds, CpuUsage, int] | None = None
@@ -162,13 +178,15 @@ class Keeper:
         if before is None or at > before[0]:
             self._usage = (at, usage, self._periods)
         if before is None or at <= before[0] or usage.used is None or before[1].used is None:
-            return CapView(cap, None, None)
+            return CapView(cap)
         if self._periods > before[2] + 1:
-            return CapView(cap, None, None)  # what was used earlier says nothing of this period
-        used = CapFraction(max(0.0, (usage.used - before[1].used) / (at - before[0])))
-        grain = CapFraction(usage.grain / (at - before[0]))
+            return CapView(cap)  # what was used earlier says nothing of this period
+        elapsed = at - before[0]
+        used = CapFraction(max(0.0, (usage.used - before[1].used) / elapsed))
+        grain = CapFraction(usage.grain / elapsed)
         late = self._later and _lowered(cap, earlier) and _overused(cap, used, grain)
-        return CapView(cap, used, _binding(cap, used, before[1], usage, grain), late)
+        hottest = None if _is_coarse(cap, grain) else _hottest(before[1], usage, elapsed, used)
+        return CapView(cap, used, hottest, _throttled(before[1], usage), late)
 
     def _note_conflict(self, cap: CapFraction | None) -> None:
         self._conflicts = [p for p in self._conflicts if p > self._periods - CONFLICT_MEMORY]
@@ -180,19 +198,39 @@ class Keeper:
             self._conflicts.append(self._periods)
             self.yielded = len(self._conflicts) >= MAX_CONFLICTS
 
-    def set(self, cap: CapFraction) -> None:
-        """Put a cap in force, unless it already is; the original must be durable by now."""
+    def set(self, cap: CapFraction) -> bool:
+        """Put a cap in force, unless it already is; the original must be durable by now.
+
+        Returns:
+            Whether the cap is in force, or accepted and under way.
+        """
         if self._actuator is None or self.original is None or self.yielded or self.resting:
-            return
+            return False
         if self._wanted is not None and same_cap(cap, self._wanted, WORTH_WRITING):
-            return
+            return True
         actuator = self._actuator
+        if self._untouched and not self._guarded(_Work.SET, lambda: self._is_original(actuator)):
+            return False
         self._wanted = self._guarded(_Work.SET, lambda: actuator.apply(cap))
+        self._untouched = self._untouched and self._wanted is None
         self._underway = self._wanted is not None
         if self._underway and self._failing is _Work.RELEASE:
             self.problem, self._failing = None, None  # held again: nothing is to be released
         self._settle()
         self._later = self._underway
+        return self._wanted is not None
+
+    def _is_original(self, actuator: Actuator) -> bool:
+        """Whether the original still stands; another one must be durable before the first cap."""
+        found = actuator.capture()
+        same, self.original = found == self.original, found
+        return same
+
+    def rebalance(self) -> None:
+        """Divide the cap in force again by need; a router without one is left alone."""
+        actuator = self._actuator
+        if actuator is not None and self._wanted is not None and not self.resting:
+            self._guarded(_Work.SET, actuator.rebalance)
 
     def release(self) -> bool:
         """Put back what stood there before; whether that is done (a router gone is released)."""
@@ -221,7 +259,7 @@ class Keeper:
     def forget(self) -> None:
         """Start from nothing: what is opened next may be another router, or others' work on it."""
         self._close()
-        self.original = None
+        self.original, self._untouched = None, True
         self._conflicts, self.yielded = [], False
         self._earlier.clear()
 
@@ -279,18 +317,28 @@ def _overused(cap: CapFraction | None, used: CapFraction, grain: CapFraction) ->
     return cap is not None and used > max(OVERUSED * cap, cap + COARSE * grain)
 
 
-def _binding(
-    cap: CapFraction | None,
-    used: CapFraction,
-    before: CpuUsage,
-    after: CpuUsage,
-    grain: CapFraction,
-) -> bool | None:
-    """Return whether the cap held the router; None where its CPU time is counted too coarsely."""
-    if cap is None:
-        return False
-    if before.throttled is not None and after.throttled is not None:
-        return after.throttled > before.throttled
-    if cap < COARSE * grain:
+def _is_coarse(cap: CapFraction | None, grain: CapFraction) -> bool:
+    """Whether CPU time is counted in steps too large to tell how much of a cap was used."""
+    return cap is not None and cap < COARSE * grain
+
+
+def _hottest(before: CpuUsage, after: CpuUsage, elapsed: float, used: CapFraction) -> CapFraction:
+    """Return n times the CPUs that the busiest of n parts used; what was used where there is one.
+
+    Parts that came or went meanwhile cannot be compared, so that all counts as one.
+    """
+    parts = len(after.parts)
+    if not parts or parts != len(before.parts):
+        return used
+    most = max(new - old for old, new in zip(before.parts, after.parts, strict=True))
+    return CapFraction(max(0.0, parts * most / elapsed))
+
+
+def _throttled(before: CpuUsage, after: CpuUsage) -> float | None:
+    """Return the share of its periods in which the cap stopped the router."""
+    if before.throttled is None or after.throttled is None:
         return None
-    return used >= BINDING_USE * cap
+    throttled = max(0, after.throttled - before.throttled)
+    if before.periods is None or after.periods is None or after.periods <= before.periods:
+        return float(throttled > 0)
+    return min(1.0, throttled / (after.periods - before.periods))

@@ -17,17 +17,18 @@ from support.paced import Paced
 from support.rates import Rate, between, read
 from support.waiting import eventually
 
-from xtc.actuator.deadline import DeadlineActuator
+from xtc.actuator.deadline import DeadlineActuator, least_share, share_of
 from xtc.actuator.factory import probe, release
 from xtc.actuator.spec import DeadlineOriginal, DeadlineSpec
 from xtc.errors import Admission, Gone, Transient
+from xtc.keeper import MAX_CONFLICTS, Keeper
 from xtc.kernel import forwarding, napi
 from xtc.kernel.namespaces import cookie, in_namespace
 from xtc.kernel.offload import gro, tso
 from xtc.kernel.peer import find_peer
 from xtc.kernel.scheduling import SCHED_DEADLINE, SCHED_OTHER, get_policy
 from xtc.kernel.sysfs import namespace_sysfs
-from xtc.units import CapFraction
+from xtc.units import CapFraction, Seconds
 
 pytestmark = [
     pytest.mark.root,
@@ -278,6 +279,41 @@ def test_a_link_that_goes_down_and_up_is_capped_again(flood: DeadlineSpec) -> No
     assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
     assert actuator.usage().used >= used
     check_cpu(measure(actuator, 2), CAPS[1])
+
+
+def test_a_tenant_who_takes_a_link_down_and_up_ends_no_cap(router: DeadlineSpec) -> None:
+    keeper = Keeper(router, lambda spec, _original: DeadlineActuator(spec))
+    for period in range(3 * MAX_CONFLICTS):
+        keeper.begin_period()
+        assert keeper.prepare()
+        keeper.view(Seconds(float(period)))
+        assert not keeper.yielded
+        keeper.set(CapFraction(0.1))
+        assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
+        inside(ROUTER, partial(set_link, "vr2", state="down" if period % 2 else "up"))
+    assert keeper.release()
+
+
+def test_a_quiet_direction_waits_for_milliseconds_at_most(flood: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(flood)
+    settle(actuator, CAPS[1])
+    shares = sorted(share_of(get_policy(tid)) for tid in tids())
+    assert shares[0] == pytest.approx(least_share(CapFraction(CAPS[1]), len(ENDS)), rel=0.5)
+    assert max(get_policy(tid).period_ns for tid in tids()) <= 2_000_000
+
+
+def test_a_cap_is_divided_again_while_it_stands(flood: DeadlineSpec) -> None:
+    """An operator's pause keeps the cap; the busy direction is not known when it is set."""
+    actuator = DeadlineActuator(flood)
+    actuator.apply(CapFraction(CAPS[1]))
+    before = sorted(share_of(get_policy(tid)) for tid in tids())
+    assert before[0] == pytest.approx(before[1])
+    for _ in range(4):
+        time.sleep(0.25)
+        actuator.rebalance()
+    low, high = sorted(share_of(get_policy(tid)) for tid in tids())
+    assert high > 2 * low
+    assert low + high == pytest.approx(CAPS[1], rel=0.01)
 
 
 def test_an_interface_that_comes_up_later_is_capped_then(router: DeadlineSpec) -> None:

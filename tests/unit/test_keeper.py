@@ -202,7 +202,7 @@ def test_use_and_binding_are_those_of_the_period(keeper: Keeper, rig: Rig) -> No
         seen = keeper.view(rig.clock.now())
     assert seen is not None
     assert seen.used == pytest.approx(0.5)
-    assert seen.binding
+    assert (seen.hottest, seen.throttled) == (pytest.approx(0.5), 1.0)
 
 
 def test_no_time_no_use(keeper: Keeper) -> None:

@@ -10,7 +10,7 @@ from simulated_rig import Rig, plan
 from xtc.actuator.base import CpuUsage
 from xtc.actuator.spec import SimulatedSpec
 from xtc.errors import Denied, Gone, Transient
-from xtc.keeper import Keeper, _binding, same_cap
+from xtc.keeper import Keeper, _hottest, _is_coarse, _throttled, same_cap
 from xtc.units import CapFraction, Seconds
 
 HALF, THIRD = CapFraction(0.5), CapFraction(0.3)
@@ -180,32 +180,56 @@ def test_what_forgets_a_router_forgets_who_fought_over_it(keeper: Keeper, rig: R
 
 
 @pytest.mark.parametrize(
-    ("cap", "used", "throttled", "grain", "binding"),
+    ("before", "after", "share"),
     [
-        (None, 0.9, (0, 5), 0.0, False),
-        (0.5, 0.1, (5, 6), 0.0, True),
-        (0.5, 0.5, (5, 5), 0.0, False),
-        (0.5, 0.375, (None, None), 0.0, True),  # three quarters of the cap
-        (0.5, 0.374, (None, None), 0.0, False),
-        (0.5, 0.375, (None, 6), 0.0, True),
-        (0.5, 0.1, (5, None), 0.0, False),
-        (0.05, 0.05, (None, None), 0.01, True),  # five grains
-        (0.0499, 0.0499, (None, None), 0.01, None),
-        (0.0499, 0.0499, (5, 6), 0.01, True),
+        ((5, 10), (8, 20), 0.3),
+        ((5, 10), (5, 20), 0.0),
+        ((5, 10), (8, 10), 1.0),  # a reading between the two counters
+        ((5, 10), (25, 20), 1.0),
+        ((5, None), (6, None), 1.0),
+        ((5, None), (5, None), 0.0),
+        ((5, 10), (3, 20), 0.0),  # another group has taken the name
+        ((None, 10), (6, 20), None),
+        ((5, 10), (None, 20), None),
     ],
 )
-def test_when_a_cap_binds(
-    cap: float | None,
-    used: float,
-    throttled: tuple[int | None, int | None],
-    grain: float,
-    *,
-    binding: bool | None,
+def test_throttling_is_a_share_of_the_periods(
+    before: tuple[int | None, int | None],
+    after: tuple[int | None, int | None],
+    share: float | None,
 ) -> None:
-    before, after = (CpuUsage(Seconds(0.0), count) for count in throttled)
-    in_force = None if cap is None else CapFraction(cap)
-    found = _binding(in_force, CapFraction(used), before, after, CapFraction(grain))
-    assert found is binding
+    readings = (CpuUsage(Seconds(0.0), count, periods) for count, periods in (before, after))
+    assert _throttled(*readings) == share
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "hottest"),
+    [
+        ((), (), 0.3),
+        ((0.0, 0.0, 0.0, 0.0), (1.0, 0.1, 0.05, 0.05), 2.0),  # of 4 vCPUs one is busy
+        ((0.0, 0.0), (0.6, 0.6), 0.6),
+        ((1.0, 1.0), (0.5, 0.5), 0.0),
+        ((0.0,), (1.0, 1.0), 0.3),  # a vCPU was plugged in
+        ((0.0, 0.0), (), 0.3),
+    ],
+)
+def test_the_busiest_of_equal_parts_counts_for_all(
+    before: tuple[float, ...], after: tuple[float, ...], hottest: float
+) -> None:
+    readings = (
+        CpuUsage(Seconds(0.0), None, parts=tuple(map(Seconds, parts))) for parts in (before, after)
+    )
+    assert _hottest(*readings, 2.0, CapFraction(0.3)) == pytest.approx(hottest)
+
+
+@pytest.mark.parametrize(
+    ("cap", "grain", "coarse"),
+    [(0.05, 0.01, False), (0.0499, 0.01, True), (0.0499, 0.0, False), (None, 0.01, False)],
+)
+def test_a_cap_of_fewer_than_five_grains_is_counted_too_coarsely(
+    cap: float | None, grain: float, *, coarse: bool
+) -> None:
+    assert _is_coarse(None if cap is None else CapFraction(cap), CapFraction(grain)) is coarse
 
 
 def test_a_release_forgets_the_cap_it_had_set(keeper: Keeper, rig: Rig) -> None:

@@ -113,11 +113,13 @@ def test_v1_files(texts: tuple[str, str], quota: Quota, cap: float | None) -> No
 
 def test_counters_of_cpu_stat() -> None:
     text = "nr_periods 7\nnr_throttled 3\n"
-    assert [parse_cpu_stat(text, f"nr_{name}") for name in ("periods", "throttled", "bursts")] == [
-        7,
-        3,
-        None,
-    ]
+    assert parse_cpu_stat(text) == {"nr_periods": 7, "nr_throttled": 3}
+
+
+@pytest.mark.parametrize("text", ["nr_periods\n", "nr_periods x\n", "nr periods 7\n"])
+def test_what_is_no_cpu_stat_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"unpack|invalid"):
+        parse_cpu_stat(text)
 
 
 def test_a_controller_is_found_where_v1_mounts_it() -> None:

@@ -41,10 +41,15 @@ class CpuUsage:
     """CPU time since some fixed instant; None while nothing runs whose time could be told."""
     throttled: int | None
     """Periods in which the cap stopped the router; None where the platform does not count them."""
+    periods: int | None = None
+    """Periods in which the router ran at all; None where the platform does not count them."""
     at: Seconds | None = None
     """When they were read; None is just now."""
     grain: Seconds = Seconds(0.0)
     """The steps in which CPU time is given out or counted."""
+    parts: tuple[Seconds, ...] = ()
+    """CPU time of each part of the router (a vCPU, a thread) that has a share of the cap to itself,
+    as if the shares were equal; empty where the cap is common."""
 
 
 class Actuator(Protocol):
@@ -74,6 +79,10 @@ class Actuator(Protocol):
 
     def apply(self, cap: CapFraction) -> CapFraction:
         """Write a cap and return what the plant really got, read back, or is bound to get."""
+        ...
+
+    def rebalance(self) -> None:
+        """Divide the cap in force again by need, where each part of the router has a share."""
         ...
 
     def usage(self) -> CpuUsage:

@@ -50,6 +50,9 @@ class CgroupActuator:
         """Return True: caps are carried out at once."""
         return True
 
+    def rebalance(self) -> None:
+        """Do nothing: the cap is common to all threads."""
+
     def capture(self) -> CgroupOriginal:
         """Return the quota before xtc: the journal's, if it knows one, else what stands there."""
         if self._original is not None:
@@ -78,7 +81,7 @@ class CgroupActuator:
     def usage(self) -> CpuUsage:
         """Return the group's CPU time and how often its quota stopped it."""
         with self._translated:
-            return CpuUsage(used=self._group.used(), throttled=self._group.throttled())
+            return CpuUsage(*self._group.usage())
 
     def restore(self, original: Original) -> None:
         """Put the captured quota back; a group that is gone is restored already.

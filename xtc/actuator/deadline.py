@@ -27,9 +27,7 @@ THREAD_FLOOR: Final = 0.0005
 """The smallest share of one thread: an idle interface keeps it to answer a first packet."""
 _FLOOR: Final = 0.001
 _MIN_RUNTIME_NS: Final = 5_000  # well above the kernel's 1024 ns, and above one packet's cost
-_HUNGRY: Final = (
-    0.75  # a thread that used this much was held back; budgets of a few packets run over
-)
+_QUIET: Final = 0.005  # 5 us in each ms: a packet now and then waits for no longer than that
 _WINDOW: Final = Seconds(0.2)  # use measured for less says little about need
 
 _Result = TypeVar("_Result")
@@ -58,9 +56,14 @@ class DeadlineActuator:
         self._spec, self._original = spec, original
         self._clock = clock or MonotonicClock()
         self._times = ThreadTimes()
+        self._cap: CapFraction | None = None
+        """What was applied last."""
         self._shares: dict[int, float] = {}
-        self._throttled = 0
-        self._seen: tuple[float, dict[int, Seconds]] = (0.0, {})
+        """Each thread's share of it, as the kernel took it."""
+        self._counted: dict[int, Seconds] = {}
+        """The threads' CPU time at the last reading."""
+        self._parts: dict[int, float] = {}
+        """The same as if all of their shares had been equal."""
         self._complete = False  # whether every interface's threads are followed
         self._since, self._used_then = self._clock.now(), dict[int, Seconds]()
         self._cookie = self._inside(cookie, identified=False)
@@ -93,15 +96,20 @@ class DeadlineActuator:
         return DeadlineOriginal(interfaces=(*known.values(), *fresh))
 
     def applied(self) -> CapFraction | None:
-        """Return the sum of the threads' shares, None where one of them is not capped."""
+        """Return the sum of the threads' shares, None where one of them is not capped.
+
+        A thread that ended since the cap was applied counts as if it were there: a router that
+        takes an interface down does not change what was given to the others.
+        """
         self._follow(forwarding.threads)
         try:
-            policies = [self._on_thread(get_policy, tid) for tid in self._times.tids]
+            policies = {tid: self._on_thread(get_policy, tid) for tid in self._times.tids}
         except ProcessLookupError:
             return None  # ended just now; the one that follows it is not capped yet
-        if not policies or any(policy.policy != SCHED_DEADLINE for policy in policies):
+        if not policies or any(each.policy != SCHED_DEADLINE for each in policies.values()):
             return None
-        return CapFraction(sum(map(share_of, policies)))
+        ended = (share for tid, share in self._shares.items() if tid not in policies)
+        return CapFraction(sum(map(share_of, policies.values())) + sum(ended))
 
     def apply(self, cap: CapFraction) -> CapFraction:
         """Split a cap, as a fraction of one CPU, over the threads; return what was read back.
@@ -128,25 +136,29 @@ class DeadlineActuator:
         except ProcessLookupError as error:
             raise Gone(self._spec.netns, "its NAPI threads keep ending") from error
 
-    def usage(self) -> CpuUsage:
-        """Return the threads' CPU time since xtc follows them, and how often one was held back.
+    def rebalance(self) -> None:
+        """Split the cap in force again: what each thread needs may have changed."""
+        if self._cap is not None:
+            self.apply(self._cap)
 
-        A thread counts as held back when it used all of its own share since the last call: one
-        hungry direction is throttled however idle the other is.
-        """
+    def usage(self) -> CpuUsage:
+        """Return the threads' CPU time since xtc follows them, together and each by itself."""
         self._follow(forwarding.threads)
         if not self._times.tids:
-            return CpuUsage(used=None, throttled=self._throttled)
-        now, used = self._clock.now(), self._times.read()
-        then, before = self._seen
-        self._seen = (now, used)
-        hungry = any(
-            used[tid] - before[tid] >= _HUNGRY * share * (now - then)
-            for tid, share in self._shares.items()
-            if tid in used and tid in before
-        )
-        self._throttled += hungry and now > then
-        return CpuUsage(used=self._times.total, throttled=self._throttled)
+            return CpuUsage(used=None, throttled=None)
+        self._count_parts(self._times.read())
+        parts = tuple(Seconds(self._parts[tid]) for tid in sorted(self._parts))
+        return CpuUsage(used=self._times.total, throttled=None, parts=parts)
+
+    def _count_parts(self, used: dict[int, Seconds]) -> None:
+        """Add what each thread used since the last reading, as if all shares were equal."""
+        mean = sum(self._shares.get(tid, 0.0) for tid in used) / len(used) if used else 0.0
+        parts = {}
+        for tid, now in used.items():
+            share = self._shares.get(tid) or mean or 1.0
+            added = (now - self._counted.get(tid, now)) * (mean or 1.0) / share
+            parts[tid] = self._parts.get(tid, 0.0) + added
+        self._counted, self._parts = used, parts
 
     def restore(self, original: Original) -> None:
         """Put policy, threaded NAPI and GRO back; what is gone is restored already.
@@ -158,7 +170,7 @@ class DeadlineActuator:
         if not isinstance(original, DeadlineOriginal):
             raise Permanent(self._spec.netns, f"cannot restore a {type(original).__name__}")
         self._times.follow(())
-        self._shares, self._complete = {}, False
+        self._cap, self._shares, self._complete = None, {}, False
         try:
             waiting = self._inside(partial(forwarding.put_back, original.interfaces))
         except Gone:
@@ -183,12 +195,12 @@ class DeadlineActuator:
         if not used:
             names = ", ".join(self._spec.interfaces)
             raise Transient(self._spec.netns, f"no NAPI thread: none of {names} is up")
-        shares = self._split(cap, used)
+        self._cap, shares = cap, self._split(cap, used)
         for tid in sorted(used, key=lambda tid: shares[tid] - self._shares.get(tid, 0.0)):
             # those that shrink come first, so that the sum never exceeds what is promised
             self._on_thread(set_policy, tid, policy_for(shares[tid], self._spec.period_us))
-        self._shares = shares
-        return CapFraction(sum(share_of(self._on_thread(get_policy, tid)) for tid in used))
+        self._shares = {tid: share_of(self._on_thread(get_policy, tid)) for tid in used}
+        return CapFraction(sum(self._shares.values()))
 
     def _split(self, cap: CapFraction, used: dict[int, Seconds]) -> dict[int, float]:
         equal = cap / len(used)
@@ -199,7 +211,8 @@ class DeadlineActuator:
             then = self._used_then
             usages = [(now - then.get(tid, 0.0)) / elapsed for tid, now in used.items()]
             self._since, self._used_then = self._clock.now(), used
-        shares = split(cap, usages, previous, THREAD_FLOOR, self._thread_ceiling)
+        floor = least_share(cap, len(used))
+        shares = split(cap, usages, previous, floor, self._thread_ceiling)
         return dict(zip(used, shares, strict=True))
 
     def _inside(self, work: Callable[[], _Result], *, identified: bool = True) -> _Result:
@@ -224,6 +237,15 @@ class DeadlineActuator:
             raise
         except OSError as error:
             raise explain_scheduling(self._spec.netns, error) from error
+
+
+def least_share(cap: CapFraction, threads: int) -> float:
+    """Return the share that a thread keeps however quiet it is, at most a quarter of its part.
+
+    A packet now and then in a quiet direction then waits for a period of 1 ms, not for the many
+    that a share of next to nothing is stretched to.
+    """
+    return max(THREAD_FLOOR, min(_QUIET, cap / (4 * threads)))
 
 
 def policy_for(share: float, period_us: int) -> ThreadPolicy:

@@ -95,13 +95,17 @@ def parse_v1(quota: str, period: str) -> Quota:
     return Quota(None if value < 0 else value, int(period.partition("\n")[0]))
 
 
-def parse_cpu_stat(text: str, key: str) -> int | None:
-    """Read one counter of ``cpu.stat``; None where this kernel does not count it."""
+def parse_cpu_stat(text: str) -> dict[str, int]:
+    """Read the counters of ``cpu.stat``, as many as this kernel has.
+
+    Raises:
+        ValueError: a line is not a name and a number.
+    """
+    counters = {}
     for line in text.splitlines():
-        name, _, value = line.partition(" ")
-        if name == key:
-            return int(value)
-    return None
+        name, value = line.split()
+        counters[name] = int(value)
+    return counters
 
 
 def controller_mount(mounts: Iterable[str], controller: str) -> str | None:

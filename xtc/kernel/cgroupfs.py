@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from xtc.actuator.quota import (
     Quota,
@@ -20,6 +20,17 @@ from xtc.units import Seconds
 _TASK_LIST = 65_536  # bytes; a list of more than 8,000 threads is cut
 
 
+class GroupUsage(NamedTuple):
+    """What the kernel has counted of a group."""
+
+    used: Seconds
+    """CPU time."""
+    throttled: int | None
+    """Periods in which the quota stopped the group; None where this kernel does not count them."""
+    periods: int | None
+    """Periods in which the group ran at all."""
+
+
 class Group(Protocol):
     """What the actuator needs of a control group; every method raises OSError or ValueError."""
 
@@ -31,12 +42,8 @@ class Group(Protocol):
         """Take the group from one quota to the next."""
         ...
 
-    def throttled(self) -> int | None:
-        """Return the periods in which the quota stopped the group."""
-        ...
-
-    def used(self) -> Seconds:
-        """Return the CPU time used by the group."""
+    def usage(self) -> GroupUsage:
+        """Return what the kernel has counted."""
         ...
 
 
@@ -61,13 +68,10 @@ class GroupV1:
         for name, value in v1_writes(old, new):
             self._files[name].write(f"{value}\n")
 
-    def throttled(self) -> int | None:
-        """Return ``nr_throttled`` of cpu.stat."""
-        return parse_cpu_stat(self._stat.read(), "nr_throttled")
-
-    def used(self) -> Seconds:
-        """Return the group's CPU time."""
-        return self._clock.used()
+    def usage(self) -> GroupUsage:
+        """Return the clock's CPU time, and the periods of cpu.stat."""
+        stat = parse_cpu_stat(self._stat.read())
+        return GroupUsage(self._clock.used(), stat.get("nr_throttled"), stat.get("nr_periods"))
 
 
 class GroupV2:
@@ -86,13 +90,11 @@ class GroupV2:
         if new != old:
             self._max.write(format_cpu_max(new))
 
-    def throttled(self) -> int | None:
-        """Return ``nr_throttled`` of cpu.stat."""
-        return parse_cpu_stat(self._stat.read(), "nr_throttled")
-
-    def used(self) -> Seconds:
-        """Return ``usage_usec`` of cpu.stat, in seconds."""
-        return Seconds((parse_cpu_stat(self._stat.read(), "usage_usec") or 0) / 1e6)
+    def usage(self) -> GroupUsage:
+        """Return what one reading of cpu.stat holds."""
+        stat = parse_cpu_stat(self._stat.read())
+        used = Seconds(stat.get("usage_usec", 0) / 1e6)
+        return GroupUsage(used, stat.get("nr_throttled"), stat.get("nr_periods"))
 
 
 class AccountingClock:
