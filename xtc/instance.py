@@ -36,6 +36,10 @@ NO_EFFECT = 0.8
 """A throughput that keeps this share of what it was has not answered to its cap."""
 TOO_MUCH = 1.1
 """At this multiple of the setpoint, a router at its floor is plainly not held."""
+MOST_PER_CPU = 50e6
+"""Packets that no software forwards in a second of one CPU; one that seems to uses another's."""
+TOO_LITTLE = 0.9
+"""A router that forwards less than this share of what is wanted lacks something."""
 
 
 class Mode(Enum):
@@ -54,6 +58,8 @@ class Finding(Enum):
     NONE = "none"
     SETTLING = "settling"
     NOT_BINDING = "not_binding"
+    STARVED = "starved"
+    """It forwards less than is wanted, and not because of its cap: its CPU is contended."""
     AT_FLOOR = "at_floor"
     AT_CEILING = "at_ceiling"
     UNRESPONSIVE = "unresponsive"
@@ -191,7 +197,7 @@ def _degraded(instance: Instance, profile: Profile) -> tuple[Instance, Command]:
 
 
 def _seeing(instance: Instance, profile: Profile, sample: Sample) -> tuple[Instance, Command]:
-    watch = _watched(instance.watch, profile.bounds, sample, instance.setpoint)
+    watch = _watched(instance.watch, profile.bounds, sample, instance.lease)
     instance = replace(instance, mode=Mode.CLOSED_LOOP, watch=watch)
     if watch.samples_at_floor >= UNRESPONSIVE_AFTER:
         given_up = released(instance, Finding.UNRESPONSIVE)
@@ -201,7 +207,7 @@ def _seeing(instance: Instance, profile: Profile, sample: Sample) -> tuple[Insta
         state = profile.law.start(sample.cap)
     state, decision = profile.law.step(state, instance.setpoint, sample, profile.bounds)
     if decision.reason is Reason.NOT_BINDING and sample.cap is None:
-        return replace(instance, law_state=state, finding=Finding.NOT_BINDING), KEEP
+        return replace(instance, law_state=state, finding=_unbound(sample, instance.setpoint)), KEEP
     period, owed = _spent(decision.cap, profile, instance.owed)
     instance = replace(
         instance,
@@ -223,25 +229,50 @@ def _spent(cap: CapFraction, profile: Profile, owed: float = 0.0) -> tuple[Dithe
     return Dithered(high, low, period.high_slots), owed
 
 
-def _watched(watch: Watch, bounds: Bounds, sample: Sample, setpoint: float) -> Watch:
-    """Count the samples at the floor in which throughput stayed what it was far above it."""
+def _watched(watch: Watch, bounds: Bounds, sample: Sample, lease: Lease) -> Watch:
+    """Count the samples at the floor in which throughput stayed what it was far above it.
+
+    A punishment is never lifted this way: who is punished must not end it by what they send.
+    """
+    if lease.kind is Kind.PUNISHMENT:
+        return Watch()
     if sample.cap is None or sample.cap > 4 * bounds.floor:
         return Watch(reference=sample.throughput)
     no_effect = (
         sample.cap <= bounds.floor * 1.01
-        and sample.throughput > TOO_MUCH * setpoint
+        and sample.throughput > TOO_MUCH * lease.setpoint
         and watch.reference is not None
         and sample.throughput > NO_EFFECT * watch.reference
+        and _forwards_elsewhere(sample)
     )
     return replace(watch, samples_at_floor=watch.samples_at_floor + 1 if no_effect else 0)
 
 
+def _forwards_elsewhere(sample: Sample) -> bool:
+    """Whether the CPU that is capped cannot be the one that forwards.
+
+    A quiet router whose floor carries all that is offered uses what its packets cost, and a
+    router that is throttled at its floor uses its cap.
+    """
+    if sample.used is None:
+        return not sample.binding
+    return sample.throughput > MOST_PER_CPU * sample.used
+
+
 def _finding(reason: Reason, sample: Sample, setpoint: float) -> Finding:
     if reason is Reason.NOT_BINDING:
-        return Finding.NOT_BINDING
+        return _unbound(sample, setpoint)
     if reason is Reason.AT_FLOOR and sample.throughput > TOO_MUCH * setpoint:
         return Finding.AT_FLOOR
     if reason is Reason.AT_CEILING:
         return Finding.AT_CEILING
     settled = abs(sample.throughput - setpoint) <= 0.1 * setpoint
     return Finding.NONE if settled else Finding.SETTLING
+
+
+def _unbound(sample: Sample, setpoint: float) -> Finding:
+    """Return why a router that its cap does not hold forwards less than its setpoint."""
+    if sample.offered is None:
+        return Finding.NOT_BINDING
+    wanted = min(sample.offered, setpoint)
+    return Finding.STARVED if sample.throughput < TOO_LITTLE * wanted else Finding.NOT_BINDING

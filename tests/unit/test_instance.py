@@ -41,6 +41,16 @@ def sample(
     )
 
 
+def kernel(throughput: float, cap: float, used: float | None = 1e-4) -> Sample:
+    """Return a sample of a router that forwards in the host's kernel, beside the cap."""
+    return Sample(
+        PacketsPerSecond(throughput),
+        CapFraction(cap),
+        used=None if used is None else CapFraction(used),
+        binding=False,
+    )
+
+
 def running(lease: Lease | None = None, profile: Profile = PROFILE) -> Instance:
     """Return a loop that has just set a cap."""
     instance = Instance(lease or Lease(20e3), Seconds(START))
@@ -158,7 +168,7 @@ def test_an_idle_router_is_not_capped_blindly() -> None:
 
 
 def at_floor(instance: Instance, now: float) -> tuple[Instance, Act]:
-    instance, command = step(instance, PROFILE, Seconds(now), sample(40e3, BOUNDS.floor))
+    instance, command = step(instance, PROFILE, Seconds(now), kernel(40e3, BOUNDS.floor))
     return instance, command.act
 
 
@@ -179,10 +189,60 @@ def test_a_router_that_answers_even_a_little_is_not_given_up() -> None:
     instance = running()
     for count in range(1, 10):
         instance, command = step(
-            instance, PROFILE, Seconds(START + count), sample(30e3, BOUNDS.floor)
+            instance, PROFILE, Seconds(START + count), kernel(30e3, BOUNDS.floor)
         )
         assert command.act is Act.SET
     assert instance.finding is Finding.AT_FLOOR
+
+
+@pytest.mark.parametrize(
+    ("seen", "given_up"),
+    [
+        (kernel(40e3, 0.01, used=0.00079), True),  # more than 50 Mp/s of one CPU
+        (kernel(40e3, 0.01, used=0.00081), False),
+        (replace(kernel(40e3, 0.01), binding=True), True),  # its daemons are throttled
+        (kernel(40e3, 0.01, used=None), True),
+        (replace(kernel(40e3, 0.01, used=None), binding=True), False),
+    ],
+)
+def test_who_forwards_with_the_cpu_that_is_capped_answers_to_it(
+    seen: Sample, *, given_up: bool
+) -> None:
+    """A quiet router's floor carries all that it is offered; a busy one is throttled at it."""
+    instance = running()
+    for count in range(1, UNRESPONSIVE_AFTER + 1):
+        instance, command = step(instance, PROFILE, Seconds(START + count), seen)
+    assert (command.act is Act.RELEASE) is given_up
+
+
+def test_a_punishment_is_never_lifted_because_it_has_no_effect() -> None:
+    instance = running(Lease(20e3, expires_at=START + 1e6, kind=Kind.PUNISHMENT))
+    for count in range(3 * UNRESPONSIVE_AFTER):
+        instance, act = at_floor(instance, START + count)
+        assert act is Act.SET
+
+
+@pytest.mark.parametrize(
+    ("throughput", "offered", "cap", "finding"),
+    [
+        (17e3, 40e3, 0.5, Finding.STARVED),
+        (17.9e3, 20e3, 0.5, Finding.STARVED),
+        (18e3, 40e3, 0.5, Finding.NOT_BINDING),  # within 10 % of its setpoint
+        (9e3, 10e3, 0.5, Finding.NOT_BINDING),  # and of what is offered, where that is less
+        (8.9e3, 10e3, 0.5, Finding.STARVED),
+        (17e3, 40e3, None, Finding.STARVED),
+        (17e3, None, 0.5, Finding.NOT_BINDING),
+    ],
+)
+def test_a_router_that_its_cap_does_not_hold_lacks_load_or_cpu(
+    throughput: float, offered: float | None, cap: float | None, finding: Finding
+) -> None:
+    seen = replace(
+        sample(throughput, cap, binding=False),
+        offered=None if offered is None else PacketsPerSecond(offered),
+    )
+    instance, _ = step(Instance(Lease(20e3), Seconds(START)), PROFILE, Seconds(START), seen)
+    assert instance.finding is finding
 
 
 def test_no_law_leaves_the_configured_bounds() -> None:
@@ -199,7 +259,7 @@ def _watching(samples: list[tuple[float, float]], profile: Profile = PROFILE) ->
     instance, acts = Instance(Lease(20e3), Seconds(START)), []
     for second, (throughput, cap) in enumerate(samples):
         instance, command = step(
-            instance, profile, Seconds(START + second), sample(throughput, cap)
+            instance, profile, Seconds(START + second), kernel(throughput, cap)
         )
         acts.append(command.act)
     return acts
