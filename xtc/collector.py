@@ -40,6 +40,8 @@ class Reading:
     offered: PacketsPerSecond | None
     interfaces: tuple[str, ...]
     problems: tuple[str, ...] = ()
+    incomplete: bool = False
+    """Whether some of its interfaces are gone while others are there."""
 
 
 def is_glob(pattern: str) -> bool:
@@ -94,9 +96,20 @@ class Collector:
         """The interfaces that are mapped; None before the first reading."""
         self._owned: dict[str, tuple[str, ...]] = {}
         self._contested: dict[str, tuple[str, ...]] = {}
+        self._full: dict[str, tuple[str, ...]] = {}
+        """The most interfaces that each router had since it last had none."""
 
-    def rebind(self, bindings: Mapping[str, Binding]) -> None:
-        """Take over other routers; interfaces are mapped anew at the next reading."""
+    def rebind(self, bindings: Mapping[str, Binding], *, forget: bool = False) -> None:
+        """Take over other routers; interfaces are mapped again at the next reading.
+
+        Args:
+            bindings: how to recognise each router's interfaces.
+            forget: accept the interfaces that are there now; else only of routers whose binding
+                has changed.
+        """
+        changed = {vr for vr, binding in bindings.items() if binding != self._bindings.get(vr)}
+        forgotten = self._full.keys() if forget else changed | (self._full.keys() - bindings.keys())
+        self._full = {vr: names for vr, names in self._full.items() if vr not in forgotten}
         self._bindings, self._claims = dict(bindings), Claims(bindings)
         self._names = None
 
@@ -119,13 +132,29 @@ class Collector:
             for vr in owners:
                 target[vr] = (*target.get(vr, ()), name)
         self._names = present
+        self._expect()
+
+    def _expect(self) -> None:
+        """Remember the most interfaces that each router had; one without any begins again."""
+        for vr in self._bindings:
+            now = self._owned.get(vr, ())
+            if not now:
+                self._full.pop(vr, None)
+            elif len(now) >= len(self._full.get(vr, ())):
+                self._full[vr] = now
+
+    def _missing(self, vr: str, rates: Mapping[str, object]) -> list[str]:
+        """Return the interfaces that must be there and are not: named ones, and those it had."""
+        expected = {*self._claims.named[vr], *self._full.get(vr, ())}
+        return sorted(name for name in expected if name not in rates)
 
     def _reading(
         self, vr: str, binding: Binding, rates: Mapping[str, InterfaceRate | Fault]
     ) -> Reading:
         names = self._owned.get(vr, ())
         problems = [f"{name}: claimed by several routers" for name in self._contested.get(vr, ())]
-        problems += [f"{name}: not there" for name in self._claims.named[vr] if name not in rates]
+        missing = self._missing(vr, rates)
+        problems += [f"{name}: not there" for name in missing]
         sent = received = 0.0
         for name in names:
             found = rates[name]
@@ -141,5 +170,5 @@ class Collector:
         if not names and not problems:
             problems.append("no interface matches")
         if problems:
-            return Reading(None, None, names, tuple(problems))
+            return Reading(None, None, names, tuple(problems), incomplete=bool(names and missing))
         return Reading(PacketsPerSecond(sent), PacketsPerSecond(received), names)

@@ -82,3 +82,53 @@ def test_a_host_that_loses_every_interface_after_a_reload_is_read() -> None:
 )
 def test_only_xens_names_tell_a_domain(name: str, domid: int | None) -> None:
     assert vif_domid(name) == domid
+
+
+# Interfaces that a router had
+
+
+def both(*names: str) -> dict[str, InterfaceRate | Fault]:
+    return {name: found(1, 1) for name in names}
+
+
+@pytest.mark.parametrize("patterns", [("v*",), ("v0", "v1")])
+def test_a_router_that_loses_an_interface_is_not_measured_until_it_is_back(
+    patterns: tuple[str, ...],
+) -> None:
+    collector = Collector({"r": Binding(patterns)})
+    collector.aggregate(both("v0", "v1"))
+    for _ in range(3):
+        reading = collector.aggregate(both("v0"))["r"]
+        assert (reading.throughput, reading.incomplete) == (None, True)
+        assert reading.problems[0].startswith("v1: not there")
+    assert flows(collector.aggregate(both("v0", "v1"))["r"]) == [2, 2]
+
+
+def test_another_interface_that_matches_takes_the_place_of_one_that_is_gone() -> None:
+    collector = Collector({"r": Binding(("v*",))})
+    collector.aggregate(both("v0", "v1"))
+    assert flows(collector.aggregate(both("v0", "v2"))["r"]) == [2, 2]
+    assert collector.aggregate(both("v2"))["r"].incomplete
+
+
+def test_a_router_that_had_none_begins_with_those_that_it_has() -> None:
+    collector = Collector({"r": Binding(("v*",))})
+    for names in (("v0", "v1"), (), ("v5",)):
+        reading = collector.aggregate(both(*names))["r"]
+    assert flows(reading) == [1, 1]
+
+
+@pytest.mark.parametrize(("forget", "incomplete"), [(True, False), (False, True)])
+def test_a_reload_accepts_that_an_interface_is_gone(*, forget: bool, incomplete: bool) -> None:
+    bindings = {"r": Binding(("v*",))}
+    collector = Collector(bindings)
+    collector.aggregate(both("v0", "v1"))
+    collector.rebind(bindings, forget=forget)
+    assert collector.aggregate(both("v0"))["r"].incomplete is incomplete
+
+
+def test_a_guest_that_has_other_interfaces_now_is_measured_by_those() -> None:
+    collector = Collector({"r": Binding(("v0", "v1"))})
+    collector.aggregate(both("v0", "v1"))
+    collector.rebind({"r": Binding(("v0",))})
+    assert flows(collector.aggregate(both("v0"))["r"]) == [1, 1]
