@@ -41,17 +41,19 @@ def planned(name: str, spec: ActuatorSpec, setpoint: float | None = None) -> Rou
 
 @dataclass
 class FakeLimiter:
-    """Interfaces with their limits; lifting fails while `error` is set."""
+    """Interfaces with their limits; all fails while `error` is set, `refusal` is of new ones."""
 
     limits: dict[str, float] = field(default_factory=dict)
     error: ActuatorError | None = None
+    refusal: ActuatorError | None = None
     drops: dict[str, int] = field(default_factory=dict)
     """What the limits of these interfaces have dropped."""
 
     def limit(self, interface: str, rate: PacketsPerSecond) -> None:
         """Limit an interface, or crash."""
-        if self.error is not None:
-            raise self.error
+        for error in (self.error, self.refusal):
+            if error is not None:
+                raise error
         self.limits[interface] = rate
 
     def lift(self, interface: str) -> None:

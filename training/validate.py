@@ -8,6 +8,7 @@ import dataclasses
 import math
 import statistics
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Self
 
 import msgspec
@@ -18,11 +19,11 @@ from training.errors import OptionError
 from training.sites import Site
 from training.watch import PATIENCE, Event, MeasureError
 from xtc.adaptive import extended_cap
+from xtc.dither import SLOTS
 from xtc.errors import Refused
 from xtc.law import Bounds
 from xtc.laws import DEFAULT, law_named
 from xtc.limiter import Limiter
-from xtc.managed import Managed
 from xtc.manager import Manager
 from xtc.plant import Plant
 from xtc.simulate import Scenario, run
@@ -243,8 +244,8 @@ class Loop:
         readings = {} if period.reading is None else {self._name: period.reading}
         self._manager.tick(readings, period.at)
         self._falls = [
-            (Seconds(period.at + slot * site.period / 10), _fall(managed, cap))
-            for slot, managed, cap in self._manager.falling_caps()
+            (Seconds(period.at + slot * site.period / SLOTS), partial(self._manager.fall, managed))
+            for slot, managed in self._manager.falling_caps()
         ]
         return self._manager.reports(period.at)[0]
 
@@ -274,14 +275,3 @@ def settling(values: Sequence[float], setpoint: float) -> int | None:
         if abs(statistics.fmean(values[first : first + WINDOW]) / setpoint - 1) <= BAND:
             return first
     return None
-
-
-def _fall(managed: Managed, cap: CapFraction) -> Callable[[], None]:
-    """Return what lowers a cap within its period, unless it was released or changed meanwhile."""
-
-    def fall() -> None:
-        part = managed.low_part()
-        if part is not None and part[1] == cap:
-            managed.keeper.set(cap)
-
-    return fall

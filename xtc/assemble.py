@@ -29,6 +29,7 @@ from xtc.notify import watchdog_timeout
 from xtc.plant import LAG_S, Plant
 from xtc.routers import RouterPlan, plans
 from xtc.server import CurveKeys, Listen, Server
+from xtc.starts import OBSERVED, Starts
 from xtc.timing import check_timing
 from xtc.units import PacketsPerSecond, Seconds
 from xtc.virt.hypervisors import Hypervisors
@@ -62,6 +63,7 @@ def run_daemon(config: Config, path: Path | None) -> None:
         journal = stack.enter_context(Journal(Path(daemon_section.state_dir)))
         if journal.quarantined is not None:
             log.error("journal_set_aside", path=str(journal.quarantined), problem=LOST)
+        starts = Starts(Path(daemon_section.state_dir))
         hypervisors = Hypervisors(clock)
         metrics = Metrics()
         metrics.configured(msgspec.json.encode(config))
@@ -72,6 +74,8 @@ def run_daemon(config: Config, path: Path | None) -> None:
             open_actuator=opener(simulated, hypervisors),
             limiter=Limiter(),
             period=period,
+            observe=_why_observe(starts.begin(clock.now()), daemon_section.observe),
+            unexpected=lambda where: metrics.unexpected.labels(where).inc(),
         )
         late: list[Daemon] = []
 
@@ -94,6 +98,15 @@ def run_daemon(config: Config, path: Path | None) -> None:
         )
         late.append(daemon)
         daemon.run()
+        starts.end()
+
+
+def _why_observe(unclean: bool, configured: bool) -> str:
+    """Return why caps are only computed and shown; empty where they are written."""
+    if unclean:
+        log.error("observing", problem=OBSERVED)
+        return OBSERVED
+    return "only observed: daemon.observe is set" if configured else ""
 
 
 def _watch(proc_net_dev: str, simulated: SimulatedHost | None) -> HostWatch | None:

@@ -2,7 +2,7 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,7 +17,7 @@ from xtc.lease import Kind
 from xtc.output import print_json, print_status
 from xtc.top import watch
 from xtc.units import parse_duration, parse_rate
-from xtc.wire import Activate, Deactivate, Limit, Pause, Request, Resume, Retune, Status
+from xtc.wire import Activate, Deactivate, Limit, Observe, Pause, Request, Resume, Retune, Status
 
 app = command_line(
     "xtc",
@@ -125,6 +125,16 @@ def pause(vr: Vr, runtime_dir: RuntimeDir = RUNTIME, json: Json = False) -> None
 def resume(vr: Vr, runtime_dir: RuntimeDir = RUNTIME, json: Json = False) -> None:
     """Close a paused loop again."""
     _ask(Resume(vr), runtime_dir, json)
+
+
+@app.command()
+def observe(
+    state: Annotated[Literal["on", "off"], typer.Argument(help="Whether to only observe.")],
+    runtime_dir: RuntimeDir = RUNTIME,
+    json: Json = False,
+) -> None:
+    """Show the cap of every router that xtc would write, and write none; or write caps again."""
+    _ask(Observe(state == "on"), runtime_dir, json)
 
 
 @app.command()

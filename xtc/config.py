@@ -36,6 +36,8 @@ class DaemonSection(Section, frozen=True):
     """Where interfaces are counted; another namespace's is /proc/<pid>/net/dev."""
     on_exit: Literal["release", "keep"] = "release"
     """What a stopping daemon does with its caps; `keep` leaves them for the next one to adopt."""
+    observe: bool = False
+    """Compute and show every cap, and write none."""
     max_release_share: Share = 0.5
     """A reload that would release more than this share of the routers is refused."""
 
@@ -75,6 +77,8 @@ class RouterSection(Section, frozen=True):
     """A Xen domain: stands for every vif<domid>.<n>."""
     side: Literal["host", "router"] = "host"
     """Whose end of the interfaces is counted: "host" for vif, tap and the host's end of a veth."""
+    observe: bool = False
+    """Compute and show its cap, and write none."""
     setpoint: Rate | None = None
     """Held from the start and whenever no lease is in force; none leaves the router uncapped."""
     law: str = "default"

@@ -16,6 +16,7 @@ from xtc.clock import Clock
 from xtc.collector import Binding, Collector, Reading
 from xtc.config import Config
 from xtc.configfile import load_config
+from xtc.dither import SLOTS
 from xtc.errors import ConfigError, MeterError, Refused
 from xtc.hostdrops import HostWatch
 from xtc.instance import Finding, Mode
@@ -27,7 +28,7 @@ from xtc.notify import notify
 from xtc.routers import RouterPlan, plans
 from xtc.server import Server
 from xtc.timing import LATE
-from xtc.units import CapFraction, Seconds
+from xtc.units import Seconds
 from xtc.virt.hypervisors import Hypervisors
 from xtc.wire import Answer, HostDrops, Outcomes, Refusal, Reply, Report, Telemetry
 
@@ -81,7 +82,7 @@ class Daemon:
         self._drops: HostDrops | None = None
         """What the host dropped in the last period; None where that is not known."""
         self._seen: dict[str, tuple[Mode, Finding, str]] = {}
-        self._falls: list[tuple[Seconds, Managed, CapFraction]] = []
+        self._falls: list[tuple[Seconds, Managed]] = []
         self._tick_count = 0
         self._stopping = self._reload = False
 
@@ -100,11 +101,11 @@ class Daemon:
         now = self._clock.now()
         next_read = next_ask = next_tick = now
         while not self._stopping:
-            wait = min(next_read, next_ask, next_tick, *(at for at, _, _ in self._falls)) - now
+            wait = min(next_read, next_ask, next_tick, *(at for at, _ in self._falls)) - now
             if poller.poll(max(0, round(wait * 1000))):
                 self._guarded("serve", self._server.serve)
             if self._reload:
-                self.reload()
+                self._guarded("reload", self.reload)
             now = self._clock.now()
             if now >= next_read:
                 self._read(now)
@@ -181,10 +182,8 @@ class Daemon:
         """Lower the caps that alternate within the period."""
         due = [fall for fall in self._falls if fall[0] <= now]
         self._falls = [fall for fall in self._falls if fall[0] > now]
-        for _, managed, cap in due:
-            part = managed.low_part()  # None by now if the router was released meanwhile
-            if part is not None and part[1] == cap:
-                managed.keeper.set(cap)
+        for _, managed in due:
+            self._manager.fall(managed)
 
     def _timed_tick(self, now: Seconds) -> None:
         """Tick, and tell systemd so: a blind meter is the ladder's affair, not the watchdog's."""
@@ -211,8 +210,8 @@ class Daemon:
         self._manager.tick(readings, now)
         period = self._config.daemon.period_s
         self._falls = [
-            (Seconds(now + slot * period / 10), managed, cap)
-            for slot, managed, cap in self._manager.falling_caps()
+            (Seconds(now + slot * period / SLOTS), managed)
+            for slot, managed in self._manager.falling_caps()
         ]
         self._report(now)
 
@@ -304,7 +303,7 @@ class Daemon:
                 log.warning("restart_needed", problem="only [router] takes effect with a reload")
             self._config = in_force
             self._follow()
-            self._collector.rebind(self._bindings())
+            self._collector.rebind(self._bindings(), forget=True)
             self._metrics.configured(msgspec.json.encode(config))
             log.info("reloaded", routers=len(self._manager.routers))
         notify("READY=1", self._status())

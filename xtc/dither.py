@@ -31,6 +31,12 @@ class Dithered:
         return (self.high,) * self.high_slots + (self.low,) * (SLOTS - self.high_slots)
 
 
+def steady(cap: CapFraction, quantum: float) -> Dithered:
+    """Return a period at the one cap that can be set nearest to the one given."""
+    nearest = CapFraction(max(round(cap / quantum), 1) * quantum) if quantum > 0 else cap
+    return Dithered(nearest, nearest, SLOTS)
+
+
 def slots_for(cap: CapFraction, quantum: float, *, slow: bool) -> int:
     """Return in how many parts a period is worth cutting: one where the actuator is slow."""
     return 1 if slow or quantum < WORTH_ALTERNATING * cap else SLOTS

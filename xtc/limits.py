@@ -35,6 +35,8 @@ class Limits:
         self._counts: Mapping[str, int] = {}
         """What every limit had dropped at the last look."""
         self._looked_at: Seconds | None = None
+        self._readable = True
+        """Whether the last look could see which limits are in force."""
 
     def check(self, request: Limit, *, highest_epoch: int) -> None:
         """Refuse what a former leader asks; an operator's limits have no epoch.
@@ -73,7 +75,15 @@ class Limits:
                     self.lift(managed)
                 words = f"{error.target}: {error.problem}"
                 raise Refused(error.kind, "vr", words, error.fix) from None
-        managed.limit, managed.limit_ends_at = rate, ends_at
+        managed.limit, managed.limit_ends_at, managed.limit_problem = rate, ends_at, ""
+
+    def renew(self, managed: Managed) -> None:
+        """Set a limit again that an interface has lost: it was replaced, or another removed it."""
+        assert managed.limit is not None  # look() has found it
+        try:
+            self.set(managed, managed.limit, managed.limit_ends_at)
+        except Refused as refused:
+            managed.limit_problem = f"its limit is not in force: {refused}"
 
     def _stands(self, managed: Managed, rate: PacketsPerSecond) -> bool:
         """Whether the limit was seen in force at the last look, so that only its end moves."""
@@ -83,11 +93,16 @@ class Limits:
         """Lift a router's limits; why not, in words, where it must be tried again."""
         trouble = self._leftovers.lift(managed.limited)
         managed.limit, managed.limit_ends_at, managed.limited = None, None, ()
+        managed.limit_problem = ""
         managed.kept_back = NOTHING
         return trouble
 
-    def look(self, routers: Iterable[Managed], now: Seconds) -> None:
-        """Lift the limits whose time is up, and see what the others dropped; once a period."""
+    def look(self, routers: Iterable[Managed], now: Seconds) -> list[Managed]:
+        """Lift the limits whose time is up, and see what the others dropped; once a period.
+
+        Returns:
+            The routers with an interface on which their limit was not seen.
+        """
         limited = [managed for managed in routers if managed.limited]
         for managed in limited:
             if managed.limit_ends_at is not None and now >= managed.limit_ends_at:
@@ -98,13 +113,21 @@ class Limits:
             if managed.limited:
                 managed.kept_back = _kept_back(managed, before, counts, elapsed)
         self._counts, self._looked_at = counts, now
+        return [managed for managed in limited if managed.limit and self._lost(managed)]
+
+    def _lost(self, managed: Managed) -> bool:
+        """Whether an interface that is there has no limit of ours; not where none can be read."""
+        return self._readable and not self._counts.keys() >= set(managed.interfaces)
 
     def _dropped(self, interfaces: Sequence[str]) -> Mapping[str, int]:
         """Return what limits have dropped, as far as it can be read; ask only if there are any."""
         try:
-            return self._limiter.dropped(interfaces) if interfaces else {}
+            counts = self._limiter.dropped(interfaces) if interfaces else {}
         except ActuatorError:
+            self._readable = False
             return {}  # the reports say that the offered load is not known
+        self._readable = True
+        return counts
 
 
 def _kept_back(

@@ -9,11 +9,24 @@ from msgspec.structs import replace
 
 from xtc.actuator.base import Actuator
 from xtc.actuator.spec import ActuatorSpec, Original
+from xtc.binding import Polling, binds, observed
 from xtc.collector import Reading
-from xtc.dither import SLOTS, Dithered
+from xtc.dither import SLOTS, Dithered, steady
 from xtc.errors import Gone
-from xtc.instance import Act, Command, Finding, Instance, Mode, Profile, released, step
-from xtc.keeper import CapView, Keeper
+from xtc.instance import (
+    HOLD_AFTER,
+    KEEP,
+    Act,
+    Command,
+    Finding,
+    Instance,
+    Mode,
+    Profile,
+    Watch,
+    released,
+    step,
+)
+from xtc.keeper import CapView, Keeper, same_cap
 from xtc.law import Sample
 from xtc.lease import Kind, Lease
 from xtc.routers import RouterPlan
@@ -34,6 +47,8 @@ class Managed:
         self.instance: Instance | None = None
         self.limit: PacketsPerSecond | None = None
         """What the host may send into each interface; None is no limit."""
+        self.limit_problem = ""
+        """Why the limit is not in force on every interface."""
         self.limit_ends_at: Seconds | None = None
         """Instant of the monotonic clock; None is until it is lifted."""
         self.limited: tuple[str, ...] = ()
@@ -42,16 +57,34 @@ class Managed:
         """What the limit dropped in the last period; None while that is not known."""
         self._obeyed: Lease | None = None
         """The last lease, even after the router was released: it is not to be replayed."""
+        self.by_hand = False
+        """Whether it was released on request, so that a reload does not hold it again."""
         self.undurable = ""
         """Why its original could not be made durable, so that it is not capped."""
         self._reading: Reading | None = None
         self._view: CapView | None = None
+        self._sample: Sample | None = None
+        self._polling = Polling()
         self._period: Dithered | None = None
+        """How the period is spent, as far as it was written."""
+        self._fell = False
+        """Whether the low part of an alternating cap was written in this period."""
         self._profile: Profile | None = None
+        self.observed = ""
+        """Why the whole host is only observed; empty where it is not."""
+        self.proposed: CapFraction | None = None
+        """The cap that an observed router would get."""
+        self.fault = ""
+        """The unforeseen error of its last period, in words."""
         self.lost = False
         """Whether it was gone, and it is not known yet whether it came back with our cap."""
         self._owes_release = False
         """Whether the loop's release failed, and is to be tried again."""
+
+    @property
+    def observing(self) -> bool:
+        """Whether the loop shows what it would do, and writes nothing."""
+        return bool(self.observed) or self.plan.observe
 
     @property
     def interfaces(self) -> tuple[str, ...]:
@@ -66,20 +99,31 @@ class Managed:
         return None if obeyed is None else msgspec.structs.replace(obeyed, kind=Kind.NORMAL)
 
     def activate(self, lease: Lease, now: Seconds) -> None:
-        """Begin to hold the router, or give its loop another lease."""
-        self._obeyed = lease
+        """Begin to hold the router, or give its loop another lease.
+
+        One that was called unresponsive is tried again where something else is asked of it.
+        """
+        self._obeyed, self.by_hand = lease, False
         if self.instance is None:
             adopted = self.keeper.original is not None
             self.instance = Instance(lease=lease, seen_at=now, capped=adopted)
             if self.keeper.prepare():
                 self.keeper.view(now)  # from here on it is known how much CPU was used
         else:
-            self.instance = replace(self.instance, lease=lease)
+            before = self.instance.lease
+            same = (lease.setpoint, lease.kind) == (before.setpoint, before.kind)
+            watch = self.instance.watch if same else Watch()
+            self.instance = replace(self.instance, lease=lease, watch=watch)
 
     def replan(self, plan: RouterPlan) -> None:
         """Take over another law, model, bounds or configured setpoint; the cap stays."""
         before, self.plan, self._profile = self.plan, plan, None
-        if self.instance is None or plan.setpoint == before.setpoint:
+        self.by_hand = self.by_hand and plan.setpoint == before.setpoint
+        if self.instance is None:
+            return
+        if (plan.law, plan.model) != (before.law, before.model):
+            self.instance = replace(self.instance, law_state=None)
+        if plan.setpoint == before.setpoint:
             return
         lease = self.instance.lease
         if lease.configured and plan.setpoint is None:
@@ -95,24 +139,43 @@ class Managed:
         if not paused:
             self.keeper.reclaim()
 
+    def excuse(self, pause: Seconds) -> None:
+        """Do not count a pause of the daemon itself as blindness of the meter."""
+        if self.instance is not None:
+            self.instance = replace(self.instance, seen_at=self.instance.seen_at + pause)
+
     def step(self, reading: Reading | None, now: Seconds, period: Seconds) -> Command:
         """Let the loop decide on what this period showed."""
         self._reading = reading
-        self._view = None
+        self._view = self._sample = None
+        self.fault = ""
         self.keeper.begin_period()
         if self.instance is None:
             self._release_again()
-            return Command(Act.KEEP)
+            return KEEP
         if not self._opened(period):
             self.instance = replace(self.instance, seen_at=now)
-            return Command(Act.KEEP)
+            return KEEP
         self._view = self.keeper.view(now)
+        if self.keeper.yielded and self.instance.lease.kind is Kind.PUNISHMENT:
+            self.keeper.reclaim()  # who is punished must not end it by changing the cap
         if self.keeper.yielded:
             self.instance = replace(self.instance, mode=Mode.MANUAL, finding=Finding.FOREIGN)
-            return Command(Act.KEEP)
+            return KEEP
+        self._sample = self._sampled()
+        if reading is not None and reading.incomplete:
+            self.instance = replace(self.instance, seen_at=Seconds(now - HOLD_AFTER * period))
+        return self._decide(now, self._sample)
+
+    def _decide(self, now: Seconds, sample: Sample | None) -> Command:
+        assert self.instance is not None  # step() has looked
         assert self._profile is not None  # _opened() has set it
-        self.instance, command = step(self.instance, self._profile, now, self._sample())
+        self.instance, command = step(self.instance, self._profile, now, sample)
         return command
+
+    def go_blind(self, now: Seconds) -> Command:
+        """Let the loop decide as if there were no sample: its own work on one has failed."""
+        return KEEP if self.instance is None or self._profile is None else self._decide(now, None)
 
     def _opened(self, period: Seconds) -> bool:
         """Open the actuator if it is not; a router that is gone is waited for."""
@@ -133,43 +196,76 @@ class Managed:
         self.keeper.forget()
         self.lost = True
         self._period = self._profile = None
+        self._polling = Polling()
         self.instance = released(self.instance, Finding.GONE)
 
-    def _sample(self) -> Sample | None:
-        if self._reading is None or self._reading.throughput is None or self._view is None:
+    def _sampled(self) -> Sample | None:
+        """Return what the period showed, with whether the cap bound."""
+        reading, view = self._reading, self._view
+        if reading is None or reading.throughput is None or view is None:
             return None
-        cap = self._view.cap
-        if cap is not None and self._period is not None and self._alternates():
-            cap = self._period.mean
+        cap = self._in_force(view.cap)
+        evidence = view.evidence(reading.throughput, reading.offered, cap=cap)
+        binding = binds(evidence, self._polling)
+        self._polling = observed(self._polling, evidence)
         return Sample(
-            throughput=self._reading.throughput,
+            throughput=reading.throughput,
             cap=cap,
-            offered=self._reading.offered,
-            used=self._view.used,
-            binding=self._view.binding,
-            late=self._view.late,
+            offered=reading.offered,
+            used=view.hottest,
+            binding=binding,
+            late=view.late,
         )
+
+    def _in_force(self, read: CapFraction | None) -> CapFraction | None:
+        """Return the cap of the period: the mean of two, where both of them were written."""
+        if self._period is None or not self._alternates() or not self._fell:
+            return read
+        return self._period.mean if same_cap(read, self._period.low) else read
 
     def _alternates(self) -> bool:
         return self._period is not None and self._period.high != self._period.low
 
     def carry_out(self, command: Command) -> None:
         """Do what the loop decided; the original must be durable by now."""
+        wanted = None if command.period is None else command.period.mean
+        self.proposed = wanted if self.observing else None
+        if self.observing:
+            return
         if command.act is Act.SET and command.period is not None:
-            self._period, self._owes_release = command.period, False
-            self.keeper.set(command.period.high)
+            self._owes_release = False
+            self._spend(command.period)
         elif command.act is Act.RELEASE:
             self._owes_release = not self.release()
         elif self._owes_release:
             self._owes_release = not self._release_again()
+        else:
+            self._keep()
         if isinstance(self.keeper.problem, Gone) and self.instance is not None:
             self._lose()
+
+    def _spend(self, period: Dithered) -> None:
+        """Begin a period; a cap that cannot be written leaves none to alternate."""
+        self._fell = False
+        self._period = period if self.keeper.set(period.high) else None
+
+    def _keep(self) -> None:
+        """Go on at the mean of a cap that alternates; divide it again where it is divided."""
+        if self._period is not None and self._alternates() and self._profile is not None:
+            self._spend(steady(self._period.mean, self._profile.quantum))
+        self.keeper.rebalance()
 
     def low_part(self) -> tuple[int, CapFraction] | None:
         """Return the slot in which an alternating cap falls, and to what; None if it does not."""
         if self._period is None or not self._alternates() or self._period.high_slots >= SLOTS:
             return None
         return self._period.high_slots, self._period.low
+
+    def fall(self) -> None:
+        """Write the low part of an alternating cap, if there is one still."""
+        part = self.low_part()
+        if part is not None:
+            self._fell = self.keeper.set(part[1])
 
     def release(self) -> bool:
         """Put back what stood there before; whether it is done."""
@@ -194,7 +290,7 @@ class Managed:
             offered_pps=self._offered(),
             cap=None if view is None else view.cap,
             used=None if view is None else view.used,
-            binding=None if view is None else view.binding,
+            binding=None if self._sample is None else self._sample.binding,
             lease_remaining_s=None if math.isinf(remaining) else remaining,
             sample_age_s=None if instance is None else now - instance.seen_at,
             interfaces=self.interfaces,
@@ -202,6 +298,28 @@ class Managed:
             law=self.plan.law,
             limit_pps=self.limit,
             cap_known=view is not None or instance is None,
+            observing=self.observing,
+            proposed_cap=self.proposed,
+        )
+
+    def bare_report(self) -> Report:
+        """Return the report of a router whose report failed: what it is called, and why."""
+        return Report(
+            vr=self.plan.name,
+            active=self.instance is not None,
+            mode=Mode.RELEASED if self.instance is None else self.instance.mode,
+            finding=Finding.NONE,
+            setpoint_pps=None,
+            throughput_pps=None,
+            offered_pps=None,
+            cap=None,
+            used=None,
+            binding=None,
+            lease_remaining_s=None,
+            sample_age_s=None,
+            interfaces=(),
+            problem=self.fault,
+            cap_known=False,
         )
 
     def _offered(self) -> PacketsPerSecond | None:
@@ -212,10 +330,12 @@ class Managed:
         return PacketsPerSecond(reached + self.kept_back)
 
     def _problem(self) -> str:
-        if problem := self._problem_of_cap():
+        if problem := self.fault or self._problem_of_cap():
             return problem
         if self._reading is not None and self._reading.problems:
             return "; ".join(self._reading.problems)
+        if self.limit_problem or self.observed:
+            return self.limit_problem or self.observed
         if self.instance is not None and self.instance.finding is Finding.UNRESPONSIVE:
             return (
                 "throughput does not answer to the cap (a router that forwards in the host's "

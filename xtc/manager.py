@@ -2,15 +2,18 @@
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TypeVar
 
 import msgspec
+import structlog
 
 from xtc.acceptance import check_active, check_long_enough, check_possible
 from xtc.actuator.spec import ActuatorSpec
 from xtc.clock import Clock
 from xtc.collector import Reading
 from xtc.errors import JournalError, Refused
-from xtc.instance import Act, Command
+from xtc.instance import KEEP, Act, Command
 from xtc.journal import Entry, Journal, Ledger
 from xtc.keeper import Keeper
 from xtc.lease import Lease, check_successor
@@ -18,7 +21,7 @@ from xtc.leftovers import Leftovers
 from xtc.limits import CountingLimiter, Limits
 from xtc.managed import Managed, OpenActuator
 from xtc.routers import RouterPlan
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.units import PacketsPerSecond, Seconds
 from xtc.wire import (
     Activate,
     Answer,
@@ -26,6 +29,7 @@ from xtc.wire import (
     Change,
     Deactivate,
     Limit,
+    Observe,
     Outcomes,
     Pause,
     Refusal,
@@ -38,6 +42,14 @@ from xtc.wire import (
     decode_request,
     request_id,
 )
+
+_Result = TypeVar("_Result")
+
+log = structlog.get_logger()
+
+
+def _uncounted(_where: str) -> None:
+    """Do not count an error that was logged."""
 
 
 class Manager:
@@ -52,7 +64,25 @@ class Manager:
         open_actuator: OpenActuator,
         limiter: CountingLimiter,
         period: Seconds,
+        observe: str = "",
+        unexpected: Callable[[str], None] = _uncounted,
     ) -> None:
+        """Take over the routers.
+
+        Args:
+            plans: every router of the configuration.
+            journal: open, and this daemon's alone.
+            clock: what time it is.
+            open_actuator: opens a router's actuator.
+            limiter: limits what the host sends into a router.
+            period: seconds between two ticks.
+            observe: why every cap is only computed and shown; empty where caps are written.
+            unexpected: counts an error that nobody foresaw, by where it came up.
+        """
+        self._unexpected = unexpected
+        self.observe = observe
+        """Why every router is only observed; empty where they are held."""
+        self._ticked_at: Seconds | None = None
         self._journal = journal
         self._clock = clock
         self._open = open_actuator
@@ -108,9 +138,16 @@ class Manager:
             managed.activate(lease.configured_as(managed.plan.setpoint), now)
 
     def _hold_configured(self, managed: Managed, now: Seconds) -> None:
-        if managed.instance is None and managed.plan.setpoint is not None:
-            lease = Lease(setpoint_pps=managed.plan.setpoint, epoch=self._epoch, configured=True)
-            managed.activate(lease, now)
+        """Hold a router as configured, unless it was released on request."""
+        setpoint = managed.plan.setpoint
+        if managed.instance is not None or managed.by_hand or setpoint is None:
+            return
+        last = managed.last_lease()
+        if last is None:
+            lease = Lease(setpoint_pps=setpoint, epoch=self._epoch, configured=True)
+        else:
+            lease = last.configured_as(setpoint)  # what was ordered before is not to be repeated
+        managed.activate(lease, now)
 
     @property
     def places(self) -> tuple[ActuatorSpec, ...]:
@@ -129,15 +166,21 @@ class Manager:
         lost are looked at where `changed` says that domains came or went.
         """
         for managed in self._routers.values():
-            arrived = managed.instance is None and managed.keeper.original is None
-            if not arrived or not (changed or managed.lost):
-                continue
-            marked = is_marked(managed.plan.spec)
-            prepared = marked and managed.keeper.prepare()
-            managed.lost = marked and not prepared
-            if prepared:
-                self._store_lazily()
-                managed.release()
+            look = partial(self._release_marked, managed, is_marked, changed=changed)
+            self._firewall(managed, "release_marked", look)
+
+    def _release_marked(
+        self, managed: Managed, is_marked: Callable[[ActuatorSpec], bool], *, changed: bool
+    ) -> None:
+        arrived = managed.instance is None and managed.keeper.original is None
+        if not arrived or not (changed or managed.lost):
+            return
+        marked = is_marked(managed.plan.spec)
+        prepared = marked and managed.keeper.prepare()
+        managed.lost = marked and not prepared
+        if prepared:
+            self._store_lazily()
+            managed.release()
 
     def handle(self, raw: bytes) -> Reply:
         """Return the reply to the bytes of a request; whatever they are, it is a reply."""
@@ -169,6 +212,9 @@ class Manager:
         now = self._clock.now()
         match request:
             case Status(vr=None):
+                return self.reports(now)
+            case Observe():
+                self.observe = "only observed, as ordered" if request.on else ""
                 return self.reports(now)
             case Deactivate(vr=None):
                 self._deactivate(*self._routers.values())
@@ -233,6 +279,8 @@ class Manager:
         Raises:
             Refused: a cap or a limit could not be undone yet; the loop has ended all the same.
         """
+        for managed in routers:
+            managed.by_hand = True
         troubles = self._end(routers)
         self._store_lazily()
         if troubles:
@@ -250,6 +298,11 @@ class Manager:
     def _limit(self, managed: Managed, request: Limit, now: Seconds) -> None:
         """Limit the router's interfaces, or lift the limit; the journal knows of it first."""
         self._limits.check(request, highest_epoch=self._epoch)
+        if request.rate_pps is not None and (self.observe or managed.plan.observe):
+            problem = f"{managed.plan.name} is only observed"
+            raise Refused("observing", "vr", problem, "`xtc observe off`, or `observe = false`")
+        if request.epoch is not None and request.epoch > self._epoch:
+            self._raise_epoch(request.epoch)
         if request.rate_pps is None:
             if trouble := self._limits.lift(managed):
                 raise Refused("not_lifted", "vr", trouble, "it is tried again until it is done")
@@ -263,36 +316,87 @@ class Manager:
 
     def reports(self, now: Seconds) -> tuple[Report, ...]:
         """Return a report of every router."""
-        return tuple(managed.report(now) for managed in self._routers.values())
+        return tuple(
+            self._firewall(managed, "report", partial(managed.report, now)) or managed.bare_report()
+            for managed in self._routers.values()
+        )
 
     def tick(self, readings: Mapping[str, Reading], now: Seconds) -> None:
         """Let every loop decide on its reading, make originals durable, and carry decisions out."""
+        self._excuse(now)
         commands = {
-            name: managed.step(readings.get(name), now, self._period)
+            name: self._stepped(managed, readings.get(name), now)
             for name, managed in self._routers.items()
         }
-        self._limits.look(self._routers.values(), now)
+        self._look_after_limits(now)
         durable = self._durable_originals(commands)
         for name, command in commands.items():
             managed = self._routers[name]
-            may_act = command.act is not Act.SET or name in durable
+            may_act = command.act is not Act.SET or managed.observing or name in durable
             managed.undurable = "" if may_act else self.journal_problem
             if may_act:
-                managed.carry_out(command)
+                self._firewall(managed, "carry_out", partial(managed.carry_out, command))
         self._leftovers.try_again()
         self._store_lazily()
 
-    def falling_caps(self) -> list[tuple[int, Managed, CapFraction]]:
-        """Return (slot, router, cap) for every cap that alternates within this period."""
+    def _excuse(self, now: Seconds) -> None:
+        """Do not take a daemon that got no CPU for meters that are blind."""
+        before, self._ticked_at = self._ticked_at, now
+        pause = 0.0 if before is None else now - before - 2 * self._period
+        if pause > 0:
+            for managed in self._routers.values():
+                managed.excuse(Seconds(pause))
+
+    def _stepped(self, managed: Managed, reading: Reading | None, now: Seconds) -> Command:
+        """Return what a router's loop decides; one that fails goes blind, and the others go on."""
+        managed.observed = self.observe
+        step = partial(managed.step, reading, now, self._period)
+        decided = self._firewall(managed, "step", step)
+        if decided is None:
+            decided = self._firewall(managed, "blind", partial(managed.go_blind, now))
+        return KEEP if decided is None else decided
+
+    def _firewall(
+        self, managed: Managed, where: str, work: Callable[[], _Result]
+    ) -> _Result | None:
+        """Work on one router; an unforeseen error becomes its problem, and None is returned."""
+        try:
+            return work()
+        except Exception as error:  # the router's firewall: its error must not reach the others
+            managed.fault = f"unforeseen {type(error).__name__} ({where}): {error}"
+            self._unexpected(where)
+            log.exception("unexpected_error", where=where, vr=managed.plan.name)
+            return None
+
+    def _look_after_limits(self, now: Seconds) -> None:
+        """End and count limits, and set those again that an interface lost."""
+        lost = self._limits.look(self._routers.values(), now)
+        for managed in lost:
+            self._firewall(managed, "limit", partial(self._limits.claim, managed))
+        if lost:
+            self._store_lazily()
+        for managed in lost if not (self.journal_problem or self.observe) else ():
+            self._firewall(managed, "limit", partial(self._limits.renew, managed))
+
+    def falling_caps(self) -> list[tuple[int, Managed]]:
+        """Return (slot, router) for every cap that alternates within this period."""
         return [
-            (part[0], managed, part[1])
+            (part[0], managed)
             for managed in self._routers.values()
             if (part := managed.low_part()) is not None
         ]
 
+    def fall(self, managed: Managed) -> None:
+        """Write the low part of a cap that alternates."""
+        self._firewall(managed, "fall", managed.fall)
+
     def _durable_originals(self, commands: Mapping[str, Command]) -> set[str]:
         """Return the routers that may be capped: those whose original survives a crash."""
-        wanted = {name for name, command in commands.items() if command.act is Act.SET}
+        wanted = {
+            name
+            for name, command in commands.items()
+            if command.act is Act.SET and not self._routers[name].observing
+        }
         if not wanted <= self._durable():
             self._store_lazily()
         return wanted & self._durable()

@@ -153,6 +153,7 @@ def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:
         ("xtc_vr_offered_packets_per_second", "Packets sent towards it", "offered_pps"),
         ("xtc_vr_setpoint_packets_per_second", "What it is to be held at", "setpoint_pps"),
         ("xtc_vr_cap_ratio", "CPU cap as a share of one CPU", "cap"),
+        ("xtc_vr_proposed_cap_ratio", "CPU cap that is computed and not written", "proposed_cap"),
         ("xtc_vr_cpu_used_ratio", "CPUs used", "used"),
         ("xtc_vr_limit_packets_per_second", "What the host may send into it", "limit_pps"),
         ("xtc_meter_sample_age_seconds", "Time since its last sample", "sample_age_s"),
@@ -175,10 +176,14 @@ def _derived(reports: tuple[Report, ...]) -> Iterator[Metric]:
     problem = GaugeMetricFamily(
         "xtc_vr_problem", "Whether something keeps its loop from working", labels=("vr",)
     )
+    observing = GaugeMetricFamily(
+        "xtc_vr_observing", "Whether its caps are computed and not written", labels=("vr",)
+    )
     for report in reports:
+        observing.add_metric((report.vr,), float(report.observing))
         if report.cap_known:
             capped.add_metric((report.vr,), float(report.cap is not None))
         problem.add_metric((report.vr,), float(bool(report.problem)))
         if report.setpoint_pps is not None and report.throughput_pps is not None:
             error.add_metric((report.vr,), report.setpoint_pps - report.throughput_pps)
-    yield from (capped, error, problem)
+    yield from (capped, error, problem, observing)

@@ -37,6 +37,7 @@ class RouterPlan:
     floor: CapFraction | None
     ceiling: CapFraction | None
     safe_cap: CapFraction | None
+    observe: bool = False
 
     @property
     def domain(self) -> LibvirtSpec | None:
@@ -96,6 +97,7 @@ def _plan(name: str, section: RouterSection) -> RouterPlan:
         floor=_cap(section.floor, f"{where}.floor"),
         ceiling=_cap(section.ceiling, f"{where}.ceiling"),
         safe_cap=_cap(section.safe_cap, f"{where}.safe_cap"),
+        observe=section.observe,
     )
     if plan.floor is not None and plan.ceiling is not None and plan.floor > plan.ceiling:
         raise ConfigError(f"{where}.floor", "above the ceiling", "swap them")

@@ -23,6 +23,7 @@ __all__ = [
     "Kind",
     "Limit",
     "Mode",
+    "Observe",
     "Outcomes",
     "Pause",
     "Refusal",
@@ -115,9 +116,15 @@ class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="statu
     """None asks for every configured router."""
 
 
+class Observe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="observe"):
+    """Compute and show the cap of every router, and write none; or write caps again."""
+
+    on: bool
+
+
 Change = Activate | Retune | Pause | Resume | Deactivate | Limit
 """A request that changes how a router stands."""
-Request = Change | Status
+Request = Change | Observe | Status
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="batch"):
@@ -159,6 +166,10 @@ class Report(msgspec.Struct, frozen=True):
     limit_pps: float | None = None
     cap_known: bool = True
     """Whether the cap could be read; if not, `cap` says nothing."""
+    observing: bool = False
+    """Whether the loop only shows what it would do."""
+    proposed_cap: float | None = None
+    """The cap that a router under observation would get."""
 
 
 class HostDrops(msgspec.Struct, frozen=True):

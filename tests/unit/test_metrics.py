@@ -33,6 +33,7 @@ STATES = {
     "xtc_mode",
     "xtc_finding",
     "xtc_vr_capped",
+    "xtc_vr_observing",
     "xtc_vr_problem",
     "xtc_journal_writable",
     "xtc_config_last_reload_successful",

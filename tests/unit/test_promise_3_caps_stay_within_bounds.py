@@ -47,8 +47,8 @@ def test_every_cap_written_is_within_its_bounds(tmp_path: Path, law: str, quantu
     rig = rig_of(tmp_path, law, quantum)
     for setpoint in (1.0, 500.0, 8.1e3, 95e3, 1e9, 33e3):
         rig.hold("a", setpoint, periods=12)
-        for _, managed, cap in rig.manager.falling_caps():
-            managed.keeper.set(cap)
+        for _, managed in rig.manager.falling_caps():
+            rig.manager.fall(managed)
     rig.blind = True
     rig.tick(40)
     written = rig.__dict__["written"]

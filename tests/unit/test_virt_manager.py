@@ -75,10 +75,11 @@ def test_xen_alternates_between_whole_percents(tmp_path: Path) -> None:
     rig = Scene(tmp_path, "Xen", 20e3)
     try:
         rig.tick(8)
-        [(slot, managed, low)] = rig.manager.falling_caps()
+        [(slot, managed)] = rig.manager.falling_caps()
+        _, low = managed.low_part() or (0, 0.0)
         high = rig.cap("gold")
         assert high is not None
-        managed.keeper.set(low)
+        rig.manager.fall(managed)
         rig.answers()
         assert rig.cap("gold") == low < high
         assert 0 < slot < 10
