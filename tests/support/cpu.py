@@ -34,7 +34,8 @@ class Periods:
 def periods(group: Path) -> Periods:
     """Read a control group's cpu.stat (Linux, sched-bwc.rst)."""
     text = (group / "cpu.stat").read_text()
-    counts = (parse_cpu_stat(text, key) for key in ("nr_periods", "nr_throttled"))
+    stat = parse_cpu_stat(text)
+    counts = (stat.get(key) for key in ("nr_periods", "nr_throttled"))
     return Periods(*(0 if count is None else count for count in counts))
 
 
