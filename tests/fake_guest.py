@@ -44,17 +44,25 @@ class Guest:
     targets: list[str | None] = field(default_factory=list)
     """Its interfaces; None is one that Xen's driver does not name."""
     cpu_ns: int = 0
+    vcpu_ns: dict[int, int] | None = None
+    """CPU time of each vCPU that is online, by number; None is that all share `cpu_ns` evenly."""
     xml: str | None = None
     """Served instead of its own."""
 
     def begin(self, domid: int, targets: list[str | None]) -> None:
         self.domid, self.targets, self.cpu_ns, self.metadata = domid, targets, 0, {}
+        self.vcpu_ns = None
         self.parameters = {"weight": 256, "cap": 0} if self.driver == "Xen" else {}
         for part in _PARTS[self.driver]:
             self.parameters |= {f"{part}_period": 100_000, f"{part}_quota": -1}
 
     def end(self) -> None:
         self.domid, self.targets, self.metadata, self.paused = -1, [], {}, False
+
+    def by_vcpu(self) -> dict[int, int]:
+        """Return the CPU time of each vCPU that is online."""
+        share = self.cpu_ns // self.vcpus
+        return dict.fromkeys(range(self.vcpus), share) if self.vcpu_ns is None else self.vcpu_ns
 
     def describe(self) -> str:
         return self.xml or (

@@ -325,8 +325,8 @@ class FakeDomain:
         with self._call("vcpus", running=True):
             if self._host.driver != "QEMU":
                 raise FakeLibvirtError(3, "this function is not supported by the connection driver")
-            share = self._guest.cpu_ns // self._guest.vcpus
-            return [(n, 1, _in_ticks(share), n) for n in range(self._guest.vcpus)], []
+            times = self._guest.by_vcpu()
+            return [(number, 1, _in_ticks(ns), 0) for number, ns in times.items()], []
 
     def getCPUStats(self, _total: bool, _flags: int = 0) -> list[dict[str, int]]:  # noqa: N802
         with self._call("getCPUStats", running=True):

@@ -231,6 +231,36 @@ def test_use_is_told_with_the_instant_of_its_counting_and_its_steps(
     assert usage.throttled is None
 
 
+def test_one_busy_vcpu_of_four_is_visible() -> None:
+    scene = ActuatorScene("QEMU", vcpus=4)
+    scene.gold.vcpu_ns = {0: 20_000_000, 1: 250_000_000, 2: 0, 3: 10_000_000}
+    scene.look()
+    usage = scene.actuator.usage()
+    assert usage.parts == (0.02, 0.25, 0.0, 0.01)
+    assert usage.used == pytest.approx(0.28)
+
+
+@pytest.mark.parametrize(
+    ("driver", "scope"), [("Xen", "vcpu"), ("QEMU", "machine"), ("LXC", "vcpu")]
+)
+def test_a_cap_that_is_common_to_all_vcpus_has_no_parts(driver: Driver, scope: str) -> None:
+    scene = ActuatorScene(driver, scope, vcpus=4)
+    scene.gold.cpu_ns = 1_000_000_000
+    scene.look()
+    usage = scene.actuator.usage()
+    assert (usage.used, usage.parts) == (1.0, ())
+
+
+def test_a_hot_plugged_vcpu_is_another_part() -> None:
+    scene = ActuatorScene("QEMU", vcpus=2)
+    scene.gold.vcpus, scene.gold.vcpu_ns = 3, {0: 1_000_000_000, 1: 0, 5: 10_000_000}
+    scene.look()
+    assert scene.actuator.usage().parts == (1.0, 0.0, 0.01)
+    scene.gold.vcpus, scene.gold.vcpu_ns = 2, {0: 1_000_000_000, 5: 20_000_000}
+    scene.look()
+    assert scene.actuator.usage().parts == (1.0, 0.02)
+
+
 # Another run, or none.
 
 

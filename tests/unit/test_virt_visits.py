@@ -51,7 +51,21 @@ def test_a_first_look_tells_all(driver: Driver, interfaces: tuple[str, ...]) -> 
     assert (view.vcpus, view.interfaces, view.mark) == (2, interfaces, None)
     assert view.parameters == scene.gold.parameters
     assert (view.used, view.seen_at) == (4.005, 50.0)
-    assert view.used_by_vcpus == (4.0 if driver == "QEMU" else None)
+    assert view.used_by_vcpus == ((2.0, 2.0) if driver == "QEMU" else ())
+
+
+def test_the_time_of_each_vcpu_is_told_by_its_number(qemu: VisitScene) -> None:
+    qemu.gold.vcpu_ns = {2: 10_000_000, 0: 5_019_000_000}
+    assert qemu.look().used_by_vcpus == (5.01, 0.01)
+
+
+def test_a_reading_that_was_held_up_changes_neither_total_nor_parts(qemu: VisitScene) -> None:
+    before = qemu.look()
+    qemu.gold.cpu_ns = 4_000_000_000
+    qemu.host.fail("gold", "vcpus", slow=Seconds(0.2))
+    after = qemu.look(before)
+    counted = [(v.used, v.used_by_vcpus, v.seen_at) for v in (before, after)]
+    assert counted[0] == counted[1]
 
 
 def test_later_looks_are_short(any_scene: VisitScene) -> None:

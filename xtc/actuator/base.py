@@ -46,10 +46,14 @@ class CpuUsage:
     at: Seconds | None = None
     """When they were read; None is just now."""
     grain: Seconds = Seconds(0.0)
-    """The steps in which CPU time is given out or counted."""
+    """The steps in which CPU time is given out or counted; each part is counted in such steps."""
     parts: tuple[Seconds, ...] = ()
     """CPU time of each part of the router (a vCPU, a thread) that has a share of the cap to itself,
-    as if the shares were equal; empty where the cap is common."""
+    as if the shares were equal; empty where the cap is common.
+
+    The order is the same in every reading. Parts come and go (hotplug): the difference between two
+    readings is unknown where their lengths differ, or where any part is less than it was.
+    """
 
 
 class Actuator(Protocol):

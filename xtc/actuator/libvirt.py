@@ -119,10 +119,16 @@ class LibvirtActuator:
         """Do nothing: every vCPU has the same share, whatever it needs."""
 
     def usage(self) -> CpuUsage:
-        """Return the CPU time of what the cap holds, with the instant at which it was read."""
-        view = self._view()
-        used = view.used_by_vcpus if self._way.by_vcpu else view.used
-        return CpuUsage(used, None, at=view.seen_at, grain=self._way.grain)
+        """Return the CPU time of what the cap holds, with the instant at which it was read.
+
+        A quota of each vCPU stops one that is busy while the others are idle, so it tells each.
+        """
+        view, grain = self._view(), self._way.grain
+        if not self._way.by_vcpu:
+            return CpuUsage(view.used, None, at=view.seen_at, grain=grain)
+        parts = view.used_by_vcpus
+        used = Seconds(sum(parts)) if parts else None
+        return CpuUsage(used, None, at=view.seen_at, grain=grain, parts=parts)
 
     def restore(self, original: Original) -> None:
         """Put back what stood there; a domain that is gone is restored already.

@@ -29,8 +29,8 @@ class DomainView:
     """Of its scheduler, read back at `seen_at`."""
     used: Seconds | None = None
     """CPU time of all of it since it started."""
-    used_by_vcpus: Seconds | None = None
-    """CPU time of its vCPUs alone; None where the driver does not tell."""
+    used_by_vcpus: tuple[Seconds, ...] = ()
+    """CPU time of each vCPU that is online, by number; empty where the driver does not tell."""
     seen_at: Seconds = Seconds(0.0)
     mark: Mapping[str, int] | None = None
     """The original that its metadata tells, None where it tells none."""

@@ -195,10 +195,13 @@ class Visitor:
         return replace(view, used=used, used_by_vcpus=by_vcpus, seen_at=at)
 
 
-def _cpu_time(domain: Domain, *, by_vcpu: bool) -> tuple[Seconds, Seconds | None]:
-    """Return the CPU time of all of a domain, and of its vCPUs where that is asked for."""
+def _cpu_time(domain: Domain, *, by_vcpu: bool) -> tuple[Seconds, tuple[Seconds, ...]]:
+    """Return the CPU time of all of a domain, and of each vCPU where that is asked for.
+
+    libvirt tells of the vCPUs that are online, each with its number (virDomainGetVcpus).
+    """
     if not by_vcpu:
-        return Seconds(domain.info()[4] / 1e9), None
-    vcpus = Seconds(sum(vcpu[2] for vcpu in domain.vcpus()[0]) / 1e9)
+        return Seconds(domain.info()[4] / 1e9), ()
+    vcpus = tuple(Seconds(vcpu[2] / 1e9) for vcpu in sorted(domain.vcpus()[0]))
     # QEMU's info() counts in clock ticks, and no vhost threads.
     return Seconds(domain.getCPUStats(True)[0]["cpu_time"] / 1e9), vcpus
