@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Final
 
 from xtc.clock import Clock
@@ -202,6 +203,7 @@ def _cpu_time(domain: Domain, *, by_vcpu: bool) -> tuple[Seconds, tuple[Seconds,
     """
     if not by_vcpu:
         return Seconds(domain.info()[4] / 1e9), ()
-    vcpus = tuple(Seconds(vcpu[2] / 1e9) for vcpu in sorted(domain.vcpus()[0]))
+    by_number = sorted(domain.vcpus()[0], key=itemgetter(0))
+    vcpus = tuple(Seconds(vcpu[2] / 1e9) for vcpu in by_number)
     # QEMU's info() counts in clock ticks, and no vhost threads.
     return Seconds(domain.getCPUStats(True)[0]["cpu_time"] / 1e9), vcpus
