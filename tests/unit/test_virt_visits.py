@@ -126,6 +126,16 @@ def test_a_release_removes_the_mark_last(
     assert scene.mark() is view.mark is None
 
 
+def test_a_release_removes_a_mark_that_a_call_given_up_has_left(qemu: VisitScene) -> None:
+    before = qemu.look()
+    qemu.pay(before, qemu.order(CAP, 1, FREE))
+    unknown = replace(before, described=False)
+    view, outcome = qemu.pay(unknown, qemu.order(FREE, 1, None, number=2))
+    assert outcome is not None
+    assert outcome.error is None
+    assert qemu.mark() is view.mark is None
+
+
 def test_a_release_that_is_refused_keeps_the_mark(qemu: VisitScene) -> None:
     view, _ = qemu.pay(qemu.look(), qemu.order(CAP, 1, FREE))
     qemu.host.fail("gold", "setSchedulerParametersFlags", error=FakeLibvirtError(1, "busy"))

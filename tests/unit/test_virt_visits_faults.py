@@ -200,6 +200,8 @@ EVERY_CALL = [
 def test_a_death_in_the_middle_of_any_call_ends_the_visit(
     qemu: VisitScene, call: str, drop: str
 ) -> None:
+    if call == "metadata":
+        qemu.gold.metadata[URI] = mark_of(FREE)  # the fault takes a call that finds something
     qemu.host.fail("*", call, drop=drop)
     with pytest.raises(Transient, match="connection"):
         qemu.pay(qemu.listed, qemu.order(CAP, 1, FREE))

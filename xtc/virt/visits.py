@@ -91,6 +91,8 @@ class Visitor:
             gone = Gone(view.name, "the domain was started anew")
             return view, Outcome(order, gone, Seconds(0.0))
         try:
+            if not view.described:  # whether it bears our mark is not known
+                view = self._described(domain, view)
             self._check_original(domain, view, order)
             if order.mark is not None:
                 view = self._with_mark(domain, view, order)
