@@ -3,12 +3,13 @@
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from fake_guest import FakeLibvirtError, Guest
 from fake_libvirt import LIMIT_S, FakeHost
 from manager_rig import PERIOD, ManagerRig, planned
-from virt_rig import idle_threads, quiet, until
+from virt_rig import blocked, idle_threads, quiet, until
 
 from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec
 from xtc.assemble import opener
@@ -49,6 +50,8 @@ class LibvirtRig(ManagerRig):
         self.patience = Seconds(patience)
         """How long releases wait in a period; tests that are not about it wait it out."""
         self.lead = LEAD
+        self.partly: tuple[str, ...] = ()
+        """Hypervisors of which some domains hang: the rest of their work is waited for."""
         self.longest = 0.0
         """The most wall time that a tick took."""
         self.boards: list[Board] = []
@@ -105,7 +108,9 @@ class LibvirtRig(ManagerRig):
     def answers(self, hung: tuple[str, ...] = ()) -> None:
         """Wait until every hypervisor has done all that there was to do."""
         for uri, session in self.hypervisors._sessions.items():
-            if uri not in hung:
+            if uri in self.partly:
+                until(session._board, partial(blocked, session, self.hosts[str(uri)]))
+            elif uri not in hung:
                 quiet(session)
 
     def _tick(self, now: Seconds) -> None:

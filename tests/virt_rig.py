@@ -34,8 +34,20 @@ def quiet(session: Session) -> None:
         lambda: (
             board.view.surveyed
             and not board._survey
-            and not (board._orders or board._describe or board._asked or board._busy)
+            and not (board._orders or board._describe or board._asked)
+            and not (board._busy or board._steps or board._lost)
         ),
+    )
+
+
+def blocked(session: Session, host: FakeHost) -> bool:
+    """Whether every hand hangs, or has nothing that it may do before time passes."""
+    board = session._board
+    return (
+        board.view.surveyed
+        and not (board._survey or board._steps)
+        and board._hands + len(board._lost) == host.hanging + board._idle
+        and (board._idle == 0 or board._next() is None)
     )
 
 

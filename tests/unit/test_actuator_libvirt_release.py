@@ -151,12 +151,12 @@ def test_a_release_is_not_done_while_a_cap_that_was_given_up_may_still_land(
     scene: ActuatorScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = scene.capped()
-    monkeypatch.setattr(Session, "in_doubt", property(lambda _session: True))
+    monkeypatch.setattr(Session, "in_doubt", lambda _session, _uuid: True)
     assert not scene.restored(original)
     scene.work()
     assert not scene.restored(original)
     scene.gold.parameters["cap"] = 35  # it lands
-    monkeypatch.setattr(Session, "in_doubt", property(lambda _session: False))
+    monkeypatch.setattr(Session, "in_doubt", lambda _session, _uuid: False)
     assert not scene.restored(original)
     scene.work()
     assert scene.restored(original)

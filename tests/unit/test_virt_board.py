@@ -7,8 +7,9 @@ import pytest
 from xtc.clock import FakeClock
 from xtc.errors import ActuatorError, Gone, Overtaken, Transient
 from xtc.units import Seconds
-from xtc.virt.board import ANSWER_MEMORY, Board
+from xtc.virt.board import ANSWER_MEMORY, HANDS, MOST_HANDS, SLOW_AT_ONCE, Board
 from xtc.virt.domains import DomainView, Order, Outcome, Visit
+from xtc.virt.quarantine import BACKOFF_S, OVERDUE_S
 
 AT_ONCE = Seconds(0.0)
 GOLD, SILVER = DomainView("u-gold", "gold", 1), DomainView("u-silver", "silver", 2)
@@ -291,6 +292,159 @@ def test_to_employ_nobody_ends_it(idle: Scene) -> None:
     assert idle.take() is None
 
 
+# Domains that are slow or hang.
+
+DEADLINE, LATE = Seconds(15.0), Seconds(OVERDUE_S + 0.1)
+
+
+class Crowd(Scene):
+    """Many domains, all of which were visited once, and the hands that the board wants."""
+
+    def __init__(self, domains: int) -> None:
+        super().__init__()
+        self.every = [DomainView(f"u-{n}", f"vr{n}", n) for n in range(domains)]
+        self.board.note_change(None)
+        self.found(*self.every)
+        self.pay_all()
+        self.clock.sleep(Seconds(1.0))
+        assert self.board.hire(self.link) == HANDS
+
+    def hang(self, visits: int) -> list[Visit]:
+        """Begin so many visits, and let them become overdue."""
+        self.board.ask()
+        begun = [visit for _ in range(visits) if (visit := self.take()) is not None]
+        assert len(begun) == visits
+        self.clock.sleep(LATE)
+        return begun
+
+    def give_up(self, visits: list[Visit]) -> None:
+        self.clock.sleep(DEADLINE)
+        names = {visit.known.name for visit in visits}
+        assert set(self.board.give_up(DEADLINE)) == names
+
+
+def test_a_hand_that_is_held_up_is_replaced_and_leaves_when_it_comes_back() -> None:
+    crowd = Crowd(1)
+    [visit] = crowd.hang(1)
+    assert crowd.board.hire(crowd.link) == 1
+    assert crowd.board.hire(crowd.link) == 0
+    assert crowd.board.keeps_hand(crowd.link)
+    crowd.pay(visit)
+    assert not crowd.board.keeps_hand(crowd.link)
+    assert crowd.board.keeps_hand(crowd.link)
+
+
+@pytest.mark.parametrize(
+    ("domains", "hands"), [(HANDS + 10, 11), (HANDS + 100, MOST_HANDS - HANDS)]
+)
+def test_where_all_hands_hang_each_domain_that_waits_gets_one_of_its_own(
+    domains: int, hands: int
+) -> None:
+    crowd = Crowd(domains)
+    crowd.hang(HANDS)
+    assert crowd.board.hire(crowd.link) == hands
+
+
+def test_the_last_free_hand_is_for_those_that_have_answered_meanwhile() -> None:
+    crowd = Crowd(3)
+    [hanging] = crowd.hang(1)
+    crowd.board._hands = MOST_HANDS
+    crowd.board._idle = 1  # another hand waits, too
+    answered = crowd.take()
+    assert answered is not None
+    crowd.pay(answered)
+    crowd.board._idle = 0
+    assert crowd.take() is None, "the third may hang as well"
+    crowd.board.ask()
+    again = crowd.take()
+    assert again is not None
+    assert again.known.uuid == answered.known.uuid
+    crowd.pay(again)
+    crowd.pay(hanging)
+    third = crowd.take()
+    assert third is not None
+    assert third.known.uuid not in {hanging.known.uuid, answered.known.uuid}
+
+
+def test_slow_domains_get_some_of_the_hands_only() -> None:
+    crowd = Crowd(HANDS + 2)
+    quick = crowd.every[-1]
+    crowd.board.want(lambda view: view.uuid != quick.uuid)
+    for visit in crowd.hang(HANDS + 1):
+        crowd.pay(visit)
+    crowd.board.want(lambda _view: True)
+    crowd.board.ask()
+    taken = [visit.known.uuid for _ in range(HANDS + 2) if (visit := crowd.take()) is not None]
+    assert quick.uuid in taken
+    assert len(taken) == SLOW_AT_ONCE + 1
+
+
+def test_a_visit_that_is_given_up_fails_its_order_and_is_void() -> None:
+    crowd = Crowd(1)
+    [gold] = crowd.every
+    crowd.order(1, gold)
+    [visit] = crowd.hang(1)
+    assert crowd.board.give_up(DEADLINE) == ()
+    crowd.give_up([visit])
+    assert "in doubt" in str(crowd.error(gold))
+    assert "hang" in str(crowd.board.view.domains[gold.uuid].problem)
+    assert crowd.board.in_doubt(gold.uuid)
+    assert not crowd.board.hears(crowd.link, visit)
+    crowd.pay(visit, vcpus=64)
+    assert "in doubt" in str(crowd.error(gold))
+    assert crowd.board.view.domains[gold.uuid].vcpus == 1
+    assert not crowd.board.in_doubt(gold.uuid)
+
+
+def test_a_domain_has_one_call_under_way_at_most_whatever_becomes_of_its_connection() -> None:
+    crowd = Crowd(2)
+    [visit] = crowd.hang(1)
+    crowd.give_up([visit])
+    crowd.board.employ(crowd.crew)
+    crowd.connect(object())
+    crowd.board.note_change(None)
+    crowd.found(*crowd.every)
+    crowd.order(1, visit.known)
+    crowd.board.ask()
+    assert visit.known.uuid not in {paid.known.uuid for paid in crowd.pay_all()}
+    crowd.board.visited(object(), visit, replace(visit.known, problem=None), None)
+    assert visit.known.uuid in {paid.known.uuid for paid in crowd.pay_all()}
+
+
+def test_a_visit_that_ends_without_an_answer_is_followed_after_a_rest() -> None:
+    crowd = Crowd(1)
+    [visit] = crowd.hang(1)
+    crowd.give_up([visit])
+    crowd.board.ended(visit)
+    crowd.board.ask()
+    assert crowd.take() is None
+    crowd.clock.sleep(Seconds(BACKOFF_S[0]))
+    assert crowd.take() is not None
+
+
+def test_a_slow_answer_has_nobody_asked_earlier() -> None:
+    crowd = Crowd(2)
+    [visit] = crowd.hang(1)
+    crowd.board._asked = {visit.known.uuid: crowd.board._asked[visit.known.uuid]}
+    before = crowd.board.answer_time
+    crowd.pay(visit)
+    assert crowd.board.answer_time == before
+
+
+def test_a_visit_that_its_connection_ended_holds_nothing(idle: Scene) -> None:
+    order = idle.order(1)
+    visit = idle.take()
+    assert visit is not None
+    idle.board.ended(visit)
+    outcome = idle.board.outcome(GOLD.uuid)
+    assert outcome is not None
+    assert outcome.order == order
+    assert isinstance(outcome.error, Transient)
+    idle.board.lost(idle.link, Transient("libvirt", "the connection ended"))
+    idle.connect(object())
+    assert "gold" in [paid.known.name for paid in idle.pay_all()]
+
+
 # Times and versions.
 
 
@@ -306,10 +460,12 @@ def test_who_is_asked_in_vain_is_noticed(idle: Scene) -> None:
 
 
 def test_an_order_that_hangs_makes_its_domain_unanswered(idle: Scene) -> None:
+    idle.board.resting(idle.crew)
     idle.order(1)
     assert idle.take() is not None
     idle.clock.sleep(Seconds(3.0))
-    assert idle.board.unanswered(GOLD.uuid) == idle.board.longest() == 3.0
+    assert idle.board.unanswered(GOLD.uuid) == 3.0
+    assert idle.board.longest() == 0.0, "it is the domain that hangs, not the connection"
     assert idle.board.unanswered(SILVER.uuid) == 0.0
 
 

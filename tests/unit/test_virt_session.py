@@ -9,11 +9,12 @@ from fake_guest import FakeLibvirtError
 from fake_libvirt import Call, FakeHost
 from virt_rig import Running, idle_threads, quiet, running, until
 
-from xtc.clock import FakeClock
+from xtc.clock import FakeClock, MonotonicClock
 from xtc.errors import Denied, Gone, Transient, Unsupported
 from xtc.units import Seconds
-from xtc.virt import crew
+from xtc.virt import board, crew, session
 from xtc.virt.api import Api
+from xtc.virt.board import HANDS
 from xtc.virt.domains import Order
 from xtc.virt.mark import URI
 from xtc.virt.session import CALL_DEADLINE_S, MAX_GIVEN_UP, STALE_S, Session
@@ -71,6 +72,22 @@ def test_settling_ends_with_the_problem(host: FakeHost, clock: FakeClock) -> Non
         assert scene.session.settle(Seconds(30.0))
         assert isinstance(scene.session.view.problem, Transient)
         assert "No such file" in str(scene.session.view.problem)
+
+
+def test_settling_tells_of_the_others_where_some_hang(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "SETTLE_STEP_S", Seconds(0.01))
+    monkeypatch.setattr(board, "OVERDUE_S", Seconds(0.005))
+    hanging = [f"vr{number}" for number in range(HANDS + 1)]
+    host.guests = {}
+    for name in (*hanging, "gold"):
+        host.add(name)
+    for name in hanging:
+        host.freeze(name, "info")
+    with running(host, MonotonicClock()) as scene:
+        while not scene.known("gold"):
+            scene.session.settle(Seconds(0.05))
 
 
 def test_settling_gives_up_in_time(host: FakeHost, clock: FakeClock) -> None:
@@ -171,9 +188,9 @@ def test_a_dropped_connection_leaves_nothing_behind(scene: Running) -> None:
     for _ in range(5):
         for connection in [c for c in scene.host.connections if c.alive]:
             connection.die()
-        until(scene.board, lambda: scene.host.living() == 1 + crew.HANDS)
+        until(scene.board, lambda: scene.host.living() == 1 + HANDS)
         until(scene.board, lambda: scene.known("gold"))
-    until(scene.board, lambda: idle_threads() == 1 + crew.HANDS)
+    until(scene.board, lambda: idle_threads() == 1 + HANDS)
     dead = [connection for connection in scene.host.connections if not connection.alive]
     assert not any(connection.close_callbacks or connection.listeners for connection in dead)
 
@@ -271,7 +288,7 @@ def test_a_hang_is_given_up_after_its_deadline(scene: Running, clock: FakeClock)
     assert "in doubt" in str(error)
 
 
-def test_a_hang_that_passed_is_followed_by_a_new_crew(scene: Running, clock: FakeClock) -> None:
+def test_after_a_hang_that_passed_all_are_known_and_obey(scene: Running, clock: FakeClock) -> None:
     scene.host.freeze()
     scene.session.ask()
     scene.host.wait_for_hang()
@@ -281,29 +298,46 @@ def test_a_hang_that_passed_is_followed_by_a_new_crew(scene: Running, clock: Fak
     until(scene.board, lambda: scene.known("gold") and scene.known("silver"))
     given = order(scene, "gold", CAP, FREE)
     assert scene.outcome("gold", given.number).error is None
-    until(scene.board, lambda: idle_threads() == 1 + crew.HANDS)
+    until(scene.board, lambda: idle_threads() == 1 + HANDS)
 
 
 @pytest.mark.parametrize(
-    ("call", "each"),
-    [("open", 1), ("getType", 1), ("listAllDomains", 1), ("lookupByUUIDString", 2)],
+    "call",
+    ["open", "getType", "listAllDomains"],
 )
 def test_crews_are_given_up_at_most_three_times_while_nothing_answers(
-    host: FakeHost, clock: FakeClock, call: str, each: int
+    host: FakeHost, clock: FakeClock, call: str
 ) -> None:
     host.freeze("*", call)
     with running(host, clock) as scene:
         for crews in range(1, 3 * MAX_GIVEN_UP):
-            host.wait_for_hang(each * min(crews, MAX_GIVEN_UP + 1))
+            host.wait_for_hang(min(crews, MAX_GIVEN_UP + 1))
             clock.sleep(OVERDUE)
             scene.session.supervise()
             assert scene.session.given_up == min(crews, MAX_GIVEN_UP)
         host.thaw()
         until(scene.board, lambda: scene.known("gold"))
-        until(scene.board, lambda: idle_threads() == 1 + crew.HANDS)
+        until(scene.board, lambda: idle_threads() == 1 + HANDS)
 
 
-def test_crews_that_came_back_do_not_count(scene: Running, clock: FakeClock) -> None:
+@pytest.mark.parametrize("call", ["lookupByUUIDString", "info"])
+def test_each_domain_that_hangs_is_given_up_once(
+    host: FakeHost, clock: FakeClock, call: str
+) -> None:
+    host.freeze("*", call)
+    with running(host, clock) as scene:
+        host.wait_for_hang(2)
+        for _ in range(3 * MAX_GIVEN_UP):
+            clock.sleep(OVERDUE)
+            scene.session.ask()
+            scene.session.supervise()
+            assert scene.session.given_up == 2
+        host.thaw()
+        until(scene.board, lambda: scene.known("gold") and scene.known("silver"))
+        until(scene.board, lambda: idle_threads() == 1 + HANDS)
+
+
+def test_calls_that_came_back_do_not_count(scene: Running, clock: FakeClock) -> None:
     for number in range(1, MAX_GIVEN_UP + 3):
         scene.host.freeze("gold", "info")
         scene.session.ask()
@@ -312,7 +346,7 @@ def test_crews_that_came_back_do_not_count(scene: Running, clock: FakeClock) -> 
         scene.session.supervise()
         assert scene.session.given_up == number
         scene.host.thaw()
-        until(scene.board, lambda: scene.known("gold") and idle_threads() == 1 + crew.HANDS)
+        until(scene.board, lambda: scene.known("gold") and idle_threads() == 1 + HANDS)
 
 
 def test_a_close_that_hangs_is_given_up(scene: Running, clock: FakeClock) -> None:
@@ -330,19 +364,17 @@ def test_a_given_up_hand_does_nothing_more_after_it_thaws(scene: Running, clock:
     order(scene, "gold", CAP, FREE)
     scene.host.wait_for_hang()
     [stuck] = [call.thread for call in scene.host.calls if call.name == "setMetadata"]
-    frozen, scene.host.faults = scene.host.faults, {}
     clock.sleep(OVERDUE)
     scene.session.supervise()
-    until(scene.board, lambda: scene.known("gold"))
+    gold, silver = (scene.host.guests[name].uuid for name in ("gold", "silver"))
+    assert scene.session.in_doubt(gold)
+    assert not scene.session.in_doubt(silver)
     back = order(scene, "gold", FREE)
-    assert scene.outcome("gold", back.number).error is None
-    scene.session.supervise()
-    assert scene.session.in_doubt
-    scene.host.faults = frozen
     scene.host.thaw()
-    until(scene.board, lambda: idle_threads() == 1 + crew.HANDS)
-    assert not scene.session.in_doubt
-    assert cap(scene) == 0
+    assert scene.outcome("gold", back.number).error is None
+    until(scene.board, lambda: idle_threads() == 1 + HANDS)
+    assert not scene.session.in_doubt(gold)
+    assert (cap(scene), scene.host.guests["gold"].metadata) == (0, {})
     assert Call(stuck, "setSchedulerParametersFlags", "gold") not in scene.host.calls
 
 

@@ -149,7 +149,7 @@ class LibvirtActuator:
             raise Transient(self._name, "the release is under way")
         if outcome.error is not None and not isinstance(outcome.error, Gone):
             raise afresh(outcome.error)
-        if self._session.in_doubt:
+        if self._session.in_doubt(self._uuid):
             raise Transient(self._name, "a cap that was given up may still land: released again")
 
     def _order_back(self, original: LibvirtOriginal) -> Order:

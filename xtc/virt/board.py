@@ -1,7 +1,8 @@
 """What the loop and the threads tell each other, under one lock: orders in, views out.
 
 The loop never waits here for a hypervisor: it posts, and reads what was published. Threads take
-one domain at a time, orders first, so that a domain that is slow holds up no other.
+one domain at a time, orders first. A domain has one call under way at most, so that one that hangs
+holds one thread and no more; who hangs or is slow is in quarantine, and others go on.
 """
 
 import threading
@@ -13,10 +14,18 @@ from xtc.clock import Clock
 from xtc.errors import ActuatorError, Gone, Overtaken, Transient
 from xtc.units import Seconds
 from xtc.virt.domains import DomainView, HostView, Order, Outcome, Visit
+from xtc.virt.quarantine import OVERDUE_S, Quarantine
 
+HANDS: Final = 4
+"""Threads that visit, beside those that a slow or hanging domain holds."""
+MOST_HANDS: Final = 64
+"""Threads that visit or wait for a domain that hangs, until its call is given up."""
+SLOW_AT_ONCE: Final = HANDS - 1
+"""Domains known to be slow that are visited at the same time."""
 _SURVEY: Final = "survey"
-"""Stands among the domains that are worked on; no UUID is like it."""
 _NO_TIME: Final = Seconds(0.0)
+_IN_DOUBT: Final = "a call was given up; what it did is in doubt"
+_HANGS: Final = "its calls to libvirt hang: nothing is known or written until one comes back"
 ANSWER_MEMORY: Final = 0.9
 """What is kept of a long answer's time with each later one."""
 
@@ -30,13 +39,23 @@ class Board:
         self._crew: object = None
         self._link: object = None
         self._orders: dict[str, Order] = {}
-        self._underway: dict[str, Order] = {}
+        self._visits: dict[str, Visit] = {}
+        """Under way, over the link that is heard."""
+        self._lost: dict[str, Visit] = {}
+        """Not heard any more, and not come back: such a visit may still do its work."""
+        self._quarantine = Quarantine()
         self._outcomes: dict[str, Outcome] = {}
         self._describe: dict[str, None] = {}
         self._asked: dict[str, Seconds] = {}
         """Domains to be looked at, with the instant at which that was asked for."""
         self._busy: dict[str, Seconds] = {}
-        """What a thread works on, since when."""
+        """Since when each visit is under way."""
+        self._steps: dict[str, Seconds] = {}
+        """What is done with connections rather than with a domain, since when."""
+        self._hands = 0
+        """Threads that visit over the link that is heard, without those that are given up."""
+        self._idle = 0
+        """How many of them wait for a domain to visit."""
         self._survey = False
         self._lost_sight = False
         """Whether a domain was not as it was listed; it is looked for with the next asking."""
@@ -68,7 +87,8 @@ class Board:
     def pending(self, uuid: str) -> Order | None:
         """Return the order of a domain that is not carried out yet."""
         with self._changed:
-            return self._orders.get(uuid) or self._underway.get(uuid)
+            visit = self._visits.get(uuid)
+            return self._orders.get(uuid) or (None if visit is None else visit.order)
 
     def outcome(self, uuid: str) -> Outcome | None:
         """Return what became of the last order of a domain that came to an end."""
@@ -97,10 +117,39 @@ class Board:
             return Seconds(now - min(self._asked.get(uuid, now), self._busy.get(uuid, now)))
 
     def longest(self) -> Seconds:
-        """Return for how long the longest piece of work has lasted."""
+        """Return for how long the longest work on a connection has lasted; visits are none."""
         now = self._clock.now()
         with self._changed:
-            return Seconds(now - min(self._busy.values(), default=now))
+            return Seconds(now - min(self._steps.values(), default=now))
+
+    def give_up(self, deadline: Seconds) -> tuple[str, ...]:
+        """Give up every visit that has lasted so long; return the names of their domains."""
+        now = self._clock.now()
+        with self._changed:
+            late = [uuid for uuid, since in self._busy.items() if now - since >= deadline]
+            names = tuple(self._give_up(uuid) for uuid in late)
+            self._changed.notify_all()
+            return names
+
+    def _give_up(self, uuid: str) -> str:
+        visit = self._lost[uuid] = self._visits.pop(uuid)
+        del self._busy[uuid]
+        self._hands -= 1
+        self._quarantine.give_up(uuid)
+        name = visit.known.name
+        if visit.order is not None:
+            self._fail(visit.order, Transient(name, _IN_DOUBT))
+        view = self.view.domains.get(uuid)
+        if view is not None:
+            view = replace(view, described=False, problem=Transient(name, _HANGS))
+            self.view = replace(self.view, domains={**self.view.domains, uuid: view})
+        return name
+
+    def in_doubt(self, uuid: str) -> bool:
+        """Whether an order of a domain was given up and has not come back: it may still land."""
+        with self._changed:
+            visit = self._lost.get(uuid)
+            return visit is not None and visit.order is not None
 
     def to_describe(self) -> bool:
         """Whether some domain that is wanted has not been described yet."""
@@ -124,8 +173,7 @@ class Board:
         """Hear this crew alone; what an earlier one has begun is in doubt."""
         with self._changed:
             earlier, self._crew = self._crew, crew
-            given_up = Transient("libvirt", "a call was given up; what it did is in doubt")
-            self._drop(None if earlier is None else given_up)
+            self._drop(None if earlier is None else Transient("libvirt", _IN_DOUBT))
 
     def employs(self, crew: object) -> bool:
         """Whether this crew is the one that is heard."""
@@ -139,13 +187,13 @@ class Board:
         """Note that a connection is being opened or closed, which may hang."""
         with self._changed:
             if self._crew is crew:
-                self._busy[_SURVEY] = self._clock.now()
+                self._steps[_SURVEY] = self._clock.now()
 
     def resting(self, crew: object) -> None:
         """Note that nothing is being done that may hang."""
         with self._changed:
             if self._crew is crew:
-                self._busy.pop(_SURVEY, None)
+                self._steps.pop(_SURVEY, None)
 
     def unreachable(self, crew: object, problem: ActuatorError) -> None:
         """Publish that no connection could be opened."""
@@ -157,20 +205,59 @@ class Board:
         """Publish a connection; its domains follow with the survey."""
         with self._changed:
             if self._crew is crew:
-                self._link, self._survey = link, True
+                self._link, self._survey, self._hands = link, True, 0
                 self._publish(HostView(driver, connected=True))
+
+    def hire(self, link: object) -> int:
+        """Return how many hands to add now, so that enough are free; they count as added.
+
+        Where all hang, each domain that waits gets a hand of its own, and one is kept free.
+        """
+        now = self._clock.now()
+        with self._changed:
+            if self._link is not link:
+                return 0
+            free = self._hands - len(self._overdue(now))
+            wanted = HANDS if free > 0 else max(HANDS, len(self._waiting(now)) + 1)
+            more = max(0, min(wanted - free, MOST_HANDS - self._hands))
+            self._hands += more
+            return more
+
+    def keeps_hand(self, link: object) -> bool:
+        """Whether a hand that is free is to stay; one that is not leaves, and counts no more."""
+        now = self._clock.now()
+        with self._changed:
+            if self._link is not link:
+                return False
+            surplus = self._hands - len(self._overdue(now)) > HANDS
+            leaves = surplus and not self._waiting(now)
+            self._hands -= leaves
+            return not leaves
+
+    def _overdue(self, now: Seconds) -> list[Seconds]:
+        """Return since when each visit that is overdue is under way."""
+        return [since for since in self._busy.values() if now - since > OVERDUE_S]
+
+    def _waiting(self, now: Seconds) -> set[str]:
+        """Return the domains that need a visit and may have one."""
+        wishes = {*self._orders, *self._describe, *self._asked} - self._visits.keys()
+        return {
+            uuid
+            for uuid in wishes - self._lost.keys()
+            if uuid in self.view.domains and not self._quarantine.bars(uuid, now)
+        }
 
     def opening(self, link: object, hand: int) -> None:
         """Note that a hand of a link opens its own connection, which may hang."""
         with self._changed:
             if self._link is link:
-                self._busy[f"hand {hand}"] = self._clock.now()
+                self._steps[f"hand {hand}"] = self._clock.now()
 
     def opened(self, link: object, hand: int) -> None:
         """Note that it has."""
         with self._changed:
             if self._link is link:
-                self._busy.pop(f"hand {hand}", None)
+                self._steps.pop(f"hand {hand}", None)
 
     def lost(self, link: object, problem: ActuatorError) -> None:
         """Publish that the connection ended: nothing is known any more."""
@@ -183,12 +270,12 @@ class Board:
         with self._changed:
             if self._link is not link:
                 return False
-            self._busy.pop(_SURVEY, None)
+            self._steps.pop(_SURVEY, None)
             self._changed.wait_for(lambda: self._survey or self._link is not link, patience)
             if self._link is not link:
                 return False
             self._survey = False
-            self._busy[_SURVEY] = self._clock.now()
+            self._steps[_SURVEY] = self._clock.now()
             return True
 
     def surveyed(self, link: object, found: Iterable[DomainView]) -> None:
@@ -208,41 +295,73 @@ class Board:
     def take(self, link: object, patience: Seconds) -> Visit | None:
         """Wait for a domain that needs a visit, and take it; None where there is none."""
         with self._changed:
+            self._idle += 1
             self._changed.wait_for(
                 lambda: self._link is not link or self._next() is not None, patience
             )
             uuid = self._next() if self._link is link else None
-            if uuid is None:
-                return None
-            order = self._orders.pop(uuid, None)
-            if order is not None:
-                self._underway[uuid] = order
-            describe = uuid in self._describe
-            self._describe.pop(uuid, None)
-            self._busy[uuid] = self._clock.now()
-            return Visit(self.view.domains[uuid], order, describe=describe)
+            self._idle -= 1
+            return None if uuid is None else self._begin(uuid)
+
+    def _begin(self, uuid: str) -> Visit:
+        order, describe = self._orders.pop(uuid, None), uuid in self._describe
+        self._describe.pop(uuid, None)
+        self._busy[uuid] = self._clock.now()
+        visit = self._visits[uuid] = Visit(self.view.domains[uuid], order, describe=describe)
+        return visit
 
     def _next(self) -> str | None:
-        for work in (self._orders, self._describe, self._asked):
-            for uuid in work:
-                if uuid not in self._busy and uuid in self.view.domains:
-                    return uuid
-        return None
+        """Return the domain whose turn it is.
+
+        Where no more hands can be had, the last free one is for those that have answered since the
+        oldest visit that is overdue began.
+        """
+        now = self._clock.now()
+        may = self._waiting(now)
+        if sum(map(self._quarantine.is_slow, self._visits)) >= SLOW_AT_ONCE:
+            may = {uuid for uuid in may if not self._quarantine.is_slow(uuid)}
+        overdue = self._overdue(now)
+        if overdue and self._idle <= 1 and self._hands >= MOST_HANDS:
+            may = {uuid for uuid in may if self._quarantine.has_answered(uuid, min(overdue))}
+        turns = (uuid for work in (self._orders, self._describe, self._asked) for uuid in work)
+        return next((uuid for uuid in turns if uuid in may), None)
+
+    def hears(self, link: object, visit: Visit) -> bool:
+        """Whether what a visit says still counts: one that was given up must write no more."""
+        with self._changed:
+            return self._link is link and self._visits.get(visit.known.uuid) is visit
+
+    def ended(self, visit: Visit) -> None:
+        """Note that a visit has come back; without an answer it is the connection that ended."""
+        uuid, order = visit.known.uuid, visit.order
+        with self._changed:
+            self._come_back(visit, well=False)
+            if self._visits.get(uuid) is visit:
+                del self._visits[uuid], self._busy[uuid]
+                if order is not None:
+                    self._fail(order, Transient(visit.known.name, "the connection ended"))
+
+    def _come_back(self, visit: Visit, *, well: bool) -> None:
+        uuid = visit.known.uuid
+        if self._lost.get(uuid) is visit:
+            del self._lost[uuid]
+            self._quarantine.came_back(uuid, self._clock.now(), well=well)
+            self._changed.notify_all()
 
     def visited(
         self, link: object, visit: Visit, view: DomainView, outcome: Outcome | None
-    ) -> None:
-        """Publish what a visit found and did."""
+    ) -> bool:
+        """Publish what a visit found and did; False where it is not heard any more."""
         with self._changed:
-            if self._link is not link:
-                return
+            if not self.hears(link, visit):
+                self._come_back(visit, well=view.problem is None)
+                return False
             uuid = view.uuid
             begun = self._busy.pop(uuid)
-            self._underway.pop(uuid, None)
+            del self._visits[uuid]
+            self._note_answer(uuid, begun)
             if outcome is not None:
                 self._outcomes[uuid] = self._with_next(outcome)
-            if self._asked.get(uuid, begun) <= begun:
-                self._note_answer(self._asked.pop(uuid, None))
             self._lost_sight = self._lost_sight or view.domid != visit.known.domid
             present = self.view.domains.get(uuid)
             if present is not None and present.domid == visit.known.domid:
@@ -250,6 +369,7 @@ class Board:
                 domains = {**self.view.domains, uuid: view}
                 self.view = replace(self.view, domains=domains)
             self._changed.notify_all()
+            return True
 
     def _with_next(self, outcome: Outcome) -> Outcome:
         """Return what became of an order; one that was overtaken takes the next along.
@@ -266,17 +386,26 @@ class Board:
         error = None if following.mark is None else outcome.error
         return replace(outcome, order=following, error=error)
 
-    def _note_answer(self, asked: Seconds | None) -> None:
-        if asked is not None:
-            took = self._clock.now() - asked
+    def _note_answer(self, uuid: str, begun: Seconds) -> None:
+        """Time an answer; a slow domain must not have all others asked earlier."""
+        now = self._clock.now()
+        self._quarantine.answered(uuid, Seconds(now - begun), now)
+        if self._asked.get(uuid, begun) > begun:
+            return  # asked again meanwhile
+        asked = self._asked.pop(uuid, None)
+        if asked is not None and not self._quarantine.is_slow(uuid):
+            took = now - asked
             self.answer_time = Seconds(max(took, ANSWER_MEMORY * self.answer_time))
 
     def _drop(self, problem: ActuatorError | None) -> None:
         """Know nothing any more; orders that were not carried out have failed."""
-        for order in (*self._underway.values(), *self._orders.values()):
+        begun = [visit.order for visit in self._visits.values() if visit.order is not None]
+        for order in (*begun, *self._orders.values()):
             self._fail(order, problem or Transient(order.uuid, "not connected"))
-        for work in (self._orders, self._underway, self._describe, self._asked, self._busy):
+        self._lost |= self._visits
+        for work in (self._orders, self._visits, self._describe, self._asked, self._busy):
             work.clear()
+        self._steps.clear()
         self._link, self._survey = None, True
         self._publish(HostView(self.view.driver, problem=problem))
 

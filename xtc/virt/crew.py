@@ -1,5 +1,8 @@
 """The threads that make libvirt's calls: one lists domains and hears events, a few visit.
 
+A thread that a slow domain holds is replaced, so that there are always some for the others; it ends
+when it comes back.
+
 Each thread has a connection of its own: the client of libvirt 9.0 crashes when threads share one
 whose keepalive fails and whose libvirtd then wakes (8 of 8 processes did; 0 of 5 with one each).
 """
@@ -9,6 +12,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Final
 
 import structlog
@@ -23,8 +27,6 @@ from xtc.virt.explain import explain
 from xtc.virt.link import Link
 from xtc.virt.visits import Visitor, survey
 
-HANDS: Final = 4
-"""Domains that are visited at the same time."""
 SURVEY_S: Final = Seconds(10.0)
 """The safety net below the events: how often everything is listed and described anew."""
 BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -41,11 +43,15 @@ class Crew:
         self._api, self._board, self._clock = api, board, clock
         self._uri, self._name = uri, uri or "libvirt"
         self._threads: list[threading.Thread] = []
+        self._starting = threading.Lock()
+        self._visiting: set[threading.Thread] = set()
+        self._numbers = count()
+        self._link: Link | None = None
 
     @property
     def working(self) -> bool:
-        """Whether any of its threads has not come back yet."""
-        return any(thread.is_alive() for thread in self._threads)
+        """Whether a thread has not come back from a connection; the board knows of visits."""
+        return any(t.is_alive() and t not in self._visiting for t in self._threads)
 
     def begin(self) -> None:
         """Start; the board must employ it by now."""
@@ -54,8 +60,9 @@ class Crew:
     def _start(self, work: Callable[[], None]) -> None:
         # A call that hangs must not keep the daemon from ending.
         thread = threading.Thread(target=work, name="xtc-libvirt", daemon=True)
-        self._threads = [*(t for t in self._threads if t.is_alive()), thread]
-        thread.start()
+        with self._starting:
+            self._threads = [*(t for t in self._threads if t.is_alive()), thread]
+            thread.start()
 
     def _employed(self) -> bool:
         return self._board.employs(self)
@@ -96,15 +103,28 @@ class Crew:
             return
         self._board.connected(self, link, link.driver)
         log.info("libvirt_connected", uri=self._name, driver=link.driver)
-        for hand in range(HANDS):
-            self._start(partial(self._guarded, link, partial(self._visit, hand=hand)))
+        self._link = link
+        self.reinforce()
         self._guarded(link, self._survey)
 
-    def _guarded(self, link: Link, work: Callable[[Link], None]) -> None:
-        """Work until the connection ends; what nobody foresaw ends it, and is survived."""
+    def reinforce(self) -> None:
+        """Start as many hands as are needed, so that some are free."""
+        link = self._link
+        if link is None:
+            return
+        for _ in range(self._board.hire(link)):
+            visit = partial(self._visit, hand=next(self._numbers))
+            self._start(partial(self._guarded, link, visit))
+
+    def _guarded(self, link: Link, work: Callable[[Link], bool]) -> None:
+        """Work until the connection ends; what nobody foresaw ends it, and is survived.
+
+        The work tells whether it is the connection that ended.
+        """
         problem: ActuatorError = Transient(self._name, "the connection ended")
         try:
-            work(link)
+            if not work(link):
+                return
         except ActuatorError as error:
             problem = error
         except self._api.errors as error:
@@ -116,21 +136,38 @@ class Crew:
             log.warning("libvirt_lost", uri=self._name, problem=str(problem))
             self._board.lost(link, problem)
 
-    def _survey(self, link: Link) -> None:
+    def _survey(self, link: Link) -> bool:
         while link.alive and self._board.take_survey(link, SURVEY_S):
             if link.alive:
                 self._board.surveyed(link, survey(link))
+        return True
 
-    def _visit(self, link: Link, hand: int) -> None:
+    def _visit(self, link: Link, hand: int) -> bool:
         """Visit one domain after the other while both connections stand, this hand's and that."""
         self._board.opening(link, hand)
         with closing(Link(self._api, self._uri)) as own:
             self._board.opened(link, hand)
-            visitor = Visitor(own, self._clock, lambda: self._board.serves(link))
-            while own.alive and self._board.serves(link):
+            while own.alive:
+                if not self._board.keeps_hand(link):
+                    return False
                 visit = self._board.take(link, LULL_S)
-                if visit is not None:
-                    self._board.visited(link, visit, *self._paid(visitor, visit))
+                if visit is not None and not self._heard(link, own, visit):
+                    return False
+        return True
+
+    def _heard(self, link: Link, own: Link, visit: Visit) -> bool:
+        """Pay a visit and tell; whether it was heard, or else this hand has been replaced."""
+        visitor = Visitor(own, self._clock, partial(self._board.hears, link, visit))
+        self._visiting.add(threading.current_thread())
+        try:
+            return self._board.visited(link, visit, *self._paid(visitor, visit))
+        except ActuatorError:
+            if self._board.hears(link, visit):
+                raise
+            return False  # the connection of a call that was given up is its own affair
+        finally:
+            self._board.ended(visit)
+            self._visiting.discard(threading.current_thread())
 
     def _paid(self, visitor: Visitor, visit: Visit) -> tuple[DomainView, Outcome | None]:
         """Pay a visit; what nobody foresaw of one domain costs no other."""

@@ -16,11 +16,16 @@ from xtc.virt.domains import DomainView, HostView, Order, Outcome
 from xtc.virt.patience import Patience
 
 CALL_DEADLINE_S: Final = Seconds(15.0)
-"""After this a call is given up, with its thread: keepalive should have failed it long before."""
+"""After this a call is given up, with its thread: keepalive should have failed it long before.
+
+A domain's call costs the domain alone; one that concerns the connection costs the whole crew.
+"""
 RELEASE_PATIENCE_S: Final = Seconds(0.3)
 """How long a hypervisor's releases may hold up the loop in a period."""
 MAX_GIVEN_UP: Final = 3
-"""Crews whose threads have not come back; with so many, no more are sent after them."""
+"""Crews that hang with their connection; with so many, no more are sent after them."""
+SETTLE_STEP_S: Final = Seconds(1.0)
+"""How often threads are looked after while nothing else does."""
 STALE_S: Final = Seconds(1.5)
 """A domain that was asked about for longer is not known any more."""
 
@@ -46,7 +51,7 @@ class Session:
         self._crew: Crew | None = None
         self._given_up: list[Crew] = []
         self.given_up = 0
-        """How often a crew was given up, for metrics."""
+        """How many calls were given up, for metrics."""
 
     @property
     def view(self) -> HostView:
@@ -83,20 +88,26 @@ class Session:
         """Have the domains that are wanted looked at, for the tick to come."""
         self._board.ask()
 
-    @property
-    def in_doubt(self) -> bool:
-        """Whether a call that was given up has not come back, so that it may still do its work."""
-        return any(crew.working for crew in self._given_up)
+    def in_doubt(self, uuid: str) -> bool:
+        """Whether an order of a domain was given up and has not come back: it may still land."""
+        return self._board.in_doubt(uuid)
 
     def supervise(self) -> None:
-        """Give up a crew whose call hangs beyond its deadline, and send another."""
+        """Give up calls that hang beyond their deadline, and replace the threads they hold."""
         self._given_up = [crew for crew in self._given_up if crew.working]
-        if self._crew is None or self._board.longest() < CALL_DEADLINE_S:
+        if self._crew is None:
             return
-        if len(self._given_up) >= MAX_GIVEN_UP:
-            return
+        for name in self._board.give_up(CALL_DEADLINE_S):
+            log.warning("libvirt_domain_hangs", uri=self.uri, domain=name)
+            self.given_up += 1
+        if self._board.longest() < CALL_DEADLINE_S:
+            self._crew.reinforce()
+        elif len(self._given_up) < MAX_GIVEN_UP:
+            self._replace(self._crew)
+
+    def _replace(self, crew: Crew) -> None:
         log.warning("libvirt_hangs", uri=self.uri, given_up=len(self._given_up) + 1)
-        self._given_up.append(self._crew)
+        self._given_up.append(crew)
         self.given_up += 1
         self.start()
 
@@ -139,8 +150,17 @@ class Session:
         return outcome if outcome is not None and outcome.order.number >= order.number else None
 
     def settle(self, patience: Seconds) -> bool:
-        """Wait until every domain that is wanted is known, or why not; whether that came."""
-        return self._board.wait_until(self._settled, patience)
+        """Wait until every domain that is wanted is known, or why not; whether that came.
+
+        Threads that domains hold are replaced meanwhile: no period begins while this waits.
+        """
+        left = patience
+        while not self._board.wait_until(self._settled, Seconds(min(left, SETTLE_STEP_S))):
+            left = Seconds(left - SETTLE_STEP_S)
+            if left <= 0:
+                return False
+            self.supervise()
+        return True
 
     def _settled(self) -> bool:
         view = self.view
