@@ -185,7 +185,8 @@ class Keeper:
         used = CapFraction(max(0.0, (usage.used - before[1].used) / elapsed))
         grain = CapFraction(usage.grain / elapsed)
         late = self._later and _lowered(cap, earlier) and _overused(cap, used, grain)
-        hottest = None if _is_coarse(cap, grain) else _hottest(before[1], usage, elapsed, used)
+        coarse = _is_coarse(cap, CapFraction(grain * max(1, len(usage.parts))))
+        hottest = None if coarse else _hottest(before[1], usage, elapsed, used)
         return CapView(cap, used, hottest, _throttled(before[1], usage), late)
 
     def _note_conflict(self, cap: CapFraction | None) -> None:
@@ -330,8 +331,8 @@ def _hottest(before: CpuUsage, after: CpuUsage, elapsed: float, used: CapFractio
     parts = len(after.parts)
     if not parts or parts != len(before.parts):
         return used
-    most = max(new - old for old, new in zip(before.parts, after.parts, strict=True))
-    return CapFraction(max(0.0, parts * most / elapsed))
+    each = [new - old for old, new in zip(before.parts, after.parts, strict=True)]
+    return used if min(each) < 0 else CapFraction(parts * max(each) / elapsed)
 
 
 def _throttled(before: CpuUsage, after: CpuUsage) -> float | None:

@@ -208,7 +208,7 @@ def test_throttling_is_a_share_of_the_periods(
         ((), (), 0.3),
         ((0.0, 0.0, 0.0, 0.0), (1.0, 0.1, 0.05, 0.05), 2.0),  # of 4 vCPUs one is busy
         ((0.0, 0.0), (0.6, 0.6), 0.6),
-        ((1.0, 1.0), (0.5, 0.5), 0.0),
+        ((1.0, 1.0), (3.0, 0.5), 0.3),  # another one has taken the number
         ((0.0,), (1.0, 1.0), 0.3),  # a vCPU was plugged in
         ((0.0, 0.0), (), 0.3),
     ],
