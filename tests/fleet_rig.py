@@ -90,8 +90,7 @@ class SimulatedDaemon:
         self.server = Server(Listen(self.directory / "run", *self._tcp, curve), self._handle)
         self.server.open()
         if self._keys:
-            streams = list(self.server._telemetry)
-            ends = (self.server.request_sockets[1], streams[1])
+            ends = (self.server.request_sockets[1], self.server._telemetry[1])
             self._tcp = tuple(end.get_string(zmq.LAST_ENDPOINT) for end in ends)
 
     def _handle(self, raw: bytes) -> Reply:
@@ -136,11 +135,8 @@ class SimulatedDaemon:
     def publish(self, raw: bytes) -> None:
         """Stream any bytes to whoever listens."""
         self._told = [*self._told[-9:], raw]
-        if self.server is None or not self.server.listened_to():
-            return
-        for stream, listened in self.server._telemetry.items():
-            if listened:
-                stream.send(raw, zmq.NOBLOCK)
+        for stream in () if self.server is None else self.server._telemetry:
+            stream.send(raw, zmq.NOBLOCK)
 
     def replay(self) -> None:
         """Stream the oldest of the last ten messages once more."""

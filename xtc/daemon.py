@@ -248,9 +248,7 @@ class Daemon:
         self._metrics.journal_ok.set(not self._manager.journal_problem)
         for report in reports:
             self._log_change(report)
-        if self._server.listened_to():
-            telemetry = Telemetry(now, self._tick_count, reports, drops=self._drops)
-            self._server.publish(telemetry)
+        self._server.publish(Telemetry(now, self._tick_count, reports, drops=self._drops))
 
     def _log_change(self, report: Report) -> None:
         """Log a router when its mode, finding or problem changes, and never otherwise."""

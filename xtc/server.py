@@ -1,4 +1,4 @@
-"""The manager's sockets: requests on ROUTERs, telemetry on XPUBs; local files, and TCP with CURVE.
+"""The manager's sockets: requests on ROUTERs, telemetry on PUBs; local files, and TCP with CURVE.
 
 A TCP address without CURVE keys and an allow-list is refused: libzmq accepts any client that
 speaks CURVE unless a ZAP handler says otherwise.
@@ -62,8 +62,7 @@ class Server:
         self._files: list[Path] = []
         self._lock = -1
         self._requests: list[zmq.Socket[bytes]] = []
-        self._telemetry: dict[zmq.Socket[bytes], bool] = {}
-        """Each stream, and whether anybody listens."""
+        self._telemetry: list[zmq.Socket[bytes]] = []
         self._authenticator: ThreadAuthenticator | None = None
 
     def __enter__(self) -> Self:
@@ -100,17 +99,17 @@ class Server:
             raise ConfigError("daemon.runtime_dir", f"{directory}: {error.strerror}") from error
         self._admit_only_known_keys()
         self._requests.append(self._local(zmq.ROUTER, directory / REQUESTS))
-        self._telemetry[self._local(zmq.XPUB, directory / TELEMETRY)] = False
+        self._telemetry.append(self._local(zmq.PUB, directory / TELEMETRY))
         if self._listen.tcp_requests is not None:
             self._requests.append(self._tcp(zmq.ROUTER, self._listen.tcp_requests))
         if self._listen.tcp_telemetry is not None:
-            self._telemetry[self._tcp(zmq.XPUB, self._listen.tcp_telemetry)] = False
+            self._telemetry.append(self._tcp(zmq.PUB, self._listen.tcp_telemetry))
 
     def close(self) -> None:
         """Let go of sockets and their files."""
         for socket in self._sockets:
             socket.close(linger=0)
-        self._sockets, self._requests, self._telemetry = [], [], {}
+        self._sockets, self._requests, self._telemetry = [], [], []
         if self._authenticator is not None:
             self._authenticator.stop()
             self._authenticator = None
@@ -139,19 +138,15 @@ class Server:
             socket.send_multipart([peer, *frames[:-1], encode(reply)], zmq.NOBLOCK)
         return done
 
-    def listened_to(self) -> bool:
-        """Whether anybody listens to the telemetry."""
-        for socket in self._telemetry:
-            while socket.poll(0, zmq.POLLIN):
-                self._telemetry[socket] = socket.recv(zmq.NOBLOCK)[:1] == b"\x01"
-        return any(self._telemetry.values())
-
     def publish(self, telemetry: Telemetry) -> None:
-        """Stream a tick; a slow listener loses ticks, and costs the daemon no time."""
+        """Stream a tick; a slow listener loses ticks, and costs the daemon no time.
+
+        Always, whoever listens: what listeners send upstream stays with libzmq, which counts their
+        subscriptions and drops every other byte.
+        """
         raw = encode(telemetry)
-        for socket, listened in self._telemetry.items():
-            if listened:
-                socket.send(raw, zmq.NOBLOCK)
+        for socket in self._telemetry:
+            socket.send(raw, zmq.NOBLOCK)
 
     def _socket(self, kind: int) -> "zmq.Socket[bytes]":
         socket: zmq.Socket[bytes] = self._context.socket(kind)

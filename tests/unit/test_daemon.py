@@ -203,7 +203,6 @@ def test_what_the_host_drops_is_told_to_all_who_ask(
 ) -> None:
     """A card that belongs to a router is the router's affair, though sysfs calls it a card."""
     published: list[Telemetry] = []
-    monkeypatch.setattr(bench.server, "listened_to", lambda: True)
     monkeypatch.setattr(bench.server, "publish", published.append)
     bench.tick(3)
     bench.dropped_at_eth0 += 500

@@ -188,19 +188,63 @@ def test_closing_leaves_no_socket_file(tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["lock"]
 
 
+def listening(peers: Peers, tmp_path: Path, prefix: bytes = b"") -> Socket:
+    """Return a listener of the local stream."""
+    listener = peers.socket(zmq.SUB)
+    listener.connect(f"ipc://{tmp_path / 'run' / TELEMETRY}")
+    listener.subscribe(prefix)
+    return listener
+
+
+def hears(server: Server, listener: Socket) -> bool:
+    """Publish until a listener hears of it, or patience ends; its subscription may be under way."""
+    for _ in range(WAIT_MS // 10):
+        server.publish(TICK)
+        if listener.poll(10):
+            return decode_telemetry(listener.recv()) == TICK
+    return False
+
+
+def drained(listener: Socket) -> None:
+    while listener.poll(100):
+        listener.recv()
+
+
 def test_telemetry_is_streamed_to_those_who_listen(
     local: Server, peers: Peers, tmp_path: Path
 ) -> None:
-    assert not local.listened_to()
-    listener = peers.socket(zmq.SUB)
-    listener.connect(f"ipc://{tmp_path / 'run' / TELEMETRY}")
-    listener.subscribe(b"")
-    (stream,) = local._telemetry
-    assert stream.poll(WAIT_MS)
-    assert local.listened_to()
-    local.publish(TICK)
-    assert listener.poll(WAIT_MS)
-    assert decode_telemetry(listener.recv()) == TICK
+    assert hears(local, listening(peers, tmp_path))
+
+
+def test_a_listener_that_leaves_silences_no_other(
+    local: Server, peers: Peers, tmp_path: Path
+) -> None:
+    policer = listening(peers, tmp_path)
+    other = listening(peers, tmp_path, prefix=encode(TICK)[:1])
+    assert hears(local, policer)
+    assert hears(local, other)
+    monitor = peers.failure(other, zmq.EVENT_CLOSED | zmq.EVENT_MONITOR_STOPPED)
+    other.unsubscribe(encode(TICK)[:1])
+    other.close(linger=0)
+    assert monitor.poll(WAIT_MS)
+    drained(policer)
+    assert hears(local, policer)
+
+
+@pytest.mark.parametrize("junk", [b"hello", b"", b"\x00", b"\x01q", b"\x00" * 1000])
+def test_bytes_sent_upstream_silence_no_listener(
+    local: Server, peers: Peers, tmp_path: Path, junk: bytes
+) -> None:
+    policer = listening(peers, tmp_path)
+    assert hears(local, policer)
+    rude = peers.socket(zmq.XSUB)
+    rude.connect(f"ipc://{tmp_path / 'run' / TELEMETRY}")
+    rude.send(b"\x01")
+    assert hears(local, rude)  # what it sends does arrive
+    rude.send(junk)
+    rude.send(b"\x01after")
+    drained(policer)
+    assert hears(local, policer)
 
 
 def test_a_runtime_directory_that_is_none_is_named(tmp_path: Path) -> None:
