@@ -7,16 +7,20 @@ trusted is set aside, never guessed at and never a reason not to start.
 import contextlib
 import hashlib
 import os
+import stat
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
 from xtc.actuator.spec import ActuatorSpec, Original
-from xtc.errors import JournalError
-from xtc.held import hold
+from xtc.directories import open_directory, open_within
+from xtc.errors import JournalError, XtcError
+from xtc.held import hold_within
 from xtc.lease import Lease
 
+JOURNAL = "journal"
+NEW = "journal.new"
 _MAGIC = b"xtc-journal 1 sha256="
 
 
@@ -44,8 +48,9 @@ class Journal:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._path = directory / "journal"
-        self._lock = -1
+        self._path = directory / JOURNAL
+        self._opened = self._lock = -1
+        """The directory and its lock; -1 where they are not held."""
         self._stored = Ledger(boot_id=boot_id())
         self._in_doubt = False
         """Whether a write failed half-way, so that the disk may hold either ledger."""
@@ -69,20 +74,25 @@ class Journal:
 
         Raises:
             Busy: another daemon holds the directory.
-            JournalError: the directory cannot be made or read.
+            JournalError: the directory cannot be made or read, or another user could write to it.
         """
         try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = hold(self._directory, "state_dir")
+            self._opened = open_directory(self._directory, mode=0o700)
+            self._lock = hold_within(self._opened, self._directory, "state_dir")
+            self._stored = self._read()
         except OSError as error:
+            self.close()
             raise JournalError(f"{self._directory}: {error.strerror}") from error
-        self._stored = self._read()
+        except XtcError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Let another daemon have the directory."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        for descriptor in (self._lock, self._opened):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._opened = self._lock = -1
 
     def store(self, ledger: Ledger) -> None:
         """Make the ledger durable; the old one stands until the new one is whole.
@@ -90,24 +100,31 @@ class Journal:
         Raises:
             JournalError: the disk is full or read-only. The old ledger is then still in force.
         """
-        if ledger == self._stored and not self._in_doubt and self._path.exists():
+        if ledger == self._stored and not self._in_doubt and self._is_there():
             return
         body = msgspec.json.encode(ledger)
-        temporary = self._path.with_suffix(".new")
         self._in_doubt = True
         try:
-            _write_durably(temporary, _MAGIC + _checksum(body) + b"\n" + body)
-            temporary.replace(self._path)
-            _sync_directory(self._directory)
+            _write_durably(self._opened, NEW, _MAGIC + _checksum(body) + b"\n" + body)
+            os.replace(NEW, JOURNAL, src_dir_fd=self._opened, dst_dir_fd=self._opened)
+            _sync_directory(self._opened)
         except OSError as error:
             raise JournalError(
                 f"{self._path}: {error.strerror}; no new router will be capped until this is mended"
             ) from error
         self._stored, self._in_doubt = ledger, False
 
+    def _is_there(self) -> bool:
+        """Whether the journal is a file still."""
+        with contextlib.suppress(FileNotFoundError):
+            return stat.S_ISREG(
+                os.stat(JOURNAL, dir_fd=self._opened, follow_symlinks=False).st_mode
+            )
+        return False
+
     def _read(self) -> Ledger:
         try:
-            raw = self._path.read_bytes()
+            raw = read_file(self._opened, JOURNAL)
         except FileNotFoundError:
             return Ledger(boot_id=boot_id())
         except OSError as error:
@@ -119,11 +136,13 @@ class Journal:
             return Ledger(boot_id=boot_id())
 
     def _set_aside(self) -> None:
-        self.quarantined = self._path.with_suffix(f".corrupt-{os.getpid()}")
+        """Rename the journal; what was set aside earlier stays, as it may hold other originals."""
+        name = free_name(self._opened, f"{JOURNAL}.corrupt-{os.getpid()}")
         try:
-            self._path.replace(self.quarantined)
+            os.replace(JOURNAL, name, src_dir_fd=self._opened, dst_dir_fd=self._opened)
         except OSError as error:
             raise JournalError(f"{self._path}: {error.strerror}") from error
+        self.quarantined = self._directory / name
 
 
 def boot_id() -> str:
@@ -156,8 +175,35 @@ def _checksum(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest().encode()
 
 
-def _write_durably(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+def read_file(directory: int, name: str) -> bytes:
+    """Return what a file of an open directory holds.
+
+    Raises:
+        OSError: it cannot be read; a symbolic link never is.
+    """
+
+    def opened(name: str, flags: int) -> int:
+        return open_within(directory, name, flags | os.O_NONBLOCK)
+
+    with open(name, "rb", opener=opened) as file:  # noqa: PTH123  it is not the path's file
+        return file.read()
+
+
+def free_name(directory: int, wanted: str) -> str:
+    """Return a name that no file of an open directory has: the one wanted, or one like it."""
+    taken = set(os.listdir(directory))
+    name, count = wanted, 1
+    while name in taken:
+        count += 1
+        name = f"{wanted}-{count}"
+    return name
+
+
+def _write_durably(directory: int, name: str, data: bytes) -> None:
+    """Write a file that is new: whatever bore its name, a link or a leftover, is not written to."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=directory)
+    descriptor = open_within(directory, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         view = memoryview(data)
         while view:
@@ -167,9 +213,5 @@ def _write_durably(path: Path, data: bytes) -> None:
         os.close(descriptor)
 
 
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _sync_directory(directory: int) -> None:
+    os.fsync(directory)

@@ -4,6 +4,7 @@ A TCP address without CURVE keys and an allow-list is refused: libzmq accepts an
 speaks CURVE unless a ZAP handler says otherwise.
 """
 
+import contextlib
 import os
 import stat
 from collections.abc import Callable
@@ -15,8 +16,9 @@ import zmq
 import zmq.auth
 from zmq.auth.thread import ThreadAuthenticator
 
+from xtc.directories import open_directory
 from xtc.errors import Busy, ConfigError
-from xtc.held import hold
+from xtc.held import hold_within
 from xtc.wire import MAX_MESSAGE, Outcomes, Reply, Telemetry, encode
 
 REQUESTS = "manager.sock"
@@ -60,7 +62,8 @@ class Server:
         self._sockets: list[zmq.Socket[bytes]] = []
         """All of them, bound or not."""
         self._files: list[Path] = []
-        self._lock = -1
+        self._opened = self._lock = -1
+        """The runtime directory, and its lock; -1 where they are not held."""
         self._requests: list[zmq.Socket[bytes]] = []
         self._telemetry: list[zmq.Socket[bytes]] = []
         self._authenticator: ThreadAuthenticator | None = None
@@ -93,8 +96,9 @@ class Server:
     def _open(self, directory: Path) -> None:
         check_listen(self._listen)
         try:
-            directory.mkdir(mode=0o750, parents=True, exist_ok=True)
-            self._lock = hold(directory, "runtime_dir")  # libzmq takes a socket file from anybody
+            self._opened = open_directory(directory, mode=0o750, group_may_write=True)
+            # libzmq takes a socket file from anybody
+            self._lock = hold_within(self._opened, directory, "runtime_dir")
         except OSError as error:
             raise ConfigError("daemon.runtime_dir", f"{directory}: {error.strerror}") from error
         self._admit_only_known_keys()
@@ -115,11 +119,13 @@ class Server:
             self._authenticator = None
         self._context.term()
         for path in self._files:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path.name, dir_fd=self._opened)
         self._files = []
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        for descriptor in (self._lock, self._opened):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._opened = self._lock = -1
 
     def serve(self) -> int:
         """Answer the requests that wait, until BURST of them are done; return how many."""

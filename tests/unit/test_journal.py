@@ -164,9 +164,9 @@ def test_the_new_ledger_is_on_disk_before_its_name_and_its_name_before_all_else(
         seen.append(("fsync", named(descriptor)))
         fsync(descriptor)
 
-    def renamed(source: Path, target: Path) -> None:
-        seen.append(("rename", Path(source).name, Path(target).name))
-        rename(source, target)
+    def renamed(source: str, target: str, **where: int) -> None:
+        seen.append(("rename", source, target))
+        rename(source, target, **where)
 
     with Journal(tmp_path) as journal:
         monkeypatch.setattr(os, "write", written)
@@ -206,7 +206,7 @@ def test_a_rename_that_fails_stores_nothing(
 ) -> None:
     stored(tmp_path)
     with Journal(tmp_path) as journal:
-        monkeypatch.setattr(Path, "replace", _no_space)
+        monkeypatch.setattr(os, "replace", _no_space)
         with pytest.raises(JournalError, match="No space left"):
             journal.store(Ledger(boot_id()))
         assert journal.ledger == LEDGER
@@ -278,7 +278,7 @@ def test_a_journal_that_cannot_be_set_aside_is_no_reason_to_guess(
 ) -> None:
     path = tmp_path / "journal"
     path.write_bytes(b"not ours")
-    monkeypatch.setattr(Path, "replace", _no_space)
+    monkeypatch.setattr(os, "replace", _no_space)
     with pytest.raises(JournalError, match="No space left"):
         Journal(tmp_path).open()
     assert path.read_bytes() == b"not ours"
@@ -291,3 +291,72 @@ def test_a_journal_that_was_set_aside_is_kept_for_people(tmp_path: Path) -> None
         assert journal.quarantined.read_bytes() == b"not ours"
         assert journal.ledger == Ledger(boot_id())
     assert not (tmp_path / "journal").exists()
+
+
+def test_what_is_set_aside_overwrites_nothing_that_was_set_aside_before(tmp_path: Path) -> None:
+    """In a container every daemon has the same process number."""
+    aside = []
+    for content in (b"one", b"other"):
+        (tmp_path / "journal").write_bytes(content)
+        with Journal(tmp_path) as journal:
+            assert journal.quarantined is not None
+            aside.append(journal.quarantined)
+    assert [path.read_bytes() for path in aside] == [b"one", b"other"]
+
+
+def test_a_journal_that_cannot_be_read_leaves_the_directory_to_others(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    with pytest.raises(JournalError):
+        Journal(tmp_path).open()
+    (tmp_path / "journal").rmdir()
+    Journal(tmp_path).open()
+
+
+# Links that lead elsewhere
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_link_in_the_place_of_the_new_journal_is_not_written_through(
+    tmp_path: Path, link: Callable[[Path, Path], None]
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "state").mkdir(mode=0o700)
+    link(victim, tmp_path / "state" / "journal.new")
+    stored(tmp_path / "state")
+    assert victim.read_text() == "precious"
+    assert reopened(tmp_path / "state") == LEDGER
+
+
+@pytest.mark.parametrize("name", ["journal", "lock"])
+def test_a_symbolic_link_is_neither_followed_nor_taken_for_a_journal(
+    tmp_path: Path, name: str
+) -> None:
+    elsewhere = stored(tmp_path / "elsewhere")
+    before = elsewhere.read_bytes()
+    (tmp_path / "state").mkdir(mode=0o700)
+    (tmp_path / "state" / name).symlink_to(elsewhere)
+    with pytest.raises(JournalError, match="symbolic link"):
+        Journal(tmp_path / "state").open()
+    assert elsewhere.read_bytes() == before
+
+
+def test_a_link_that_replaced_the_journal_is_replaced(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    with Journal(tmp_path / "state") as journal:
+        journal.store(LEDGER)
+        (tmp_path / "state" / "journal").unlink()
+        (tmp_path / "state" / "journal").symlink_to(victim)
+        journal.store(LEDGER)
+    assert victim.read_text() == "precious"
+    assert reopened(tmp_path / "state") == LEDGER
+
+
+def test_a_directory_that_is_swapped_changes_nothing(tmp_path: Path) -> None:
+    with Journal(tmp_path / "state") as journal:
+        (tmp_path / "state").rename(tmp_path / "moved")
+        (tmp_path / "state").mkdir(mode=0o700)
+        journal.store(LEDGER)
+    assert not list((tmp_path / "state").iterdir())
+    assert reopened(tmp_path / "moved") == LEDGER

@@ -23,7 +23,7 @@ from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
 from xtc.assemble import release_all
 from xtc.clock import FakeClock
 from xtc.errors import Admission, Busy, ConfigError, Gone, MeterError, Transient
-from xtc.journal import Entry, Journal
+from xtc.journal import Entry, Journal, _decode
 from xtc.meter import Snapshot
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
@@ -75,7 +75,7 @@ def test_a_simulated_router_is_swept_by_the_daemons_own_parts(tmp_path: Path) ->
 
 def test_the_original_is_durable_before_the_first_cap(tmp_path: Path) -> None:
     with site_at(tmp_path) as site, site.bench() as bench:
-        written = Journal(tmp_path / "state")._read()
+        written = _decode((tmp_path / "state" / "journal").read_bytes())
         assert written.entries == {"gold": Entry(site.plan.spec, SimulatedOriginal(None))}
         assert actuator_of(site).applied() is None
         bench.cap(CapFraction(0.1))

@@ -1,0 +1,123 @@
+"""Directories that other users can neither replace nor write to, and files within them.
+
+A daemon that runs as root writes into its directories, so nobody else may decide where that is.
+"""
+
+import errno
+import os
+import pwd
+import stat
+from pathlib import Path
+
+MAX_LINKS = 40
+"""Symbolic links that a path may lead through, as many as the kernel follows."""
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def open_directory(path: Path, *, mode: int, group_may_write: bool = False) -> int:
+    """Make a directory where it is missing, check that it is ours alone, and open it.
+
+    What is opened relative to the descriptor stays in this directory, whatever its path leads to
+    later. A symbolic link is followed where no other user could have made or could replace it, as
+    that of systemd's DynamicUser=.
+
+    Args:
+        path: the directory; those above it are made too.
+        mode: what it is made with; one that is there keeps its own.
+        group_may_write: whether its group may write to it.
+
+    Raises:
+        PermissionError: another user could write to it or replace it; `strerror` says how, and
+            which command changes that.
+        OSError: it cannot be made or opened.
+    """
+    path.mkdir(mode=mode, parents=True, exist_ok=True)
+    real = _checked_path(path)
+    descriptor = os.open(real, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _check_directory(path, os.fstat(descriptor), group_may_write=group_may_write)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def open_within(directory: int, name: str, flags: int, mode: int = 0o600) -> int:
+    """Open a file of an open directory; a symbolic link is none of ours, and is not followed.
+
+    Raises:
+        OSError: it cannot be opened.
+    """
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=directory)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            words = f"{name} is a symbolic link (see where it leads, then `rm {name}` there)"
+            raise OSError(errno.ELOOP, words) from None
+        raise
+
+
+def _check_directory(path: Path, found: os.stat_result, *, group_may_write: bool) -> None:
+    _check_owner(path, found)
+    forbidden = stat.S_IWOTH if group_may_write else WRITABLE_BY_OTHERS
+    if found.st_mode & forbidden:
+        who = "every user" if found.st_mode & stat.S_IWOTH else "its group"
+        mode = stat.S_IMODE(found.st_mode)
+        words = f"{who} may write to it (mode {mode:04o})"
+        raise _refusal(words, f"chmod {mode & ~forbidden:04o} {path}", path)
+
+
+def _checked_path(path: Path) -> Path:
+    """Return where a path leads; every part on the way belongs to root or to this user.
+
+    Raises:
+        PermissionError: another user could replace a part of it.
+        OSError: a part cannot be read, or links lead in a circle.
+    """
+    at, rest, links = Path("/"), list(reversed(path.absolute().parts[1:])), 0
+    while rest:
+        _check_parent(at)
+        name = rest.pop()
+        if name == "..":
+            at = at.parent
+            continue
+        found = (at / name).lstat()
+        _check_owner(at / name, found)
+        if not stat.S_ISLNK(found.st_mode):
+            at /= name
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            raise OSError(errno.ELOOP, "too many symbolic links", str(path))
+        target = (at / name).readlink()
+        at = Path("/") if target.is_absolute() else at
+        rest += reversed(target.parts[target.is_absolute() :])
+    return at
+
+
+def _check_parent(directory: Path) -> None:
+    """Refuse a directory in which other users could replace what is ours (chmod(1), sticky bit)."""
+    found = directory.lstat()
+    group = stat.S_IWGRP if found.st_gid not in {0, os.getegid()} else 0
+    if found.st_mode & (stat.S_IWOTH | group) and not found.st_mode & stat.S_ISVTX:
+        words = f"other users may write to {directory} and replace what is in it"
+        raise _refusal(words, f"chmod g-w,o-w {directory}", directory)
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    if found.st_uid in {0, os.geteuid()}:
+        return
+    words = f"{path} belongs to user {_name(found.st_uid)}, who could replace it"
+    raise _refusal(words, f"chown -h {_name(os.geteuid())} {path}", path)
+
+
+def _refusal(words: str, command: str, path: Path) -> PermissionError:
+    return PermissionError(errno.EPERM, f"{words} (run `{command}`, or name another directory)", str(path))
+
+
+def _name(user: int) -> str:
+    """Return a user's name, or its number where it has none."""
+    try:
+        return pwd.getpwuid(user).pw_name
+    except KeyError:
+        return str(user)
