@@ -112,7 +112,8 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
 
 
 def _refusal(words: str, command: str, path: Path) -> PermissionError:
-    return PermissionError(errno.EPERM, f"{words} (run `{command}`, or name another directory)", str(path))
+    words = f"{words} (run `{command}`, or name another directory)"
+    return PermissionError(errno.EPERM, words, str(path))
 
 
 def _name(user: int) -> str:

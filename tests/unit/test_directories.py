@@ -116,7 +116,7 @@ def test_a_link_of_another_user_is_refused(directory: Path, tmp_path: Path) -> N
 def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a").symlink_to(tmp_path / "b")
     (tmp_path / "b").symlink_to(tmp_path / "a")
-    with pytest.raises(OSError, match="exists|symbolic links"):
+    with pytest.raises(OSError, match="symbolic links"):
         opened(tmp_path / "a" / "state")
 
 
