@@ -86,7 +86,7 @@ class ManagerRig(ABC):
 
     def open_manager(self, open_actuator: OpenActuator) -> None:
         """Open the state directory, and make the manager that a daemon would start."""
-        self.journal = Journal(self.directory)
+        self.journal = self.make_journal()
         self.journal.open()
         self.collector = Collector({name: plan.binding for name, plan in self.plans.items()})
         self.manager = Manager(
@@ -97,6 +97,10 @@ class ManagerRig(ABC):
             limiter=self.limiter,
             period=PERIOD,
         )
+
+    def make_journal(self) -> Journal:
+        """Return the journal of a daemon; this one writes before it goes on."""
+        return Journal(self.directory)
 
     def crash(self) -> None:
         """Drop the manager as kill -9 would: nothing is said, nothing put back."""

@@ -5,7 +5,7 @@ the first cap, and it is put back at the end. After a crash the journal still kn
 `xtc release --all`, the next sweep or the next daemon undoes the cap.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -59,6 +59,11 @@ class OwnPart(Journal):
         whole = self._whole.ledger
         ours = {n: e for n, e in whole.entries.items() if e.spec == self._spec}
         return replace(whole, entries=ours, leases={}, limits={})
+
+    @property
+    def secured(self) -> Mapping[str, Entry]:
+        """Of our place alone, entries that are durable."""
+        return {n: e for n, e in self._whole.secured.items() if e.spec == self._spec}
 
     def store(self, ledger: Ledger) -> None:
         """Make our place durable; leases of a measurement are nobody's business after it.

@@ -34,6 +34,7 @@ from xtc.timing import check_timing
 from xtc.units import PacketsPerSecond, Seconds
 from xtc.virt.hypervisors import Hypervisors
 from xtc.wire import Reply
+from xtc.writer import WriteBehind
 
 log = structlog.get_logger()
 
@@ -60,7 +61,7 @@ def run_daemon(config: Config, path: Path | None) -> None:
     clock = MonotonicClock()
     simulated = simulated_host(routers)
     with ExitStack() as stack:
-        journal = stack.enter_context(Journal(Path(daemon_section.state_dir)))
+        journal = stack.enter_context(WriteBehind(Path(daemon_section.state_dir)))
         if journal.quarantined is not None:
             log.error("journal_set_aside", path=str(journal.quarantined), problem=LOST)
         starts = Starts(Path(daemon_section.state_dir))

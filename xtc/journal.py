@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -21,6 +22,7 @@ from xtc.lease import Lease
 
 JOURNAL = "journal"
 NEW = "journal.new"
+UNSTORED = "no new router will be capped until this is fixed"
 _MAGIC = b"xtc-journal 1 sha256="
 
 
@@ -54,6 +56,7 @@ class Journal:
         self._stored = Ledger(boot_id=boot_id())
         self._in_doubt = False
         """Whether a write failed half-way, so that the disk may hold either ledger."""
+        self._secured: Mapping[str, Entry] = {}
         self.quarantined: Path | None = None
         """Where a journal that could not be trusted was set aside at the start."""
 
@@ -69,6 +72,11 @@ class Journal:
         """What is durable."""
         return self._stored
 
+    @property
+    def secured(self) -> Mapping[str, Entry]:
+        """Entries that are durable whichever of the ledgers in doubt the disk holds."""
+        return self._secured
+
     def open(self) -> None:
         """Take the state directory and read what the last daemon left.
 
@@ -80,6 +88,7 @@ class Journal:
             self._opened = open_directory(self._directory, mode=0o700)
             self._lock = hold_within(self._opened, self._directory, "state_dir")
             self._stored = self._read()
+            self._secured = self._stored.entries
         except OSError as error:
             self.close()
             raise JournalError(f"{self._directory}: {error.strerror}") from error
@@ -100,19 +109,37 @@ class Journal:
         Raises:
             JournalError: the disk is full or read-only. The old ledger is then still in force.
         """
-        if ledger == self._stored and not self._in_doubt and self._is_there():
+        if self._stands(ledger):
             return
-        body = msgspec.json.encode(ledger)
+        self._expect(ledger)
+        self._write(ledger)
+        self._stored, self._in_doubt, self._secured = ledger, False, ledger.entries
+
+    def store_later(self, ledger: Ledger) -> None:
+        """Make the ledger durable when there is time for it: here, immediately.
+
+        Raises:
+            JournalError: as `store`.
+        """
+        self.store(ledger)
+
+    def _stands(self, ledger: Ledger) -> bool:
+        """Whether the ledger is on the disk already."""
+        return ledger == self._stored and not self._in_doubt and self._is_there()
+
+    def _expect(self, ledger: Ledger) -> None:
+        """Note that the disk may hold this ledger from now on."""
         self._in_doubt = True
+        self._secured = common(self._secured, ledger.entries)
+
+    def _write(self, ledger: Ledger) -> None:
+        body = msgspec.json.encode(ledger)
         try:
             _write_durably(self._opened, NEW, _MAGIC + _checksum(body) + b"\n" + body)
             os.replace(NEW, JOURNAL, src_dir_fd=self._opened, dst_dir_fd=self._opened)
             _sync_directory(self._opened)
         except OSError as error:
-            raise JournalError(
-                f"{self._path}: {error.strerror}; no new router will be capped until this is mended"
-            ) from error
-        self._stored, self._in_doubt = ledger, False
+            raise JournalError(f"{self._path}: {error.strerror}; {UNSTORED}") from error
 
     def _is_there(self) -> bool:
         """Whether the journal is a file still."""
@@ -143,6 +170,11 @@ class Journal:
         except OSError as error:
             raise JournalError(f"{self._path}: {error.strerror}") from error
         self.quarantined = self._directory / name
+
+
+def common(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Return the entries that are the same in both."""
+    return {name: entry for name, entry in one.items() if other.get(name) == entry}
 
 
 def boot_id() -> str:
@@ -185,7 +217,7 @@ def read_file(directory: int, name: str) -> bytes:
     def opened(name: str, flags: int) -> int:
         return open_within(directory, name, flags | os.O_NONBLOCK)
 
-    with open(name, "rb", opener=opened) as file:  # noqa: PTH123  it is not the path's file
+    with open(name, "rb", opener=opened) as file:
         return file.read()
 
 

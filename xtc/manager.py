@@ -1,7 +1,7 @@
 """XTC Manager: activates, retunes, pauses and releases instances, and ticks them all."""
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -44,6 +44,8 @@ from xtc.wire import (
 )
 
 _Result = TypeVar("_Result")
+_Order = Activate | Retune | Limit
+"""What carries an epoch."""
 
 log = structlog.get_logger()
 
@@ -91,6 +93,8 @@ class Manager:
         self._limits = Limits(limiter, self._leftovers)
         self._routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
         self._epoch = journal.ledger.highest_epoch
+        self._reserved = 0
+        """The epoch up to which a batch may go without another write."""
         self.journal_problem = ""
         """Why the journal cannot be written, while it cannot."""
 
@@ -179,7 +183,7 @@ class Manager:
         prepared = marked and managed.keeper.prepare()
         managed.lost = marked and not prepared
         if prepared:
-            self._store_lazily()
+            self._store(self._journal.store)
             managed.release()
 
     def handle(self, raw: bytes) -> Reply:
@@ -192,11 +196,39 @@ class Manager:
 
     def _result(self, request: Request | Batch) -> Answer | Outcomes | Refusal:
         if isinstance(request, Batch):
-            return Outcomes(tuple(map(self._outcome, request.requests)))
+            return Outcomes(self._outcomes(request.requests))
         try:
             return Answer(self.carry_out(request))
         except Refused as refused:
             return _refusal(refused)
+
+    def _outcomes(self, changes: Sequence[Change]) -> tuple[Refusal | None, ...]:
+        """Carry out a batch; the epochs that it raises are made durable in one write, beforehand.
+
+        Where the highest is refused in the end, the next write of the journal corrects it.
+        """
+        raised = {epoch for change in changes if (epoch := self._asked(change)) > self._epoch}
+        unstored = self._reserve(max(raised)) if len(raised) > 1 else None
+        outcomes = tuple(
+            unstored if unstored and self._asked(change) in raised else self._outcome(change)
+            for change in changes
+        )
+        self._reserved = 0
+        return outcomes
+
+    def _reserve(self, epoch: int) -> Refusal | None:
+        """Make the highest epoch of a batch durable; why it cannot be, if it cannot."""
+        try:
+            self._remember(epoch)
+        except Refused as refused:
+            return _refusal(refused)
+        self._reserved = epoch
+        return None
+
+    def _asked(self, change: Change) -> int:
+        """Return the epoch of an order for a router of ours; 0 for all else."""
+        known = change.vr in self._routers
+        return (change.epoch or 0) if known and isinstance(change, _Order) else 0
 
     def _outcome(self, change: Change) -> Refusal | None:
         """Carry out one change of a batch; why it was not, if it was not."""
@@ -266,12 +298,20 @@ class Manager:
         managed.activate(lease, now)
 
     def _raise_epoch(self, epoch: int) -> None:
-        ledger = msgspec.structs.replace(self._journal.ledger, highest_epoch=epoch)
+        if epoch > self._reserved:
+            self._remember(epoch)
+        self._epoch = epoch
+
+    def _remember(self, epoch: int) -> None:
+        """Make durable that an epoch may have been obeyed.
+
+        Raises:
+            Refused: the journal cannot be written.
+        """
         try:
-            self._journal.store(ledger)
+            self._journal.store(msgspec.structs.replace(self._ledger(), highest_epoch=epoch))
         except JournalError as error:
             raise Refused("journal", "epoch", str(error)) from error
-        self._epoch = epoch
 
     def _deactivate(self, *routers: Managed) -> None:
         """Release routers.
@@ -308,7 +348,7 @@ class Manager:
                 raise Refused("not_lifted", "vr", trouble, "it is tried again until it is done")
             return
         self._limits.claim(managed)
-        self._store_lazily()
+        self._store(self._journal.store)
         if self.journal_problem:
             raise Refused("journal", "vr", self.journal_problem)
         ends_at = None if request.ttl_s is None else Seconds(now + request.ttl_s)
@@ -374,7 +414,7 @@ class Manager:
         for managed in lost:
             self._firewall(managed, "limit", partial(self._limits.claim, managed))
         if lost:
-            self._store_lazily()
+            self._store(self._journal.store)
         for managed in lost if not (self.journal_problem or self.observe) else ():
             self._firewall(managed, "limit", partial(self._limits.renew, managed))
 
@@ -398,17 +438,21 @@ class Manager:
             if command.act is Act.SET and not self._routers[name].observing
         }
         if not wanted <= self._durable():
-            self._store_lazily()
+            self._store(self._journal.store)
         return wanted & self._durable()
 
     def _durable(self) -> set[str]:
-        known = self._journal.ledger.entries
+        known = self._journal.secured
         return {name for name, entry in self._entries().items() if known.get(name) == entry}
 
     def _store_lazily(self) -> None:
+        """Bring the journal up to date without waiting for the disk."""
+        self._store(self._journal.store_later)
+
+    def _store(self, store: Callable[[Ledger], None]) -> None:
         """Bring the journal up to date; while it cannot be, nothing new is capped."""
         try:
-            self._journal.store(self._ledger())
+            store(self._ledger())
         except JournalError as error:
             self.journal_problem = str(error)
         else:
@@ -428,7 +472,7 @@ class Manager:
             self._leftovers.entries(self._entries()),
             leases,
             limits | self._leftovers.limits(),
-            self._epoch,
+            max(self._epoch, self._reserved),
         )
 
     def _entries(self) -> dict[str, Entry]:
@@ -481,7 +525,7 @@ class Manager:
             What could not be released, in words for the log; the journal still knows of it.
         """
         troubles = self._end(self._routers.values()) if release else []
-        self._store_lazily()
+        self._store(self._journal.store)
         return troubles
 
 

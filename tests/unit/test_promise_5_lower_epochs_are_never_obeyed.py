@@ -1,12 +1,14 @@
 """Promise 5: lower epochs are never obeyed, not even after a restart."""
 
+import os
 from pathlib import Path
 
 import pytest
 from simulated_rig import Rig, plan
+from slow_disk import WriterRig
 
 from xtc import journal as journal_module
-from xtc.wire import Activate, Deactivate
+from xtc.wire import Activate, Batch, Deactivate, Envelope, encode
 
 
 @pytest.fixture
@@ -75,3 +77,30 @@ def test_an_epoch_that_cannot_be_remembered_is_not_obeyed(
         rig.ask(Activate("a", 25e3, epoch=5, sequence=2))
     rig.restart()
     rig.ask(Activate("a", 26e3, epoch=5, sequence=3))
+
+
+def test_no_journal_that_is_ever_on_the_disk_lacks_an_epoch_that_was_obeyed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that kill -9 forgets none, whatever the writer and the loop are at."""
+    rig = WriterRig(tmp_path, {"a": plan("a"), "b": plan("b")})
+    obeyed, forgotten = [0], []
+    replace = os.replace
+
+    def replaced(source: str, target: str, **where: int) -> None:
+        replace(source, target, **where)
+        if rig.on_disk().highest_epoch < obeyed[0]:
+            forgotten.append(obeyed[0])
+
+    monkeypatch.setattr(os, "replace", replaced)
+    for epoch in range(1, 60, 3):
+        rig.ask(Activate("a", 20e3, epoch=epoch))
+        obeyed[0] = epoch
+        assert rig.on_disk().highest_epoch >= epoch
+        rig.tick()
+        rising = Batch(tuple(Activate("b", 20e3, epoch=epoch + one) for one in (1, 2)))
+        rig.manager.handle(encode(Envelope(rising)))
+        obeyed[0] = epoch + 2
+        assert rig.on_disk().highest_epoch >= epoch + 2
+    rig.crash()
+    assert forgotten == []
