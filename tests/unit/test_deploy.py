@@ -16,6 +16,7 @@ import msgspec
 import pytest
 from documents_rig import check_manual
 from running_daemon import RunningDaemon
+from support.waiting import eventually
 from typer.main import get_command
 
 from deploy.locked import closure, parse
@@ -23,6 +24,7 @@ from deploy.manpages import commands, configuration, roff
 from xtc.cli import app
 from xtc.config import DaemonSection
 from xtc.configfile import load_config, parse_config
+from xtc.journal import JOURNAL
 from xtc.timing import check_timing
 from xtc.units import Seconds
 
@@ -128,7 +130,8 @@ def crashed(tmp_path: Path) -> Iterator[RunningDaemon]:
     with RunningDaemon(tmp_path) as daemon:
         daemon.configure(router='setpoint = "20kpps"')
         daemon.start()
-        daemon.heard("WATCHDOG=1")
+        journal = daemon.state / JOURNAL
+        eventually(lambda: journal.exists() and b'"original"' in journal.read_bytes())
         daemon.signal(signal.SIGKILL)
         daemon.ended()
         yield daemon
