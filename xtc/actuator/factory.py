@@ -26,6 +26,7 @@ from xtc.actuator.spec import (
     Original,
     SimulatedSpec,
 )
+from xtc.containers import finder
 from xtc.errors import Gone, Permanent, Unsupported
 from xtc.kernel.scheduling import deadline_policy, set_policy
 
@@ -73,21 +74,21 @@ def open_actuator(
         Unsupported: this host, or this process, has no such actuator.
         Permanent: the original is of another kind than the specification.
     """
-    match spec:
-        case CgroupSpec():
+    match finder.resolve(spec):
+        case CgroupSpec() as spec:
             return CgroupActuator(spec, _typed(original, CgroupOriginal, spec.path))
-        case DeadlineSpec():
+        case DeadlineSpec() as spec:
             return DeadlineActuator(spec, _typed(original, DeadlineOriginal, spec.netns))
-        case SimulatedSpec():
+        case SimulatedSpec() as spec:
             if simulated is None:
                 raise Unsupported(spec.plant, "no simulated plant here", "use xtc simulate")
             return simulated(spec.plant)
-        case LibvirtSpec():
+        case LibvirtSpec() as spec:
             if domains is None:
                 raise Unsupported(spec.domain, "no hypervisors here", "use xtc run")
             return domains.open(spec, _typed(original, LibvirtOriginal, spec.domain))
-        case _:
-            assert_never(spec)
+        case never:
+            assert_never(never)
 
 
 def release(

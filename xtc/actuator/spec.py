@@ -4,7 +4,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-Path = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^/")]
+CONTAINER = "container:"
+"""Begins what stands for the group or namespace of the container that has a name now."""
+Path = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^(/|container:[^/\s]+(/[^/\s]+)?$)")]
 InterfaceName = Annotated[str, msgspec.Meta(pattern=r"^[^\s/]{1,15}$")]
 
 
@@ -14,7 +16,7 @@ class CgroupSpec(
     """A CPU quota on a control group: for routers that forward in user space."""
 
     path: Path
-    """The group's directory, such as /sys/fs/cgroup/routers/vr1."""
+    """The group's directory, such as /sys/fs/cgroup/routers/vr1; or container:NAME."""
 
 
 class DeadlineSpec(
@@ -23,7 +25,7 @@ class DeadlineSpec(
     """SCHED_DEADLINE on threaded NAPI: for routers that forward in the host's kernel."""
 
     netns: Path
-    """The router's network namespace, such as /run/netns/vr1 or /proc/4711/ns/net."""
+    """The router's network namespace, such as /run/netns/vr1; or container:NAME."""
     interfaces: Annotated[tuple[InterfaceName, ...], msgspec.Meta(min_length=1)]
     """The router's own interfaces, inside its namespace, whose receive path forwards."""
     period_us: Annotated[int, msgspec.Meta(ge=100, le=1_000_000)] = 1000

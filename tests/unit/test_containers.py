@@ -1,0 +1,185 @@
+"""Containers are found by the paths of their groups, and named as their engines name them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
+from xtc.clock import FakeClock
+from xtc.containers import KEPT_S, SHORT_ID, Container, Finder, running
+from xtc.errors import Gone, Permanent
+from xtc.units import Seconds
+
+ID, OTHER = "ab" * 32, "cd" * 32
+V1 = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu,cpuacct 0 0\n"
+V2 = "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n"
+
+
+class Host:
+    """A tree of files as a host would show it."""
+
+    def __init__(self, root: Path, mounts: str = V2) -> None:
+        self.root = root
+        (root / "proc/self").mkdir(parents=True)
+        (root / "proc/self/mounts").write_text(mounts)
+        (root / "proc/cpuinfo").touch()
+
+    def run(self, pid: int, path: str, controllers: str = "0::") -> None:
+        (self.root / f"proc/{pid}").mkdir(exist_ok=True)
+        (self.root / f"proc/{pid}/cgroup").write_text(f"{controllers}{path}\n")
+
+    def end(self, pid: int) -> None:
+        (self.root / f"proc/{pid}/cgroup").unlink()
+
+    def write(self, path: str, content: object) -> None:
+        (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / path).write_text(json.dumps(content))
+
+    def name_in_docker(self, identity: str, name: str) -> None:
+        path = f"var/lib/docker/containers/{identity}/config.v2.json"
+        self.write(path, {"ID": identity, "Name": f"/{name}", "State": {"Pid": 7}})
+
+    def name_in_podman(self, identity: str, name: str) -> None:
+        path = "var/lib/containers/storage/overlay-containers/containers.json"
+        self.write(path, [{"id": identity, "names": [name], "layer": "x"}])
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("path", "engine", "group", "name"),
+    [
+        (f"/docker/{ID}", "docker", f"/docker/{ID}", ID[:SHORT_ID]),
+        (
+            f"/system.slice/docker-{ID}.scope/init.scope",
+            "docker",
+            f"/system.slice/docker-{ID}.scope",
+            ID[:SHORT_ID],
+        ),
+        (
+            f"/machine.slice/libpod-{ID}.scope/container",
+            "podman",
+            f"/machine.slice/libpod-{ID}.scope",
+            ID[:SHORT_ID],
+        ),
+        (
+            f"/system.slice/edge.service/libpod-payload-{ID}",
+            "podman",
+            f"/system.slice/edge.service/libpod-payload-{ID}",
+            ID[:SHORT_ID],
+        ),
+        (f"/libpod_parent/libpod-{ID}", "podman", f"/libpod_parent/libpod-{ID}", ID[:SHORT_ID]),
+        ("/lxc/edge-1/init.scope", "lxc", "/lxc/edge-1", "edge-1"),
+        ("/lxc.payload.edge.2", "lxc", "/lxc.payload.edge.2", "edge.2"),
+        ("/lxc.payload/edge", "lxc", "/lxc.payload/edge", "edge"),
+        (
+            r"/machine.slice/systemd-nspawn@edge\x2d3.service/payload",
+            "nspawn",
+            r"/machine.slice/systemd-nspawn@edge\x2d3.service",
+            "edge-3",
+        ),
+        ("/machine.slice/machine-e.scope", "nspawn", "/machine.slice/machine-e.scope", "e"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("mounts", "controllers", "mount"),
+    [(V1, "4:cpu,cpuacct:", "/sys/fs/cgroup/cpu"), (V2, "0::", "/sys/fs/cgroup")],
+)
+def test_every_engine_s_groups_are_known(  # noqa: PLR0917
+    tmp_path: Path,
+    path: str,
+    engine: str,
+    group: str,
+    name: str,
+    mounts: str,
+    controllers: str,
+    mount: str,
+) -> None:
+    host = Host(tmp_path, mounts)
+    host.run(70, path, controllers)
+    assert running(tmp_path) == [Container(engine, name, mount + group, 70)]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/user.slice/user-0.slice",
+        f"/machine.slice/libpod-conmon-{ID}.scope",
+        "/lxc.monitor.edge",
+        r"/machine.slice/machine-qemu\x2d1\x2dguest.scope",
+        "/machine.slice/systemd-nspawn@edge.service/supervisor",
+        "/system.slice/docker.service",
+    ],
+)
+def test_what_is_no_container_is_not_taken_for_one(host: Host, path: str) -> None:
+    host.run(70, path)
+    assert running(host.root) == []
+
+
+def test_names_are_those_of_the_engines(host: Host) -> None:
+    host.run(9, f"/docker/{ID}")
+    host.run(10, f"/docker/{ID}")
+    host.run(11, f"/machine.slice/libpod-{OTHER}.scope")
+    host.name_in_docker(ID, "vpp1")
+    host.name_in_podman(OTHER, "frr1")
+    assert [(one.engine, one.name, one.pid) for one in running(host.root)] == [
+        ("podman", "frr1", 11),
+        ("docker", "vpp1", 9),
+    ]
+
+
+def test_a_list_of_names_that_cannot_be_read_leaves_the_ids(host: Host) -> None:
+    host.run(9, f"/docker/{ID}")
+    (host.root / f"var/lib/docker/containers/{ID}").mkdir(parents=True)
+    (host.root / f"var/lib/docker/containers/{ID}/config.v2.json").write_text("{")
+    assert [one.name for one in running(host.root)] == [ID[:SHORT_ID]]
+
+
+def test_a_name_leads_to_group_and_namespace(host: Host) -> None:
+    host.run(9, f"/docker/{ID}")
+    host.name_in_docker(ID, "vpp1")
+    find = Finder(FakeClock(), host.root)
+    assert find.resolve(CgroupSpec("container:vpp1")) == CgroupSpec(f"/sys/fs/cgroup/docker/{ID}")
+    deadline = DeadlineSpec("container:docker/vpp1", ("eth0",))
+    assert find.resolve(deadline) == DeadlineSpec("/proc/9/ns/net", ("eth0",))
+
+
+@pytest.mark.parametrize(
+    "spec", [CgroupSpec("/sys/fs/cgroup/a"), DeadlineSpec("/run/netns/a", ("eth0",))]
+)
+def test_a_path_stays_as_it_is(host: Host, spec: ActuatorSpec) -> None:
+    assert Finder(FakeClock(), host.root).resolve(spec) == spec
+
+
+def test_a_container_that_is_made_again_is_found_again(host: Host) -> None:
+    clock = FakeClock()
+    find, spec = Finder(clock, host.root), CgroupSpec("container:vpp1")
+    host.run(9, f"/docker/{ID}")
+    host.name_in_docker(ID, "vpp1")
+    assert find.resolve(spec) == CgroupSpec(f"/sys/fs/cgroup/docker/{ID}")
+    host.end(9)
+    clock.sleep(KEPT_S)
+    with pytest.raises(Gone, match="no container of this name runs"):
+        find.resolve(spec)
+    host.run(12, f"/docker/{OTHER}")
+    host.name_in_docker(OTHER, "vpp1")
+    clock.sleep(Seconds(KEPT_S / 2))
+    with pytest.raises(Gone):
+        find.resolve(spec)
+    clock.sleep(Seconds(KEPT_S / 2))
+    assert find.resolve(spec) == CgroupSpec(f"/sys/fs/cgroup/docker/{OTHER}")
+
+
+def test_two_of_one_name_are_told_apart_by_their_engine(host: Host) -> None:
+    host.run(9, f"/docker/{ID}")
+    host.run(10, "/lxc/vpp1")
+    host.name_in_docker(ID, "vpp1")
+    find = Finder(FakeClock(), host.root)
+    with pytest.raises(Permanent, match="container:docker/vpp1 or container:lxc/vpp1"):
+        find.resolve(CgroupSpec("container:vpp1"))
+    assert find.resolve(CgroupSpec("container:lxc/vpp1")) == CgroupSpec("/sys/fs/cgroup/lxc/vpp1")

@@ -1,0 +1,184 @@
+"""Containers by name: podman, docker, LXC, LXD and systemd-nspawn, without asking any of them.
+
+A container's processes tell its engine and its id or name by the path of their control group
+(cgroups(7)); podman and docker keep the name of an id in a file. So a name stands for whatever
+container has it now: one that is made again is found again, with its new id, group and namespace.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from xtc.actuator.quota import controller_mount
+from xtc.actuator.spec import CONTAINER, ActuatorSpec, CgroupSpec, DeadlineSpec
+from xtc.clock import Clock, MonotonicClock
+from xtc.errors import Gone, Permanent
+from xtc.units import Seconds
+
+KEPT_S = Seconds(5.0)
+"""How long a look at all processes serves: a container is found so long after its start."""
+SHORT_ID = 12
+"""Digits of an id that are shown, and that are enough to name it."""
+_LAYOUTS = (
+    ("podman", re.compile(r"/libpod-(?:payload-)?(?P<id>[0-9a-f]{64})(?:\.scope)?(?=/|$)")),
+    ("docker", re.compile(r"/docker[-/](?P<id>[0-9a-f]{64})(?:\.scope)?(?=/|$)")),
+    ("lxc", re.compile(r"/(?:lxc\.payload[./]|lxc/)(?P<id>[^/]+)(?=/|$)")),
+    ("nspawn", re.compile(r"/systemd-nspawn@(?P<id>[^/]+)\.service(?=/|$)")),
+    ("nspawn", re.compile(r"/machine-(?!(?:qemu|lxc)\\x2d)(?P<id>[^/]+)\.scope(?=/|$)")),
+)
+"""How the engines name a container's group: by cgroupfs or by systemd, on v1 and on v2."""
+_SUPERVISOR = "/supervisor"
+"""Where systemd-nspawn itself runs, outside the container's namespaces."""
+_PODMAN_LISTS = "*-containers/*containers.json"
+"""Below a storage directory, by storage driver; those of `--rm` are called volatile-..."""
+_Shape = TypeVar("_Shape")
+_ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """A container that runs."""
+
+    engine: str
+    name: str
+    """As its engine calls it; the begin of its id where no name is known."""
+    group: str
+    """The directory of its control group with the CPU controller."""
+    pid: int
+    """Its process of the lowest number."""
+
+    @property
+    def netns(self) -> str:
+        """The path of its network namespace."""
+        return f"/proc/{self.pid}/ns/net"
+
+
+class _Named(msgspec.Struct):
+    id: str = ""
+    names: list[str] | None = None
+    name: str = msgspec.field(default="", name="Name")
+
+
+def running(root: Path = Path("/")) -> list[Container]:
+    """Return every container that runs, by name; the root is another host's tree, for tests."""
+    mounts = (root / "proc/self/mounts").read_text().splitlines()
+    first: dict[tuple[str, str], tuple[int, str]] = {}
+    for pid, lines in _processes(root / "proc"):
+        found = _group_of(lines, mounts)
+        if found is not None:
+            engine, identity, group = found
+            first.setdefault((engine, identity), (pid, group))
+    names = _names(root)
+    containers = [
+        Container(engine, names.get(identity) or _readable(identity), group, pid)
+        for (engine, identity), (pid, group) in first.items()
+    ]
+    return sorted(containers, key=lambda one: (one.name, one.engine))
+
+
+def _processes(proc: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield each process and the lines of its /proc/<pid>/cgroup, by number."""
+    for pid in sorted(int(entry.name) for entry in proc.iterdir() if entry.name.isdecimal()):
+        try:
+            yield pid, (proc / str(pid) / "cgroup").read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # it ended, or is not ours to look at
+
+
+def _group_of(lines: Iterable[str], mounts: list[str]) -> tuple[str, str, str] | None:
+    """Return engine, id and the directory of the container's group that has the CPU controller."""
+    paths = dict[str, str]()
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        paths |= dict.fromkeys(controllers.split(","), path)
+    path = paths.get("cpu") or paths.get("", "")
+    mount = controller_mount(mounts, "cpu") if "cpu" in paths else _unified(mounts)
+    for engine, layout in _LAYOUTS:
+        match = layout.search(path)
+        if match and mount and not path.startswith(_SUPERVISOR, match.end()):
+            return engine, match["id"], mount + path[: match.end()]
+    return None
+
+
+def _unified(mounts: Iterable[str]) -> str | None:
+    return next((line.split()[1] for line in mounts if line.split()[2] == "cgroup2"), None)
+
+
+def _names(root: Path) -> dict[str, str]:
+    """Return the names that podman and docker keep, by id."""
+    storages = ("var/lib/containers/storage", "run/containers/storage")
+    lists = [path for one in storages for path in (root / one).glob(_PODMAN_LISTS)]
+    podman = {
+        item.id: item.names[0]
+        for path in lists
+        for item in _read(path, list[_Named]) or ()
+        if item.names
+    }
+    configurations = (root / "var/lib/docker/containers").glob("*/config.v2.json")
+    docker = {path.parent.name: _read(path, _Named) for path in configurations}
+    return podman | {key: item.name.lstrip("/") for key, item in docker.items() if item}
+
+
+def _read(path: Path, shape: type[_Shape]) -> _Shape | None:
+    """Return a file of JSON, None where it cannot be read: its container keeps its id."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=shape)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _readable(identity: str) -> str:
+    if re.fullmatch(r"[0-9a-f]{64}", identity):
+        return identity[:SHORT_ID]
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), identity)
+
+
+class Finder:
+    """Finds the container that has a name now; one look at all processes serves for a while."""
+
+    def __init__(self, clock: Clock | None = None, root: Path = Path("/")) -> None:
+        self._clock, self._root = clock or MonotonicClock(), root
+        self._seen_at = Seconds(float("-inf"))
+        self._seen: Mapping[str, list[Container]] = {}
+
+    def resolve(self, spec: ActuatorSpec) -> ActuatorSpec:
+        """Return the specification with the paths of the container that it names, if it does.
+
+        Raises:
+            Gone: no such container runs.
+            Permanent: several have this name.
+        """
+        if isinstance(spec, CgroupSpec) and spec.path.startswith(CONTAINER):
+            return replace(spec, path=self._find(spec.path).group)
+        if isinstance(spec, DeadlineSpec) and spec.netns.startswith(CONTAINER):
+            return replace(spec, netns=self._find(spec.netns).netns)
+        return spec
+
+    def _find(self, target: str) -> Container:
+        self._look()
+        engine, _, name = target.removeprefix(CONTAINER).rpartition("/")
+        found = [one for one in self._seen.get(name, ()) if engine in {"", one.engine}]
+        if not found:
+            raise Gone(target, "no container of this name runs", "`xtc discover` lists them")
+        if len(found) > 1:
+            fix = f"write {' or '.join(f'{CONTAINER}{one.engine}/{name}' for one in found)}"
+            raise Permanent(target, "several containers have this name", fix)
+        return found[0]
+
+    def _look(self) -> None:
+        now = self._clock.now()
+        if now - self._seen_at < KEPT_S:
+            return
+        seen: dict[str, list[Container]] = {}
+        for container in running(self._root):
+            seen.setdefault(container.name, []).append(container)
+        self._seen, self._seen_at = seen, now
+
+
+finder = Finder()
+"""The one of this process, which all actuators share."""
