@@ -64,7 +64,7 @@ def command_line(program: str, *, about: str, epilog: str) -> typer.Typer:
 
 @contextmanager
 def spoken(program: str, codes: Codes = CODES) -> Iterator[None]:
-    """Turn typed errors into one line on standard error and an exit code.
+    """Turn typed errors into lines on standard error, one for each mistake, and an exit code.
 
     Standard output stays empty, with --json too: its reader goes by the exit code.
 
@@ -74,7 +74,8 @@ def spoken(program: str, codes: Codes = CODES) -> Iterator[None]:
     try:
         yield
     except tuple(codes) as error:
-        typer.echo(f"{program}: {error}", err=True)
+        for line in str(error).split("\n"):
+            typer.echo(f"{program}: {line}", err=True)
         sys.exit(exit_code(error, codes))
 
 

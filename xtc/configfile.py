@@ -1,9 +1,9 @@
-"""Reads configuration files; every mistake is named by file and field, with a way to mend it."""
+"""Reads configuration files; names every mistake by file, line and key, with a way to fix it."""
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -19,17 +19,13 @@ from xtc.config import (
     RouterSection,
     ServerSection,
 )
-from xtc.errors import ConfigError
+from xtc.configtext import KeyPlaces, parse_tables, read_text
+from xtc.errors import ConfigError, Mistakes, mistakes_of
 
 DEFAULT_PATH = Path("/etc/xtc/xtc.toml")
 DROP_INS = "conf.d"
-MAX_BYTES = 4 << 20
-MAX_LINE = 4096
-"""tomllib's memory grows with the square of a dotted key's length."""
 
 _AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
-_UNKNOWN = re.compile(r"^Object contains unknown field `(?P<key>.*)`$", re.DOTALL)
-_MISSING = re.compile(r"^Object missing required field `(?P<key>.*)`$")
 _NO_CHOICE = re.compile(r"^Invalid (?:enum )?value (?P<value>.*)$", re.DOTALL)
 _MALFORMED = re.compile(r"^Expected `str` (?:matching regex|of length) ")
 
@@ -39,26 +35,37 @@ FORMS = {
     _NAME: "a name of 1 to 64 letters, digits and . _ : -, the first a letter or a digit",
     "domain": "the domain's name or UUID: 1 to 255 characters, none of them a control character",
     "interfaces": "an interface's name, such as eth0: 1 to 15 characters, no blank and no slash",
-    "netns": "the whole path, such as /run/netns/gold",
-    "path": "the whole path, such as /sys/fs/cgroup/routers/gold",
+    "netns": "the whole path, such as /run/netns/gold, or container:NAME",
+    "path": "the whole path, such as /sys/fs/cgroup/routers/gold, or container:NAME",
     "plant": "the name of a simulated router",
     "uri": "a connection, such as xen:///system, qemu:///system or lxc:///system",
 }
 """What to write where a text has to be of a certain form."""
+
+_RATE, _CAP = 'a packet rate, such as "20kpps"', 'a cap, such as "35%"'
+_QUANTITIES = {"setpoint": _RATE, "floor": _CAP, "ceiling": _CAP, "safe_cap": _CAP}
+_UNITS = {"_s": "seconds", "_us": "microseconds", "_pps": "packets/s"}
+"""What a number is counted in, by the end of its key."""
 
 
 def load_config(path: Path) -> Config:
     """Read a file and its drop-ins.
 
     Raises:
-        ConfigError: names the file, the field, what is wrong, and what to do.
+        ConfigError: names file, line and key, what is wrong, and what to do; `ConfigErrors` where
+            there are several mistakes.
     """
     merged: dict[str, Any] = {}
+    mistakes, places = Mistakes(), KeyPlaces()
     for file in config_files(path):
-        tables = _tables(file)
-        _convert(file, tables, partial=file != path)
-        merged = _laid_over(merged, tables)
-    return _convert(path, merged)
+        with mistakes.noted():
+            text = read_text(file)
+            tables = parse_tables(file, text)
+            places.add(file, text)
+            _check(tables, places, file, partial=file != path)
+            merged = _laid_over(merged, tables)
+    mistakes.check()
+    return _convert(merged, places, path)
 
 
 def config_files(path: Path) -> tuple[Path, ...]:
@@ -72,29 +79,40 @@ def parse_config(text: str, source: Path = Path("configuration")) -> Config:
     Raises:
         ConfigError: as `load_config`.
     """
-    return _convert(source, _parsed(source, text))
+    tables, places = parse_tables(source, text), KeyPlaces()
+    places.add(source, text)
+    return _convert(tables, places, source)
 
 
-def _tables(path: Path) -> dict[str, Any]:
+@contextmanager
+def located(path: Path | None) -> Iterator[None]:
+    """Give every mistake that the block finds the file and line of its key.
+
+    The files are read again for this, and only when there is a mistake.
+
+    Raises:
+        ConfigError: as the block did, with file and line.
+    """
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            str(path), error.strerror or "cannot be read", "name a file with --config"
-        ) from error
-    try:
-        return _parsed(path, raw.decode())
-    except UnicodeDecodeError as error:
-        raise ConfigError(str(path), "not UTF-8 text") from error
+        yield
+    except ConfigError as error:
+        if path is None:
+            raise
+        places = key_places(path)
+        Mistakes(_placed(one, places, path) for one in mistakes_of(error)).check()
 
 
-def _parsed(path: Path, text: str) -> dict[str, Any]:
-    if len(text) > MAX_BYTES or any(len(line) > MAX_LINE for line in text.splitlines()):
-        raise ConfigError(str(path), "too large for a configuration", "split it into drop-ins")
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(str(path), f"not TOML: {error}") from error
+def key_places(path: Path) -> KeyPlaces:
+    """Return where the keys of a file and its drop-ins stand; without those that cannot be read."""
+    places = KeyPlaces()
+    for file in config_files(path):
+        with Mistakes().noted():
+            places.add(file, read_text(file))
+    return places
+
+
+def _placed(error: ConfigError, places: KeyPlaces, path: Path) -> ConfigError:
+    return error.placed(places.find(error.where) or str(path))
 
 
 def _laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
@@ -107,50 +125,96 @@ def _laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _convert(path: Path, tables: dict[str, Any], *, partial: bool = False) -> Config:
+def _convert(tables: dict[str, Any], places: KeyPlaces, path: Path) -> Config:
+    _check(tables, places, path)
+    return msgspec.convert(tables, Config)
+
+
+def _check(tables: dict[str, Any], places: KeyPlaces, path: Path, *, partial: bool = False) -> None:
     """Check tables against the schema; a drop-in alone may lack what the main file gives."""
+    found = _mistakes(tables, partial=partial)
+    Mistakes(_placed(one, places, path) for one in found).check()
+
+
+def _mistakes(tables: dict[str, Any], *, partial: bool) -> Iterator[ConfigError]:
     routers = tables.get("router", {})
     rest = {key: value for key, value in tables.items() if key != "router"}
-    try:
-        config = msgspec.convert(rest, Config)
-    except msgspec.ValidationError as error:
-        raise _explained(path, "", error) from None
+    yield from _of_table(rest, Config, "")
     if not isinstance(routers, dict):
-        raise ConfigError(f"{path}: router", "not a table", "one table each: [router.NAME]")
-    sections = {}
+        yield ConfigError("router", "not a table", "one table each: [router.NAME]")
+        return
     for name, section in routers.items():
         where = f"router.{name}"
-        try:
-            msgspec.convert(name, RouterName)
-            sections[name] = msgspec.convert(section, RouterSection)
-        except msgspec.ValidationError as error:
-            if not (partial and _MISSING.match(str(error).partition(" - at ")[0])):
-                raise _explained(path, where, error) from None
-    return msgspec.structs.replace(config, router=sections)
+        yield from _of_value(name, RouterName, where, key=_NAME)
+        yield from _of_table(section, RouterSection, where, partial=partial)
 
 
-def _explained(path: Path, table: str, error: msgspec.ValidationError) -> ConfigError:
-    match = _AT.match(str(error))
-    problem, inside = (match["problem"], match["path"] or "") if match else (str(error), "")
-    field = _joined(table, inside)
-    if unknown := _UNKNOWN.match(problem):
-        key = unknown["key"]
-        nearest = difflib.get_close_matches(key, sorted(KEYS), n=1)
-        fix = f"did you mean {nearest[0]}?" if nearest else "remove it"
-        return ConfigError(f"{path}: {_joined(field, key)}", "no such key", fix)
-    if missing := _MISSING.match(problem):
-        key = missing["key"]
-        fix = f"add it: {_any_of(CHOICES[key])}" if key in CHOICES else "add it"
-        return ConfigError(f"{path}: {_joined(field, key)}", "missing", fix)
-    return ConfigError(f"{path}: {field}", *_in_words(_key(inside), problem))
+def _of_table(
+    table: object, structure: type[msgspec.Struct], where: str, *, partial: bool = False
+) -> Iterator[ConfigError]:
+    """Yield the mistakes of a table, key by key: msgspec alone tells of the first."""
+    if not isinstance(table, dict):
+        yield from _of_value(table, structure, where)
+        return
+    fields = {field.encode_name: field for field in msgspec.structs.fields(structure)}
+    meant: set[str] = set()
+    for key, value in table.items():
+        if key in fields:
+            yield from _of_field(value, fields[key].type, _joined(where, key))
+        elif key != structure.__struct_config__.tag_field:
+            nearest = difflib.get_close_matches(key, sorted(fields), n=1)
+            meant.update(nearest)
+            fix = f"did you mean {nearest[0]}?" if nearest else "remove it"
+            yield ConfigError(_joined(where, key), "no such key", fix)
+    for key, field in fields.items():
+        if field.required and key not in table and key not in meant and not partial:
+            yield _missing(_joined(where, key), key)
+
+
+def _of_field(value: object, kind: Any, where: str) -> Iterator[ConfigError]:
+    if kind == ActuatorSpec:
+        yield from _of_actuator(value, where)
+    elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield from _of_table(value, kind, where)
+    else:
+        yield from _of_value(value, kind, where)
+
+
+def _of_actuator(value: object, where: str) -> Iterator[ConfigError]:
+    """Yield the mistakes of a table whose `kind` says which keys it has."""
+    kinds = {str(spec.__struct_config__.tag): spec for spec in get_args(ActuatorSpec)}
+    if isinstance(value, dict) and "kind" not in value:
+        yield _missing(f"{where}.kind", "kind")
+    elif isinstance(value, dict) and str(value["kind"]) in kinds:
+        yield from _of_table(value, kinds[str(value["kind"])], where)
+    else:
+        yield from _of_value(value, ActuatorSpec, where)
+
+
+def _missing(where: str, key: str) -> ConfigError:
+    fix = f"add it: {_any_of(CHOICES[key])}" if key in CHOICES else "add it"
+    return ConfigError(where, "missing", fix)
+
+
+def _of_value(value: object, kind: Any, where: str, *, key: str = "") -> Iterator[ConfigError]:
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        match = _AT.match(str(error))
+        problem, inside = (match["problem"], match["path"] or "") if match else (str(error), "")
+        field = f"{where}{inside}" if inside.startswith("[") else _joined(where, inside)
+        found, fix = _in_words(key or _key(field), problem)
+        if isinstance(value, str) and problem.startswith("Expected `array`"):
+            fix = f"write [{msgspec.json.encode(value).decode()}]"
+        yield ConfigError(field, found, fix)
 
 
 def _in_words(key: str, problem: str) -> tuple[str, str]:
-    """Return what is wrong with the value of a key, and how to mend it where that is not said."""
+    """Return what is wrong with the value of a key, and how to fix it where that is not said."""
     if key in FORMS and _MALFORMED.match(problem):
         return "malformed", f"write {FORMS[key]}"
     if key not in CHOICES:
-        return problem[:1].lower() + problem[1:], ""
+        return problem[:1].lower() + problem[1:], _quantity(key)
     fix = f"write {_any_of(CHOICES[key])}"
     if wrong := _NO_CHOICE.match(problem):
         value = wrong["value"]
@@ -159,13 +223,21 @@ def _in_words(key: str, problem: str) -> tuple[str, str]:
     return problem[:1].lower() + problem[1:], fix
 
 
+def _quantity(key: str) -> str:
+    """Return what to write for a quantity, with its unit."""
+    if key in _QUANTITIES:
+        return f"write {_QUANTITIES[key]}"
+    unit = next((unit for end, unit in _UNITS.items() if key.endswith(end)), "")
+    return f"a number of {unit}" if unit else ""
+
+
 def _any_of(choices: Sequence[str]) -> str:
     return f"{', '.join(choices[:-1])} or {choices[-1]}"
 
 
 def _key(field: str) -> str:
-    """Return the key at the end of a field's path; a router's name has no path."""
-    return field.rpartition(".")[2].partition("[")[0] or _NAME
+    """Return the key at the end of a field's path."""
+    return field.rpartition(".")[2].partition("[")[0]
 
 
 def _joined(table: str, key: str) -> str:
@@ -187,7 +259,5 @@ def _all_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
                 yield field.encode_name, get_args(field.type)
 
 
-KEYS = frozenset(key for table in _all_structures() for key in table.__struct_fields__)
-"""Every key of the format."""
 CHOICES = dict(_all_choices())
 """Every key that has a choice of values; no two tables have one of the same name."""

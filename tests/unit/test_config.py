@@ -1,5 +1,6 @@
 """Configuration files: what is read, and how a mistake is named."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import pytest
 
 from xtc.actuator.spec import CgroupSpec, SimulatedSpec
 from xtc.config import Config
-from xtc.configfile import CHOICES, FORMS, MAX_BYTES, load_config, parse_config
-from xtc.errors import ConfigError
+from xtc.configfile import CHOICES, FORMS, load_config, parse_config
+from xtc.configtext import MAX_BYTES, MAX_DEPTH
+from xtc.errors import ConfigError, ConfigErrors
 
 ROUTER = """
 [router.edge1]
@@ -61,7 +63,7 @@ def test_a_mistake_is_named_by_its_field_and_how_to_mend_it(
     text: str, where: str, fix: str
 ) -> None:
     error = mistake(text)
-    assert error.where.removeprefix("xtc.toml").removeprefix(": ") == where
+    assert error.where.removeprefix("xtc.toml") == where
     assert fix in error.fix
 
 
@@ -150,6 +152,70 @@ def test_what_is_too_large_is_not_even_read() -> None:
     assert "too large" in str(mistake("a" + ".a" * 5000 + "=1"))
 
 
+@pytest.mark.parametrize("brackets", ["[" * 1200 + "]" * 1200, "{a=" * 700 + "1" + "}" * 700])
+def test_what_nests_too_deeply_is_a_mistake_and_no_crash(brackets: str) -> None:
+    assert f"nest more than {MAX_DEPTH} deep" in str(mistake(f"x = {brackets}"))
+
+
+def test_what_nests_deeply_without_need_is_refused_before_it_is_converted() -> None:
+    assert "nest more than" in str(mistake(f"x = {'[' * 40}{']' * 40}"))
+
+
+def test_all_mistakes_are_told_with_their_lines() -> None:
+    error = mistake(
+        ROUTER + "setpiont = 5\nfloor = []\n"
+        '[router.edge2]\nactuator = { kind = "cgroup", path = "x" }\ninterfaces = "x"\n'
+        "[daemon]\nperiod_s = 0\n"
+    )
+    assert isinstance(error, ConfigErrors)
+    assert [(one.at, one.where) for one in error.mistakes] == [
+        ("xtc.toml:11", "daemon.period_s"),
+        ("xtc.toml:5", "router.edge1.setpiont"),
+        ("xtc.toml:6", "router.edge1.floor"),
+        ("xtc.toml:8", "router.edge2.actuator.path"),
+        ("xtc.toml:9", "router.edge2.interfaces"),
+    ]
+
+
+def test_one_interface_without_brackets_is_told_what_to_write() -> None:
+    assert mistake(ROUTER.replace('["a.0"]', '"a.0"')).fix == 'write ["a.0"]'
+
+
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        (ROUTER + "setpoint = []", 'write a packet rate, such as "20kpps"'),
+        (ROUTER + "safe_cap = true", 'write a cap, such as "35%"'),
+        ("daemon.period_s = 0.1", "a number of seconds"),
+        (
+            "[router.r.actuator]\nkind='deadline'\nnetns='/r'\ninterfaces=['a']\nperiod_us=1",
+            "a number of microseconds",
+        ),
+        (
+            'router.r.actuator = { kind = "simulated", plant = "a", offered_pps = "x" }',
+            "a number of packets/s",
+        ),
+    ],
+)
+def test_a_wrong_quantity_is_told_its_unit(text: str, fix: str) -> None:
+    assert mistake(text).fix == fix
+
+
+def test_all_mistakes_of_an_actuator_are_told() -> None:
+    error = mistake(
+        'router.r.actuator = { kind = "deadline", netns = "r", period_us = 1, interface = ["a"] }'
+    )
+    assert isinstance(error, ConfigErrors)
+    assert {one.where.removeprefix("router.r.actuator.") for one in error.mistakes} == {
+        *("netns", "period_us", "interface"),
+    }
+
+
+def test_a_key_that_was_meant_is_not_told_to_be_missing() -> None:
+    assert mistake(ROUTER.replace("plant", "plan")).where == "router.edge1.actuator.plan"
+    assert not isinstance(mistake(ROUTER.replace("plant", "plan")), ConfigErrors)
+
+
 def written(directory: Path, name: str, text: str) -> Path:
     path = directory / name
     path.parent.mkdir(exist_ok=True)
@@ -171,7 +237,7 @@ def test_a_mistake_in_a_drop_in_is_named_with_its_file(tmp_path: Path) -> None:
     drop_in = written(tmp_path, "conf.d/10-a.toml", "[router.edge1]\nfloor = []")
     with pytest.raises(ConfigError) as caught:
         load_config(path)
-    assert caught.value.where == f"{drop_in}: router.edge1.floor"
+    assert str(caught.value).startswith(f"{drop_in}:2: router.edge1.floor: ")
 
 
 def test_a_router_of_drop_ins_alone_must_be_whole(tmp_path: Path) -> None:
@@ -188,6 +254,44 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | No
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"xtc\.toml"):
         load_config(path)
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "xtc.toml")
+    for path in (tmp_path / "xtc.toml", tmp_path, Path("/dev/zero")):
+        with pytest.raises(ConfigError, match=r"no regular file|Is a directory"):
+            load_config(path)
+
+
+def test_a_file_too_large_is_not_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "xtc.toml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ConfigError, match="too large"):
+        load_config(path)
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, "xtc.toml", ROUTER)
+    status = os.fstat
+
+    def written_to(file: int) -> os.stat_result:
+        found = status(file)
+        with path.open("a") as again:
+            again.write("# more\n")
+        return found
+
+    monkeypatch.setattr(os, "fstat", written_to)
+    with pytest.raises(ConfigError, match="changed while it was read"):
+        load_config(path)
+
+
+def test_a_file_that_is_not_utf_8_is_named_with_the_line(tmp_path: Path) -> None:
+    (tmp_path / "xtc.toml").write_bytes(b"[log]\n# caf\xe9\n")
+    with pytest.raises(ConfigError, match=r"xtc\.toml:2: not UTF-8"):
+        load_config(tmp_path / "xtc.toml")
 
 
 def test_actuators_are_told_apart_by_their_kind() -> None:
