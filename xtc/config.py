@@ -75,6 +75,8 @@ class RouterSection(Section, frozen=True):
     """Names or globs, such as "vif7.*"."""
     domid: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """A Xen domain: stands for every vif<domid>.<n>."""
+    one_interface: bool = False
+    """Whether packets come and go by one interface, as with VLANs on a single trunk."""
     side: Literal["host", "router"] = "host"
     """Whose end of the interfaces is counted: "host" for vif, tap and the host's end of a veth."""
     observe: bool = False

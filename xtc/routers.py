@@ -1,8 +1,10 @@
 """From the words of the configuration to what the loop works with: one plan for each router."""
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 from models import HostModel, ModelError, bundled_host, bundled_names, load_host
@@ -10,10 +12,11 @@ from xtc.actuator.base import CapLimits
 from xtc.actuator.spec import ActuatorSpec, LibvirtSpec
 from xtc.collector import Binding, Side
 from xtc.config import Config, RouterSection
-from xtc.errors import ConfigError, UnitError
+from xtc.errors import ConfigError, Mistakes, UnitError
 from xtc.instance import Profile
 from xtc.law import Bounds, PaperLaw
 from xtc.laws import law_named
+from xtc.places import Place, Spot, place_of
 from xtc.units import (
     CapFraction,
     PacketsPerSecond,
@@ -22,6 +25,8 @@ from xtc.units import (
     parse_cap,
     parse_rate,
 )
+
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class RouterPlan:
     ceiling: CapFraction | None
     safe_cap: CapFraction | None
     observe: bool = False
+    one_interface: bool = False
+    """Whether packets come and go by one interface: no sign that another was forgotten."""
 
     @property
     def domain(self) -> LibvirtSpec | None:
@@ -67,41 +74,69 @@ def _expressible(floor: float, ceiling: float, quantum: float) -> Bounds:
     return Bounds(CapFraction(min(floor, ceiling)), CapFraction(ceiling))
 
 
-def plans(config: Config) -> dict[str, RouterPlan]:
+def plans(
+    config: Config, *, place: Callable[[ActuatorSpec], Place] = place_of
+) -> dict[str, RouterPlan]:
     """Return a plan for every router.
 
+    Args:
+        config: what the files say.
+        place: finds where a cap goes on this host.
+
     Raises:
-        ConfigError: names the router and the field, and what to do.
+        ConfigError: names the router and the field, and what to do; `ConfigErrors` where there are
+            several mistakes.
     """
-    found = {name: _plan(name, section) for name, section in config.router.items()}
-    for plan in found.values():
-        _check_gains(plan, config.daemon.period_s)
-    _check_apart(found)
+    mistakes, found = Mistakes(), dict[str, RouterPlan]()
+    for name, section in config.router.items():
+        with mistakes.noted():
+            found[name] = _plan(name, section)
+            _check_gains(found[name], config.daemon.period_s)
+    with mistakes.noted():
+        _check_apart(found, place)
+    mistakes.check()
     return found
 
 
 def _plan(name: str, section: RouterSection) -> RouterPlan:
     where = f"router.{name}"
-    found_by_itself = isinstance(section.actuator, LibvirtSpec)
-    if not (section.interfaces or section.domid or found_by_itself):
-        raise ConfigError(where, "no interfaces", 'give interfaces = ["vif7.*"] or domid = 7')
-    _check_local(section, f"{where}.actuator.uri")
-    law_named(section.law, where=f"{where}.law")
+    mistakes = Mistakes()
+    for check in (_check_counted, _check_local, _check_law):
+        with mistakes.noted():
+            check(section, where)
+    values = _Values(section, where, mistakes)
     plan = RouterPlan(
         name=name,
         spec=section.actuator,
         binding=Binding(section.interfaces, section.domid, Side(section.side)),
         law=section.law,
-        model=None if section.model is None else model_named(section.model, f"{where}.model"),
-        setpoint=_rate(section.setpoint, f"{where}.setpoint"),
-        floor=_cap(section.floor, f"{where}.floor"),
-        ceiling=_cap(section.ceiling, f"{where}.ceiling"),
-        safe_cap=_cap(section.safe_cap, f"{where}.safe_cap"),
+        model=values.model(),
+        setpoint=values.rate("setpoint"),
+        floor=values.cap("floor"),
+        ceiling=values.cap("ceiling"),
+        safe_cap=values.cap("safe_cap"),
+        one_interface=section.one_interface,
         observe=section.observe,
     )
+    with mistakes.noted():
+        _check_bounds(plan, where)
+    mistakes.check()
+    return plan
+
+
+def _check_counted(section: RouterSection, where: str) -> None:
+    found_by_itself = isinstance(section.actuator, LibvirtSpec)
+    if not (section.interfaces or section.domid or found_by_itself):
+        raise ConfigError(where, "no interfaces", 'give interfaces = ["vif7.*"] or domid = 7')
+
+
+def _check_law(section: RouterSection, where: str) -> None:
+    law_named(section.law, where=f"{where}.law")
+
+
+def _check_bounds(plan: RouterPlan, where: str) -> None:
     if plan.floor is not None and plan.ceiling is not None and plan.floor > plan.ceiling:
         raise ConfigError(f"{where}.floor", "above the ceiling", "swap them")
-    return plan
 
 
 def _check_gains(plan: RouterPlan, period: float) -> None:
@@ -123,7 +158,8 @@ def _check_local(section: RouterSection, where: str) -> None:
     """Refuse another machine's hypervisor: its interfaces are not counted here."""
     spec = section.actuator
     if isinstance(spec, LibvirtSpec) and spec.uri is not None and urlsplit(spec.uri).hostname:
-        raise ConfigError(where, f"{spec.uri} is another machine", "run an xtc there")
+        problem = f"{spec.uri} is another machine"
+        raise ConfigError(f"{where}.actuator.uri", problem, "run an xtc there")
 
 
 def model_named(name: str, where: str = "model") -> HostModel:
@@ -138,34 +174,56 @@ def model_named(name: str, where: str = "model") -> HostModel:
         raise ConfigError(where, str(error)) from error
 
 
-def _rate(value: str | float | None, where: str) -> PacketsPerSecond | None:
-    if value is None:
+class _Values:
+    """Reads the values of one router; what cannot be read is noted, and None."""
+
+    def __init__(self, section: RouterSection, where: str, mistakes: Mistakes) -> None:
+        self._section, self._where, self._mistakes = section, where, mistakes
+
+    def model(self) -> HostModel | None:
+        name = self._section.model
+        with self._mistakes.noted():
+            return None if name is None else model_named(name, f"{self._where}.model")
         return None
-    try:
-        return (
-            parse_rate(value, field=where)
-            if isinstance(value, str)
-            else check_rate(value, field=where)
-        )
-    except UnitError as error:
-        raise ConfigError(where, f"{error.got} is not {error.expected}") from error
 
+    def rate(self, key: str) -> PacketsPerSecond | None:
+        return self._read(key, _rate)
 
-def _cap(value: str | float | None, where: str) -> CapFraction | None:
-    if value is None:
+    def cap(self, key: str) -> CapFraction | None:
+        return self._read(key, _cap)
+
+    def _read(self, key: str, read: Callable[[str | float, str], _Value]) -> _Value | None:
+        value, field = getattr(self._section, key), f"{self._where}.{key}"
+        with self._mistakes.noted():
+            try:
+                return None if value is None else read(value, field)
+            except UnitError as error:
+                got = f'"{error.got}"' if isinstance(value, str) else error.got
+                raise ConfigError(field, f"{got} is not {error.expected}") from error
         return None
-    try:
-        return parse_cap(str(value), field=where)
-    except UnitError as error:
-        raise ConfigError(where, f"{error.got} is not {error.expected}") from error
 
 
-def _check_apart(found: dict[str, RouterPlan]) -> None:
+def _rate(value: str | float, where: str) -> PacketsPerSecond:
+    read = parse_rate(value, field=where) if isinstance(value, str) else value
+    return check_rate(read, field=where)
+
+
+def _cap(value: str | float, where: str) -> CapFraction:
+    return parse_cap(str(value), field=where)
+
+
+def _check_apart(found: Mapping[str, RouterPlan], place: Callable[[ActuatorSpec], Place]) -> None:
     """Refuse two routers whose caps would go to the same place."""
-    owners: dict[ActuatorSpec, str] = {}
+    owners: dict[Spot, str] = {}
+    mistakes = Mistakes()
     for name, plan in found.items():
-        other = owners.setdefault(plan.spec, name)
-        if other != name:
-            raise ConfigError(
+        spots = place(plan.spec)
+        others = {owners[spot] for spot in spots if spot in owners}
+        owners |= dict.fromkeys(spots, name)
+        mistakes.found += [
+            ConfigError(
                 f"router.{name}.actuator", f"the same as router.{other}'s", "one router, one cap"
             )
+            for other in sorted(others)
+        ]
+    mistakes.check()

@@ -18,6 +18,9 @@ Seconds = NewType("Seconds", float)
 MAX_RATE = PacketsPerSecond(1e9)
 """No port of this decade forwards more; a larger number is a slip of the pen."""
 
+MAX_CAP = CapFraction(8192.0)
+"""No kernel runs more CPUs (CONFIG_NR_CPUS); a larger number is a slip of the pen."""
+
 _RATE = re.compile(r"^\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*(p/s|pps|kp/s|kpps|Mp/s|Mpps)?\s*$")
 _RATE_SCALE = {None: 1.0, "p": 1.0, "k": 1e3, "M": 1e6}
 _DURATION = re.compile(r"^\s*([0-9.]+)\s*(ms|s|min|h)?\s*$")
@@ -55,6 +58,13 @@ def format_rate(rate: float) -> str:
     return f"{_digits(rate / 1e3)} kp/s" if abs(rate) >= 1e3 else f"{_digits(rate)} p/s"
 
 
+def short_rate(rate: float) -> str:
+    """Show a packet rate with three significant digits and no unit, as ``12.3k``."""
+    if abs(rate) >= 1e6:
+        return f"{_digits(rate / 1e6)}M"
+    return f"{_digits(rate / 1e3)}k" if abs(rate) >= 1e3 else _digits(rate)
+
+
 def parse_fraction(text: str, *, field: str = "fraction") -> float:
     """Read a share such as ``35%`` or ``0.35``.
 
@@ -69,11 +79,13 @@ def parse_cap(text: str, *, field: str = "cap") -> CapFraction:
     """Read a cap such as ``35%`` or ``0.35``.
 
     Raises:
-        UnitError: the text is not a share, or the cap is not positive.
+        UnitError: the text is not a share, or the cap is not within (0, 8192] CPUs.
     """
     cap = parse_fraction(text, field=field)
     if cap <= 0:
         raise UnitError(field, text, "a cap above 0, such as 35% (uncapped is a state, not 0)")
+    if cap > MAX_CAP:
+        raise UnitError(field, text, "a cap such as 35%, or 0.35 of one CPU; no host has so many")
     return CapFraction(cap)
 
 

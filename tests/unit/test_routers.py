@@ -8,8 +8,8 @@ import pytest
 from models import paper_host
 from xtc.actuator.base import CapLimits
 from xtc.adaptive import AdaptiveLaw
-from xtc.configfile import parse_config
-from xtc.errors import ConfigError
+from xtc.configfile import load_config, located, parse_config
+from xtc.errors import ConfigError, ConfigErrors
 from xtc.law import Bounds, PaperLaw
 from xtc.routers import RouterPlan, plans
 from xtc.units import CapFraction, Seconds
@@ -52,6 +52,8 @@ def test_caps_are_read_as_percent_or_fraction() -> None:
         ("floor = nan", "floor"),
         ("ceiling = '-5%'", "ceiling"),
         ("safe_cap = 'low'", "safe_cap"),
+        ("floor = 1e300", "floor"),
+        ("ceiling = '900000%'", "ceiling"),
         ("floor = 0.5\nceiling = 0.4", "floor"),
         ("law = 'bang-bang'", "law"),
         ("model = '/nowhere/host.toml'", "model"),
@@ -61,6 +63,29 @@ def test_a_value_that_makes_no_sense_is_named(more: str, field: str) -> None:
     with pytest.raises(ConfigError) as caught:
         planned(more)
     assert caught.value.where == f"router.edge1.{field}"
+
+
+def test_all_that_makes_no_sense_is_named() -> None:
+    with pytest.raises(ConfigErrors) as caught:
+        plans(
+            parse_config(
+                HEAD + "floor = 1e300\nlaw = 'x'\nsetpoint = 'fast'\n[router.b]\n"
+                "actuator = { kind = 'simulated', plant = 'b' }"
+            )
+        )
+    assert [one.where for one in caught.value.mistakes] == [
+        *("router.edge1.law", "router.edge1.setpoint", "router.edge1.floor", "router.b"),
+    ]
+
+
+def test_a_wrong_unit_names_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "xtc.toml"
+    path.write_text(HEAD + "setpoint = '20kbps'")
+    with pytest.raises(ConfigError) as caught, located(path):
+        plans(load_config(path))
+    assert str(caught.value) == (
+        f'{path}:5: router.edge1.setpoint: "20kbps" is not a packet rate such as 20kpps or 20000'
+    )
 
 
 def test_a_router_needs_interfaces() -> None:

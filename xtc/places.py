@@ -1,0 +1,84 @@
+"""Where a cap goes on this host, however the configuration writes it.
+
+Two actuators conflict where their places share a spot: the second would take the first's cap for
+what stood there before xtc. Paths are compared by device and inode, so that `/a`, `/a/`, a symbolic
+link, another mount and `/proc/<pid>/ns/net` are the same place. What does not exist yet has no
+inode; its path is compared, with the symbolic links of the part that exists resolved.
+
+A configuration is therefore checked when it is read. Places can come to coincide later: two names
+under which nothing existed are given to one control group or namespace. `place_of` tells so when
+asked again, once the actuator has opened: the path exists by then, and another router's actuator
+that is open holds a place with the same spot.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import assert_never
+
+from xtc.actuator.spec import (
+    CONTAINER,
+    ActuatorSpec,
+    CgroupSpec,
+    DeadlineSpec,
+    LibvirtSpec,
+    SimulatedSpec,
+)
+from xtc.containers import Finder, finder
+from xtc.errors import ActuatorError
+
+Spot = tuple[str, ...]
+"""One thing that bears one cap: a control group, an interface of a namespace, a domain."""
+Place = frozenset[Spot]
+"""All the spots that the caps of one actuator go to."""
+
+_UUID = re.compile(r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+DEFAULT_URI = "LIBVIRT_DEFAULT_URI"
+"""The variable by which libvirt knows the hypervisor that is not named."""
+
+
+def place_of(spec: ActuatorSpec, find: Finder = finder) -> Place:
+    """Return the place that a specification names on this host, now.
+
+    A container that does not run is compared by its name.
+
+    A domain is compared by what is written, its name or its UUID: that a name and a UUID are one
+    domain's only libvirt can tell. An interface of a namespace is a spot of its own: two routers
+    may share a namespace, but no interface in it.
+    """
+    match _resolved(spec, find):
+        case CgroupSpec() as spec:
+            return frozenset({("cgroup", *_object(spec.path))})
+        case DeadlineSpec() as spec:
+            netns = _object(spec.netns)
+            return frozenset(("interface", *netns, name) for name in spec.interfaces)
+        case LibvirtSpec() as spec:
+            uri = spec.uri or os.environ.get(DEFAULT_URI, "")
+            return frozenset({("domain", uri, _domain(spec.domain))})
+        case SimulatedSpec() as spec:
+            return frozenset({("plant", spec.plant)})
+        case never:
+            assert_never(never)
+
+
+def _resolved(spec: ActuatorSpec, find: Finder) -> ActuatorSpec:
+    try:
+        return find.resolve(spec)
+    except ActuatorError:
+        return spec  # it does not run
+
+
+def _object(path: str) -> Spot:
+    """Return device and inode of what a path leads to; the resolved path where that fails."""
+    if path.startswith(CONTAINER):
+        return (path,)
+    try:
+        found = Path(path).stat()
+    except (OSError, ValueError):  # ValueError: a null byte
+        return ("path", os.path.realpath(path) if "\0" not in path else path)
+    return ("inode", str(found.st_dev), str(found.st_ino))
+
+
+def _domain(text: str) -> str:
+    """Return a UUID in lower case, and a name as it is."""
+    return text.lower() if _UUID.match(text) else text
