@@ -15,7 +15,7 @@ import zmq
 from xtc.clock import Clock
 from xtc.collector import Binding, Collector, Reading
 from xtc.config import Config
-from xtc.configfile import load_config
+from xtc.configfile import load_config, located
 from xtc.dither import SLOTS
 from xtc.errors import ConfigError, MeterError, Refused
 from xtc.hostdrops import HostWatch
@@ -282,29 +282,42 @@ class Daemon:
         return reply
 
     def reload(self) -> None:
-        """Read the configuration anew; a bad one changes nothing but what is said about it."""
+        """Read the configuration again; a bad one changes nothing but what is said about it."""
         self._reload = False
         if self._path is None:
             return
         notify("RELOADING=1", f"MONOTONIC_USEC={round(self._clock.now() * 1e6)}")
         try:
-            config = load_config(self._path)
-            self._manager.reconfigure(
-                plans(config), max_release_share=config.daemon.max_release_share
-            )
+            self._take_over(self._path)
         except (ConfigError, Refused) as error:
             self._metrics.reload_ok.set(0)
-            log.error("reload_refused", problem=str(error))  # noqa: TRY400  the words say it all
-        else:
-            in_force = msgspec.structs.replace(self._config, router=config.router)
-            if config != in_force:
-                log.warning("restart_needed", problem="only [router] takes effect with a reload")
-            self._config = in_force
-            self._follow()
-            self._collector.rebind(self._bindings(), forget=True)
-            self._metrics.configured(msgspec.json.encode(config))
-            log.info("reloaded", routers=len(self._manager.routers))
-        notify("READY=1", self._status())
+            for line in str(error).split("\n"):
+                log.error("reload_refused", problem=line)  # noqa: TRY400  the words say it all
+        except Exception:
+            self._metrics.reload_ok.set(0)
+            raise
+        finally:
+            notify("READY=1", self._status())
+
+    def _take_over(self, path: Path) -> None:
+        """Read a configuration and put its routers in force.
+
+        Raises:
+            ConfigError: it has a mistake.
+            Refused: it would release too many routers.
+        """
+        config = load_config(path)
+        with located(path):
+            routers = plans(config)
+        self._manager.reconfigure(routers, max_release_share=config.daemon.max_release_share)
+        in_force = msgspec.structs.replace(self._config, router=config.router)
+        if config != in_force:
+            log.warning("restart_needed", problem="only [router] takes effect with a reload")
+        self._config = in_force
+        self._follow()
+        self._collector.rebind(self._bindings(), forget=True)
+        self._metrics.configured(msgspec.json.encode(config))
+        log.info("reloaded", routers=len(self._manager.routers))
 
     def _status(self) -> str:
         return f"STATUS=holding {len(self._manager.routers)} routers"

@@ -11,6 +11,7 @@ import pytest
 from manager_rig import PAPER, FakeLimiter
 from running_daemon import RunningDaemon
 
+from xtc import daemon as daemon_module
 from xtc.actuator.base import CapLimits
 from xtc.actuator.simulated import SimulatedHost
 from xtc.assemble import opener
@@ -261,7 +262,9 @@ def test_a_reload_takes_routers_over(bench: Bench, systemd: socket.socket) -> No
     assert bench.metric("xtc_config_last_reload_successful") == 1
 
 
-@pytest.mark.parametrize("text", ["[nonsense", "router = 3", "[deamon]", "[router.c]"])
+@pytest.mark.parametrize(
+    "text", ["[nonsense", "router = 3", "[deamon]", "[router.c]", f"x = {'[' * 1500}"]
+)
 def test_a_bad_file_keeps_the_last_good_one(bench: Bench, text: str) -> None:
     bench.ask(Activate("a", 20e3))
     bench.tick(3)
@@ -270,6 +273,18 @@ def test_a_bad_file_keeps_the_last_good_one(bench: Bench, text: str) -> None:
     bench.tick(5)
     assert bench.metric("xtc_config_last_reload_successful") == 0
     assert bench.host.routers["a"].state.throughput == pytest.approx(20e3, 0.02)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_no_reload_ends_the_daemon(
+    bench: Bench, systemd: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_module, "load_config", lambda _: 1 / 0)
+    bench.daemon._guarded("reload", bench.daemon.reload)
+    assert bench.metric("xtc_unexpected_errors_total", where="reload") == 1
+    assert bench.metric("xtc_config_last_reload_successful") == 0
+    assert systemd.recv(200).startswith(b"RELOADING=1")
+    assert systemd.recv(200).startswith(b"READY=1")
 
 
 def test_a_file_that_forgot_most_routers_is_refused(bench: Bench) -> None:
