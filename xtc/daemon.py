@@ -12,12 +12,13 @@ import msgspec
 import structlog
 import zmq
 
+from xtc.claims import added, claim_mistakes, contested
 from xtc.clock import Clock
 from xtc.collector import Binding, Collector, Reading
 from xtc.config import Config
 from xtc.configfile import load_config, located
 from xtc.dither import SLOTS
-from xtc.errors import ConfigError, MeterError, Refused
+from xtc.errors import ConfigError, MeterError, Mistakes, Refused
 from xtc.hostdrops import HostWatch
 from xtc.instance import Finding, Mode
 from xtc.managed import Managed
@@ -309,6 +310,7 @@ class Daemon:
         config = load_config(path)
         with located(path):
             routers = plans(config)
+            self._check_claims(routers)
         self._manager.reconfigure(routers, max_release_share=config.daemon.max_release_share)
         in_force = msgspec.structs.replace(self._config, router=config.router)
         if config != in_force:
@@ -318,6 +320,25 @@ class Daemon:
         self._collector.rebind(self._bindings(), forget=True)
         self._metrics.configured(msgspec.json.encode(config))
         log.info("reloaded", routers=len(self._manager.routers))
+
+    def _check_claims(self, routers: Mapping[str, RouterPlan]) -> None:
+        """Refuse routers that would take the interfaces of others, which could then not be held.
+
+        Raises:
+            ConfigError: an interface that is there, or named, would be claimed by several routers
+                and is not yet.
+        """
+        bindings = {name: self._binding(plan) for name, plan in routers.items()}
+        present = self._present()
+        conflicts = added(contested(self._bindings(), present), contested(bindings, present))
+        Mistakes(claim_mistakes(conflicts, bindings)).check()
+
+    def _present(self) -> frozenset[str]:
+        """Return the interfaces of the last snapshot; none where it cannot be understood."""
+        try:
+            return frozenset(self._latest.counters if self._latest is not None else ())
+        except MeterError:
+            return frozenset()  # names and globs are compared all the same
 
     def _status(self) -> str:
         return f"STATUS=holding {len(self._manager.routers)} routers"

@@ -4,6 +4,7 @@ import json
 import signal
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from xtc.actuator.simulated import SimulatedHost
 from xtc.assemble import opener
 from xtc.client import Client
 from xtc.clock import FakeClock
+from xtc.collector import Binding
 from xtc.configfile import parse_config
 from xtc.daemon import Daemon, _next
 from xtc.errors import MeterError
@@ -273,6 +275,32 @@ def test_a_bad_file_keeps_the_last_good_one(bench: Bench, text: str) -> None:
     bench.tick(5)
     assert bench.metric("xtc_config_last_reload_successful") == 0
     assert bench.host.routers["a"].state.throughput == pytest.approx(20e3, 0.02)
+
+
+@pytest.mark.parametrize("claim", ["a.0", "*.0", "[ab].?"])
+def test_a_reload_that_claims_another_router_s_interface_is_refused(
+    bench: Bench, claim: str
+) -> None:
+    bench.ask(Activate("a", 20e3))
+    bench.tick(3)
+    claims_too = ROUTERS.format("c").replace("c.0", claim)
+    bench.path.write_text("".join(map(ROUTERS.format, "ab")) + claims_too)
+    bench.daemon.reload()
+    bench.tick(5)
+    assert bench.metric("xtc_config_last_reload_successful") == 0
+    assert bench.host.routers["a"].state.throughput == pytest.approx(20e3, 0.02)
+    assert bench.metric("xtc_vr_throughput_packets_per_second", vr="a") == pytest.approx(2e4, 0.02)
+
+
+def test_a_reload_may_leave_a_conflict_that_was_there(bench: Bench) -> None:
+    """It must be possible to change other routers meanwhile."""
+    text = "".join(map(ROUTERS.format, "ab"))
+    for managed in bench.manager.routers.values():
+        managed.plan = replace(managed.plan, binding=Binding(("a.0",)))
+    bench.tick(2)
+    bench.path.write_text(text.replace('"b.0"', '"a.0"') + ROUTERS.format("c"))
+    bench.daemon.reload()
+    assert bench.metric("xtc_config_last_reload_successful") == 1
 
 
 @pytest.mark.filterwarnings("ignore")
