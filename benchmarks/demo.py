@@ -19,7 +19,7 @@ from benchmarks.figures import Samples, mean, settling
 from benchmarks.rig import Rig, lab_missing, lab_router
 from lab.plan import RouterKind
 from lab.topology import Lab
-from xtc.output import status_table
+from xtc.output import status_view
 from xtc.units import format_rate
 from xtc.wire import Activate, Retune
 
@@ -141,7 +141,8 @@ def _watch(rig: Rig, live: Live, seconds: float, words: str) -> None:
             for plan in PLANS
         }
         left = Text(f"{words} ({max(0, round(end - time.monotonic()))} s)", style="italic")
-        table = status_table(rig.recording.ticks[-1].routers, histories)
+        routers = rig.recording.ticks[-1].routers
+        table = status_view(routers, histories, None, live.console.width)
         live.update(Group(table, left), refresh=True)
 
 

@@ -298,6 +298,8 @@ class Managed:
             law=self.plan.law,
             limit_pps=self.limit,
             cap_known=view is not None or instance is None,
+            epoch=None if instance is None else instance.lease.epoch,
+            sequence=None if instance is None else instance.lease.sequence,
             observing=self.observing,
             proposed_cap=self.proposed,
         )

@@ -1,16 +1,20 @@
 """How reports look: tables for people, JSON for programs."""
 
+import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from xtc.units import format_cap, format_rate
+from xtc.units import format_cap, format_rate, short_rate
 from xtc.wire import HostDrops, Report
 
+UNBOUNDED = 10_000
+"""Columns that no table fills."""
 STYLES = {
     "closed_loop": "green",
     "hold": "yellow",
@@ -25,17 +29,44 @@ def print_json(value: object) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
 
+def counted(number: int, noun: str, *, none: str = "") -> str:
+    """Return a number with its noun, in the singular or the plural."""
+    if number == 0 and none:
+        return none
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def fitting_console() -> Console:
+    """Return a console as wide as the terminal, and without bound into a pipe or file."""
+    console = Console(highlight=False, emoji=False)
+    bounded = console.is_terminal or "COLUMNS" in os.environ
+    return console if bounded else Console(highlight=False, emoji=False, width=UNBOUNDED)
+
+
+def natural_width(table: Table) -> int:
+    """Return the columns that a table fills where nothing bounds it."""
+    return Console(width=UNBOUNDED).measure(table).maximum
+
+
 def print_status(reports: Iterable[Report], drops: HostDrops | None = None) -> None:
     """Print a table of routers, and what the host drops before any of them, if it does."""
-    Console(highlight=False).print(status_view(reports, {}, drops))
+    console = fitting_console()
+    console.print(status_view(reports, {}, drops, console.width))
 
 
 def status_view(
-    reports: Iterable[Report], histories: dict[str, list[float]], drops: HostDrops | None
+    reports: Iterable[Report],
+    histories: Mapping[str, list[float]],
+    drops: HostDrops | None,
+    width: int,
 ) -> Group:
-    """Return the table of routers, with a line below it while the host drops packets."""
-    table, words = status_table(reports, histories), drops_words(drops)
-    return Group(table, Text(words, "yellow")) if words else Group(table)
+    """Return the table of routers, with lines below it for what does not fit into it."""
+    shown = tuple(reports)
+    table, problems_fit = status_table(shown, histories, width)
+    lines = [] if problems_fit else [Text(f"{r.vr}: {r.problem}") for r in shown if r.problem]
+    if words := drops_words(drops):
+        lines.append(Text(words, "yellow"))
+    return Group(table, *lines)
 
 
 def drops_words(drops: HostDrops | None) -> str:
@@ -48,38 +79,120 @@ def drops_words(drops: HostDrops | None) -> str:
     return f"the host drops before any router: {', '.join(parts)}" if parts else ""
 
 
-def status_table(reports: Iterable[Report], histories: dict[str, list[float]]) -> Table:
-    """Return a table of routers; with histories, a sparkline of each throughput.
+def status_table(
+    reports: Sequence[Report], histories: Mapping[str, list[float]], width: int
+) -> tuple[Table, bool]:
+    """Return the widest table of routers that fits, and whether it holds their problems too.
 
-    Names and problems are shown as they are: rich takes the `:ab:` of a MAC address for a picture.
+    A table that is too wide first leaves problems to the lines below it, then writes rates short,
+    then goes without the columns that can be told from the others.
     """
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("router", "throughput", "setpoint", "error", "offered", "cap", "used"):
-        table.add_column(heading, justify="left" if heading == "router" else "right")
-    table.add_column("mode")
-    table.add_column("finding")
+    columns = [column for column in _columns(histories) if _is_needed(column, reports)]
+    for layout in _LAYOUTS:
+        kept = [column for column in columns if column.name not in layout.without]
+        table = _table(reports, kept, layout)
+        if natural_width(table) <= width:
+            break
+    return table, layout.problems
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How much a table shows."""
+
+    problems: bool
+    """Whether a problem stands in the place of the finding."""
+    short: bool
+    """Whether rates are written without their unit."""
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Column:
+    name: str
+    short: str
+    """Its heading where rates are written short."""
+    cell: Callable[[Report, _Layout], str | Text]
+    right: bool = True
+    needed: Callable[[Report], bool] | None = None
+    """Whether a router needs it; None is always."""
+
+
+_DROPPED = ("history", "error", "used", "epoch/seq", "limit", "offered")
+_LAYOUTS = (
+    _Layout(problems=True, short=False),
+    _Layout(problems=False, short=False),
+    _Layout(problems=False, short=True),
+    *(
+        _Layout(problems=False, short=True, without=frozenset(_DROPPED[:number]))
+        for number in range(1, len(_DROPPED) + 1)
+    ),
+)
+
+
+def _columns(histories: Mapping[str, list[float]]) -> list[_Column]:
+    columns = [
+        _Column("router", "router", lambda report, _: Text(report.vr), right=False),
+        _rate_column("throughput", "pps", lambda report: report.throughput_pps),
+        _rate_column("setpoint", "set", lambda report: report.setpoint_pps),
+        _Column("error", "error", lambda report, _: _error(report)),
+        _rate_column("offered", "offered", lambda report: report.offered_pps),
+        _Column("cap", "cap", lambda r, _: format_cap(r.cap) if r.cap_known else "?"),
+        _Column("used", "used", lambda r, _: "-" if r.used is None else format_cap(r.used)),
+        _rate_column("limit", "limit", lambda report: report.limit_pps, optional=True),
+        _Column("epoch/seq", "epoch/seq", lambda r, _: _order(r), needed=_is_ordered),
+        _Column("mode", "mode", lambda r, _: Text(r.mode.value, STYLES[r.mode.value]), right=False),
+        _Column("finding", "finding", _finding, right=False),
+    ]
     if histories:
-        table.add_column("history")
+        columns.append(_history_column(histories))
+    return columns
+
+
+def _history_column(histories: Mapping[str, list[float]]) -> _Column:
+    def cell(report: Report, _: _Layout) -> str:
+        return sparkline(histories.get(report.vr, []))
+
+    return _Column("history", "history", cell, right=False)
+
+
+def _rate_column(
+    name: str, short: str, rate: Callable[[Report], float | None], *, optional: bool = False
+) -> _Column:
+    def cell(report: Report, layout: _Layout) -> str:
+        value = rate(report)
+        return "-" if value is None else (short_rate if layout.short else format_rate)(value)
+
+    needed = (lambda report: rate(report) is not None) if optional else None
+    return _Column(name, short, cell, needed=needed)
+
+
+def _is_needed(column: _Column, reports: Sequence[Report]) -> bool:
+    return column.needed is None or any(map(column.needed, reports))
+
+
+def _table(reports: Sequence[Report], columns: Sequence[_Column], layout: _Layout) -> Table:
+    """Return a table; names and problems are shown as they are, without rich's markup."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        heading = column.short if layout.short else column.name
+        table.add_column(heading, justify="right" if column.right else "left", no_wrap=True)
     for report in reports:
-        row: list[str | Text] = [
-            Text(report.vr),
-            _rate(report.throughput_pps),
-            _rate(report.setpoint_pps),
-            _error(report),
-            _rate(report.offered_pps),
-            format_cap(report.cap) if report.cap_known else "?",
-            "-" if report.used is None else format_cap(report.used),
-            Text(report.mode.value, STYLES[report.mode.value]),
-            Text(report.problem or report.finding.value),
-        ]
-        if histories:
-            row.append(sparkline(histories.get(report.vr, [])))
-        table.add_row(*row)
+        table.add_row(*(column.cell(report, layout) for column in columns))
     return table
 
 
-def _rate(rate: float | None) -> str:
-    return "-" if rate is None else format_rate(rate)
+def _finding(report: Report, layout: _Layout) -> Text:
+    return Text((layout.problems and report.problem) or report.finding.value)
+
+
+def _is_ordered(report: Report) -> bool:
+    return bool(report.epoch or report.sequence)
+
+
+def _order(report: Report) -> str:
+    """Return epoch and sequence of the lease; "-" where it was given without."""
+    return f"{report.epoch or 0}/{report.sequence or 0}" if _is_ordered(report) else "-"
 
 
 def _error(report: Report) -> str:

@@ -35,11 +35,12 @@ def _lines(stream: Iterator[Telemetry]) -> None:
 
 def _live(stream: Iterator[Telemetry]) -> None:
     histories: dict[str, list[float]] = {}
-    with Live(console=Console(highlight=False), auto_refresh=False) as live:
+    console = Console(highlight=False)
+    with Live(console=console, auto_refresh=False) as live:
         for telemetry in stream:
             for report in telemetry.routers:
                 history = histories.setdefault(report.vr, [])
                 history.append(report.throughput_pps or 0.0)
                 del history[:-HISTORY]
-            view = status_view(telemetry.routers, histories, telemetry.drops)
+            view = status_view(telemetry.routers, histories, telemetry.drops, console.width)
             live.update(view, refresh=True)

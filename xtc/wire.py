@@ -170,6 +170,9 @@ class Report(msgspec.Struct, frozen=True):
     """Whether the loop only shows what it would do."""
     proposed_cap: float | None = None
     """The cap that a router under observation would get."""
+    epoch: int | None = None
+    """Of the lease in force; None where the router is not active, and from an older daemon."""
+    sequence: int | None = None
 
 
 class HostDrops(msgspec.Struct, frozen=True):

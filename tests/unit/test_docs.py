@@ -22,11 +22,13 @@ from xtc.config import (
 from xtc.configfile import load_config, parse_config
 from xtc.instance import Finding, Mode
 from xtc.metrics import Metrics
+from xtc.wire import HostDrops, Report, Telemetry
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"])
-MAIN, DROP_IN = "# /etc/xtc/xtc.toml\n", "# /etc/xtc/conf.d/"
+MAIN = ("# /etc/xtc/xtc.toml\n", "# /tmp/xtc-try/xtc.toml\n")
+DROP_IN = "# /etc/xtc/conf.d/"
 """The first line of a block that is a whole configuration, and of one that is a drop-in."""
 
 
@@ -93,6 +95,12 @@ def test_every_default_that_is_shown_is_the_codes(structure: type[msgspec.Struct
             assert default_shown(field.name) == str(field.default).lower()
         elif isinstance(field.default, int | float):
             assert float(default_shown(field.name)) == field.default
+
+
+def test_every_field_that_json_shows_is_explained() -> None:
+    text = (DOCS / "output.md").read_text()
+    fields = {f for shape in (Report, Telemetry, HostDrops) for f in shape.__struct_fields__}
+    assert {field for field in fields if f"| `{field}` |" not in text} == set()
 
 
 def test_every_metric_is_explained() -> None:

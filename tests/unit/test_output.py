@@ -5,7 +5,7 @@ import pytest
 from rich.console import Console
 
 from xtc.instance import Finding, Mode
-from xtc.output import print_json, print_status, sparkline, status_table
+from xtc.output import counted, print_json, print_status, sparkline, status_view
 from xtc.wire import HostDrops, Report
 
 IDLE = Report(
@@ -28,10 +28,11 @@ HELD = msgspec.structs.replace(
 )
 
 
-def shown(*reports: Report) -> str:
-    console = Console(width=200, highlight=False)
+def shown(*reports: Report, width: int = 200, history: int = 0) -> str:
+    console = Console(width=width, highlight=False)
+    histories = {report.vr: [1.0] * history for report in reports if history}
     with console.capture() as capture:
-        console.print(status_table(reports, {}))
+        console.print(status_view(reports, histories, None, width))
     return capture.get()
 
 
@@ -41,6 +42,58 @@ def test_a_table_shows_rates_error_and_cap() -> None:
     assert "-5.0%" in row
     assert "25%" in row
     assert "closed_loop" in row
+
+
+LONG = "eth7: not there; the namespace or interface does not exist, and this goes on and on"
+BUSY = msgspec.structs.replace(
+    HELD,
+    vr="nn-edge-router",
+    offered_pps=1.23e6,
+    limit_pps=35.1e3,
+    epoch=17,
+    sequence=123,
+    finding=Finding.UNRESPONSIVE,
+)
+
+
+@pytest.mark.parametrize("history", [0, 30])
+def test_eighty_columns_cut_and_wrap_nothing(history: int) -> None:
+    troubled = msgspec.structs.replace(BUSY, vr="b", problem=LONG)
+    heading, first, second, *below = shown(BUSY, troubled, width=80, history=history).splitlines()
+    assert "…" not in f"{heading}{first}{second}"
+    assert first.split()[0] == "nn-edge-router"
+    assert "19k" in first.split()
+    assert first.split()[-1] == second.split()[-1] == "unresponsive"
+    assert " ".join(line.strip() for line in below) == f"b: {LONG}"
+
+
+def test_a_table_that_fits_leaves_nothing_out() -> None:
+    heading, row = shown(BUSY).splitlines()
+    assert heading.split()[-4:] == ["limit", "epoch/seq", "mode", "finding"]
+    assert "35.1 kp/s" in row
+    assert "17/123" in row
+
+
+def test_limit_and_epoch_take_no_room_where_there_are_none() -> None:
+    heading = shown(HELD).splitlines()[0]
+    assert heading.split()[-3:] == ["used", "mode", "finding"]
+
+
+def test_a_pipe_gets_one_line_for_each_router(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    print_status((BUSY, msgspec.structs.replace(BUSY, problem=LONG)))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert lines[2].rstrip().endswith(LONG)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "no mistake"), (1, "1 mistake"), (2, "2 mistakes")]
+)
+def test_a_count_agrees_with_its_noun(number: int, words: str) -> None:
+    assert counted(number, "mistake", none="no mistake") == words
 
 
 def test_an_uncapped_router_is_called_so() -> None:
