@@ -15,6 +15,8 @@ from xtc.actuator.simulated import SimulatedHost
 from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
 from xtc.clock import MonotonicClock
 from xtc.config import Config, ServerSection
+from xtc.configcheck import doubts
+from xtc.configfile import located
 from xtc.daemon import Daemon
 from xtc.errors import ActuatorError, ConfigError, JournalError
 from xtc.hostdrops import HostWatch
@@ -56,8 +58,11 @@ def run_daemon(config: Config, path: Path | None) -> None:
     set_up_logging(json=_json_logs(config), level=config.log.level)
     daemon_section = config.daemon
     period = Seconds(daemon_section.period_s)
-    check_timing(period, Seconds(daemon_section.meter_period_s), watchdog_timeout())
-    routers = plans(config)
+    with located(path):
+        check_timing(period, Seconds(daemon_section.meter_period_s), watchdog_timeout())
+        routers = plans(config)
+    for doubt in doubts(config, routers, path):
+        log.warning("configuration_doubtful", problem=str(doubt))
     clock = MonotonicClock()
     simulated = simulated_host(routers)
     with ExitStack() as stack:

@@ -1,20 +1,18 @@
 """xtc config: check and show what the daemon would run with, and make keys for TCP."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 import zmq.auth
 
-from xtc.config import Config
-from xtc.configfile import DEFAULT_PATH, config_files, load_config
-from xtc.errors import ConfigError
-from xtc.output import print_json
-from xtc.routers import plans
-from xtc.timing import check_timing
-from xtc.units import Seconds
+from xtc.command import EXIT_USAGE
+from xtc.configfile import DEFAULT_PATH
+from xtc.output import counted, print_json
+
+if TYPE_CHECKING:
+    from xtc.configcheck import Checked
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show.")
 ConfigPath = Annotated[Path, typer.Option("--config", "-c", envvar="XTC_CONFIG")]
@@ -22,29 +20,50 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
-def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
-    """Check the configuration and this host; exit code 2 if the daemon would refuse it."""
-    from xtc.actuator.factory import probe  # noqa: PLC0415  actuators take 0.15 s to load
+def check(
+    config: ConfigPath = DEFAULT_PATH,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Take a warning for a mistake: exit code 2.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Check the configuration and this host; exit code 2 if there is a mistake.
 
-    loaded = _checked(config)
-    host = probe()
-    kinds = {msgspec.to_builtins(section.actuator)["kind"] for section in loaded.router.values()}
-    missing = [
-        f"{kind}: {why}" for kind, why in asdict(host).items() if kind in kinds and why is not None
-    ]
-    if missing:
-        raise ConfigError(f"{config}: router.*.actuator", "; ".join(missing))
-    files = [str(file) for file in config_files(config)]
+    A warning tells what is doubtful on this host: a group, namespace or interface that is missing,
+    an interface of several routers, a direction that is not counted, a cap that no host has. The
+    daemon starts with it, and logs it.
+    """
+    from xtc.configcheck import check_file  # noqa: PLC0415  actuators take 0.15 s to load
+
+    told, mistakes, warnings = check_file(config)
+    refused = bool(mistakes or (strict and warnings))
     if json:
-        print_json({"files": files, "routers": sorted(loaded.router)})
+        print_json(told)
     else:
-        typer.echo(f"{', '.join(files)}: {len(loaded.router)} routers, no mistake found")
+        for error in mistakes:
+            typer.echo(f"xtc: {error}", err=True)
+        for warning in warnings:
+            typer.echo(f"xtc: warning: {warning}", err=True)
+        typer.echo(f"{', '.join(told.files)}: {_counts(told)}", err=refused)
+    if refused:
+        raise typer.Exit(EXIT_USAGE)
+
+
+def _counts(told: "Checked") -> str:
+    """Return how many routers, mistakes and warnings there are, in words."""
+    counts = [counted(len(told.routers), "router")] if told.routers or not told.mistakes else []
+    counts.append(counted(len(told.mistakes), "mistake", none="no mistake"))
+    if told.warnings:
+        counts.append(counted(len(told.warnings), "warning"))
+    return ", ".join(counts)
 
 
 @app.command()
 def show(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     """Show the configuration in force, defaults and drop-ins included."""
-    loaded = _checked(config)
+    from xtc.configcheck import load_checked  # noqa: PLC0415  as above
+
+    loaded, _ = load_checked(config)
     if json:
         print_json(loaded)
         return
@@ -66,10 +85,3 @@ def keys(
         print_json(files)
     else:
         typer.echo("\n".join(f"{kind}: {path}" for kind, path in files.items()))
-
-
-def _checked(path: Path) -> Config:
-    loaded = load_config(path)
-    plans(loaded)
-    check_timing(Seconds(loaded.daemon.period_s), Seconds(loaded.daemon.meter_period_s), None)
-    return loaded

@@ -180,11 +180,51 @@ def test_the_module_is_the_command(tmp_path: Path) -> None:
 
 def test_a_configuration_is_checked_and_shown(daemon: RunningDaemon, alone: Shell) -> None:
     config = ("--config", str(daemon.path))
-    assert "1 routers, no mistake found" in alone("config", "check", *config)
-    assert alone.json("config", "check", *config) == {"files": [config[1]], "routers": ["a"]}
+    assert alone("config", "check", *config) == f"{config[1]}: 1 router, no mistake\n"
+    assert alone.json("config", "check", *config) == {
+        "files": [config[1]],
+        "routers": ["a"],
+        "mistakes": [],
+        "warnings": [],
+    }
     shown = alone.json("config", "show", *config)
     assert isinstance(shown, dict)
     assert shown["daemon"]["period_s"] == 0.2
+
+
+DOUBTFUL = """
+[router.a]
+actuator = { kind = "simulated", plant = "a" }
+interfaces = ["a.0", "b.0"]
+[router.b]
+actuator = { kind = "simulated", plant = "b" }
+interfaces = ["b.*", "c.*"]
+"""
+
+
+def test_a_check_tells_all_mistakes_with_their_lines(alone: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "xtc.toml"
+    path.write_text(DOUBTFUL + "setpoint = 'fast'\nfloor = 'high'\n")
+    lines = alone("config", "check", "--config", str(path), code=2).splitlines()
+    assert [line.partition(': "')[0] for line in lines[:2]] == [
+        f"xtc: {path}:8: router.b.setpoint",
+        f"xtc: {path}:9: router.b.floor",
+    ]
+    assert lines[2:] == [f"{path}: 2 mistakes"]
+
+
+def test_a_check_tells_what_the_host_shows(alone: Shell, tmp_path: Path) -> None:
+    path = tmp_path / "xtc.toml"
+    path.write_text(DOUBTFUL)
+    told = alone("config", "check", "--config", str(path))
+    assert told == f"{path}: 2 routers, no mistake, 2 warnings\n"
+    claim, match, count = alone(
+        "config", "check", "--strict", "--config", str(path), code=2
+    ).splitlines()
+    where = f"xtc: warning: {path}:7: router.b.interfaces: "
+    assert claim.startswith(f"{where}router.a claims b.0 too")
+    assert match.startswith(f"{where}no interface matches c.*")
+    assert count == told.rstrip("\n")
 
 
 ENDS = {"public": "", "secret": "_secret"}

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
@@ -15,6 +15,8 @@ from pyroute2.netlink.exceptions import NetlinkError
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.offload import set_tso, tso
 
+_LOOPBACK: Final = 0x8
+"""IFF_LOOPBACK (netdevice(7))."""
 _Result = TypeVar("_Result")
 
 
@@ -63,6 +65,34 @@ def find_peer(interface: str) -> Peer | None:
     if netns is None:
         raise OSError(errno.ENXIO, "the other end's namespace cannot be found", interface)
     return Peer(netns, link.get_attr("IFLA_LINK"))
+
+
+def other_ends(netns: str) -> dict[str, int]:
+    """Return the interfaces of the calling thread's namespace, but for the loopback.
+
+    Each with the index of its other end, where it is a veth that ends in the namespace given; 0
+    where it does not.
+
+    Raises:
+        OSError: the namespace cannot be opened, or netlink refuses.
+    """
+    namespace = os.open(netns, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with IPRoute() as route:
+            links = [link for link in route.get_links() if not link["flags"] & _LOOPBACK]
+            number = _number(route, namespace)  # the links' other ends have given it one
+    except NetlinkError as error:
+        raise OSError(error.code, os.strerror(error.code), netns) from error
+    finally:
+        os.close(namespace)
+    return {link.get_attr("IFLA_IFNAME"): _end_in(number, link) for link in links}
+
+
+def _end_in(number: int | None, link: Any) -> int:
+    info = link.get_attr("IFLA_LINKINFO")
+    veth = info is not None and info.get_attr("IFLA_INFO_KIND") == "veth"
+    there = number is not None and link.get_attr("IFLA_LINK_NETNSID") == number
+    return int(link.get_attr("IFLA_LINK")) if veth and there else 0
 
 
 def _link(route: IPRoute, interface: str) -> Any:

@@ -1,0 +1,106 @@
+"""What is read of real namespaces, veths and control groups."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
+from xtc.config import DaemonSection
+from xtc.configfile import parse_config
+from xtc.hostcheck import check_host
+from xtc.hostfacts import HostFacts, Inside, Trouble, look
+from xtc.kernel.namespaces import in_namespace
+from xtc.places import place_of
+from xtc.routers import plans
+
+pytestmark = pytest.mark.root
+
+NAME = f"xtc-facts-{os.getpid() % 10_000}"
+ENDS = f"xf{os.getpid() % 10_000}"
+TEXT = f"""
+[router.r]
+actuator = {{ kind = "deadline", netns = "/run/netns/{NAME}", interfaces = ["r0", "r1"] }}
+interfaces = ["{ENDS}-%s"]
+"""
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)
+
+
+@pytest.fixture
+def router() -> Iterator[None]:
+    """A namespace with two veths to this one, and one that ends in itself."""
+    ip("netns", "add", NAME)
+    try:
+        for number in "01":
+            ip(*f"link add {ENDS}-{number} type veth peer r{number} netns {NAME}".split())
+        ip(*f"-n {NAME} link add d0 type veth peer d1".split())
+        yield
+    finally:
+        ip("netns", "del", NAME)
+
+
+def facts(spec: ActuatorSpec) -> HostFacts:
+    (plan,) = plans(parse_config(TEXT % "*")).values()
+    return look(DaemonSection(), [replace(plan, spec=spec)])
+
+
+@pytest.mark.usefixtures("router")
+def test_a_namespace_shows_its_interfaces_and_their_ends_here() -> None:
+    spec = DeadlineSpec(f"/run/netns/{NAME}", ("r0",))
+    inside = facts(spec).namespaces[spec.netns]
+    assert isinstance(inside, Inside)
+    assert [inside.ends[name] for name in ("r0", "r1", "d0")] == [f"{ENDS}-0", f"{ENDS}-1", None]
+
+
+@pytest.mark.usefixtures("router")
+def test_a_glob_that_matches_only_the_ingress_is_found() -> None:
+    for pattern, problems in (("*", []), ("0", [f"what leaves by {ENDS}-1 is not counted"])):
+        found = plans(parse_config(TEXT % pattern))
+        doubts = check_host(found, look(DaemonSection(), found.values()))
+        assert [doubt.problem for doubt in doubts] == problems
+
+
+@pytest.mark.usefixtures("router")
+def test_a_namespace_is_the_same_place_by_name_and_by_process() -> None:
+    by_name = DeadlineSpec(f"/run/netns/{NAME}", ("r0", "r1"))
+    by_process = DeadlineSpec("/proc/thread-self/ns/net", ("r1",), 5000)
+    place = in_namespace(by_name.netns, lambda: place_of(by_process))
+    assert place < place_of(by_name)
+    assert not place & place_of(DeadlineSpec(by_name.netns, ("r2",)))
+
+
+def test_what_is_no_namespace_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path, words in ((tmp_path / "file", "is no network namespace"), (tmp_path / "no", "exist")):
+        trouble = facts(DeadlineSpec(str(path), ("r0",))).namespaces[str(path)]
+        assert isinstance(trouble, Trouble)
+        assert words in trouble.problem
+
+
+def test_a_group_is_looked_for_and_at(tmp_path: Path) -> None:
+    words = {str(tmp_path / "no"): "no such control group", str(tmp_path): "no CPU controller"}
+    for path, problem in words.items():
+        trouble = facts(CgroupSpec(path)).groups[path]
+        assert trouble is not None
+        assert problem in trouble.problem
+
+
+def test_on_v1_the_group_that_was_meant_is_named() -> None:
+    cpu = Path("/sys/fs/cgroup/cpu")
+    if not (cpu / "cpu.cfs_quota_us").exists():
+        pytest.skip("needs cgroup v1")
+    group = cpu / NAME
+    group.mkdir()
+    try:
+        trouble = facts(CgroupSpec(f"/sys/fs/cgroup/{NAME}")).groups[f"/sys/fs/cgroup/{NAME}"]
+        assert trouble is not None
+        assert trouble.fix == f"did you mean {group}?"
+        assert facts(CgroupSpec(str(group))).groups[str(group)] is None
+    finally:
+        group.rmdir()
