@@ -1,82 +1,127 @@
-"""xtc discover: the domains that xtc would control, and why not the rest."""
+"""xtc discover: the namespaces, containers and domains that xtc would control, or why not."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from xtc.clock import MonotonicClock
-from xtc.output import print_json
+from xtc.localrouters import Local, LocalRouter, look_around
+from xtc.output import fitting_console, natural_width, print_json
 from xtc.units import CapFraction, format_cap
 from xtc.virt.api import real_api
 from xtc.virt.discover import Candidate, Host, look
 
 EXIT_FAILED = 1
+_AND_LOCAL = " (so no domains are listed)"
+_HEADINGS = ("domain", "uuid", "driver", "state", "vCPUs", "interfaces", "cap", "verdict")
+_LOCAL_HEADINGS = ("router", "kind", "interfaces", "on this host", "forwards", "actuator")
 
 
 def discover(
     uri: Annotated[
         list[str] | None,
-        typer.Option("--uri", help="A hypervisor, such as xen:///system; libvirt's own if none."),
+        typer.Option("--uri", help="A hypervisor alone, such as xen:///system."),
     ] = None,
     toml: Annotated[
         bool, typer.Option("--toml", help="Print the configuration of what it would control.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the domains of hypervisors: which xtc would control, and why not the rest.
+    """List what xtc would control, and why not the rest: namespaces, containers, and domains.
 
-    Exit code 1 if a hypervisor could not be asked.
+    With --uri, the domains of those hypervisors alone; exit code 1 if one could not be asked.
+    Without it, a host that has no libvirt is no error.
     """
     uris: Sequence[str | None] = uri or (None,)
     hosts = [look(real_api, one, MonotonicClock()) for one in uris]
+    local = None if uri else look_around()
     if json:
-        print_json(hosts)
+        print_json(hosts if local is None else [*hosts, local])
     elif toml:
-        _print_toml(hosts)
+        _print_toml(hosts, local)
     else:
-        _print_table(hosts)
+        _print_tables(hosts, local)
     for host in hosts:
         if host.problem:
-            typer.echo(f"xtc: {host.problem}", err=True)
-    if any(host.problem for host in hosts):
+            typer.echo(f"xtc: {host.problem}" + _AND_LOCAL * (local is not None), err=True)
+    if uri and any(host.problem for host in hosts):
         raise typer.Exit(EXIT_FAILED)
 
 
-def _print_toml(hosts: list[Host]) -> None:
-    for host in hosts:
-        for domain in host.domains:
-            if domain.controllable:
-                typer.echo(domain.configuration)
+def _print_toml(hosts: list[Host], local: Local | None) -> None:
+    domains = [domain.configuration for host in hosts for domain in host.domains]
+    routers = [router.configuration for router in (local.routers if local else ())]
+    for configuration in filter(None, [*routers, *domains]):
+        typer.echo(configuration)
 
 
-def _print_table(hosts: list[Host]) -> None:
+def _print_tables(hosts: list[Host], local: Local | None) -> None:
     domains = [domain for host in hosts for domain in host.domains]
-    if not domains:
-        if not any(host.problem for host in hosts):
-            typer.echo("no domains")
+    if local is not None and local.routers:
+        _print_table(_LOCAL_HEADINGS, [_local_row(router) for router in local.routers])
+    if domains:
+        _print_table(_HEADINGS, [_row(domain) for domain in domains])
+    elif local is None and not any(host.problem for host in hosts):
+        typer.echo("no domains")
+    elif local is not None and not local.routers:
+        typer.echo("no namespaces, containers or domains")
+
+
+class _Row(NamedTuple):
+    cells: tuple[str, ...]
+    verdict: Text
+    reasons: tuple[str, ...]
+
+
+def _print_table(headings: tuple[str, ...], rows: Sequence[_Row]) -> None:
+    """Print a table with its reasons, or with the reasons below it where they do not fit."""
+    console = fitting_console()
+    whole = _table(headings, rows, with_reasons=True)
+    if natural_width(whole) <= console.width:
+        console.print(whole)
         return
+    console.print(_table(headings, rows, with_reasons=False))
+    for row in rows:
+        for reason in row.reasons:
+            console.print(Text(f"{row.cells[0]}: {reason}"))
+
+
+def _table(headings: tuple[str, ...], rows: Sequence[_Row], *, with_reasons: bool) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("domain", "uuid", "driver", "state", "vCPUs", "interfaces", "cap", "verdict"):
+    for heading in headings:
         table.add_column(heading, overflow="fold")
-    for domain in domains:
-        table.add_row(*_row(domain))
-    Console(highlight=False, emoji=False).print(table)
+    for row in rows:
+        said = [row.verdict, *map(Text, row.reasons)] if with_reasons else [row.verdict]
+        table.add_row(*map(Text, row.cells), Text(": ").join(said))
+    return table
 
 
-def _row(domain: Candidate) -> tuple[str, ...]:
+def _local_row(router: LocalRouter) -> _Row:
+    cells = (
+        router.name,
+        router.kind,
+        ", ".join(router.interfaces) or "-",
+        ", ".join(router.ends) or "-",
+        "yes" if router.forwards else "no",
+    )
+    verdict = Text(router.actuator, "green") if router.actuator else Text("no", "yellow")
+    return _Row(cells, verdict, router.reasons)
+
+
+def _row(domain: Candidate) -> _Row:
     cap = format_cap(None if domain.cap is None else CapFraction(domain.cap))
-    verdict = "[green]can be controlled[/]" if domain.controllable else "[yellow]no[/]"
-    return (
-        escape(domain.domain),
+    cells = (
+        domain.domain,
         domain.uuid,
         domain.driver,
         "running" if domain.running else "stopped",
         str(domain.vcpus),
         ", ".join(domain.interfaces) or "-",
         cap if domain.running else "-",
-        ": ".join([verdict, *(escape(reason) for reason in domain.reasons)]),
     )
+    good = domain.controllable
+    verdict = Text("can be controlled", "green") if good else Text("no", "yellow")
+    return _Row(cells, verdict, domain.reasons)

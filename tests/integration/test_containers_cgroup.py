@@ -12,6 +12,7 @@ from xtc.actuator.factory import open_actuator
 from xtc.actuator.spec import CgroupSpec
 from xtc.containers import Finder, finder
 from xtc.errors import Gone
+from xtc.localrouters import look_around
 from xtc.units import CapFraction, Seconds
 
 pytestmark = pytest.mark.root
@@ -66,6 +67,13 @@ def test_a_container_that_is_made_again_is_opened_again() -> None:
         open_actuator(spec)
     with container():
         assert open_actuator(spec).applied() is None
+
+
+def test_a_container_without_a_namespace_of_its_own_is_discovered_as_such() -> None:
+    with container():
+        (found,) = (router for router in look_around().routers if router.name == NAME)
+    assert (found.kind, found.actuator, found.configuration) == ("lxc", "", "")
+    assert "shares the host's network namespace" in found.reasons[0]
 
 
 def test_every_process_of_this_host_can_be_looked_at() -> None:

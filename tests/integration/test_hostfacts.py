@@ -14,6 +14,7 @@ from xtc.configfile import parse_config
 from xtc.hostcheck import check_host
 from xtc.hostfacts import HostFacts, Inside, Trouble, look
 from xtc.kernel.namespaces import in_namespace
+from xtc.localrouters import look_around
 from xtc.places import place_of
 from xtc.routers import plans
 
@@ -42,6 +43,8 @@ def router() -> Iterator[None]:
         ip(*f"-n {NAME} link add d0 type veth peer d1".split())
         yield
     finally:
+        for number in "01":  # a namespace takes its time to end, and its veths with it
+            subprocess.run(["ip", "link", "del", f"{ENDS}-{number}"], check=False)
         ip("netns", "del", NAME)
 
 
@@ -73,6 +76,15 @@ def test_a_namespace_is_the_same_place_by_name_and_by_process() -> None:
     place = in_namespace(by_name.netns, lambda: place_of(by_process))
     assert place < place_of(by_name)
     assert not place & place_of(DeadlineSpec(by_name.netns, ("r2",)))
+
+
+@pytest.mark.usefixtures("router")
+def test_a_namespace_that_forwards_is_discovered_with_what_it_needs() -> None:
+    ip("netns", "exec", NAME, "sysctl", "-qw", "net.ipv4.ip_forward=1")
+    (found,) = (router for router in look_around().routers if router.name == NAME)
+    assert (found.actuator, found.ends) == ("deadline", (f"{ENDS}-0", f"{ENDS}-1"))
+    proposed = plans(parse_config(found.configuration))
+    assert check_host(proposed, look(DaemonSection(), proposed.values())) == ()
 
 
 def test_what_is_no_namespace_is_said_so(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
@@ -9,6 +10,7 @@ from xtc import cli_discover
 from xtc.cli import app
 from xtc.clock import Clock
 from xtc.configfile import parse_config
+from xtc.localrouters import Local, LocalRouter
 from xtc.virt.discover import Candidate, Host
 
 GOLD = Candidate(
@@ -46,14 +48,29 @@ HOSTS = {
 }
 
 
+EDGE = LocalRouter(
+    kind="podman",
+    name="edge [1]",
+    interfaces=("eth0", "eth1"),
+    ends=("veth8", "veth9"),
+    forwards=True,
+    actuator="deadline",
+    configuration=(
+        '[router."edge"]\nactuator = { kind = "deadline", netns = "container:edge",'
+        ' interfaces = ["eth0", "eth1"] }\ninterfaces = ["veth8", "veth9"]\n'
+    ),
+)
+QUIET = LocalRouter("netns", "quiet", (), (), forwards=False, actuator="", reasons=("no veth",))
+
+
 def look(_load: object, uri: str | None, _clock: Clock) -> Host:
-    assert uri is not None
-    return HOSTS[uri]
+    return HOSTS[uri] if uri else Host("default", "no libvirt")
 
 
 @pytest.fixture(autouse=True)
 def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_discover, "look", look)
+    monkeypatch.setattr(cli_discover, "look_around", lambda: Local((EDGE, QUIET)))
     monkeypatch.setenv("COLUMNS", "200")
 
 
@@ -96,3 +113,34 @@ def test_a_host_without_domains_says_so() -> None:
 def test_a_host_that_cannot_be_asked_is_an_error_and_not_an_empty_host() -> None:
     code, out, error = discover("--uri", "lxc:///system")
     assert (code, out, error) == (1, "", "xtc: lxc:///system: no socket\n")
+
+
+def test_without_libvirt_the_host_s_own_routers_are_listed() -> None:
+    code, out, error = discover()
+    lines = out.splitlines()
+    assert code == 0
+    assert lines[1].split()[:2] == ["edge", "[1]"]
+    assert lines[1].rstrip().endswith("deadline")
+    assert lines[2].rstrip().endswith("no: no veth")
+    assert error == "xtc: no libvirt (so no domains are listed)\n"
+
+
+def test_the_toml_of_the_host_s_own_routers_can_be_pasted() -> None:
+    _, out, _ = discover("--toml")
+    assert set(parse_config(out).router) == {"edge"}
+
+
+def test_json_tells_of_the_host_s_own_routers_last() -> None:
+    _, out, _ = discover("--json")
+    *_, local = json.loads(out)
+    assert local["uri"] == "local"
+    assert [router["name"] for router in local["routers"]] == ["edge [1]", "quiet"]
+
+
+def test_eighty_columns_have_the_reasons_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    long = msgspec.structs.replace(QUIET, reasons=("no veth of it " * 6,))
+    monkeypatch.setattr(cli_discover, "look_around", lambda: Local((EDGE, long)))
+    lines = discover()[1].splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["router", "edge", "quiet"]
+    assert " ".join(lines[3:]).startswith("quiet: no veth of it no veth")
