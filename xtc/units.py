@@ -21,14 +21,14 @@ MAX_RATE = PacketsPerSecond(1e9)
 MAX_CAP = CapFraction(8192.0)
 """No kernel runs more CPUs (CONFIG_NR_CPUS); a larger number is a slip of the pen."""
 
-_RATE = re.compile(r"^\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*(p/s|pps|kp/s|kpps|Mp/s|Mpps)?\s*$")
+_RATE = re.compile(r"^\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*(p/s|pps|kp/s|kpps|k|Mp/s|Mpps|M)?\s*$")
 _RATE_SCALE = {None: 1.0, "p": 1.0, "k": 1e3, "M": 1e6}
 _DURATION = re.compile(r"^\s*([0-9.]+)\s*(ms|s|min|h)?\s*$")
 _DURATION_SCALE = {None: 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def parse_rate(text: str, *, field: str = "rate") -> PacketsPerSecond:
-    """Read a packet rate such as ``20kpps``, ``20 kp/s``, ``1.5Mpps`` or ``20000``.
+    """Read a packet rate such as ``20kpps``, ``20 kp/s``, ``20k``, ``1.5Mpps`` or ``20000``.
 
     Raises:
         UnitError: the text is not a rate, or the rate is not within (0, 1e9] packets/s.

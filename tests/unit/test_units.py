@@ -13,6 +13,7 @@ from xtc.units import (
     parse_duration,
     parse_fraction,
     parse_rate,
+    short_rate,
 )
 
 
@@ -21,6 +22,8 @@ from xtc.units import (
     [
         ("20kpps", 20e3),
         ("20 kp/s", 20e3),
+        ("20k", 20e3),
+        ("1.5M", 1.5e6),
         (" 1.5Mpps ", 1.5e6),
         ("0.25 Mp/s", 250e3),
         ("20000", 20e3),
@@ -39,7 +42,20 @@ def test_a_rate_is_read(text: str, rate: float) -> None:
     "text",
     [
         *("", "kpps", "0", "0kpps", "-1", "nan", "inf", "1e30", "1e-400", "1001Mpps", "9" * 400),
-        *("1.2.3", ".", "20 Kpps", "20 kb/s", "20kpps!", "20\u0660", "0x10", "1_000", "2 kpps 3"),
+        *(
+            "1.2.3",
+            ".",
+            "20 Kpps",
+            "20K",
+            "20m",
+            "k",
+            "20 kb/s",
+            "20kpps!",
+            "20\u0660",
+            "0x10",
+            "1_000",
+            "2 kpps 3",
+        ),
     ],
 )
 def test_what_is_no_rate_is_refused_and_the_field_named(text: str) -> None:
@@ -123,3 +139,20 @@ def test_the_error_tells_field_text_and_remedy() -> None:
     assert str(caught.value) == (
         "router.a.setpoint: 'fast' is not a packet rate such as 20kpps or 20000"
     )
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.0, "0"),
+        (7.0, "7"),
+        (999.0, "999"),
+        (19.23e3, "19.2k"),
+        (1.234e6, "1.23M"),
+        (1e9, "1000M"),
+    ],
+)
+def test_a_short_rate_can_be_read_again(rate: float, text: str) -> None:
+    assert short_rate(rate) == text
+    if rate:
+        assert parse_rate(text) == pytest.approx(rate, rel=0.005)
