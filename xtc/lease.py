@@ -71,7 +71,8 @@ def check_successor(
             "stale_epoch",
             "epoch",
             f"{offer.epoch} is lower than {highest_epoch}, which this host has already obeyed",
-            "a policer that lost its leadership must stop; the leader sends a higher epoch",
+            f"by hand, give --epoch {highest_epoch} and a --sequence above the last, which `xtc "
+            "status` shows; a policer that lost its leadership must stop",
         )
     if current is None:
         return
