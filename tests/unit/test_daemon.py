@@ -388,6 +388,16 @@ def test_signals_reload_and_stop(process: RunningDaemon) -> None:
         assert not journal.ledger.entries
 
 
+def test_what_is_doubtful_on_this_host_is_logged_at_the_start(process: RunningDaemon) -> None:
+    process.configure(router="floor = 8000")
+    process.start()
+    process.signal(signal.SIGTERM)
+    assert process.ended() == 0
+    first, *_ = (json.loads(line) for line in process.log.read_text().splitlines())
+    assert first["event"] == "configuration_doubtful"
+    assert "router.a.floor: 800000% is more than the" in first["problem"]
+
+
 def test_after_kill_9_leases_are_held_on_with(process: RunningDaemon) -> None:
     process.start()
     asked(process, Activate("a", 20e3, epoch=4, sequence=2))
