@@ -26,6 +26,7 @@ from xtc.manager import Manager
 from xtc.meter import Snapshot, rates
 from xtc.metrics import Metrics
 from xtc.notify import notify
+from xtc.places import place_of
 from xtc.routers import RouterPlan, plans
 from xtc.server import Server
 from xtc.timing import LATE
@@ -309,7 +310,7 @@ class Daemon:
         """
         config = load_config(path)
         with located(path):
-            routers = plans(config)
+            routers = plans(config, place=partial(place_of, uuid_of=self._hypervisors.uuid_of))
             self._check_claims(routers)
         self._manager.reconfigure(routers, max_release_share=config.daemon.max_release_share)
         in_force = msgspec.structs.replace(self._config, router=config.router)

@@ -13,6 +13,7 @@ that is open holds a place with the same spot.
 
 import os
 import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import assert_never
 
@@ -36,15 +37,18 @@ _UUID = re.compile(r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 DEFAULT_URI = "LIBVIRT_DEFAULT_URI"
 """The variable by which libvirt knows the hypervisor that is not named."""
 
+UuidOf = Callable[[LibvirtSpec], str | None]
+"""Finds the UUID of a domain; None where no hypervisor has told."""
 
-def place_of(spec: ActuatorSpec, find: Finder = finder) -> Place:
+
+def place_of(spec: ActuatorSpec, find: Finder = finder, uuid_of: UuidOf = lambda _: None) -> Place:
     """Return the place that a specification names on this host, now.
 
     A container that does not run is compared by its name.
 
-    A domain is compared by what is written, its name or its UUID: that a name and a UUID are one
-    domain's only libvirt can tell. An interface of a namespace is a spot of its own: two routers
-    may share a namespace, but no interface in it.
+    A domain is compared by what is written, its name or its UUID, and by the UUID that its
+    hypervisor tells: only libvirt knows that a name and a UUID are one domain's. An interface of a
+    namespace is a spot of its own: two routers may share a namespace, but no interface in it.
     """
     match _resolved(spec, find):
         case CgroupSpec() as spec:
@@ -53,8 +57,7 @@ def place_of(spec: ActuatorSpec, find: Finder = finder) -> Place:
             netns = _object(spec.netns)
             return frozenset(("interface", *netns, name) for name in spec.interfaces)
         case LibvirtSpec() as spec:
-            uri = spec.uri or os.environ.get(DEFAULT_URI, "")
-            return frozenset({("domain", uri, _domain(spec.domain))})
+            return frozenset(_domain(spec, uuid_of(spec)))
         case SimulatedSpec() as spec:
             return frozenset({("plant", spec.plant)})
         case never:
@@ -79,6 +82,11 @@ def _object(path: str) -> Spot:
     return ("inode", str(found.st_dev), str(found.st_ino))
 
 
-def _domain(text: str) -> str:
-    """Return a UUID in lower case, and a name as it is."""
-    return text.lower() if _UUID.match(text) else text
+def _domain(spec: LibvirtSpec, uuid: str | None) -> Iterator[Spot]:
+    """Yield a domain by its UUID, which no other has, and by its name at its hypervisor."""
+    if uuid is not None:
+        yield ("domain", uuid.lower())
+    if _UUID.match(spec.domain):
+        yield ("domain", spec.domain.lower())
+    else:
+        yield ("domain", spec.uri or os.environ.get(DEFAULT_URI, ""), spec.domain)

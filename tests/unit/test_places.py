@@ -73,6 +73,14 @@ def test_a_domain_is_compared_by_what_is_written(monkeypatch: pytest.MonkeyPatch
     assert meet(LibvirtSpec("gold", "xen:///system"), LibvirtSpec("gold"))
 
 
+def test_a_name_and_a_uuid_are_one_domain_where_its_hypervisor_tells() -> None:
+    uuid = "c7a5fdbd-edaf-9455-926a-d65c16db1809"
+    name = place_of(LibvirtSpec("gold"), uuid_of={LibvirtSpec("gold"): uuid}.get)
+    assert name & place_of(LibvirtSpec(uuid.upper(), "qemu:///system"))
+    assert name & place_of(LibvirtSpec("gold"))
+    assert not name & place_of(LibvirtSpec("silver"))
+
+
 def test_plants_are_compared_by_name() -> None:
     assert meet(SimulatedSpec("a"), SimulatedSpec("a", stolen=0.5))
     assert not meet(SimulatedSpec("a"), SimulatedSpec("b"))

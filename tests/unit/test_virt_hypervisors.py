@@ -11,6 +11,7 @@ from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec, SimulatedSpec
 from xtc.clock import FakeClock
 from xtc.collector import Binding
 from xtc.errors import ActuatorError, Gone, Permanent, Transient, Unsupported
+from xtc.places import place_of
 from xtc.units import Seconds
 from xtc.virt import crew
 from xtc.virt.api import Api
@@ -79,6 +80,15 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
     scene.hypervisors.close()
     for board in boards:
         until(board, lambda: idle_threads() == 0)
+
+
+def test_a_name_and_a_uuid_of_one_domain_are_one_place(scene: Scene) -> None:
+    scene.use(GOLD, SILVER)
+    by_uuid = place_of(LibvirtSpec(scene.xen.guests["gold"].uuid, XEN))
+    assert by_uuid & place_of(GOLD, uuid_of=scene.hypervisors.uuid_of)
+    assert not by_uuid & place_of(SILVER, uuid_of=scene.hypervisors.uuid_of)
+    assert scene.hypervisors.uuid_of(LibvirtSpec("none", XEN)) is None
+    assert scene.hypervisors.uuid_of(VM) is None
 
 
 # Opening.

@@ -109,6 +109,12 @@ class Hypervisors:
             self._bindings[spec] = _binding(host, host.find(spec.domain))
         return self._bindings.get(spec, Binding())
 
+    def uuid_of(self, spec: LibvirtSpec) -> str | None:
+        """Return a domain's UUID, None where its hypervisor has not told of it."""
+        session = self._sessions.get(spec.uri)
+        view = None if session is None else session.view.find(spec.domain)
+        return None if view is None else view.uuid
+
     def is_marked(self, spec: ActuatorSpec) -> bool:
         """Whether a running domain bears the mark of an xtc, here or where it came from."""
         if not isinstance(spec, LibvirtSpec) or spec.uri not in self._sessions:
