@@ -137,7 +137,7 @@ def _columns(histories: Mapping[str, list[float]]) -> list[_Column]:
         _rate_column("setpoint", "set", lambda report: report.setpoint_pps),
         _Column("error", "error", lambda report, _: _error(report)),
         _rate_column("offered", "offered", lambda report: report.offered_pps),
-        _Column("cap", "cap", lambda r, _: format_cap(r.cap) if r.cap_known else "?"),
+        _Column("cap", "cap", lambda report, _: _cap(report)),
         _Column("used", "used", lambda r, _: "-" if r.used is None else format_cap(r.used)),
         _rate_column("limit", "limit", lambda report: report.limit_pps, optional=True),
         _Column("epoch/seq", "epoch/seq", lambda r, _: _order(r), needed=_is_ordered),
@@ -193,6 +193,12 @@ def _is_ordered(report: Report) -> bool:
 def _order(report: Report) -> str:
     """Return epoch and sequence of the lease; "-" where it was given without."""
     return f"{report.epoch or 0}/{report.sequence or 0}" if _is_ordered(report) else "-"
+
+
+def _cap(report: Report) -> str:
+    """Return the cap in force, and the one that is only proposed."""
+    cap = format_cap(report.cap) if report.cap_known else "?"
+    return cap if report.proposed_cap is None else f"{cap} ({format_cap(report.proposed_cap)})"
 
 
 def _error(report: Report) -> str:

@@ -14,7 +14,7 @@ from xtc.errors import Transient
 from xtc.instance import RELEASE_AFTER, RETRY_UNRESPONSIVE, Finding, Mode
 from xtc.lease import Kind
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
-from xtc.wire import Activate, Deactivate, Limit, Pause, Resume
+from xtc.wire import Activate, Deactivate, Limit, Observe, Pause, Resume
 
 SETPOINT = 20e3
 PERCENT = CapLimits(CapFraction(0.01), CapFraction(1.0), quantum=0.01)
@@ -279,6 +279,19 @@ def test_a_host_under_observation_writes_nothing(rig: Rig) -> None:
     rig.manager.observe = False
     rig.tick(8)
     assert rig.throughput("r") == pytest.approx(SETPOINT / 2, rel=0.05)
+
+
+def test_observation_is_ordered_and_ended_by_a_request(rig: Rig) -> None:
+    rig.tick(2)
+    rig.ask(Observe(on=True))
+    rig.ask(Activate("r", SETPOINT))
+    rig.tick(3)
+    assert rig.cap("r") is None
+    assert rig.report("r").problem.startswith("only observed")
+    assert rig.refused(Limit("r", 30e3)).code == "observing"
+    rig.ask(Observe(on=False))
+    rig.tick(8)
+    assert rig.throughput("r") == pytest.approx(SETPOINT, rel=0.05)
 
 
 # Interfaces

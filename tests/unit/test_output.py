@@ -44,6 +44,11 @@ def test_a_table_shows_rates_error_and_cap() -> None:
     assert "closed_loop" in row
 
 
+def test_a_router_under_observation_shows_the_cap_that_it_would_get() -> None:
+    observed = msgspec.structs.replace(HELD, cap=None, observing=True, proposed_cap=0.062)
+    assert "uncapped (6.2%)" in shown(observed)
+
+
 LONG = "eth7: not there; the namespace or interface does not exist, and this goes on and on"
 BUSY = msgspec.structs.replace(
     HELD,
