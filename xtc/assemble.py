@@ -43,7 +43,10 @@ log = structlog.get_logger()
 RELEASE_S = Seconds(10.0)
 """How long a release without a daemon waits for a hypervisor."""
 
-LOST = "caps of an earlier xtc may stand: release the routers it names by hand"
+LOST = (
+    "caps of an earlier xtc may stand: run `xtc journal repair`, or release by hand the routers "
+    "that `xtc journal show` names"
+)
 """What a journal that cannot be trusted means."""
 
 
@@ -151,8 +154,11 @@ def simulated_host(routers: Mapping[str, RouterPlan]) -> SimulatedHost | None:
     return host
 
 
-def release_all(state_dir: Path) -> dict[str, str]:
+def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
     """Put back everything that the journal knows of, with no daemon and no configuration.
+
+    With `force`, past a daemon that holds the state directory and does not answer: originals then
+    stay in the journal, since the daemon may write one more cap before it finds out.
 
     Returns:
         For every router: "released", or why not.
@@ -163,7 +169,7 @@ def release_all(state_dir: Path) -> dict[str, str]:
     """
     outcome: dict[str, str] = {}
     limiter = Limiter()
-    with Journal(state_dir) as journal, _hypervisors() as hypervisors:
+    with Journal(state_dir, force=force) as journal, _hypervisors() as hypervisors:
         if journal.quarantined is not None:
             raise JournalError(
                 "the journal could not be trusted and was set aside as "
@@ -179,8 +185,10 @@ def release_all(state_dir: Path) -> dict[str, str]:
         outcome |= {
             f"{vr}'s limit": "; ".join(still.values()) for vr, still in limits.items() if still
         }
-        kept = {vr: e for vr, e in ledger.entries.items() if outcome[vr] != "released"}
-        limited = {vr: tuple(still) for vr, still in limits.items() if still}
+        kept, limited = ledger.entries, ledger.limits
+        if not force:
+            kept = {vr: e for vr, e in kept.items() if outcome[vr] != "released"}
+            limited = {vr: tuple(still) for vr, still in limits.items() if still}
         journal.store(msgspec.structs.replace(ledger, entries=kept, limits=limited, leases={}))
     return outcome
 

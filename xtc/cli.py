@@ -8,11 +8,14 @@ import typer
 
 from xtc.cli_config import app as config_app
 from xtc.cli_discover import discover
+from xtc.cli_epoch import app as epoch_app
+from xtc.cli_journal import app as journal_app
 from xtc.cli_simulate import simulate
 from xtc.client import Client
 from xtc.command import EXIT_FAILED, command_line, spoken
 from xtc.configfile import DEFAULT_PATH, load_config
-from xtc.errors import Busy, Refused
+from xtc.errors import Busy, Refused, Unreachable
+from xtc.held import holders
 from xtc.lease import Kind
 from xtc.output import print_json, print_status
 from xtc.top import watch
@@ -23,9 +26,11 @@ app = command_line(
     "xtc",
     about="Hold virtual routers at their promised packet rates by adjusting their CPU caps.",
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage or configuration, "
-    "3 no daemon answers.",
+    "3 no daemon answers, 4 the daemon's state directory was taken over.",
 )
 app.add_typer(config_app, name="config")
+app.add_typer(journal_app, name="journal")
+app.add_typer(epoch_app, name="epoch")
 app.command()(simulate)
 app.command()(discover)
 
@@ -45,6 +50,13 @@ Punish = Annotated[bool, typer.Option("--punish", help="Hold it even when the me
 RELEASE_S = 10.0
 """How long `release` goes on asking for what could not be undone at once."""
 ASK_AGAIN_S = 0.5
+
+HUNG = "kill it and try again, or take {0} from it with `xtc release --all --force`"
+FORCED = (
+    "{0} is taken from it. If the daemon wakes up it ends, but it may first write caps for one "
+    "more period: kill it, then run `xtc release --all` again. Originals stay in the journal "
+    "until then"
+)
 
 RUNTIME = Path("/run/xtc")
 STATE = Path("/var/lib/xtc")
@@ -156,6 +168,9 @@ def limit(
 def release(
     vr: Annotated[str | None, typer.Argument()] = None,
     every: Annotated[bool, typer.Option("--all", help="Release every router.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --all: past a daemon that does not answer.")
+    ] = False,
     runtime_dir: RuntimeDir = RUNTIME,
     state_dir: StateDir = STATE,
     json: Json = False,
@@ -163,6 +178,8 @@ def release(
     """Put back what stood before and stop holding; --all works without a daemon too."""
     if (vr is None) is not every:
         raise typer.BadParameter("name one router, or give --all")
+    if force and not every:
+        raise typer.BadParameter("--force goes with --all")
     if vr is not None:
         _release(vr, runtime_dir, json)
         return
@@ -171,8 +188,15 @@ def release(
     try:
         outcome = release_all(state_dir)
     except Busy:
-        _release(None, runtime_dir, json)
-        return
+        try:
+            _release(None, runtime_dir, json)
+        except Unreachable:
+            _warn_of_hung(FORCED if force else HUNG, state_dir)
+            if not force:
+                raise
+        else:
+            return
+        outcome = release_all(state_dir, force=True)
     _print_released(outcome, json=json)
     if any(words != "released" for words in outcome.values()):
         raise typer.Exit(EXIT_FAILED)
@@ -190,6 +214,12 @@ def _release(vr: str | None, runtime_dir: Path, json: bool) -> None:
             time.sleep(ASK_AGAIN_S)
         else:
             return
+
+
+def _warn_of_hung(words: str, state_dir: Path) -> None:
+    who = ", ".join(f"process {holder}" for holder in holders(state_dir)) or "a process"
+    told = f"warning: {who} holds {state_dir} and does not answer; {words.format(state_dir)}"
+    typer.echo(told, err=True)
 
 
 def _print_released(outcome: dict[str, str], *, json: bool) -> None:

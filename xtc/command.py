@@ -10,7 +10,7 @@ import typer
 
 from models import ModelError
 from xtc import __version__
-from xtc.errors import ActuatorError, JournalError, Refused, Unreachable, XtcError
+from xtc.errors import ActuatorError, JournalError, Refused, TakenOver, Unreachable, XtcError
 from xtc.logs import set_up_logging
 
 EXIT_FAILED = 1
@@ -19,6 +19,8 @@ EXIT_USAGE = 2
 """What was typed, configured or given as a file is wrong."""
 EXIT_UNREACHABLE = 3
 """No daemon answers."""
+EXIT_TAKEN_OVER = 4
+"""The daemon ended because its state directory was taken over."""
 
 Codes = Mapping[type[Exception], int]
 CODES: Codes = MappingProxyType(
@@ -27,6 +29,7 @@ CODES: Codes = MappingProxyType(
         ModelError: EXIT_USAGE,
         Refused: EXIT_FAILED,
         JournalError: EXIT_FAILED,
+        TakenOver: EXIT_TAKEN_OVER,
         ActuatorError: EXIT_FAILED,
         Unreachable: EXIT_UNREACHABLE,
     }

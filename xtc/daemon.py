@@ -18,7 +18,7 @@ from xtc.collector import Binding, Collector, Reading
 from xtc.config import Config
 from xtc.configfile import load_config, located
 from xtc.dither import SLOTS
-from xtc.errors import ConfigError, MeterError, Mistakes, Refused
+from xtc.errors import ConfigError, MeterError, Mistakes, Refused, TakenOver
 from xtc.hostdrops import HostWatch
 from xtc.instance import Finding, Mode
 from xtc.managed import Managed
@@ -104,7 +104,9 @@ class Daemon:
         next_read = next_ask = next_tick = now
         while not self._stopping:
             wait = min(next_read, next_ask, next_tick, *(at for at, _ in self._falls)) - now
-            if poller.poll(max(0, round(wait * 1000))):
+            asked = poller.poll(max(0, round(wait * 1000)))
+            self._check_held()
+            if asked:
                 self._guarded("serve", self._server.serve)
             if self._reload:
                 self._guarded("reload", self.reload)
@@ -121,6 +123,20 @@ class Daemon:
                 next_tick = _next(next_tick, now, self._config.daemon.period_s)
                 next_ask = Seconds(next_tick - self._lead())
         self._stop()
+
+    def _check_held(self) -> None:
+        """Go on only while the state directory is ours: what took it over has put caps back.
+
+        Raises:
+            TakenOver: it is not; nothing is written, capped or put back.
+        """
+        try:
+            self._manager.check_held()
+        except TakenOver:
+            notify("STOPPING=1")
+            self._hypervisors.close()
+            self._source.close()
+            raise
 
     def _lead(self) -> float:
         """Return how long before a tick hypervisors are asked."""

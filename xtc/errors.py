@@ -14,6 +14,7 @@ XtcError
 │       ├── Denied         the daemon lacks a privilege
 │       └── Admission      the kernel has no CPU time left to promise
 ├── JournalError           originals or leases could not be made durable
+│   └── TakenOver          the state directory was taken from this daemon by force
 ├── Busy                   another daemon holds the state directory
 ├── Unreachable            no daemon answers at the socket
 └── Refused                a request that the manager will not carry out
@@ -152,6 +153,10 @@ class Admission(Permanent):
 
 class JournalError(XtcError):
     """Originals or leases could not be made durable, so no new cap may be written."""
+
+
+class TakenOver(JournalError):  # noqa: N818
+    """The state directory was taken from this daemon by force: it may write nothing any longer."""
 
 
 class Busy(XtcError):  # noqa: N818

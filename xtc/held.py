@@ -28,6 +28,48 @@ def hold(directory: Path, key: str) -> int:
         os.close(opened)
 
 
+def still_held(opened: int, lock: int) -> bool:
+    """Whether a lock that was taken is still the directory's: `take_over` replaces it."""
+    held = os.fstat(lock)
+    try:
+        there = os.stat(LOCK, dir_fd=opened, follow_symlinks=False)
+    except FileNotFoundError:
+        return True  # removed, and taken by no other
+    return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
+
+
+def take_over(opened: int, directory: Path) -> int:
+    """Take an open directory from a daemon that holds it and does not answer; as `hold` does.
+
+    The daemon keeps its lock on a file that is the directory's no longer, and finds that out.
+
+    Raises:
+        Busy: another process takes it over at the same time.
+        OSError: the lock file cannot be replaced.
+    """
+    name = f"{LOCK}.{os.getpid()}"
+    lock = open_within(opened, name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.replace(name, LOCK, src_dir_fd=opened, dst_dir_fd=opened)
+    except OSError as error:
+        os.close(lock)
+        raise Busy(f"{directory}: {error.strerror}") from error
+    return lock
+
+
+def holders(directory: Path) -> list[int]:
+    """Return the processes that hold a directory (/proc/locks, proc(5)); [] if not known."""
+    try:
+        wanted = (directory / LOCK).lstat()
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return []
+    place = f"{os.major(wanted.st_dev):02x}:{os.minor(wanted.st_dev):02x}:{wanted.st_ino}"
+    fields = [line.split() for line in lines if " FLOCK " in line]
+    return [int(each[4]) for each in fields if len(each) > 5 and each[5] == place]
+
+
 def hold_within(opened: int, directory: Path, key: str) -> int:
     """Take a directory that is open; as `hold` does."""
     lock = open_within(opened, LOCK, os.O_RDWR | os.O_CREAT)

@@ -16,8 +16,8 @@ import msgspec
 
 from xtc.actuator.spec import ActuatorSpec, Original
 from xtc.directories import open_directory, open_within
-from xtc.errors import JournalError, XtcError
-from xtc.held import hold_within
+from xtc.errors import Busy, JournalError, TakenOver, XtcError
+from xtc.held import hold_within, still_held, take_over
 from xtc.lease import Lease
 
 JOURNAL = "journal"
@@ -48,8 +48,15 @@ class Ledger(msgspec.Struct, frozen=True):
 class Journal:
     """Holds the state directory for one daemon alone, and the ledger within it."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    def __init__(self, directory: Path, *, force: bool = False) -> None:
+        """Take nothing yet.
+
+        Args:
+            directory: the state directory.
+            force: take it from a daemon that holds it, which may then write nothing any longer.
+        """
+        self._directory, self._force = directory, force
+        self._new = f"{NEW}-{os.getpid()}" if force else NEW  # the other may be writing its own
         self._path = directory / JOURNAL
         self._opened = self._lock = -1
         """The directory and its lock; -1 where they are not held."""
@@ -74,7 +81,14 @@ class Journal:
 
     @property
     def secured(self) -> Mapping[str, Entry]:
-        """Entries that are durable whichever of the ledgers in doubt the disk holds."""
+        """Entries that are durable whichever of the ledgers in doubt the disk holds.
+
+        None, once another process has taken the state directory over.
+        """
+        try:
+            self.check_held()
+        except TakenOver:
+            return {}
         return self._secured
 
     def open(self) -> None:
@@ -86,7 +100,7 @@ class Journal:
         """
         try:
             self._opened = open_directory(self._directory, mode=0o700)
-            self._lock = hold_within(self._opened, self._directory, "state_dir")
+            self._lock = self._taken()
             self._stored = self._read()
             self._secured = self._stored.entries
         except OSError as error:
@@ -95,6 +109,29 @@ class Journal:
         except XtcError:
             self.close()
             raise
+
+    def _taken(self) -> int:
+        try:
+            return hold_within(self._opened, self._directory, "state_dir")
+        except Busy:
+            if not self._force:
+                raise
+            return take_over(self._opened, self._directory)
+
+    @property
+    def descriptor(self) -> int:
+        """The state directory, while it is held."""
+        return self._opened
+
+    def check_held(self) -> None:
+        """Make sure that no other process has taken the state directory over.
+
+        Raises:
+            TakenOver: it has been; nothing may be capped or stored any longer.
+        """
+        if self._lock >= 0 and not still_held(self._opened, self._lock):
+            words = "was taken over (`xtc release --all --force`); this daemon stops"
+            raise TakenOver(f"{self._directory} {words}")
 
     def close(self) -> None:
         """Let another daemon have the directory."""
@@ -133,10 +170,11 @@ class Journal:
         self._secured = common(self._secured, ledger.entries)
 
     def _write(self, ledger: Ledger) -> None:
+        self.check_held()
         body = msgspec.json.encode(ledger)
         try:
-            _write_durably(self._opened, NEW, _MAGIC + _checksum(body) + b"\n" + body)
-            os.replace(NEW, JOURNAL, src_dir_fd=self._opened, dst_dir_fd=self._opened)
+            _write_durably(self._opened, self._new, _MAGIC + _checksum(body) + b"\n" + body)
+            os.replace(self._new, JOURNAL, src_dir_fd=self._opened, dst_dir_fd=self._opened)
             _sync_directory(self._opened)
         except OSError as error:
             raise JournalError(f"{self._path}: {error.strerror}; {UNSTORED}") from error
@@ -191,8 +229,8 @@ def _decode(raw: bytes) -> Ledger:
         ValueError: the checksum or the format is not ours.
         msgspec.DecodeError: the body is not a ledger.
     """
-    head, _, body = raw.partition(b"\n")
-    if head != _MAGIC + _checksum(body):
+    body, intact = body_of(raw)
+    if not intact:
         raise ValueError("the checksum does not match")
     ledger = msgspec.json.decode(body, type=Ledger)
     if ledger.boot_id != boot_id():
@@ -201,6 +239,12 @@ def _decode(raw: bytes) -> Ledger:
         lasting = {vr: lease for vr, lease in ledger.leases.items() if lease.expires_at is None}
         return Ledger(boot_id(), leases=lasting, highest_epoch=ledger.highest_epoch)
     return ledger
+
+
+def body_of(raw: bytes) -> tuple[bytes, bool]:
+    """Return the JSON of a journal's text, and whether its checksum matches."""
+    head, _, body = raw.partition(b"\n")
+    return body, head == _MAGIC + _checksum(body)
 
 
 def _checksum(body: bytes) -> bytes:

@@ -72,7 +72,8 @@ def check_successor(
             "epoch",
             f"{offer.epoch} is lower than {highest_epoch}, which this host has already obeyed",
             f"by hand, give --epoch {highest_epoch} and a --sequence above the last, which `xtc "
-            "status` shows; a policer that lost its leadership must stop",
+            "status` shows; a policer that lost its leadership must stop; `xtc epoch reset` undoes "
+            "an epoch that was given by mistake",
         )
     if current is None:
         return

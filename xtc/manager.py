@@ -118,7 +118,7 @@ class Manager:
         for managed in self._routers.values():
             self._hold_configured(managed, now)
         troubles += [_release(m) for m in self._routers.values() if m.instance is None]
-        self._store_lazily()
+        self._store(self._journal.store)
         return [trouble for trouble in troubles if trouble]
 
     def _adopt(self, name: str, entry: Entry) -> str:
@@ -152,6 +152,14 @@ class Manager:
         else:
             lease = last.configured_as(setpoint)  # what was ordered before is not to be repeated
         managed.activate(lease, now)
+
+    def check_held(self) -> None:
+        """Make sure that the journal is still this daemon's.
+
+        Raises:
+            TakenOver: nothing may be capped any longer.
+        """
+        self._journal.check_held()
 
     @property
     def places(self) -> tuple[ActuatorSpec, ...]:

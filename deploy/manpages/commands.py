@@ -38,6 +38,7 @@ XTC = Program(
         "1": "refused or failed",
         "2": "wrong usage or configuration",
         "3": "no daemon answers",
+        "4": "the daemon ended because its state directory was taken over",
     },
     signals={
         "SIGTERM, SIGINT": "ends the daemon, which puts back what stood before its caps, or keeps "
