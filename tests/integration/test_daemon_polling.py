@@ -1,0 +1,109 @@
+"""A router that polls (DPDK's testpmd): held under floods, and its cap stands while it is idle."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from statistics import fmean
+from typing import Final
+
+import pytest
+from conftest import Host
+from support.waiting import eventually
+from support.weights import make_punctual
+
+from lab import cgroups
+from lab.processes import Place
+from lab.router import Router
+from xtc.wire import Report, Telemetry
+
+TESTPMD: Final = shutil.which("dpdk-testpmd")
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.external,
+    pytest.mark.skipif(TESTPMD is None, reason="dpdk-testpmd is missing: apt install dpdk"),
+]
+
+SETPOINT, FLOOD = 10e3, 60e3
+IDLE_TICKS, FLOODED_TICKS, ARRIVAL = 8, 10, 2
+"""Of the daemon's; a flood or its end falls into the first of them."""
+MOST: Final = 0.15
+
+
+@contextmanager
+def polling(router: Router) -> Iterator[None]:
+    """Let testpmd forward in the place of the lab's own program."""
+    assert TESTPMD is not None
+    assert router.cgroup is not None
+    for pid in cgroups.processes(router.cgroup):
+        os.kill(pid, signal.SIGKILL)
+    group = router.cgroup
+    eventually(lambda: not cgroups.processes(group))
+    eal = ["--no-huge", "--in-memory", "-m", "256", "--no-pci", "--no-telemetry", "-l", "0,1"]
+    ports = [
+        f"--vdev=net_af_packet{n},iface={name}" for n, name in enumerate(router.inner_interfaces)
+    ]
+    forward = ["--forward-mode=io", "--auto-start", "--nb-cores=1", "--total-num-mbufs=8192"]
+    command = Place(router.netns, str(group)).command([TESTPMD, *eal, *ports, "--", *forward])
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            wait_until_forwarding(process)
+            yield
+        finally:
+            process.kill()
+
+
+def wait_until_forwarding(process: "subprocess.Popen[str]") -> None:
+    assert process.stdout is not None
+    said = []
+    for line in process.stdout:
+        said.append(line)
+        if "Press enter to exit" in line or "packet forwarding" in line:
+            return
+    pytest.fail("".join(said))
+
+
+def test_a_polling_router_is_held_and_does_not_wind_up_while_it_is_idle(host: Host) -> None:
+    router = host.lab.add_router("polls", "user-space")
+    flood = router.flood(FLOOD)
+    make_punctual(flood.pid)
+    host.configure()
+    daemon = host.start()
+    with polling(router):
+        daemon.hold(polls=SETPOINT)
+        daemon.wait_until_held("polls")
+        stream = daemon.client.telemetry()
+        held = reports(stream, FLOODED_TICKS)
+        check_held(held)
+        for _ in range(2):
+            flood.set_rate(0.0)
+            reports(stream, ARRIVAL)
+            idle = reports(stream, IDLE_TICKS)
+            assert not any(report.binding for report in idle)
+            assert largest(idle) <= 1.5 * largest(held)
+            flood.set_rate(FLOOD)
+            reports(stream, ARRIVAL)
+            held = reports(stream, FLOODED_TICKS)
+            check_held(held)
+    daemon.stop()
+
+
+def reports(stream: Iterator[Telemetry], ticks: int) -> list[Report]:
+    return [tick.routers[0] for tick in islice(stream, ticks)]
+
+
+def largest(seen: Sequence[Report]) -> float:
+    return max(report.cap or float("inf") for report in seen)
+
+
+def check_held(seen: Sequence[Report]) -> None:
+    """Check the mean from above; a machine short of CPU may keep it below."""
+    mean = fmean(report.throughput_pps or 0.0 for report in seen)
+    assert mean <= (1 + MOST) * SETPOINT
+    got = fmean(report.used or 0.0 for report in seen) / fmean(report.cap or 1.0 for report in seen)
+    assert mean >= (1 - MOST) * min(1.0, got) * SETPOINT
