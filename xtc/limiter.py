@@ -101,6 +101,15 @@ class Limiter:
             return None
         return PacketsPerSecond(parameters["rate"] / parameters["rate_mpu"])
 
+    def obstacle(self, interface: str) -> str:
+        """Say why this limiter cannot be used on an interface; changes nothing, "" if it can."""
+        try:
+            with _netlink(interface) as route:
+                _check_replaceable(interface, _root(route, _link(route, interface)[0]))
+        except ActuatorError as error:
+            return error.problem
+        return ""
+
     def dropped(self, interfaces: Iterable[str]) -> dict[str, int]:
         """Return what our limit on each interface has dropped since it was set, modulo 2^32.
 

@@ -9,6 +9,9 @@ from xtc.errors import UnitError
 PacketsPerSecond = NewType("PacketsPerSecond", float)
 """A packet rate: throughput, offered load or setpoint."""
 
+BitsPerSecond = NewType("BitsPerSecond", float)
+"""A rate of Ethernet frames' bits, headers included."""
+
 CapFraction = NewType("CapFraction", float)
 """A hard CPU limit as a fraction of one CPU; 1.0 is one whole CPU."""
 

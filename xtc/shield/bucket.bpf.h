@@ -1,0 +1,101 @@
+/* Token buckets that are exact whatever the number of CPUs, in integers alone.
+ *
+ * A bucket holds what was let through and has not yet drained, as time: each packet adds what it
+ * costs, the clock takes away, and a packet passes while there is room for one like it. That is
+ * the generic cell rate algorithm (ITU-T I.371) as a leaky bucket. Unit: 2^-16 ns.
+ *
+ * A joined packet (segmentation offload) passes when there is room for one of its segments, and
+ * costs all of them: the bucket runs over by at most one joined packet, and what follows waits
+ * for that. Otherwise a burst shorter than a joined packet would starve TCP. */
+#pragma once
+
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+enum { FRACTION = 16 };
+
+enum which { ORDINARY, EXEMPT, BUCKETS };
+
+/* What user space sets, of xtc/shield/bucket.py; a depth of 0 is no limit for ordinary traffic,
+ * and no exemption for exempt traffic. */
+struct terms {
+    __u64 per_packet;
+    __u64 per_byte;
+    __u64 depth;
+};
+
+struct bucket {
+    struct bpf_spin_lock lock;
+    __u32 unused;
+    __u64 at; /* ns; when it was last drained */
+    __u64 level;
+    __u64 passed; /* packets, those that joined ones hold */
+    __u64 refused;
+    __u64 refused_exempt; /* of these, exempt ones beyond their own rate */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, BUCKETS);
+    __type(key, __u32);
+    __type(value, struct terms);
+} terms SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, BUCKETS);
+    __type(key, __u32);
+    __type(value, struct bucket);
+} buckets SEC(".maps");
+
+struct load {
+    __u64 segments;
+    __u64 bytes;
+    __u64 now;
+    bool exempt;
+};
+
+static __always_inline void drain(struct bucket *bucket, __u64 now) {
+    if (now <= bucket->at) {
+        return; /* another CPU read the clock later and came first */
+    }
+    __u64 elapsed = now - bucket->at;
+    bucket->at = now;
+    if (elapsed > bucket->level >> FRACTION) {
+        bucket->level = 0;
+    } else {
+        bucket->level -= elapsed << FRACTION;
+    }
+}
+
+/* Takes what a packet costs; false where there is no room. */
+static __always_inline bool take(enum which which, const struct load *load) {
+    __u32 key = which;
+    struct terms *set = bpf_map_lookup_elem(&terms, &key);
+    struct bucket *bucket = bpf_map_lookup_elem(&buckets, &key);
+    if (!set || !bucket || (which == EXEMPT && !set->depth)) {
+        return which == ORDINARY;
+    }
+    __u64 cost = load->segments * set->per_packet + load->bytes * set->per_byte;
+    __u64 least = load->segments > 1 ? cost / load->segments : cost;
+    __u64 depth = set->depth; /* no map may be read under the lock */
+
+    bpf_spin_lock(&bucket->lock);
+    drain(bucket, load->now);
+    bool fits = !depth || bucket->level + least <= depth;
+    if (fits) {
+        bucket->level += cost;
+        bucket->passed += load->segments;
+    } else {
+        bucket->refused += load->segments;
+        bucket->refused_exempt += load->exempt ? load->segments : 0;
+    }
+    bpf_spin_unlock(&bucket->lock);
+    return fits;
+}
+
+/* Exempt traffic has a bucket of its own; what exceeds it is ordinary traffic. */
+static __always_inline bool passes(const struct load *load) {
+    return (load->exempt && take(EXEMPT, load)) || take(ORDINARY, load);
+}

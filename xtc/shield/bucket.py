@@ -1,0 +1,95 @@
+"""The arithmetic of a token bucket, as `bucket.bpf.h` has it, and the layout of its maps."""
+
+import struct
+from dataclasses import dataclass
+from typing import Final, Self
+
+from xtc.errors import UnitError
+from xtc.units import BitsPerSecond, PacketsPerSecond, check_rate
+
+FRACTION: Final = 16
+"""Time in a bucket is counted in units of 2^-16 ns."""
+LARGEST_FRAME: Final = 1518
+MIN_PACKETS: Final = 16
+"""What may pass at least at once, in packets or largest frames."""
+BURST_S: Final = 0.01
+"""What may pass at once, in time: senders and timers may be that late."""
+_SECOND: Final = 10**9 << FRACTION
+_TERMS: Final = struct.Struct("=QQQ")
+_STATE: Final = struct.Struct("=IIQQQQQ")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a packet costs and how much a bucket holds; no depth is no limit."""
+
+    per_packet: int = 0
+    per_byte: int = 0
+    depth: int = 0
+
+    @property
+    def packets(self) -> PacketsPerSecond | None:
+        """The rate in packets/s, None where bits or nothing is counted."""
+        return PacketsPerSecond(_SECOND / self.per_packet) if self.per_packet else None
+
+    @property
+    def bits(self) -> BitsPerSecond | None:
+        """The rate in bits/s, None where packets or nothing is counted."""
+        return BitsPerSecond(8 * _SECOND / self.per_byte) if self.per_byte else None
+
+    def pack(self) -> bytes:
+        """Return the map's value."""
+        return _TERMS.pack(self.per_packet, self.per_byte, self.depth)
+
+    @classmethod
+    def unpack(cls, value: bytes) -> Self:
+        """Read the map's value."""
+        return cls(*_TERMS.unpack(value))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A bucket at an instant."""
+
+    at: int = 0
+    """Nanoseconds of the monotonic clock; when it was last drained."""
+    level: int = 0
+    passed: int = 0
+    refused: int = 0
+    refused_exempt: int = 0
+
+    def pack(self) -> bytes:
+        """Return the map's value, with its spin lock open."""
+        passed = (self.passed, self.refused, self.refused_exempt)
+        return _STATE.pack(0, 0, self.at, self.level, *passed)
+
+    @classmethod
+    def unpack(cls, value: bytes) -> Self:
+        """Read the map's value."""
+        return cls(*_STATE.unpack(value)[2:])
+
+
+def in_packets(rate: PacketsPerSecond, burst_s: float = BURST_S) -> Terms:
+    """Return the terms of a limit in packets/s; by default 10 ms, at least 16, pass at once.
+
+    Raises:
+        UnitError: the rate is below 1 packet/s, or is none.
+    """
+    if not check_rate(rate) >= 1:
+        raise UnitError("rate", f"{rate:g}", "at least 1 packet/s")
+    cost = max(1, round(_SECOND / rate))
+    return Terms(per_packet=cost, depth=round(cost * max(MIN_PACKETS, rate * burst_s)))
+
+
+def in_bits(rate: BitsPerSecond, frame: int = LARGEST_FRAME) -> Terms:
+    """Return the terms of a limit in bits/s of Ethernet frames without preamble and checksum.
+
+    10 ms pass at once, at least 16 frames of the given size.
+
+    Raises:
+        UnitError: the rate is not from 1 kb/s to 1 Tb/s.
+    """
+    if not 1e3 <= rate <= 1e12:
+        raise UnitError("rate", f"{rate:g}", "a rate from 1e3 to 1e12 bits/s")
+    cost = max(1, round(8 * _SECOND / rate))
+    return Terms(per_byte=cost, depth=round(cost * max(MIN_PACKETS * frame, rate / 8 * BURST_S)))

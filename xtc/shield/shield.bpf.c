@@ -1,0 +1,58 @@
+/* The shield: drops what exceeds a router's rate before the host carries it to the router.
+ *
+ * A filter of clsact, in either direction. It passes everything until user space has set terms. */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+
+#include "bucket.bpf.h"
+#include "exempt.bpf.h"
+
+enum {
+    HEADERS = 128, /* bytes that may be needed to see what a packet is */
+    SHORTEST_HEADERS = 54, /* Ethernet, IPv4, TCP */
+};
+
+/* For user space alone: what it must know of a program that it finds in force. */
+struct origin {
+    __u32 layout;
+    __u32 made_qdisc; /* whether there was no clsact qdisc before */
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct origin);
+} origin SEC(".maps");
+
+/* Returns the packets that a socket buffer holds. Where a guest has joined them, the kernel has
+ * not counted them yet. */
+static __always_inline __u64 segments_of(const struct __sk_buff *skb) {
+    __u64 segments = skb->gso_segs, size = skb->gso_size;
+    if (!segments && size && skb->len > SHORTEST_HEADERS) {
+        segments = (skb->len - SHORTEST_HEADERS + size - 1) / size;
+    }
+    return segments ? segments : 1;
+}
+
+static __always_inline __u64 bytes_of(const struct __sk_buff *skb) {
+    return skb->wire_len > skb->len ? skb->wire_len : skb->len;
+}
+
+SEC("tc") int xtc_shield_skb(struct __sk_buff *skb) {
+    __u32 wanted = skb->len < HEADERS ? skb->len : HEADERS;
+    if ((void *)(long)skb->data + wanted > (void *)(long)skb->data_end) {
+        bpf_skb_pull_data(skb, wanted); /* where it fails, the packet is not understood */
+    }
+    struct load load = {
+        .segments = segments_of(skb),
+        .bytes = bytes_of(skb),
+        .now = bpf_ktime_get_ns(),
+        .exempt = is_exempt((void *)(long)skb->data, (void *)(long)skb->data_end),
+    };
+    /* UNSPEC hands the packet to the next filter: another owner's program sees what passes. */
+    return passes(&load) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
+}
+
+char shield_license[] SEC("license") = "Apache-2.0";
