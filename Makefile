@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-xco core prepared packages guests check test test-xen lint mutants bench bench-xco deb man lock clean
+.PHONY: demo demo-xco core shield prepared packages guests check test test-xen lint mutants bench bench-xco deb man lock clean
 
 demo: .venv/.ready
 	$(BIN)/python -m benchmarks.demo
@@ -20,12 +20,17 @@ demo-xco: .venv/.ready core
 core:
 	sh scripts/setup-xco.sh
 
+# The limiter's BPF program, where there is clang; else limits are TBFs.
+shield:
+	sh scripts/setup-shield.sh
+
 # What the system lacks for tests, as root; else it says so, and tests with it are skipped.
 prepared: packages guests
 
 packages:
 	sh scripts/setup-tests.sh
 	sh scripts/setup-xco.sh
+	sh scripts/setup-shield.sh
 
 guests: .venv/.ready packages
 	sh scripts/setup-libvirt.sh
@@ -44,7 +49,7 @@ test-xen: .venv/.ready
 	sh tests/system/xen/requirements.sh
 	$(BIN)/python -m pytest -m xen tests/system
 
-deb: .venv/.ready
+deb: .venv/.ready shield
 	sh deploy/debian/build.sh
 	sh deploy/debian/build-policer.sh
 
@@ -67,6 +72,7 @@ bench: .venv/.ready
 	$(BIN)/python -m benchmarks.lag
 	$(BIN)/python -m benchmarks.selftuning
 	$(BIN)/python -m benchmarks.cost
+	$(BIN)/python -m benchmarks.shield
 	$(BIN)/python -m benchmarks.loop --full 1
 	$(BIN)/python -m benchmarks.platforms
 	$(BIN)/python -m benchmarks.quota_share
@@ -100,4 +106,4 @@ lock:
 		--no-header --group dev pyproject.toml --output-file requirements.lock
 
 clean:
-	rm -rf .venv build dist xco/core/build
+	rm -rf .venv build dist xco/core/build xtc/shield/shield.bpf.o
