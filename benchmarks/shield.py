@@ -1,0 +1,259 @@
+"""What a dropped packet costs the host, in nanoseconds, by the way in which it is dropped.
+
+    python -m benchmarks.shield                        # as root; needs clang and libbpf-dev
+    python -m benchmarks.shield --json results.json    # every round, for the table's raw data
+
+One sender pours UDP packets of 64 bytes into a veth whose other end is a router's. All ways take
+turns, round by round, so that the machine's moods meet all of them. What is measured is the CPU
+time of the sender and of the softirq thread of its CPU, a packet; "beyond" is that without what
+the packet has cost up to clsact ("path"), which no way on this interface can save.
+
+ways: none     no limit; the router drops all, as nothing is routed
+      path     dropped by clsact without a decision
+      shield   the shield (xtc/shield), a limit of 1 packet/s
+      tbf      the queueing discipline (xtc/limiter.py), 1 packet/s
+      xdp      the shield's decision by native XDP at the router's own end
+"""
+
+import argparse
+import ctypes
+import json
+import os
+import socket
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from pyroute2 import IPRoute, netns
+
+from xtc.kernel import bpf, clsact
+from xtc.kernel.clsact import Direction
+from xtc.kernel.namespaces import in_namespace
+from xtc.limiter import Limiter
+from xtc.shield import shield as product
+from xtc.shield.bucket import in_packets
+from xtc.shield.exemptions import DEFAULT, Exemptions
+from xtc.units import PacketsPerSecond
+
+HOST, ROUTER = f"xtcsb{os.getpid()}-host", f"xtcsb{os.getpid()}-router"
+SLOW: Final = PacketsPerSecond(1)
+BATCH: Final = 64
+NATIVE: Final = 1 << 2  # XDP_FLAGS_DRV_MODE
+SOURCE: Final = Path(__file__).with_suffix(".bpf.c")
+WAYS: Final = ("none", "path", "shield", "tbf", "xdp")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One way: nanoseconds of CPU a packet, for every round."""
+
+    way: str
+    rounds: list[float]
+
+    @property
+    def median(self) -> float:
+        """The middle of the rounds."""
+        return statistics.median(self.rounds)
+
+
+class _Header(ctypes.Structure):
+    """``struct msghdr``."""
+
+    _fields_ = (
+        ("name", ctypes.c_void_p),
+        ("name_length", ctypes.c_uint32),
+        ("vectors", ctypes.c_void_p),
+        ("vector_count", ctypes.c_size_t),
+        ("control", ctypes.c_void_p),
+        ("control_length", ctypes.c_size_t),
+        ("flags", ctypes.c_int),
+    )
+
+
+class _Message(ctypes.Structure):
+    """``struct mmsghdr``."""
+
+    _fields_ = (("header", _Header), ("sent", ctypes.c_uint32))
+
+
+class _Vector(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("length", ctypes.c_size_t))
+
+
+class Sender:
+    """Sends batches of one UDP packet; what a limit drops counts as sent (udp(7))."""
+
+    def __init__(self) -> None:
+        self._payload = ctypes.create_string_buffer(22)
+        self._vector = _Vector(ctypes.addressof(self._payload), 22)
+        one = _Header(vectors=ctypes.addressof(self._vector), vector_count=1)
+        self._batch = (_Message * BATCH)(*([_Message(one)] * BATCH))
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.connect(("10.9.9.9", 9))
+        self._sendmmsg = ctypes.CDLL(None, use_errno=True).sendmmsg
+
+    def send(self, packets: int) -> None:
+        """Send so many packets, rounded down to whole batches."""
+        for _ in range(packets // BATCH):
+            if self._sendmmsg(self._socket.fileno(), self._batch, BATCH, 0) != BATCH:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "sendmmsg")
+
+
+def main() -> None:
+    """Measure all ways in turns and print a table."""
+    options = _options()
+    with tempfile.TemporaryDirectory() as folder, _veth():
+        compiled = _compiled(Path(folder))
+        steps = _ways(compiled)
+        rounds: dict[str, list[float]] = {way: [] for way in options.ways}
+        for _ in range(options.rounds):
+            for way in options.ways:
+                rounds[way].append(_round(*steps[way], options.packets))
+    results = [Result(way, rounds[way]) for way in options.ways]
+    _print(results)
+    if options.json:
+        kernel = f"{os.uname().sysname} {os.uname().release}"
+        found = {"kernel": kernel, "packets": options.packets, "at": time.time()}
+        raw = found | {"ways": [asdict(result) for result in results]}
+        options.json.write_text(json.dumps(raw, indent=2) + "\n")
+
+
+def _ways(compiled: Path) -> dict[str, tuple[Callable[[], object], Callable[[], object]]]:
+    """Return how each way is set up and taken down, in the host's namespace."""
+    shield, tbf = product.Shield(), Limiter()
+    return {
+        "none": (lambda: None, lambda: None),
+        "path": (lambda: _attach_first(compiled), lambda: clsact.remove_qdisc(_index())),
+        "shield": (lambda: shield.limit("v0", SLOW), lambda: shield.lift("v0")),
+        "tbf": (lambda: tbf.limit("v0", SLOW), lambda: tbf.lift("v0")),
+        "xdp": (lambda: _attach_xdp(compiled), _detach_xdp),
+    }
+
+
+def _round(set_up: Callable[[], object], take_down: Callable[[], object], packets: int) -> float:
+    """Return the nanoseconds of CPU a packet of one round."""
+
+    def measured() -> float:
+        set_up()
+        try:
+            cpu = min(os.sched_getaffinity(0))
+            os.sched_setaffinity(0, {cpu})
+            sender = Sender()
+            sender.send(20 * BATCH)
+            before = time.thread_time_ns() + _softirq_ns(cpu)
+            sender.send(packets)
+            spent = time.thread_time_ns() + _softirq_ns(cpu) - before
+            return spent / (packets // BATCH * BATCH)
+        finally:
+            take_down()
+
+    return in_namespace(f"/run/netns/{HOST}", measured)
+
+
+def _softirq_ns(cpu: int) -> int:
+    """Return the CPU time of a CPU's softirq thread."""
+    for entry in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if entry.read_text().strip() == f"ksoftirqd/{cpu}":
+                return int(entry.with_name("schedstat").read_text().split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return 0
+
+
+def _index() -> int:
+    return socket.if_nametoindex("v0")
+
+
+def _attach_first(compiled: Path) -> None:
+    clsact.make_qdisc(_index())
+    program = bpf.load(compiled, "drop_all")
+    clsact.attach(_index(), Direction.EGRESS, program, product.PLACE)
+
+
+def _attach_xdp(compiled: Path) -> None:
+    program = bpf.load(compiled, "decide_xdp")
+    program.maps["exempt"].write(0, Exemptions.parse(DEFAULT).pack())
+    program.maps["terms"].write(0, in_packets(SLOW).pack())
+    _on_router(lambda: bpf.call("bpf_xdp_attach", _peer(), program.fd, NATIVE, None))
+
+
+def _detach_xdp() -> None:
+    _on_router(lambda: bpf.call("bpf_xdp_detach", _peer(), NATIVE, None))
+
+
+def _peer() -> int:
+    return socket.if_nametoindex("r0")
+
+
+def _on_router(work: Callable[[], object]) -> None:
+    in_namespace(f"/run/netns/{ROUTER}", work)
+
+
+def _compiled(folder: Path) -> Path:
+    built, includes = folder / "benchmark.bpf.o", product.OBJECT.parent
+    words = ["clang", "-O2", "-g", "-target", "bpf", "-mcpu=v2", f"-I{includes}"]
+    words += [f"-I/usr/include/{os.uname().machine}-linux-gnu", "-c", str(SOURCE), "-o", str(built)]
+    subprocess.run(words, check=True)
+    return built
+
+
+@contextmanager
+def _veth() -> Iterator[None]:
+    try:
+        for name in (HOST, ROUTER):
+            netns.create(name)
+        in_namespace(f"/run/netns/{HOST}", _make_veth)
+        _on_router(lambda: _bring_up("r0"))
+        yield
+    finally:
+        for name in (HOST, ROUTER):
+            if Path(f"/run/netns/{name}").exists():
+                netns.remove(name)
+
+
+def _make_veth() -> None:
+    address = "02:00:00:00:09:01"
+    with IPRoute() as route:
+        peer = {"ifname": "r0", "address": address, "net_ns_fd": ROUTER}
+        route.link("add", ifname="v0", kind="veth", peer=peer)
+        index = _bring_up("v0")
+        route.addr("add", index=index, address="10.9.0.2", prefixlen=16)
+        route.neigh("add", dst="10.9.9.9", lladdr=address, ifindex=index, state="permanent")
+
+
+def _bring_up(name: str) -> int:
+    with IPRoute() as route:
+        index = socket.if_nametoindex(name)
+        route.link("set", index=index, state="up")
+        return index
+
+
+def _print(results: list[Result]) -> None:
+    path = next((result.median for result in results if result.way == "path"), None)
+    print(f"{'way':8} {'ns a packet':>12} {'least':>7} {'most':>7} {'beyond':>7}")
+    for one in results:
+        beyond = "-" if path is None or one.way == "path" else f"{one.median - path:.0f}"
+        least, most = min(one.rounds), max(one.rounds)
+        print(f"{one.way:8} {one.median:12.0f} {least:7.0f} {most:7.0f} {beyond:>7}")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--packets", type=int, default=100_000, help="of each way in each round")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--json", type=Path, help="file for every round's result")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
