@@ -7,6 +7,7 @@ import ctypes
 import struct
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -148,6 +149,23 @@ def test_what_drains_is_what_the_clock_says_to_the_unit(loaded: Loaded) -> None:
     loaded.run(PLAIN, 20_000)
     after = loaded.state()
     assert after.passed + after.refused == 20_000
+    if after.level < terms.per_packet:
+        pytest.skip("the machine stood still for longer than the bucket is deep")
+    drained = (after.at - before.at) << FRACTION
+    assert before.level + after.passed * terms.per_packet - drained == after.level
+
+
+def test_no_packet_is_lost_or_passed_twice_however_many_cpus_take_from_a_bucket(
+    loaded: Loaded,
+) -> None:
+    terms = in_packets(PacketsPerSecond(1e6))
+    loaded.terms(ORDINARY, terms)
+    before = State(at=_now(), level=terms.depth)
+    loaded.program.maps["buckets"].write(ORDINARY, before.pack())
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: loaded.run(PLAIN, 30_000), range(4)))
+    after = loaded.state()
+    assert after.passed + after.refused == 4 * 30_000
     if after.level < terms.per_packet:
         pytest.skip("the machine stood still for longer than the bucket is deep")
     drained = (after.at - before.at) << FRACTION
