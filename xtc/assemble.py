@@ -21,7 +21,6 @@ from xtc.daemon import Daemon
 from xtc.errors import ActuatorError, ConfigError, JournalError
 from xtc.hostdrops import HostWatch
 from xtc.journal import Entry, Journal
-from xtc.limiter import Limiter
 from xtc.logs import set_up_logging
 from xtc.managed import OpenActuator
 from xtc.manager import Manager
@@ -29,8 +28,10 @@ from xtc.meter import ProcNetDev
 from xtc.metrics import Metrics
 from xtc.notify import watchdog_timeout
 from xtc.plant import LAG_S, Plant
-from xtc.routers import RouterPlan, plans
+from xtc.routers import RouterPlan, exempted, plans
 from xtc.server import CurveKeys, Listen, Server
+from xtc.shield.limiting import BestLimiter
+from xtc.shield.shield import Shield
 from xtc.starts import OBSERVED, Starts
 from xtc.timing import check_timing
 from xtc.units import PacketsPerSecond, Seconds
@@ -81,7 +82,7 @@ def run_daemon(config: Config, path: Path | None) -> None:
             journal=journal,
             clock=clock,
             open_actuator=opener(simulated, hypervisors),
-            limiter=Limiter(),
+            limiter=BestLimiter(Shield(*exempted(config.limiter))),
             period=period,
             observe=_why_observe(starts.begin(clock.now()), daemon_section.observe),
             unexpected=lambda where: metrics.unexpected.labels(where).inc(),
@@ -168,7 +169,7 @@ def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
         JournalError: the journal cannot be read or written.
     """
     outcome: dict[str, str] = {}
-    limiter = Limiter()
+    limiter = BestLimiter()
     with Journal(state_dir, force=force) as journal, _hypervisors() as hypervisors:
         if journal.quarantined is not None:
             raise JournalError(
@@ -198,7 +199,7 @@ def _hypervisors() -> "closing[Hypervisors]":
     return closing(Hypervisors(MonotonicClock(), patience=RELEASE_S))
 
 
-def _limited(limiter: Limiter, interfaces: Iterable[str]) -> dict[str, str]:
+def _limited(limiter: BestLimiter, interfaces: Iterable[str]) -> dict[str, str]:
     """Lift limits; return the interfaces that are still limited, and why."""
     still = {}
     for interface in interfaces:

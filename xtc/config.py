@@ -66,6 +66,15 @@ class LogSection(Section, frozen=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
 
 
+class LimiterSection(Section, frozen=True):
+    """What limits let through for routing's sake; only the shield can, a TBF limits everything."""
+
+    exempt: tuple[str, ...] = ()
+    """Protocols beyond those that are always exempt, such as "udp/4789" or "ip/47"."""
+    exempt_pps: Rate = 1000.0
+    """What exempt traffic gets for itself, on each interface."""
+
+
 class RouterSection(Section, frozen=True):
     """One virtual router. Its name is the name of its table: [router.NAME]."""
 
@@ -103,4 +112,5 @@ class Config(Section, frozen=True):
     server: ServerSection = ServerSection()
     metrics: MetricsSection = MetricsSection()
     log: LogSection = LogSection()
+    limiter: LimiterSection = LimiterSection()
     router: dict[RouterName, RouterSection] = {}

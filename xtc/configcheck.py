@@ -13,7 +13,7 @@ from xtc.configfile import config_files, key_places, load_config, located
 from xtc.errors import ConfigError, mistakes_of
 from xtc.hostcheck import check_host
 from xtc.hostfacts import AS_ROOT, look
-from xtc.routers import RouterPlan, plans
+from xtc.routers import RouterPlan, exempted, plans
 from xtc.timing import check_timing
 from xtc.units import Seconds
 
@@ -65,6 +65,7 @@ def load_checked(path: Path) -> tuple[Config, dict[str, RouterPlan]]:
     config = load_config(path)
     with located(path):
         planned = plans(config)
+        exempted(config.limiter)
         check_timing(Seconds(config.daemon.period_s), Seconds(config.daemon.meter_period_s), None)
     return config, planned
 

@@ -13,6 +13,7 @@ from xtc.actuator.spec import ActuatorSpec
 from xtc.config import (
     Config,
     DaemonSection,
+    LimiterSection,
     LogSection,
     MetricsSection,
     RouterName,
@@ -246,7 +247,8 @@ def _joined(table: str, key: str) -> str:
 
 def _all_structures() -> Iterator[type[msgspec.Struct]]:
     """Yield every table of the format."""
-    yield from (Config, DaemonSection, ServerSection, MetricsSection, LogSection, RouterSection)
+    yield from (Config, DaemonSection, ServerSection, MetricsSection, LogSection)
+    yield from (LimiterSection, RouterSection)
     yield from get_args(ActuatorSpec)
 
 

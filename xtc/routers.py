@@ -11,12 +11,13 @@ from models import HostModel, ModelError, bundled_host, bundled_names, load_host
 from xtc.actuator.base import CapLimits
 from xtc.actuator.spec import ActuatorSpec, LibvirtSpec
 from xtc.collector import Binding, Side
-from xtc.config import Config, RouterSection
+from xtc.config import Config, LimiterSection, RouterSection
 from xtc.errors import ConfigError, Mistakes, UnitError
 from xtc.instance import Profile
 from xtc.law import Bounds, PaperLaw
 from xtc.laws import law_named
 from xtc.places import Place, Spot, place_of
+from xtc.shield.exemptions import DEFAULT, Exemptions
 from xtc.units import (
     CapFraction,
     PacketsPerSecond,
@@ -172,6 +173,25 @@ def model_named(name: str, where: str = "model") -> HostModel:
         return bundled_host(name) if name in bundled_names() else load_host(Path(name))
     except ModelError as error:
         raise ConfigError(where, str(error)) from error
+
+
+def exempted(section: LimiterSection) -> tuple[Exemptions, PacketsPerSecond]:
+    """Return what limits let through, and at which rate.
+
+    Raises:
+        ConfigError: an entry or the rate cannot be used.
+    """
+    where = "limiter.exempt_pps"
+    try:
+        rate = _rate(section.exempt_pps, where)
+    except UnitError as error:
+        raise ConfigError(where, f"{error.got!r} is not {error.expected}") from error
+    if rate < 1:
+        raise ConfigError(where, f"{rate:g} is less than 1 packet/s", "give 1 or more")
+    try:
+        return Exemptions.parse([*DEFAULT, *section.exempt], where="limiter.exempt"), rate
+    except UnitError as error:
+        raise ConfigError("limiter.exempt", f"{error.got!r} is not {error.expected}") from error
 
 
 class _Values:

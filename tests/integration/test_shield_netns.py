@@ -15,11 +15,14 @@ from pyroute2 import IPRoute, netns
 from support.frames import ethernet, ipv4, udp
 from support.waiting import eventually
 
+from xtc.assemble import release_all
 from xtc.errors import Gone, Permanent, Unsupported
+from xtc.journal import Journal, Ledger, boot_id
 from xtc.kernel import bpf, clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.offload import set_gro, set_tso, tso
+from xtc.limiter import Limiter
 from xtc.shield.bucket import MIN_PACKETS
 from xtc.shield.exemptions import Exemptions
 from xtc.shield.limiting import BestLimiter
@@ -191,6 +194,17 @@ def take(server: socket.socket, size: int) -> None:
             size -= len(connection.recv(65536))
 
 
+def test_a_routers_own_end_is_limited_in_what_it_receives() -> None:
+    shield = Shield(direction=Direction.INGRESS)
+    in_router(lambda: shield.limit("r0", SLOW))
+    arrived([PLAIN] * 100)
+    seen = in_router(lambda: shield.counts(["r0"]))["r0"]
+    assert MIN_PACKETS <= seen.passed <= MIN_PACKETS + 10
+    assert seen.passed + seen.dropped == 100
+    in_router(lambda: shield.lift("r0"))
+    assert in_router(lambda: clsact.filters(socket.if_nametoindex("r0"), Direction.INGRESS)) == ()
+
+
 def test_routing_passes_while_a_flood_is_dropped_up_to_a_rate_of_its_own() -> None:
     shield = Shield(exempt_rate=PacketsPerSecond(1))
     on_host(lambda: shield.limit("v0", SLOW))
@@ -256,6 +270,19 @@ def is_gone(number: int) -> bool:
     except FileNotFoundError:
         return True
     return False
+
+
+@pytest.mark.parametrize("limiter", [Shield, Limiter])
+def test_releasing_everything_lifts_whatever_limits(
+    limiter: type[Shield | Limiter], tmp_path: Path
+) -> None:
+    before = qdiscs()
+    on_host(lambda: limiter().limit("v0", PacketsPerSecond(100)))
+    assert qdiscs() != before
+    with Journal(tmp_path) as journal:
+        journal.store(Ledger(boot_id(), limits={"a": ("v0",)}))
+    assert on_host(lambda: release_all(tmp_path)) == {}
+    assert qdiscs() == before
 
 
 def test_a_clsact_qdisc_that_was_there_stays() -> None:

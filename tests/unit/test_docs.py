@@ -14,6 +14,7 @@ from xtc.cli import app
 from xtc.config import (
     Config,
     DaemonSection,
+    LimiterSection,
     LogSection,
     MetricsSection,
     RouterSection,
@@ -43,6 +44,7 @@ def configurations() -> list[str]:
 
 def structures() -> list[type[msgspec.Struct]]:
     sections = [Config, DaemonSection, LogSection, MetricsSection, RouterSection, ServerSection]
+    sections += [LimiterSection]
     return [*sections, *get_args(ActuatorSpec)]
 
 
@@ -76,7 +78,7 @@ def test_the_drop_in_that_is_shown_is_laid_over_the_file(tmp_path: Path) -> None
 def test_every_key_is_explained() -> None:
     text = (DOCS / "configuration.md").read_text()
     keys = {key for structure in structures() for key in structure.__struct_fields__}
-    tables = {"daemon", "server", "metrics", "log", "router"}
+    tables = {"daemon", "server", "metrics", "log", "limiter", "router"}
     assert {key for key in keys - tables if f"| `{key}` |" not in text} == set()
     assert {table for table in tables if f"## `[{table}" not in text} == set()
 

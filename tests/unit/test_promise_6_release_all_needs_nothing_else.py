@@ -74,7 +74,7 @@ def test_what_fails_is_told_and_stays_in_the_journal_and_stops_no_other(
     """An actuator that refuses: the journal's original is of another kind than its place."""
     odd = Entry(GONE.spec, SimulatedOriginal(None))
     limiter = FakeLimiter({"r.0": 1e3}, Denied("r.0", "not allowed"))
-    monkeypatch.setattr(assemble, "Limiter", lambda: limiter)
+    monkeypatch.setattr(assemble, "BestLimiter", lambda: limiter)
     leave(tmp_path, Ledger(boot_id(), {"odd": odd, "s": SIMULATED}, {}, {"r": ("r.0",)}, 7))
     outcome = release_all(tmp_path)
     assert outcome.pop("s") == "released"

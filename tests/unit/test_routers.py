@@ -11,7 +11,8 @@ from xtc.adaptive import AdaptiveLaw
 from xtc.configfile import load_config, located, parse_config
 from xtc.errors import ConfigError, ConfigErrors
 from xtc.law import Bounds, PaperLaw
-from xtc.routers import RouterPlan, plans
+from xtc.routers import RouterPlan, exempted, plans
+from xtc.shield.exemptions import DEFAULT
 from xtc.units import CapFraction, Seconds
 
 HEAD = """
@@ -145,3 +146,25 @@ def test_gains_for_another_period_are_refused(law: str) -> None:
         plans(parse_config(text + daemon))
     assert plans(parse_config(text))["edge1"].law == law
     assert plans(parse_config(text.replace(law, "default") + daemon))["edge1"].law == "default"
+
+
+def test_what_the_configuration_exempts_comes_beside_what_always_is() -> None:
+    config = parse_config('[limiter]\nexempt = ["udp/4789"]\nexempt_pps = "2kpps"')
+    exempt, rate = exempted(config.limiter)
+    assert ("udp", 4789) in exempt.entries
+    assert len(exempt.entries) == len(DEFAULT) + 1
+    assert rate == 2000
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [
+        ('exempt = ["bgp"]', "limiter.exempt"),
+        ('exempt = ["ip/17"]', "limiter.exempt"),
+        ('exempt_pps = "fast"', "limiter.exempt_pps"),
+        ("exempt_pps = 0.5", "limiter.exempt_pps"),
+    ],
+)
+def test_an_exemption_that_cannot_be_is_named(line: str, field: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{field}: "):
+        exempted(parse_config(f"[limiter]\n{line}").limiter)
