@@ -8,9 +8,18 @@ from typing import TypeVar
 
 import pytest
 from pyroute2 import IPRoute, netns
+from support.waiting import eventually
 
 from xtc.kernel import forwarding
-from xtc.kernel.joining import SINGLE, Joining, joining, keep_single, set_joining
+from xtc.kernel.joining import (
+    SINGLE,
+    Joining,
+    gso_segments,
+    joining,
+    keep_single,
+    set_gso_segments,
+    set_joining,
+)
 from xtc.kernel.namespaces import in_namespace
 from xtc.meter import parse
 
@@ -18,6 +27,7 @@ pytestmark = pytest.mark.root
 SENDER, ROUTER, RECEIVER = "xtcjn-sender", "xtcjn-router", "xtcjn-receiver"
 SIZE = 2_000_000
 SEGMENT = 1460
+UDP_SEGMENT = 103  # udp(7); not in Python's socket module
 Result = TypeVar("Result")
 
 
@@ -104,6 +114,30 @@ def test_a_router_that_keeps_packets_single_counts_what_it_forwards() -> None:
     received, sent = transfer()
     assert sent >= SIZE // SEGMENT
     assert abs(sent - received) <= 4  # neighbours are asked for on each link by itself
+
+
+def test_datagrams_that_a_sender_joined_are_cut_before_they_reach_the_router() -> None:
+    inside(ROUTER, lambda: [keep_single(name) for name in ("r0", "r1")])
+    before = counted()[0]
+    inside(SENDER, send_datagrams)
+    eventually(lambda: counted()[0] - before >= 50)
+    assert counted()[0] - before < 100, "the sender joins nothing, or there is nothing to test"
+
+    usual = inside(SENDER, lambda: gso_segments("s0"))
+    inside(SENDER, lambda: set_gso_segments("s0", 1))
+    before = counted()[0]
+    inside(SENDER, send_datagrams)
+    eventually(lambda: counted()[0] - before >= 1000)
+    inside(SENDER, lambda: set_gso_segments("s0", usual))
+    assert inside(SENDER, lambda: gso_segments("s0")) == usual > 1
+
+
+def send_datagrams() -> None:
+    """Send 1,000 datagrams of UDP, joined by 20."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+        out.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 100)
+        for _ in range(50):
+            out.sendto(bytes(2000), ("10.9.2.2", 9))
 
 
 def test_what_stood_before_is_put_back() -> None:

@@ -1,9 +1,14 @@
-"""Whether GRO joins the packets that an interface receives, without switching GRO off.
+"""Whether packets are joined on their way through an interface: by GRO, and by who sends them.
 
 A veth has a NAPI only while GRO is on, but GRO joins TCP segments into packets of up to 64 KB that
 are then forwarded, and counted, as one. GRO joins nothing that would exceed the interface's
 largest joined packet (gro_max_size: rtnetlink, Linux 5.19): with a size below every frame, each
 packet stays single, and the counters of `/proc/net/dev` are true.
+
+What a sender has joined itself (TCP, `UDP_SEGMENT`) or another interface's GRO has, a veth hands
+over whole. An interface that takes one segment at most (gso_max_segs) has the kernel cut it first;
+that is for the veth's other end. A packet that a guest has joined carries no count yet: it is cut
+where the offload of its kind is switched off (`xtc.kernel.offload`).
 
 Works in the calling thread's network namespace.
 """
@@ -21,6 +26,7 @@ SINGLE: Final = 1
 """A largest joined packet, in bytes, that no two packets fit into."""
 _RTM_NEWLINK, _RTM_GETLINK, _NLMSG_ERROR = 16, 18, 2
 _NLM_F_REQUEST, _NLM_F_ACK = 1, 4
+_IFLA_GSO_MAX_SEGS: Final = 40
 _IFLA_GRO_MAX_SIZE, _IFLA_GRO_IPV4_MAX_SIZE = 58, 64
 _HEADER: Final = struct.Struct("=IHHII")
 _LINK: Final = struct.Struct("=BxHiII")
@@ -71,6 +77,25 @@ def keep_single(interface: str) -> Joining:
     before = joining(interface)
     set_joining(interface, Joining(SINGLE, None if before.ipv4_size is None else SINGLE))
     return before
+
+
+def gso_segments(interface: str) -> int:
+    """Return how many segments a packet may hold that is handed to an interface.
+
+    Raises:
+        OSError: ENODEV, no such interface.
+    """
+    return _number(_attributes(_ask(_RTM_GETLINK, interface, _NLM_F_REQUEST))[_IFLA_GSO_MAX_SEGS])
+
+
+def set_gso_segments(interface: str, segments: int) -> None:
+    """Set how many segments a packet may hold that is handed to an interface; 1 has all cut.
+
+    Raises:
+        OSError: ENODEV, no such interface; EPERM, no CAP_NET_ADMIN; EINVAL, more than it can.
+    """
+    attribute = _attribute(_IFLA_GSO_MAX_SEGS, segments)
+    _ask(_RTM_NEWLINK, interface, _NLM_F_REQUEST | _NLM_F_ACK, attribute)
 
 
 def _ask(kind: int, interface: str, flags: int, attributes: bytes = b"") -> bytes:
