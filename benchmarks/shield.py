@@ -1,9 +1,11 @@
 """What a dropped packet costs the host, in nanoseconds, by the way in which it is dropped.
 
     python -m benchmarks.shield                        # as root; needs clang and libbpf-dev
+    python -m benchmarks.shield --bridge               # the flood comes in by another port
     python -m benchmarks.shield --json results.json    # every round, for the table's raw data
 
-One sender pours UDP packets of 64 bytes into a veth whose other end is a router's. All ways take
+One sender pours UDP packets of 64 bytes into a veth whose other end is a router's, itself or, with
+--bridge, from a namespace of its own through a port of the host's bridge. All ways take
 turns, round by round, so that the machine's moods meet all of them. What is measured is the CPU
 time of the sender and of the softirq thread of its CPU, a packet; "beyond" is that without what
 the packet has cost up to clsact ("path"), which no way on this interface can save.
@@ -13,6 +15,7 @@ ways: none     no limit; the router drops all, as nothing is routed
       shield   the shield (xtc/shield), a limit of 1 packet/s
       tbf      the queueing discipline (xtc/limiter.py), 1 packet/s
       xdp      the shield's decision by native XDP at the router's own end
+      port     dropped by clsact without a decision where the flood comes in (with --bridge)
 """
 
 import argparse
@@ -28,7 +31,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from pyroute2 import IPRoute, netns
 
@@ -41,12 +44,14 @@ from xtc.shield.bucket import in_packets
 from xtc.shield.exemptions import DEFAULT, Exemptions
 from xtc.units import PacketsPerSecond
 
-HOST, ROUTER = f"xtcsb{os.getpid()}-host", f"xtcsb{os.getpid()}-router"
+HOST, ROUTER, FAR = (f"xtcsb{os.getpid()}-{name}" for name in ("host", "router", "far"))
 SLOW: Final = PacketsPerSecond(1)
 BATCH: Final = 64
 NATIVE: Final = 1 << 2  # XDP_FLAGS_DRV_MODE
 SOURCE: Final = Path(__file__).with_suffix(".bpf.c")
-WAYS: Final = ("none", "path", "shield", "tbf", "xdp")
+WAYS: Final = ("none", "path", "shield", "tbf", "xdp", "port")
+
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True)
@@ -108,18 +113,21 @@ class Sender:
 def main() -> None:
     """Measure all ways in turns and print a table."""
     options = _options()
-    with tempfile.TemporaryDirectory() as folder, _veth():
+    ways = [way for way in options.ways if way != "port" or options.bridge]
+    sender = FAR if options.bridge else HOST
+    with tempfile.TemporaryDirectory() as folder, _veth(bridge=options.bridge):
         compiled = _compiled(Path(folder))
         steps = _ways(compiled)
-        rounds: dict[str, list[float]] = {way: [] for way in options.ways}
+        rounds: dict[str, list[float]] = {way: [] for way in ways}
         for _ in range(options.rounds):
-            for way in options.ways:
-                rounds[way].append(_round(*steps[way], options.packets))
-    results = [Result(way, rounds[way]) for way in options.ways]
+            for way in ways:
+                rounds[way].append(_round(*steps[way], sender, options.packets))
+    results = [Result(way, rounds[way]) for way in ways]
     _print(results)
     if options.json:
         kernel = f"{os.uname().sysname} {os.uname().release}"
         found = {"kernel": kernel, "packets": options.packets, "at": time.time()}
+        found["bridge"] = options.bridge
         raw = found | {"ways": [asdict(result) for result in results]}
         options.json.write_text(json.dumps(raw, indent=2) + "\n")
 
@@ -129,31 +137,40 @@ def _ways(compiled: Path) -> dict[str, tuple[Callable[[], object], Callable[[], 
     shield, tbf = product.Shield(), Limiter()
     return {
         "none": (lambda: None, lambda: None),
-        "path": (lambda: _attach_first(compiled), lambda: clsact.remove_qdisc(_index())),
+        "path": (
+            lambda: _attach_first(compiled, "v0", Direction.EGRESS),
+            lambda: clsact.remove_qdisc(socket.if_nametoindex("v0")),
+        ),
+        "port": (
+            lambda: _attach_first(compiled, "p0", Direction.INGRESS),
+            lambda: clsact.remove_qdisc(socket.if_nametoindex("p0")),
+        ),
         "shield": (lambda: shield.limit("v0", SLOW), lambda: shield.lift("v0")),
         "tbf": (lambda: tbf.limit("v0", SLOW), lambda: tbf.lift("v0")),
         "xdp": (lambda: _attach_xdp(compiled), _detach_xdp),
     }
 
 
-def _round(set_up: Callable[[], object], take_down: Callable[[], object], packets: int) -> float:
+def _round(
+    set_up: Callable[[], object], take_down: Callable[[], object], sender: str, packets: int
+) -> float:
     """Return the nanoseconds of CPU a packet of one round."""
+    _inside(HOST, set_up)
+    try:
+        return _inside(sender, lambda: _measured(packets))
+    finally:
+        _inside(HOST, take_down)
 
-    def measured() -> float:
-        set_up()
-        try:
-            cpu = min(os.sched_getaffinity(0))
-            os.sched_setaffinity(0, {cpu})
-            sender = Sender()
-            sender.send(20 * BATCH)
-            before = time.thread_time_ns() + _softirq_ns(cpu)
-            sender.send(packets)
-            spent = time.thread_time_ns() + _softirq_ns(cpu) - before
-            return spent / (packets // BATCH * BATCH)
-        finally:
-            take_down()
 
-    return in_namespace(f"/run/netns/{HOST}", measured)
+def _measured(packets: int) -> float:
+    cpu = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cpu})
+    sender = Sender()
+    sender.send(20 * BATCH)
+    before = time.thread_time_ns() + _softirq_ns(cpu)
+    sender.send(packets)
+    spent = time.thread_time_ns() + _softirq_ns(cpu) - before
+    return spent / (packets // BATCH * BATCH)
 
 
 def _softirq_ns(cpu: int) -> int:
@@ -167,33 +184,29 @@ def _softirq_ns(cpu: int) -> int:
     return 0
 
 
-def _index() -> int:
-    return socket.if_nametoindex("v0")
-
-
-def _attach_first(compiled: Path) -> None:
-    clsact.make_qdisc(_index())
-    program = bpf.load(compiled, "drop_all")
-    clsact.attach(_index(), Direction.EGRESS, program, product.PLACE)
+def _attach_first(compiled: Path, interface: str, direction: Direction) -> None:
+    index = socket.if_nametoindex(interface)
+    clsact.make_qdisc(index)
+    clsact.attach(index, direction, bpf.load(compiled, "drop_all"), product.PLACE)
 
 
 def _attach_xdp(compiled: Path) -> None:
     program = bpf.load(compiled, "decide_xdp")
     program.maps["exempt"].write(0, Exemptions.parse(DEFAULT).pack())
     program.maps["terms"].write(0, in_packets(SLOW).pack())
-    _on_router(lambda: bpf.call("bpf_xdp_attach", _peer(), program.fd, NATIVE, None))
+    _inside(ROUTER, lambda: bpf.call("bpf_xdp_attach", _peer(), program.fd, NATIVE, None))
 
 
 def _detach_xdp() -> None:
-    _on_router(lambda: bpf.call("bpf_xdp_detach", _peer(), NATIVE, None))
+    _inside(ROUTER, lambda: bpf.call("bpf_xdp_detach", _peer(), NATIVE, None))
 
 
 def _peer() -> int:
     return socket.if_nametoindex("r0")
 
 
-def _on_router(work: Callable[[], object]) -> None:
-    in_namespace(f"/run/netns/{ROUTER}", work)
+def _inside(name: str, work: Callable[[], Outcome]) -> Outcome:
+    return in_namespace(f"/run/netns/{name}", work)
 
 
 def _compiled(folder: Path) -> Path:
@@ -205,27 +218,52 @@ def _compiled(folder: Path) -> Path:
 
 
 @contextmanager
-def _veth() -> Iterator[None]:
+def _veth(*, bridge: bool) -> Iterator[None]:
     try:
-        for name in (HOST, ROUTER):
+        for name in (HOST, ROUTER, FAR):
             netns.create(name)
-        in_namespace(f"/run/netns/{HOST}", _make_veth)
-        _on_router(lambda: _bring_up("r0"))
+        _inside(HOST, lambda: _link("v0", "r0", ROUTER))
+        _inside(ROUTER, lambda: _bring_up("r0"))
+        if bridge:
+            _inside(HOST, lambda: _link("p0", "f0", FAR))
+            _inside(HOST, _make_bridge)
+            _inside(FAR, lambda: _address("f0"))
+        else:
+            _inside(HOST, lambda: _address("v0"))
         yield
     finally:
-        for name in (HOST, ROUTER):
+        for name in (HOST, ROUTER, FAR):
             if Path(f"/run/netns/{name}").exists():
                 netns.remove(name)
 
 
-def _make_veth() -> None:
-    address = "02:00:00:00:09:01"
+def _link(near: str, far: str, namespace: str) -> None:
+    peer = {"ifname": far, "net_ns_fd": namespace}
     with IPRoute() as route:
-        peer = {"ifname": "r0", "address": address, "net_ns_fd": ROUTER}
-        route.link("add", ifname="v0", kind="veth", peer=peer)
-        index = _bring_up("v0")
+        route.link("add", ifname=near, kind="veth", peer=peer)
+    _bring_up(near)
+
+
+def _make_bridge() -> None:
+    with IPRoute() as route:
+        route.link("add", ifname="br0", kind="bridge")
+        bridge = _bring_up("br0")
+        for port in ("p0", "v0"):
+            route.link("set", index=socket.if_nametoindex(port), master=bridge)
+
+
+def _address(interface: str) -> None:
+    """Have packets for the router leave by an interface."""
+    router = _inside(ROUTER, _hardware_address)
+    with IPRoute() as route:
+        index = _bring_up(interface)
         route.addr("add", index=index, address="10.9.0.2", prefixlen=16)
-        route.neigh("add", dst="10.9.9.9", lladdr=address, ifindex=index, state="permanent")
+        route.neigh("add", dst="10.9.9.9", lladdr=router, ifindex=index, state="permanent")
+
+
+def _hardware_address() -> str:
+    with IPRoute() as route:
+        return str(route.link("get", ifname="r0")[0].get_attr("IFLA_ADDRESS"))
 
 
 def _bring_up(name: str) -> int:
@@ -251,6 +289,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--packets", type=int, default=100_000, help="of each way in each round")
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
+    parser.add_argument("--bridge", action="store_true", help="send through the host's bridge")
     parser.add_argument("--json", type=Path, help="file for every round's result")
     return parser.parse_args()
 
