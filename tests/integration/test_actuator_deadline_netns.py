@@ -23,6 +23,7 @@ from xtc.actuator.spec import DeadlineOriginal, DeadlineSpec
 from xtc.errors import Admission, Gone, Transient
 from xtc.keeper import MAX_CONFLICTS, Keeper
 from xtc.kernel import forwarding, napi
+from xtc.kernel.joining import SINGLE, gso_segments, joining
 from xtc.kernel.namespaces import cookie, in_namespace
 from xtc.kernel.offload import gro, tso
 from xtc.kernel.peer import find_peer
@@ -224,8 +225,11 @@ def test_restore_leaves_everything_as_it_was_and_may_be_repeated(router: Deadlin
     assert [item.gro for item in original.interfaces] == [False, False]
     assert [item.threaded for item in original.interfaces] == [False, False]
     assert all(len(item.peer_tso) >= 2 for item in original.interfaces)
+    assert all((item.peer_segments or 0) > 1 for item in original.interfaces)
     actuator.apply(CapFraction(0.1))
     assert inside(ROUTER, partial(gro, "vr1"))
+    assert inside(ROUTER, partial(joining, "vr1")).size == SINGLE
+    assert inside(SOURCE, partial(gso_segments, "h1")) == 1
     assert inside(SOURCE, partial(tso, "h1")) == ()
     for _ in range(2):
         actuator.restore(original)

@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +28,8 @@ pytestmark = pytest.mark.root
 SENDER, ROUTER, RECEIVER = "xtcjn-sender", "xtcjn-router", "xtcjn-receiver"
 SIZE = 2_000_000
 SEGMENT = 1460
+SEGMENTS = 65535
+"""What a veth hands over at most, as the kernel sets it."""
 UDP_SEGMENT = 103  # udp(7); not in Python's socket module
 Result = TypeVar("Result")
 
@@ -46,7 +49,11 @@ def line() -> Iterator[None]:
         inside(ROUTER, lambda: Path("/proc/sys/net/ipv4/ip_forward").write_text("1"))
         inside(SENDER, lambda: route_by("10.9.1.1"))
         inside(RECEIVER, lambda: route_by("10.9.2.1"))
+        usual = {name: inside(ROUTER, partial(joining, name)) for name in ("r0", "r1")}
         inside(ROUTER, lambda: forwarding.enable(("r0", "r1")))
+        for name, stood in usual.items():  # what is tested here is how they are kept single
+            inside(ROUTER, partial(set_joining, name, stood))
+        inside(SENDER, lambda: set_gso_segments("s0", SEGMENTS))
         yield
     finally:
         for name in (SENDER, ROUTER, RECEIVER):

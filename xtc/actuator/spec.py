@@ -82,8 +82,16 @@ class ThreadPolicy(msgspec.Struct, frozen=True):
     period_ns: int
 
 
+class Joining(msgspec.Struct, frozen=True):
+    """The largest packets that GRO makes on an interface, in bytes."""
+
+    size: int
+    ipv4_size: int | None
+    """For IPv4; None before Linux 6.3, where one size holds for both."""
+
+
 class InterfaceOriginal(msgspec.Struct, frozen=True):
-    """What stood on one interface: GRO, threaded NAPI, its threads' policy, its peer's TSO."""
+    """What stood on one interface: GRO, threaded NAPI, its threads' policy, its peer's offloads."""
 
     interface: str
     gro: bool
@@ -92,6 +100,10 @@ class InterfaceOriginal(msgspec.Struct, frozen=True):
     """None where threaded NAPI was off, so that there was no thread to have one."""
     peer_tso: tuple[str, ...] = ()
     """The TCP segmentation offloads that were on at the other end of a veth, by ethtool's names."""
+    joining: Joining | None = None
+    """What GRO joined; None where the kernel does not tell (before Linux 5.19)."""
+    peer_segments: int | None = None
+    """How many segments a packet could hold at the other end of a veth."""
 
 
 class DeadlineOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="deadline"):

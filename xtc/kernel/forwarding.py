@@ -7,16 +7,21 @@ belongs to the interface, so that the NAPI made by `ip link set up` is threaded 
 A veth hands packets to its NAPI only while the other end does no TCP segmentation offload
 (veth_skb_is_eligible_for_gro in drivers/net/veth.c): with it on, they are forwarded in the
 sender's context, where no cap reaches them.
+
+GRO would join packets, and a joined packet is forwarded and counted as one. It is on for the sake
+of its NAPI, and joins nothing (`xtc.kernel.joining`); what a sender has joined is cut at the other
+end.
 """
 
 import errno
 import os
 from collections.abc import Iterable
 
-from xtc.actuator.spec import InterfaceOriginal, ThreadPolicy
+from xtc.actuator.spec import InterfaceOriginal, Joining, ThreadPolicy
+from xtc.kernel.joining import joining, keep_single, set_joining
 from xtc.kernel.napi import napi_threads
 from xtc.kernel.offload import gro, set_gro
-from xtc.kernel.peer import peer_tso, set_peer_tso
+from xtc.kernel.peer import peer_segments, peer_tso, set_peer_segments, set_peer_tso
 from xtc.kernel.scheduling import SCHED_OTHER, get_policy, set_policy
 from xtc.kernel.sysfs import NetSysfs, namespace_sysfs
 
@@ -39,9 +44,9 @@ def threads(interfaces: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def enable(interfaces: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Switch GRO and threaded NAPI on, the peers' TSO off; return the threads of each interface.
+    """Switch GRO and threaded NAPI on, all joining of packets off; return each interface's threads.
 
-    An interface that is down has none.
+    An interface that is down has none. Before Linux 5.19 GRO goes on joining.
 
     Raises:
         OSError: ENODEV, an interface does not exist; EOPNOTSUPP, its driver has no NAPI;
@@ -51,14 +56,31 @@ def enable(interfaces: Iterable[str]) -> dict[str, tuple[int, ...]]:
         for name in _present(sysfs, interfaces):
             if not gro(name):
                 set_gro(name, on=True)  # a veth has a NAPI only with GRO (drivers/net/veth.c)
-            set_peer_tso(name, ())
+            _keep_single(name)
             if sysfs.is_up(name) and not sysfs.threaded(name):
                 sysfs.set_threaded(name, threaded=True)
         return _threads(sysfs, interfaces)
 
 
+def _keep_single(name: str) -> None:
+    """Have packets stay single on their way into an interface."""
+    if _joining(name) is not None:
+        keep_single(name)
+    set_peer_tso(name, ())
+    set_peer_segments(name, 1)
+
+
+def _joining(name: str) -> Joining | None:
+    try:
+        return joining(name)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return None  # before Linux 5.19
+
+
 def put_back(originals: Iterable[InterfaceOriginal]) -> tuple[str, ...]:
-    """Restore policy, threaded NAPI, GRO and peer's TSO of the interfaces that still exist.
+    """Restore policy, threaded NAPI, GRO and the peer's offloads of the interfaces that exist.
 
     Returns:
         The interfaces that must be up for their NAPI to be switched back, and are not.
@@ -78,6 +100,8 @@ def _capture(sysfs: NetSysfs, name: str, tids: tuple[int, ...]) -> InterfaceOrig
         threaded=sysfs.threaded(name),
         policy=policy,
         peer_tso=peer_tso(name),
+        joining=_joining(name),
+        peer_segments=peer_segments(name),
     )
 
 
@@ -112,5 +136,9 @@ def _put_back_switches(sysfs: NetSysfs, original: InterfaceOriginal) -> bool:
         sysfs.set_threaded(name, original.threaded)
     if gro(name) != original.gro:
         set_gro(name, on=original.gro)
+    if original.joining is not None:
+        set_joining(name, original.joining)
+    if original.peer_segments is not None:
+        set_peer_segments(name, original.peer_segments)
     set_peer_tso(name, original.peer_tso)
     return up or not differs or not original.gro  # without GRO a veth has no NAPI to switch

@@ -20,7 +20,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
+from xtc.actuator.spec import Joining
 
 SINGLE: Final = 1
 """A largest joined packet, in bytes, that no two packets fit into."""
@@ -32,14 +32,6 @@ _HEADER: Final = struct.Struct("=IHHII")
 _LINK: Final = struct.Struct("=BxHiII")
 _ATTRIBUTE: Final = struct.Struct("=HH")
 _SIZE: Final = struct.Struct("=I")
-
-
-class Joining(msgspec.Struct, frozen=True):
-    """The largest packets that GRO makes on an interface, in bytes."""
-
-    size: int
-    ipv4_size: int | None
-    """For IPv4; None before Linux 6.3, where one size holds for both."""
 
 
 def joining(interface: str) -> Joining:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
+from xtc.kernel.joining import gso_segments, set_gso_segments
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.offload import set_tso, tso
 
@@ -39,6 +40,16 @@ def peer_tso(interface: str) -> tuple[str, ...]:
 def set_peer_tso(interface: str, active: Iterable[str]) -> None:
     """Leave exactly these offloads on at a veth's peer; other interfaces have none to change."""
     _at_peer(interface, partial(set_tso, active=active), None)
+
+
+def peer_segments(interface: str) -> int | None:
+    """Return how many segments a packet may hold at a veth's peer; None where it is not a veth."""
+    return _at_peer(interface, gso_segments, None)
+
+
+def set_peer_segments(interface: str, segments: int) -> None:
+    """Set how many segments a packet may hold at a veth's peer; 1 has all of them cut there."""
+    _at_peer(interface, partial(set_gso_segments, segments=segments), None)
 
 
 def _at_peer(interface: str, work: Callable[[str], _Result], otherwise: _Result) -> _Result:
