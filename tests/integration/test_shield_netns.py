@@ -344,6 +344,37 @@ def test_an_interface_that_is_gone_is_said_to_be_and_needs_no_lifting() -> None:
     assert on_host(lambda: BestLimiter().choice("v9")).way is Way.NONE
 
 
+@pytest.fixture
+def without_libbpf(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    def remove() -> None:
+        monkeypatch.setattr(bpf, "_LIBRARY", "libbpf-is-not-installed.so")
+        bpf.library.cache_clear()
+
+    yield remove
+    bpf.library.cache_clear()
+
+
+def test_without_libbpf_a_tbf_limits_and_is_lifted(without_libbpf: Callable[[], None]) -> None:
+    without_libbpf()
+    best, before = BestLimiter(), qdiscs()
+    on_host(lambda: best.limit("v0", PacketsPerSecond(100)))
+    assert best.reason("v0") == "libbpf is missing"
+    assert on_host(lambda: best.current("v0")) == pytest.approx(100, rel=1e-3)
+    assert on_host(lambda: best.dropped(["v0"])) == {"v0": 0}
+    on_host(lambda: best.lift("v0"))
+    assert qdiscs() == before
+
+
+def test_a_shield_that_cannot_be_lifted_is_not_said_to_be(
+    without_libbpf: Callable[[], None],
+) -> None:
+    on_host(lambda: Shield().limit("v0", SLOW))
+    without_libbpf()
+    with pytest.raises(Unsupported, match="libbpf is missing"):
+        on_host(lambda: Shield().lift("v0"))
+    assert "clsact" in qdiscs()
+
+
 def test_without_the_built_program_a_tbf_limits(tmp_path: Path) -> None:
     shield = Shield(program=tmp_path / "shield.bpf.o")
     with pytest.raises(Unsupported, match="not built"):

@@ -94,12 +94,16 @@ class Shield:
 
         Raises:
             Denied: no CAP_NET_ADMIN.
+            Unsupported: there is one, and libbpf, which removes it, is missing.
         """
         try:
             with _explained(interface):
                 self._remove(interface, _index(interface))
-        except (Gone, Unsupported):
-            return  # the limit went with the interface; without libbpf there was none
+        except Gone:
+            return  # the limit went with the interface
+        except Unsupported:
+            if self._is_left(interface):
+                raise
 
     def current(self, interface: str) -> PacketsPerSecond | None:
         """Return the limit in force in packets/s, None where there is none of ours.
@@ -129,7 +133,7 @@ class Shield:
             try:
                 with _explained(interface):
                     program = self._ours(interface, _index(interface))
-                    if program is not None:
+                    if program is not None and _origin(program)[0] == _LAYOUT:
                         found[interface] = _counts(program)
             except Gone:
                 continue
@@ -215,10 +219,20 @@ class Shield:
         if made and not any(clsact.filters(index, direction) for direction in Direction):
             clsact.remove_qdisc(index)
 
+    def _is_left(self, interface: str) -> bool:
+        """Whether our filter is on an interface, as far as it can be told without libbpf."""
+        with _explained(interface):
+            return any(
+                (one.priority, one.handle) == (PLACE, PLACE) and one.name.startswith(PROGRAM)
+                for one in clsact.filters(_index(interface), self._direction)
+            )
+
     def _terms(self, interface: str) -> Terms | None:
         with _explained(interface):
             program = self._ours(interface, _index(interface))
-            return None if program is None else Terms.unpack(program.maps["terms"].read(_ORDINARY))
+            if program is None or _origin(program)[0] != _LAYOUT:
+                return None
+            return Terms.unpack(program.maps["terms"].read(_ORDINARY))
 
     def _ours(self, interface: str, index: int) -> bpf.Program | None:
         """Return our program on an interface, adopted where another process has put it there."""
@@ -227,8 +241,8 @@ class Shield:
         if number is None:
             return None
         if program is None or program.id != number:
-            program = bpf.by_id(number)
-        if program.name != PROGRAM:
+            program = _in_kernel(number)
+        if program is None or program.name != PROGRAM:
             return None
         self._programs[interface] = program
         return program
@@ -237,7 +251,8 @@ class Shield:
         """Return priority and name of what others have in our direction, first come first."""
         found = [(0, "a tcx program")] * clsact.tcx_programs(index, self._direction)
         number = clsact.attached(index, self._direction, PLACE)
-        ours = number is not None and bpf.by_id(number).name == PROGRAM
+        program = None if number is None else _in_kernel(number)
+        ours = program is not None and program.name == PROGRAM
         for one in clsact.filters(index, self._direction):
             if not (ours and (one.priority, one.handle) == (PLACE, PLACE)):
                 name = f" {one.name}" if one.name else ""
@@ -252,8 +267,18 @@ def _index(interface: str) -> int:
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), interface) from error
 
 
+def _in_kernel(number: int) -> bpf.Program | None:
+    """Return a program, None where it was removed since it was seen."""
+    try:
+        return bpf.by_id(number)
+    except FileNotFoundError:
+        return None
+
+
 def _origin(program: bpf.Program) -> tuple[int, bool]:
     """Return the layout of a program's maps, and whether it brought the clsact qdisc."""
+    if "origin" not in program.maps:
+        return 0, False
     layout, made = _ORIGIN.unpack(program.maps["origin"].read(0))
     return layout, bool(made)
 
