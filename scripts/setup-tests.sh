@@ -13,7 +13,7 @@ ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="postgresql"
 command -v chromium >/dev/null || missing="$missing chromium"
 command -v lintian >/dev/null || missing="$missing lintian"
 command -v promtool >/dev/null || missing="$missing prometheus"
-command -v dpdk-testpmd >/dev/null || missing="$missing dpdk"
+command -v dpdk-testpmd >/dev/null || missing="$missing dpdk-dev"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then

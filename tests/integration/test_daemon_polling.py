@@ -24,7 +24,7 @@ TESTPMD: Final = shutil.which("dpdk-testpmd")
 pytestmark = [
     pytest.mark.root,
     pytest.mark.external,
-    pytest.mark.skipif(TESTPMD is None, reason="dpdk-testpmd is missing: apt install dpdk"),
+    pytest.mark.skipif(TESTPMD is None, reason="dpdk-testpmd is missing: apt install dpdk-dev"),
 ]
 
 SETPOINT, FLOOD = 10e3, 60e3
@@ -42,7 +42,7 @@ def polling(router: Router) -> Iterator[None]:
         os.kill(pid, signal.SIGKILL)
     group = router.cgroup
     eventually(lambda: not cgroups.processes(group))
-    eal = ["--no-huge", "--in-memory", "-m", "256", "--no-pci", "--no-telemetry", "-l", "0,1"]
+    eal = ["--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--no-telemetry", "-l", "0,1"]
     ports = [
         f"--vdev=net_af_packet{n},iface={name}" for n, name in enumerate(router.inner_interfaces)
     ]
