@@ -217,12 +217,13 @@ class Manager:
         """
         raised = {epoch for change in changes if (epoch := self._asked(change)) > self._epoch}
         unstored = self._reserve(max(raised)) if len(raised) > 1 else None
-        outcomes = tuple(
-            unstored if unstored and self._asked(change) in raised else self._outcome(change)
-            for change in changes
-        )
-        self._reserved = 0
-        return outcomes
+        try:
+            return tuple(
+                unstored if unstored and self._asked(change) in raised else self._outcome(change)
+                for change in changes
+            )
+        finally:
+            self._reserved = 0
 
     def _reserve(self, epoch: int) -> Refusal | None:
         """Make the highest epoch of a batch durable; why it cannot be, if it cannot."""

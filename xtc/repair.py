@@ -125,7 +125,7 @@ def _words(value: object) -> str:
 
 def _leases(found: Mapping[str, Salvaged], boot: str) -> dict[str, Lease]:
     """Return the leases of the newest journal that has any; those of another boot have no end."""
-    for one in reversed([*found.values()]):
+    for one in reversed(list(found.values())):
         if one.ledger.leases:
             same = _of_boot(one.ledger, boot)
             leases = one.ledger.leases.items()
