@@ -92,7 +92,9 @@ def run_daemon(config: Config, path: Path | None) -> None:
         def handle(raw: bytes) -> Reply:
             return late[0].handle(raw)
 
-        server = stack.enter_context(Server(_listen(config), handle))
+        server = stack.enter_context(
+            Server(_listen(config), handle, on_refused_key=metrics.refused_keys.inc)
+        )
         if config.metrics.listen is not None:
             stack.callback(metrics.listen(config.metrics.listen).shutdown)
         daemon = Daemon(

@@ -41,6 +41,9 @@ class Metrics:
         self.rejected = self._counter(
             "xtc_messages_rejected", "Requests that were refused", ("reason",)
         )
+        self.refused_keys = self._counter(
+            "xtc_keys_refused", "Connections over TCP whose key is not authorised"
+        )
         self.reload_ok = self._gauge(
             "xtc_config_last_reload_successful", "Whether the configuration in force is the file's"
         )

@@ -5,8 +5,10 @@ speaks CURVE unless a ZAP handler says otherwise.
 """
 
 import contextlib
+import errno
 import os
 import stat
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +16,11 @@ from typing import Self
 
 import zmq
 import zmq.auth
-from zmq.auth.thread import ThreadAuthenticator
 
 from xtc.directories import open_directory
 from xtc.errors import Busy, ConfigError
 from xtc.held import hold_within
+from xtc.keycheck import KeyCheck
 from xtc.wire import MAX_MESSAGE, Outcomes, Reply, Telemetry, encode
 
 REQUESTS = "manager.sock"
@@ -27,6 +29,8 @@ BURST = 256
 """Requests answered between two looks at the clock, so that a flood delays no tick."""
 QUEUE = 1000
 HANDSHAKE_MS = 5000
+REBIND_S = 1.0
+"""How long a TCP address may take to become free again."""
 SAFE_LIBZMQ = (4, 3, 5)
 """Older libraries carry CVE-2019-13132, CVE-2020-15166 or CVE-2021-20237."""
 
@@ -55,9 +59,15 @@ class Listen:
 class Server:
     """Hears requests and publishes telemetry; `handle` makes a reply of the bytes of a request."""
 
-    def __init__(self, listen: Listen, handle: Callable[[bytes], Reply]) -> None:
+    def __init__(
+        self,
+        listen: Listen,
+        handle: Callable[[bytes], Reply],
+        *,
+        on_refused_key: Callable[[], object] = lambda: None,
+    ) -> None:
         self._listen = listen
-        self._handle = handle
+        self._handle, self._on_refused_key = handle, on_refused_key
         self._context = zmq.Context()
         self._sockets: list[zmq.Socket[bytes]] = []
         """All of them, bound or not."""
@@ -66,7 +76,9 @@ class Server:
         """The runtime directory, and its lock; -1 where they are not held."""
         self._requests: list[zmq.Socket[bytes]] = []
         self._telemetry: list[zmq.Socket[bytes]] = []
-        self._authenticator: ThreadAuthenticator | None = None
+        self._key_check: KeyCheck | None = None
+        self._own_keys: tuple[bytes, bytes] | None = None
+        self._tcp_ends: list[tuple[zmq.Socket[bytes], str]] = []
 
     def __enter__(self) -> Self:
         self.open()
@@ -114,9 +126,10 @@ class Server:
         for socket in self._sockets:
             socket.close(linger=0)
         self._sockets, self._requests, self._telemetry = [], [], []
-        if self._authenticator is not None:
-            self._authenticator.stop()
-            self._authenticator = None
+        self._tcp_ends = []
+        if self._key_check is not None:
+            self._key_check.stop()
+            self._key_check = None
         self._context.term()
         for path in self._files:
             with contextlib.suppress(FileNotFoundError):
@@ -168,9 +181,31 @@ class Server:
         curve = self._listen.curve
         if curve is None:
             return
-        self._authenticator = ThreadAuthenticator(self._context)
-        self._authenticator.start()
-        self._authenticator.configure_curve(domain="*", location=str(curve.authorised))
+        self._own_keys = _own_keys(curve.server_secret)
+        self._key_check = KeyCheck(self._context, curve.authorised, self._on_refused_key)
+        self._key_check.load()
+        self._key_check.start()
+
+    def reload_keys(self) -> None:
+        """Read the authorised keys and the server's own again.
+
+        libzmq checks a key when a peer connects, and cannot drop one peer alone. Where keys were
+        only added, every connection stays. Where one was removed or the server's own changed, all
+        TCP connections are closed, and peers that are still authorised connect again by themselves.
+
+        Raises:
+            ConfigError: a key cannot be read, and the keys of before stay; or an address is taken.
+        """
+        if self._key_check is None or self._listen.curve is None:
+            return
+        check_listen(self._listen)
+        own = _own_keys(self._listen.curve.server_secret)
+        removed = self._key_check.load()
+        if removed or own != self._own_keys:
+            self._own_keys = own
+            for socket, endpoint in self._tcp_ends:
+                _wear(socket, own)
+                _rebind(socket, endpoint)
 
     def _local(self, kind: int, path: Path) -> "zmq.Socket[bytes]":
         """Bind a local socket that owner and group may use."""
@@ -187,17 +222,39 @@ class Server:
 
     def _tcp(self, kind: int, address: str) -> "zmq.Socket[bytes]":
         """Bind a TCP socket of its own: CURVE belongs to a socket, and local peers need none."""
-        assert self._listen.curve is not None  # check_listen() has made sure
+        assert self._own_keys is not None  # check_listen() has made sure
         socket = self._socket(kind)
-        public, secret = _own_keys(self._listen.curve.server_secret)
         socket.set(zmq.CURVE_SERVER, 1)
-        socket.set(zmq.CURVE_PUBLICKEY, public)
-        socket.set(zmq.CURVE_SECRETKEY, secret)
+        _wear(socket, self._own_keys)
         try:
             socket.bind(address)
         except zmq.ZMQError as error:
             raise ConfigError("server.tcp", f"{address}: {error.strerror}") from error
+        self._tcp_ends.append((socket, socket.get_string(zmq.LAST_ENDPOINT)))
         return socket
+
+
+def _wear(socket: "zmq.Socket[bytes]", keys: tuple[bytes, bytes]) -> None:
+    """Give a socket the keys that it shows to peers that connect from the next bind on."""
+    public, secret = keys
+    socket.set(zmq.CURVE_PUBLICKEY, public)
+    socket.set(zmq.CURVE_SECRETKEY, secret)
+
+
+def _rebind(socket: "zmq.Socket[bytes]", endpoint: str) -> None:
+    """Close every connection of a socket and listen again, once libzmq has freed the address."""
+    with contextlib.suppress(zmq.ZMQError):  # a reload before this one could not bind it
+        socket.unbind(endpoint)
+    until = time.monotonic() + REBIND_S
+    while True:
+        try:
+            socket.bind(endpoint)
+        except zmq.ZMQError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > until:
+                raise ConfigError("server.tcp", f"{endpoint}: {error.strerror}") from error
+            time.sleep(0.01)
+        else:
+            return
 
 
 def _work(reply: Reply) -> int:

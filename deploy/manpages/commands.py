@@ -43,7 +43,7 @@ XTC = Program(
     signals={
         "SIGTERM, SIGINT": "ends the daemon, which puts back what stood before its caps, or keeps "
         "them: `daemon.on_exit` in xtc.toml(5)",
-        "SIGHUP": "reads the routers of the configuration anew",
+        "SIGHUP": "reads the routers of the configuration and the CURVE keys again",
     },
     see=(("xtc.toml", 5), ("policer", 8)),
 )

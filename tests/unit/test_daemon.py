@@ -21,7 +21,7 @@ from xtc.clock import FakeClock
 from xtc.collector import Binding
 from xtc.configfile import parse_config
 from xtc.daemon import Daemon, _next
-from xtc.errors import MeterError
+from xtc.errors import ConfigError, MeterError
 from xtc.hostdrops import HostWatch
 from xtc.journal import Journal
 from xtc.manager import Manager
@@ -199,6 +199,20 @@ def test_what_is_refused_within_a_batch_is_counted(bench: Bench) -> None:
     batch = Batch((Deactivate("x"), Activate("a", 20e3), Deactivate("y")))
     bench.daemon.handle(encode(Envelope(batch)))
     assert bench.metric("xtc_messages_rejected_total", reason="unknown_router") == 2
+
+
+def test_keys_that_cannot_be_read_refuse_a_reload(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable() -> None:
+        raise ConfigError("server.authorised_keys_dir", "no key")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(bench.server, "reload_keys", unreadable)
+        bench.daemon.reload()
+        assert bench.metric("xtc_config_last_reload_successful") == 0
+    bench.daemon.reload()
+    assert bench.metric("xtc_config_last_reload_successful") == 1
 
 
 def test_what_the_host_drops_is_told_to_all_who_ask(

@@ -1,16 +1,19 @@
 """The manager's sockets with real peers: local ones, friends, strangers, and the malicious."""
 
+import shutil
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 import zmq
 import zmq.auth
 from zmq.utils.monitor import recv_monitor_message
 
 from xtc.client import Client
 from xtc.errors import Busy, ConfigError, Refused, Unreachable
+from xtc.keycheck import LINES_A_MINUTE, MAX_KEYS, Refusals
 from xtc.server import REQUESTS, TELEMETRY, CurveKeys, Listen, Server, check_listen
 from xtc.wire import (
     Answer,
@@ -335,6 +338,123 @@ def test_speech_in_the_clear_is_not_heard(remote: Server, peers: Peers) -> None:
     socket.send(STATUS)
     assert monitor.poll(WAIT_MS)
     assert remote.serve() == 0
+
+
+# Other keys, without another daemon
+
+
+def connected(server: Server, keys: Keys, peers: Peers, own: Path) -> Socket:
+    """Return a socket that has asked over TCP; its request waits at the server, if it is let in."""
+    socket = keys.dress(peers.socket(), own)
+    socket.connect(endpoint(server))
+    socket.send(STATUS)
+    return socket
+
+
+def answered(server: Server, socket: Socket) -> bool:
+    """Whether a request gets its answer; libzmq connects again by itself."""
+    for _ in range(WAIT_MS // 10):
+        server.serve()
+        if socket.poll(10):
+            return isinstance(decode_reply(socket.recv()).result, Answer)
+    return False
+
+
+def happens(server: Server, monitor: Socket) -> bool:
+    """Whether an event comes while the server serves, as its loop does."""
+    for _ in range(WAIT_MS // 10):
+        server.serve()
+        if monitor.poll(10):
+            return True
+    return False
+
+
+def test_a_key_that_is_added_is_admitted_and_no_connection_is_lost(
+    remote: Server, keys: Keys, peers: Peers
+) -> None:
+    friend = connected(remote, keys, peers, keys.friend)
+    assert answered(remote, friend)
+    monitor = peers.failure(friend, zmq.EVENT_DISCONNECTED)
+    shutil.copy(keys.stranger.with_suffix(".key"), keys.authorised)
+    remote.reload_keys()
+    assert answered(remote, connected(remote, keys, peers, keys.stranger))
+    friend.send(STATUS)
+    assert answered(remote, friend)
+    assert not monitor.poll(0)
+
+
+def test_a_key_that_is_removed_is_cut_off_and_the_others_come_back(
+    remote: Server, keys: Keys, peers: Peers
+) -> None:
+    other = shutil.copy(keys.stranger.with_suffix(".key"), keys.authorised)
+    remote.reload_keys()
+    stranger = connected(remote, keys, peers, keys.stranger)
+    friend = connected(remote, keys, peers, keys.friend)
+    assert answered(remote, stranger)
+    assert answered(remote, friend)
+    refused = peers.failure(stranger, zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+    Path(other).unlink()
+    remote.reload_keys()
+    assert happens(remote, refused)
+    stranger.send(STATUS)
+    friend.send(STATUS)
+    assert answered(remote, friend)
+    assert not stranger.poll(100)
+
+
+def test_another_key_of_its_own_is_shown_after_a_reload(
+    remote: Server, keys: Keys, peers: Peers, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    _, secret = zmq.auth.create_certificates(tmp_path / "other", "server")
+    shutil.copy(secret, keys.server)
+    keys.server.chmod(0o600)
+    remote.reload_keys()
+    assert answered(remote, connected(remote, keys, peers, keys.friend))
+
+
+def test_keys_that_cannot_be_read_change_nothing(remote: Server, keys: Keys, peers: Peers) -> None:
+    (keys.authorised / "bad.key").write_text("no key at all")
+    with pytest.raises(ConfigError, match="authorised_keys_dir"):
+        remote.reload_keys()
+    assert answered(remote, connected(remote, keys, peers, keys.friend))
+
+
+def test_a_refused_key_is_counted_always_and_logged_once_with_its_address(
+    keys: Keys, tmp_path: Path, peers: Peers
+) -> None:
+    refused: list[None] = []
+    with (
+        structlog.testing.capture_logs() as logs,
+        Server(
+            keys.listen(tmp_path), handle, on_refused_key=lambda: refused.append(None)
+        ) as server,
+    ):
+        for _ in range(3):
+            socket = keys.dress(peers.socket(), keys.stranger)
+            monitor = peers.failure(socket, zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+            socket.connect(endpoint(server))
+            assert monitor.poll(WAIT_MS)
+    assert len(refused) >= 3
+    public, _ = zmq.auth.load_certificate(keys.stranger)
+    said = [line for line in logs if line["event"] == "key_refused"]
+    assert [(line["key"], line["address"]) for line in said] == [(public.decode(), "127.0.0.1")]
+
+
+def test_refused_keys_are_logged_each_once_and_ten_a_minute() -> None:
+    refusals = Refusals()
+    assert refusals.is_news(b"a", 0.0)
+    assert not refusals.is_news(b"a", 1000.0)
+    news = [refusals.is_news(b"%d" % number, 1000.0 + number) for number in range(100)]
+    assert sum(news[:60]) == LINES_A_MINUTE
+    assert sum(news) == 2 * LINES_A_MINUTE
+
+
+def test_a_stranger_with_many_keys_costs_no_memory() -> None:
+    refusals = Refusals()
+    for number in range(2 * MAX_KEYS):
+        assert refusals.is_news(b"%d" % number, 60.0 * number)
+    assert len(refusals._logged) == MAX_KEYS
 
 
 def test_tcp_without_keys_is_refused(tmp_path: Path) -> None:
