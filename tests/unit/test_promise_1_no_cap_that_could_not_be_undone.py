@@ -99,7 +99,7 @@ class WatchedRig(WriterRig):
         self._replace(source, target, **where)
         entries = self.on_disk().entries
         for name in "ab":
-            if self.cap(name) != 0.7 and name not in entries:
+            if self.cap(name) not in {None, 0.7} and name not in entries:
                 self.lost.append(name)
 
 
