@@ -46,7 +46,10 @@ class Limits:
         """
         if request.epoch is not None and request.epoch < highest_epoch:
             problem = f"{request.epoch} is lower than {highest_epoch}, which was already obeyed"
-            fix = "a policer that lost its leadership must stop; the leader sends a higher epoch"
+            fix = (
+                f"by hand, give no epoch or --epoch {highest_epoch}; a policer that lost its "
+                "leadership must stop"
+            )
             raise Refused("stale_epoch", "epoch", problem, fix)
 
     def claim(self, managed: Managed) -> None:
