@@ -44,6 +44,9 @@ def check(
             typer.echo(f"xtc: {error}", err=True)
         for warning in warnings:
             typer.echo(f"xtc: warning: {warning}", err=True)
+        for limit in told.limits:
+            why = f" ({limit.reason})" if limit.reason else ""
+            typer.echo(f"{limit.router}: {limit.interface} is limited by {limit.way}{why}")
         typer.echo(f"{', '.join(told.files)}: {_counts(told)}", err=refused)
     if refused:
         raise typer.Exit(EXIT_USAGE)

@@ -1,19 +1,23 @@
 """A configuration checked whole: its text, its values, and what this host shows of it."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
 
 from xtc.actuator.factory import probe
+from xtc.actuator.spec import SimulatedSpec
+from xtc.collector import Side
 from xtc.config import Config
 from xtc.configfile import config_files, key_places, load_config, located
 from xtc.errors import ConfigError, mistakes_of
-from xtc.hostcheck import check_host
-from xtc.hostfacts import AS_ROOT, look
+from xtc.hostcheck import check_host, owned_interfaces
+from xtc.hostfacts import AS_ROOT, HostFacts, look
 from xtc.routers import RouterPlan, exempted, plans
+from xtc.shield.limiting import BestLimiter
+from xtc.shield.ways import Choice
 from xtc.timing import check_timing
 from xtc.units import Seconds
 
@@ -28,6 +32,17 @@ class Mistake(msgspec.Struct, frozen=True):
     fix: str
 
 
+class LimitWay(msgspec.Struct, frozen=True):
+    """How what the host sends into a router by one interface would be limited."""
+
+    router: str
+    interface: str
+    way: str
+    """`clsact`, `tbf` or `none`."""
+    reason: str
+    """Why it is not a cheaper one."""
+
+
 class Checked(msgspec.Struct, frozen=True):
     """What a check found."""
 
@@ -38,6 +53,8 @@ class Checked(msgspec.Struct, frozen=True):
     """What the daemon refuses, or cannot do on this host."""
     warnings: tuple[Mistake, ...]
     """What is doubtful on this host."""
+    limits: tuple[LimitWay, ...] = ()
+    """The way in which each interface would be limited."""
 
 
 def check_file(path: Path) -> tuple[Checked, tuple[ConfigError, ...], tuple[ConfigError, ...]]:
@@ -45,15 +62,40 @@ def check_file(path: Path) -> tuple[Checked, tuple[ConfigError, ...], tuple[Conf
     files = tuple(str(file) for file in config_files(path))
     routers: tuple[str, ...] = ()
     warnings: tuple[ConfigError, ...] = ()
+    limits: tuple[LimitWay, ...] = ()
     try:
         config, planned = load_checked(path)
     except ConfigError as error:
         mistakes = mistakes_of(error)
     else:
         routers = tuple(sorted(planned))
-        mistakes, warnings = _unsupported(planned), doubts(config, planned, path)
-    told = Checked(files, routers, _for_programs(mistakes), _for_programs(warnings))
+        facts = look(config.daemon, planned.values())
+        mistakes = _unsupported(planned)
+        warnings = _placed(check_host(planned, facts), path)
+        limits = limit_ways(planned, facts, BestLimiter().choice)
+    told = Checked(files, routers, _for_programs(mistakes), _for_programs(warnings), limits)
     return told, mistakes, warnings
+
+
+def limit_ways(
+    planned: Mapping[str, RouterPlan], facts: HostFacts, choice: Callable[[str], Choice]
+) -> tuple[LimitWay, ...]:
+    """Return how each interface that the host sends into a router by would be limited.
+
+    Args:
+        planned: every router.
+        facts: what the host shows.
+        choice: tells the way of one interface, and why it is no cheaper one.
+    """
+    owned = owned_interfaces(planned, facts)
+    ways = []
+    for name, plan in planned.items():
+        if plan.binding.side is Side.ROUTER or isinstance(plan.spec, SimulatedSpec):
+            continue  # there the host sends nothing by the interfaces that are counted
+        for interface in sorted(owned[name]):
+            found = choice(interface)
+            ways.append(LimitWay(name, interface, found.way.value, found.reason))
+    return tuple(ways)
 
 
 def load_checked(path: Path) -> tuple[Config, dict[str, RouterPlan]]:
@@ -74,7 +116,10 @@ def doubts(
     config: Config, planned: Mapping[str, RouterPlan], path: Path | None
 ) -> tuple[ConfigError, ...]:
     """Return what is doubtful about a configuration on this host, with file and line."""
-    found = check_host(planned, look(config.daemon, planned.values()))
+    return _placed(check_host(planned, look(config.daemon, planned.values())), path)
+
+
+def _placed(found: tuple[ConfigError, ...], path: Path | None) -> tuple[ConfigError, ...]:
     if path is None or not found:
         return found
     places = key_places(path)

@@ -23,7 +23,7 @@ def check_host(plans: Mapping[str, RouterPlan], facts: HostFacts) -> tuple[Confi
     is not there may be yet to start.
     """
     bindings = {name: plan.binding for name, plan in plans.items()}
-    owned = _owned(plans, facts)
+    owned = owned_interfaces(plans, facts)
     each = [
         warning
         for name, plan in plans.items()
@@ -33,7 +33,9 @@ def check_host(plans: Mapping[str, RouterPlan], facts: HostFacts) -> tuple[Confi
     return (*claim_mistakes(contested(bindings, facts.present or ()), bindings), *each)
 
 
-def _owned(plans: Mapping[str, RouterPlan], facts: HostFacts) -> dict[str, frozenset[str]]:
+def owned_interfaces(
+    plans: Mapping[str, RouterPlan], facts: HostFacts
+) -> dict[str, frozenset[str]]:
     """Return the interfaces that each router claims, of those that are there."""
     claims = Claims({name: plan.binding for name, plan in plans.items()})
     owned: dict[str, set[str]] = {name: set() for name in plans}

@@ -46,10 +46,7 @@ class Limits:
         """
         if request.epoch is not None and request.epoch < highest_epoch:
             problem = f"{request.epoch} is lower than {highest_epoch}, which was already obeyed"
-            fix = (
-                f"by hand, give no epoch or --epoch {highest_epoch}; a policer that lost its "
-                "leadership must stop"
-            )
+            fix = "a policer that lost its leadership must stop; `xtc limit` needs no epoch"
             raise Refused("stale_epoch", "epoch", problem, fix)
 
     def claim(self, managed: Managed) -> None:

@@ -1,0 +1,28 @@
+"""How `xtc config check` tells the way of each limit."""
+
+from dataclasses import replace
+
+from simulated_rig import plan
+
+from xtc.actuator.spec import CgroupSpec
+from xtc.collector import Binding, Side
+from xtc.configcheck import LimitWay, limit_ways
+from xtc.hostfacts import HostFacts
+from xtc.shield.ways import Choice, Way
+
+HELD = replace(plan("held"), spec=CgroupSpec("/g"), binding=Binding(("v*",)))
+CHOICES = {"v0": Choice(Way.CLSACT), "v1": Choice(Way.TBF, "another owner's filter")}
+
+
+def test_the_way_of_each_interface_is_told_with_its_reason() -> None:
+    facts = HostFacts(cpus=2, present=frozenset({"v1", "v0", "lo"}))
+    assert limit_ways({"held": HELD}, facts, CHOICES.__getitem__) == (
+        LimitWay("held", "v0", "clsact", ""),
+        LimitWay("held", "v1", "tbf", "another owner's filter"),
+    )
+
+
+def test_only_what_the_host_sends_into_a_router_is_limited() -> None:
+    facts = HostFacts(cpus=2, present=frozenset({"v0", "s.0"}))
+    own = replace(HELD, binding=Binding(("v*",), side=Side.ROUTER))
+    assert limit_ways({"own": own, "s": plan("s")}, facts, CHOICES.__getitem__) == ()
