@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages of programs that tests use: PostgreSQL, Chromium, lintian, promtool,
-# testpmd (DPDK).
+# iperf3, testpmd (DPDK).
 # Where it may not or cannot, it says what is missing and ends well: those tests are then skipped.
 set -eu
 CLUSTERS=/etc/postgresql-common/createcluster.d
@@ -13,6 +13,7 @@ ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || missing="postgresql"
 command -v chromium >/dev/null || missing="$missing chromium"
 command -v lintian >/dev/null || missing="$missing lintian"
 command -v promtool >/dev/null || missing="$missing prometheus"
+command -v iperf3 >/dev/null || missing="$missing iperf3"
 command -v dpdk-testpmd >/dev/null || missing="$missing dpdk-dev"
 [ -n "$missing" ] || exit 0
 

@@ -48,7 +48,8 @@ def test_a_group_that_may_not_be_written_is_refused_with_the_fix(host: Host) -> 
 def small_disk(host: Host) -> Iterator[Path]:
     """Have the state directory on a disk of 16 KiB; return a file that can fill it."""
     host.state.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "xtcint", host.state], check=True)
+    options = "size=16k,mode=0700"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "xtcint", host.state], check=True)
     yield host.state / "ballast"
     subprocess.run(["umount", "--lazy", host.state], check=True)
 

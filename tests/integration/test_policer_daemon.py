@@ -149,7 +149,8 @@ def test_a_daemon_that_was_killed_is_back_in_step(
         async with listening(entry, keys.policer) as one:
             await one.until(lambda: one.heard)
             assert await one.link.send([policer.lease(20e3, 60.0)], PATIENCE_S) == (None,)
-            await one.until(lambda: one.report("a").setpoint_pps == 20e3)  # and so in the journal
+            await one.until(lambda: one.report("a").setpoint_pps == 20e3)
+            await one.until(lambda: one.report("a").cap is not None)  # and so in the journal
             daemon.signal(signal.SIGKILL)
             daemon.ended()
             with pytest.raises(LinkTimeout):
