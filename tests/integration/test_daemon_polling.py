@@ -72,7 +72,7 @@ def test_a_polling_router_is_held_and_does_not_wind_up_while_it_is_idle(host: Ho
     router = host.lab.add_router("polls", "user-space")
     flood = router.flood(FLOOD)
     make_punctual(flood.pid)
-    host.configure()
+    host.configure(period_s=0.5)
     daemon = host.start()
     with polling(router):
         daemon.hold(polls=SETPOINT)

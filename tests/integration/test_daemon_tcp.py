@@ -102,6 +102,7 @@ def holding(folder: Path, pid: int) -> Iterator[Daemon]:
     (folder / "xtc.toml").write_text(
         f"""
 [daemon]
+period_s = 0.5
 state_dir = "{folder}/state"
 runtime_dir = "{folder}/run"
 proc_net_dev = "/proc/{pid}/net/dev"
