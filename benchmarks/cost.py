@@ -115,8 +115,9 @@ class BothActuators:
         """The real actuator's."""
         return self._real.limits
 
-    def rebalance(self) -> None:
+    def rebalance(self) -> CapFraction | None:
         """Nothing is shared here."""
+        return None
 
     def settle(self) -> bool:
         """As the real one."""

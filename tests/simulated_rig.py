@@ -48,10 +48,10 @@ class FaultyActuator:
         """As the plant's."""
         return self._real.limits
 
-    def rebalance(self) -> None:
+    def rebalance(self) -> CapFraction | None:
         """As the plant's, or crash."""
         self._faults.check(self._name, "rebalance")
-        self._real.rebalance()
+        return self._real.rebalance()
 
     def settle(self) -> bool:
         """As the plant's, or crash."""

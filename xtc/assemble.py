@@ -84,7 +84,6 @@ def run_daemon(config: Config, path: Path | None) -> None:
             open_actuator=opener(simulated, hypervisors),
             limiter=BestLimiter(Shield(*exempted(config.limiter))),
             period=period,
-            observe=_why_observe(starts.begin(clock.now()), daemon_section.observe),
             unexpected=lambda where: metrics.unexpected.labels(where).inc(),
         )
         late: list[Daemon] = []
@@ -109,8 +108,25 @@ def run_daemon(config: Config, path: Path | None) -> None:
             watch=_watch(daemon_section.proc_net_dev, simulated),
         )
         late.append(daemon)
+        manager.observe = _why_observe(_begun(starts, clock.now()), daemon_section.observe)
         daemon.run()
+        _ended(starts)
+
+
+def _begun(starts: Starts, now: Seconds) -> bool:
+    """Note a start; whether it may only observe. A full disk must not keep a daemon from it."""
+    try:
+        return starts.begin(now)
+    except OSError as error:
+        log.warning("starts_unknown", problem=str(error))
+        return False
+
+
+def _ended(starts: Starts) -> None:
+    try:
         starts.end()
+    except OSError as error:
+        log.warning("starts_unknown", problem=str(error))
 
 
 def _why_observe(unclean: bool, configured: bool) -> str:

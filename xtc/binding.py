@@ -21,12 +21,12 @@ from xtc.units import CapFraction, PacketsPerSecond
 
 BINDING_USE = 0.75
 """Share of its cap that a router uses at least while the cap binds."""
-FULL_USE = 0.9
-"""Share of its cap that a router uses at least while it polls."""
 FORWARDS_ALL = 0.98
 """At this share of the offered load a router forwards all that it gets."""
 IDLE_WORK = 1.5
 """Work per packet, as a multiple of the least seen, at which a full CPU is known to poll."""
+OTHER_WORK = 3.0
+"""The same at which the CPU goes into something else, whatever the router is known to do."""
 SLOWEST = 1e3
 """Packets per second of CPU below which no router works, however slow it is."""
 STEADY = 0.9
@@ -86,7 +86,8 @@ def observed(polling: Polling, evidence: Evidence) -> Polling:
         return replace(polling, offered=backlog)
     sleeps = polling.sleeps or _slept(polling, evidence, use, efficiency)
     idles = efficiency < max(SLOWEST, polling.best / IDLE_WORK)
-    polls = (polling.polls or (evidence.forwards_all and idles)) and use >= FULL_USE
+    full = use >= BINDING_USE
+    polls = full and (idles if evidence.forwards_all else polling.polls)
     best = max(polling.best, efficiency) if use >= BINDING_USE else polling.best
     return Polling(polls and not sleeps, sleeps, best, backlog)
 
@@ -110,10 +111,17 @@ def binds(evidence: Evidence, polling: Polling | None = None) -> bool:
         return not evidence.forwards_all
     if evidence.use is not None and evidence.use < BINDING_USE:
         return False
-    if evidence.throttled == 0.0:
+    if evidence.throttled == 0.0 or (polling is not None and _works_elsewhere(evidence, polling)):
         return False
     polls = polling is not None and observed(polling, evidence).polls
     return not polls or _backlogged(evidence, 0.0 if polling is None else polling.offered)
+
+
+def _works_elsewhere(evidence: Evidence, polling: Polling) -> bool:
+    """Whether a full CPU forwards all that is offered, at far less than it has shown it can do."""
+    if not evidence.forwards_all or evidence.efficiency is None:
+        return False
+    return evidence.efficiency < max(SLOWEST, polling.best / OTHER_WORK)
 
 
 def _backlogged(evidence: Evidence, before: float) -> bool:

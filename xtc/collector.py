@@ -42,6 +42,8 @@ class Reading:
     problems: tuple[str, ...] = ()
     incomplete: bool = False
     """Whether some of its interfaces are gone while others are there."""
+    at_least: PacketsPerSecond | None = None
+    """What the others forwarded, where some are gone."""
 
 
 def is_glob(pattern: str) -> bool:
@@ -170,5 +172,7 @@ class Collector:
         if not names and not problems:
             problems.append("no interface matches")
         if problems:
-            return Reading(None, None, names, tuple(problems), incomplete=bool(names and missing))
+            incomplete = bool(names and missing)
+            least = PacketsPerSecond(sent) if incomplete else None
+            return Reading(None, None, names, tuple(problems), incomplete, least)
         return Reading(PacketsPerSecond(sent), PacketsPerSecond(received), names)

@@ -112,9 +112,18 @@ class Keeper:
         return self._periods < self._rests_until
 
     @property
+    def untouched(self) -> bool:
+        """Whether nothing was written yet, so that there is nothing to put back."""
+        return self._untouched
+
+    @property
     def slow(self) -> bool:
         """Whether a cap takes so long to write that it should not change within a period."""
         return self._actuator is not None and self._actuator.slow
+
+    def take_over(self) -> None:
+        """Know that the cap that stands there is an earlier xtc's, and is to be put back."""
+        self._untouched = False
 
     def begin_period(self) -> None:
         """Count a period: rests and the memory of conflicts are measured in them."""
@@ -208,12 +217,14 @@ class Keeper:
         if self._actuator is None or self.original is None or self.yielded or self.resting:
             return False
         if self._wanted is not None and same_cap(cap, self._wanted, WORTH_WRITING):
+            self.rebalance()
             return True
         actuator = self._actuator
-        if self._untouched and not self._guarded(_Work.SET, lambda: self._is_original(actuator)):
-            return False
+        if self._untouched:
+            self._untouched = False  # what is found from here on may be ours, or made to stop us
+            if not self._guarded(_Work.SET, lambda: self._is_original(actuator)):
+                return False
         self._wanted = self._guarded(_Work.SET, lambda: actuator.apply(cap))
-        self._untouched = self._untouched and self._wanted is None
         self._underway = self._wanted is not None
         if self._underway and self._failing is _Work.RELEASE:
             self.problem, self._failing = None, None  # held again: nothing is to be released
@@ -228,16 +239,26 @@ class Keeper:
         return same
 
     def rebalance(self) -> None:
-        """Divide the cap in force again by need; a router without one is left alone."""
+        """Divide the cap in force again by need; a router without one is left alone.
+
+        A cap that vanished with what bore it is put back: that is for the actuator to know.
+        """
         actuator = self._actuator
-        if actuator is not None and self._wanted is not None and not self.resting:
-            self._guarded(_Work.SET, actuator.rebalance)
+        if actuator is None or self.limits is None or self.yielded or self.resting:
+            return
+        if self._wanted is None and not self.limits.volatile:
+            return
+        divided = self._guarded(_Work.SET, actuator.rebalance)
+        if divided is not None:
+            self._wanted = divided
+            self._note_success(_Work.SET)
 
     def release(self) -> bool:
         """Put back what stood there before; whether that is done (a router gone is released)."""
         original = self.original
         self._wanted, self._underway = None, False  # what is found now is the release's doing
-        if original is None:
+        if original is None or self._untouched:
+            self.forget()
             return True
         done = self._guarded(_Work.RELEASE, lambda: self._restore(original))
         if done is None and not isinstance(self.problem, Gone):

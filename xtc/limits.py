@@ -113,7 +113,18 @@ class Limits:
             if managed.limited:
                 managed.kept_back = _kept_back(managed, before, counts, elapsed)
         self._counts, self._looked_at = counts, now
+        for managed in limited:
+            self._forget_gone(managed)
         return [managed for managed in limited if managed.limit and self._lost(managed)]
+
+    def _forget_gone(self, managed: Managed) -> None:
+        """Forget interfaces that a router had once: a guest that restarts has others each time."""
+        if not self._readable or not managed.interfaces:
+            return
+        left = {*managed.limited} - {*managed.interfaces} - self._counts.keys()
+        if left:
+            self._leftovers.lift(sorted(left))
+            managed.limited = tuple(name for name in managed.limited if name not in left)
 
     def _lost(self, managed: Managed) -> bool:
         """Whether an interface that is there has no limit of ours; not where none can be read."""

@@ -139,10 +139,11 @@ class Managed:
         if not paused:
             self.keeper.reclaim()
 
-    def excuse(self, pause: Seconds) -> None:
+    def excuse(self, pause: Seconds, now: Seconds) -> None:
         """Do not count a pause of the daemon itself as blindness of the meter."""
         if self.instance is not None:
-            self.instance = replace(self.instance, seen_at=self.instance.seen_at + pause)
+            seen_at = min(now, Seconds(self.instance.seen_at + pause))
+            self.instance = replace(self.instance, seen_at=seen_at)
 
     def step(self, reading: Reading | None, now: Seconds, period: Seconds) -> Command:
         """Let the loop decide on what this period showed."""
@@ -164,8 +165,22 @@ class Managed:
             return KEEP
         self._sample = self._sampled()
         if reading is not None and reading.incomplete:
-            self.instance = replace(self.instance, seen_at=Seconds(now - HOLD_AFTER * period))
+            return self._decide_on_the_rest(reading, now, period)
         return self._decide(now, self._sample)
+
+    def _decide_on_the_rest(self, reading: Reading, now: Seconds, period: Seconds) -> Command:
+        """Hold a router that lost an interface; what the others carry may lower its cap alone."""
+        assert self.instance is not None  # step() has looked
+        rest, view = reading.at_least, self._view
+        if rest is None or view is None or rest <= self.instance.setpoint:
+            self.instance = replace(self.instance, seen_at=Seconds(now - HOLD_AFTER * period))
+            return self._decide(now, None)
+        cap = self._in_force(view.cap)
+        binding = binds(view.evidence(rest, None, cap=cap), self._polling)
+        command = self._decide(now, Sample(rest, cap, used=_used(view), binding=binding))
+        wanted = None if command.period is None else command.period.mean
+        lower = wanted is not None and (cap is None or wanted < cap)
+        return command if lower or command.act is not Act.SET else KEEP
 
     def _decide(self, now: Seconds, sample: Sample | None) -> Command:
         assert self.instance is not None  # step() has looked
@@ -212,7 +227,7 @@ class Managed:
             throughput=reading.throughput,
             cap=cap,
             offered=reading.offered,
-            used=view.hottest,
+            used=_used(view),
             binding=binding,
             late=view.late,
         )
@@ -231,11 +246,13 @@ class Managed:
         wanted = None if command.period is None else command.period.mean
         self.proposed = wanted if self.observing else None
         if self.observing:
+            self._observe(command)
             return
         if command.act is Act.SET and command.period is not None:
             self._owes_release = False
             self._spend(command.period)
         elif command.act is Act.RELEASE:
+            self._owes_release = True
             self._owes_release = not self.release()
         elif self._owes_release:
             self._owes_release = not self._release_again()
@@ -243,6 +260,13 @@ class Managed:
             self._keep()
         if isinstance(self.keeper.problem, Gone) and self.instance is not None:
             self._lose()
+
+    def _observe(self, command: Command) -> None:
+        """Write nothing, but for a cap that alternates, which is left at its mean."""
+        if self._period is not None and self._alternates() and self._profile is not None:
+            self._spend(steady(self._period.mean, self._profile.quantum))
+        self._period, self._fell = None, False
+        self._owes_release = self._owes_release or command.act is Act.RELEASE
 
     def _spend(self, period: Dithered) -> None:
         """Begin a period; a cap that cannot be written leaves none to alternate."""
@@ -264,7 +288,7 @@ class Managed:
     def fall(self) -> None:
         """Write the low part of an alternating cap, if there is one still."""
         part = self.low_part()
-        if part is not None:
+        if part is not None and not self.observing:
             self._fell = self.keeper.set(part[1])
 
     def release(self) -> bool:
@@ -356,3 +380,8 @@ class Managed:
         if held and self.instance is None:
             return "what stood there before is still to be put back"
         return ""
+
+
+def _used(view: CapView) -> CapFraction | None:
+    """Return the CPU that stands for what was used: the hottest part's, or all, however coarse."""
+    return view.used if view.hottest is None else view.hottest

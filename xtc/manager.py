@@ -85,6 +85,8 @@ class Manager:
         self.observe = observe
         """Why every router is only observed; empty where they are held."""
         self._ticked_at: Seconds | None = None
+        self._capping: frozenset[str] = frozenset()
+        """Routers that are to be capped in this tick."""
         self._journal = journal
         self._clock = clock
         self._open = open_actuator
@@ -117,7 +119,8 @@ class Manager:
             self._renew(name, lease, now)
         for managed in self._routers.values():
             self._hold_configured(managed, now)
-        troubles += [_release(m) for m in self._routers.values() if m.instance is None]
+        idle = (m for m in self._routers.values() if m.instance is None)
+        troubles += [self._firewall(m, "release", partial(_release, m)) or "" for m in idle]
         self._store(self._journal.store)
         return [trouble for trouble in troubles if trouble]
 
@@ -191,6 +194,7 @@ class Manager:
         prepared = marked and managed.keeper.prepare()
         managed.lost = marked and not prepared
         if prepared:
+            managed.keeper.take_over()
             self._store(self._journal.store)
             managed.release()
 
@@ -341,7 +345,10 @@ class Manager:
         troubles = []
         for managed in routers:
             managed.instance = None
-            troubles += [_release(managed), self._limits.lift(managed)]
+            released = self._firewall(managed, "release", partial(_release, managed))
+            lifted = self._firewall(managed, "release", partial(self._limits.lift, managed))
+            troubles += [one or "" for one in (released, lifted)]
+            troubles += [managed.fault] if None in (released, lifted) else []
         return [trouble for trouble in troubles if trouble]
 
     def _limit(self, managed: Managed, request: Limit, now: Seconds) -> None:
@@ -394,7 +401,7 @@ class Manager:
         pause = 0.0 if before is None else now - before - 2 * self._period
         if pause > 0:
             for managed in self._routers.values():
-                managed.excuse(Seconds(pause))
+                managed.excuse(Seconds(pause), now)
 
     def _stepped(self, managed: Managed, reading: Reading | None, now: Seconds) -> Command:
         """Return what a router's loop decides; one that fails goes blind, and the others go on."""
@@ -424,7 +431,9 @@ class Manager:
             self._firewall(managed, "limit", partial(self._limits.claim, managed))
         if lost:
             self._store(self._journal.store)
-        for managed in lost if not (self.journal_problem or self.observe) else ():
+        for managed in lost if not self.journal_problem else ():
+            if managed.observing:
+                continue
             self._firewall(managed, "limit", partial(self._limits.renew, managed))
 
     def falling_caps(self) -> list[tuple[int, Managed]]:
@@ -446,6 +455,7 @@ class Manager:
             for name, command in commands.items()
             if command.act is Act.SET and not self._routers[name].observing
         }
+        self._capping = frozenset(wanted)
         if not wanted <= self._durable():
             self._store(self._journal.store)
         return wanted & self._durable()
@@ -489,6 +499,7 @@ class Manager:
             name: Entry(managed.keeper.spec, managed.keeper.original)
             for name, managed in self._routers.items()
             if managed.keeper.original is not None
+            and (name in self._capping or not managed.keeper.untouched)
         }
 
     def reconfigure(self, plans: Mapping[str, RouterPlan], *, max_release_share: float) -> None:

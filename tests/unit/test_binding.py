@@ -121,3 +121,23 @@ def test_a_router_stops_polling_when_it_leaves_cpu_unused() -> None:
 def test_a_period_without_cpu_time_tells_nothing_of_polling() -> None:
     known = observed(POLLS, evidence(use=None))
     assert (known.polls, known.best) == (True, DOES)
+
+
+def test_a_cpu_that_is_burnt_for_something_else_raises_no_cap() -> None:
+    """A tenant who forwards next to nothing fills the CPU, to have his cap raised for a flood."""
+    known = observed(Polling(), evidence(10e3, 80e3))
+    known = observed(known, evidence(4e3, 4e3, use=0.4))
+    assert known.sleeps
+    assert not binds(evidence(100.0, 100.0, throttled=1.0), known)
+    assert binds(evidence(10e3 / 2.9, 10e3 / 2.9, throttled=1.0), known)
+
+
+def test_a_polling_router_short_of_cpu_does_not_bind_while_it_is_idle() -> None:
+    for use in (0.75, 0.85, 1.0):
+        idle = evidence(0.0, 0.0, use=use, throttled=1.0)
+        assert not binds(idle, POLLS)
+        assert observed(POLLS, idle).polls
+
+
+def test_a_router_that_is_back_at_its_efficiency_no_longer_polls() -> None:
+    assert not observed(POLLS, evidence(9.9e3, 10e3)).polls

@@ -186,6 +186,7 @@ def test_a_configuration_is_checked_and_shown(daemon: RunningDaemon, alone: Shel
         "routers": ["a"],
         "mistakes": [],
         "warnings": [],
+        "limits": [],
     }
     shown = alone.json("config", "show", *config)
     assert isinstance(shown, dict)

@@ -37,8 +37,9 @@ class LaterActuator(FaultyActuator):
     def applied(self) -> CapFraction | None:
         return self._real.applied() if self.pending is None else self.pending
 
-    def rebalance(self) -> None:
+    def rebalance(self) -> CapFraction | None:
         """Nothing is shared here."""
+        return None
 
     def settle(self) -> bool:
         super().settle()

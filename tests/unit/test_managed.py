@@ -105,6 +105,49 @@ def test_the_changed_original_is_durable_before_the_first_cap(rig: Rig) -> None:
     assert rig.cap("r") == 0.77
 
 
+def test_what_a_failed_cap_left_there_is_not_the_original(rig: Rig) -> None:
+    offer(rig, FLOOD)
+    rig.faults.errors["r", "apply"] = Transient("r", "half-way")
+    rig.ask(Activate("r", SETPOINT))
+    rig.tick(2)
+    rig.plant.routers["r"].cap = CapFraction(0.33)
+    rig.faults.errors.clear()
+    rig.tick(8)
+    assert rig.throughput("r") == pytest.approx(SETPOINT, rel=0.05)
+    rig.ask(Deactivate("r"))
+    assert rig.cap("r") is None
+
+
+def test_a_tenant_who_keeps_changing_what_is_captured_is_capped_all_the_same(rig: Rig) -> None:
+    rig.ask(Activate("r", SETPOINT))
+    for second in range(6):
+        if rig.cap("r") in {None, *(CapFraction(0.9 - n / 100) for n in range(6))}:
+            rig.plant.routers["r"].cap = CapFraction(0.9 - second / 100)
+        rig.tick()
+    assert rig.throughput("r") == pytest.approx(SETPOINT, rel=0.1)
+
+
+def test_a_cap_that_another_process_set_is_left_where_xtc_never_wrote_one(rig: Rig) -> None:
+    offer(rig, QUIET)
+    rig.ask(Activate("r", SETPOINT))
+    rig.tick(3)
+    rig.plant.routers["r"].cap = CapFraction(0.77)
+    rig.tick(3)
+    rig.ask(Deactivate("r"))
+    assert rig.cap("r") == 0.77
+
+
+def test_the_journal_knows_nothing_of_a_router_that_was_never_capped(rig: Rig) -> None:
+    offer(rig, QUIET)
+    rig.ask(Activate("r", SETPOINT))
+    rig.tick(3)
+    assert rig.journal.ledger.entries == {}
+    rig.restart()
+    rig.plant.routers["r"].cap = CapFraction(0.77)
+    rig.ask(Deactivate("r"))
+    assert rig.cap("r") == 0.77
+
+
 # Caps that alternate within a period
 
 
@@ -281,6 +324,18 @@ def test_a_host_under_observation_writes_nothing(rig: Rig) -> None:
     assert rig.throughput("r") == pytest.approx(SETPOINT / 2, rel=0.05)
 
 
+def test_a_release_that_falls_due_under_observation_follows_it(rig: Rig) -> None:
+    rig.ask(Activate("r", SETPOINT, ttl_s=6.0))
+    rig.tick(4)
+    before = rig.cap("r")
+    rig.ask(Observe(on=True))
+    rig.tick(10)
+    assert rig.cap("r") == before is not None
+    rig.ask(Observe(on=False))
+    rig.tick(2)
+    assert rig.cap("r") is None
+
+
 def test_observation_is_ordered_and_ended_by_a_request(rig: Rig) -> None:
     rig.tick(2)
     rig.ask(Observe(on=True))
@@ -306,6 +361,22 @@ def test_a_router_that_loses_one_of_two_interfaces_keeps_its_cap(rig: Rig) -> No
         rig.manager.tick({"r": half}, rig.clock.now())
         assert rig.cap("r") == before
     assert (rig.report("r").mode, rig.report("r").finding) == (Mode.HOLD, Finding.BLIND)
+
+
+def test_a_router_that_lost_an_interface_is_lowered_by_what_the_others_carry(rig: Rig) -> None:
+    """It may have removed a spare one itself, to be measured no longer."""
+    rig.hold("r", SETPOINT)
+    before = rig.cap("r") or 0.0
+    rig.ask(Activate("r", SETPOINT / 4))
+    rest = Reading(None, None, ("r.0",), ("r.1: not there",), True, PacketsPerSecond(SETPOINT))
+    for _ in range(3):
+        rig.clock.sleep(PERIOD)
+        rig.manager.tick({"r": rest}, rig.clock.now())
+    assert (rig.cap("r") or 1.0) < before / 2
+    lowered, less = rig.cap("r"), replace(rest, at_least=PacketsPerSecond(1.0))
+    rig.clock.sleep(PERIOD)
+    rig.manager.tick({"r": less}, rig.clock.now())
+    assert rig.cap("r") == lowered
 
 
 def test_a_router_that_loses_every_interface_goes_down_the_ladder(rig: Rig) -> None:

@@ -108,7 +108,8 @@ TABLE = [
     (Findings(), Way.CLSACT, ""),
     (Findings(tbf="no tbf"), Way.CLSACT, ""),
     (Findings(present=False), Way.NONE, "no such interface"),
-    (Findings(privileged=False), Way.NONE, "CAP_NET_ADMIN"),
+    (Findings(privileged=False), Way.TBF, "CAP_NET_ADMIN"),
+    (Findings(privileged=False, tbf="its qdisc may not be set"), Way.NONE, "may not be set"),
     (Findings(bpf="libbpf is missing"), Way.TBF, "libbpf is missing"),
     (Findings(bpf="not built", foreign_filter=OTHER), Way.TBF, "not built"),
     (Findings(foreign_filter=OTHER), Way.TBF, f"{OTHER} belongs to another owner"),
@@ -173,12 +174,17 @@ def test_where_the_shield_cannot_be_a_tbf_limits_and_the_reason_is_known() -> No
     assert (tbf.limits, best.reason("v0")) == ({}, "")
 
 
-@pytest.mark.parametrize("refusal", [Gone("v0", "gone"), Denied("v0", "denied")])
-def test_what_a_tbf_would_not_get_around_is_raised(refusal: Exception) -> None:
-    best, _, tbf = pair(refusal)
-    with pytest.raises(type(refusal)):
+def test_what_a_tbf_would_not_get_around_is_raised() -> None:
+    best, _, tbf = pair(Gone("v0", "gone"))
+    with pytest.raises(Gone):
         best.limit("v0", PacketsPerSecond(5))
     assert tbf.limits == {}
+
+
+def test_a_daemon_that_may_not_load_programs_limits_by_a_tbf() -> None:
+    best, _, tbf = pair(Denied("v0", "denied"))
+    best.limit("v0", PacketsPerSecond(5))
+    assert tbf.limits == {"v0": 5}
 
 
 def test_where_neither_is_possible_both_obstacles_are_named() -> None:

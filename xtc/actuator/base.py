@@ -85,8 +85,12 @@ class Actuator(Protocol):
         """Write a cap and return what the plant really got, read back, or is bound to get."""
         ...
 
-    def rebalance(self) -> None:
-        """Divide the cap in force again by need, where each part of the router has a share."""
+    def rebalance(self) -> CapFraction | None:
+        """Divide the cap in force again by need, where each part of the router has a share.
+
+        Returns:
+            The cap as read back; None where nothing is divided.
+        """
         ...
 
     def usage(self) -> CpuUsage:

@@ -50,8 +50,9 @@ class CgroupActuator:
         """Return True: caps are carried out at once."""
         return True
 
-    def rebalance(self) -> None:
-        """Do nothing: the cap is common to all threads."""
+    def rebalance(self) -> CapFraction | None:
+        """Return None: the cap is common to all threads."""
+        return None
 
     def capture(self) -> CgroupOriginal:
         """Return the quota before xtc: the journal's, if it knows one, else what stands there."""

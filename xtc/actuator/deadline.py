@@ -28,6 +28,7 @@ THREAD_FLOOR: Final = 0.0005
 _FLOOR: Final = 0.001
 _MIN_RUNTIME_NS: Final = 5_000  # well above the kernel's 1024 ns, and above one packet's cost
 _QUIET: Final = 0.005  # 5 us in each ms: a packet now and then waits for no longer than that
+_CHECK_S: Final = Seconds(5.0)  # a router may switch joining on again in its own namespace
 _WINDOW: Final = Seconds(0.2)  # use measured for less says little about need
 
 _Result = TypeVar("_Result")
@@ -60,10 +61,8 @@ class DeadlineActuator:
         """What was applied last."""
         self._shares: dict[int, float] = {}
         """Each thread's share of it, as the kernel took it."""
-        self._counted: dict[int, Seconds] = {}
-        """The threads' CPU time at the last reading."""
-        self._parts: dict[int, float] = {}
-        """The same as if all of their shares had been equal."""
+        self._checked = self._clock.now()
+        """When the interfaces' switches were looked at last."""
         self._complete = False  # whether every interface's threads are followed
         self._since, self._used_then = self._clock.now(), dict[int, Seconds]()
         self._cookie = self._inside(cookie, identified=False)
@@ -125,6 +124,7 @@ class DeadlineActuator:
             Unsupported: an interface has no NAPI, or this kernel lacks something needed.
         """
         wanted = self._limits.bound(cap, target=self._spec.netns)
+        self._check_switches()
         self._follow(forwarding.enable)
         try:
             return self._cap_threads(wanted)
@@ -136,29 +136,29 @@ class DeadlineActuator:
         except ProcessLookupError as error:
             raise Gone(self._spec.netns, "its NAPI threads keep ending") from error
 
-    def rebalance(self) -> None:
+    def rebalance(self) -> CapFraction | None:
         """Split the cap in force again: what each thread needs may have changed."""
-        if self._cap is not None:
-            self.apply(self._cap)
+        return None if self._cap is None else self.apply(self._cap)
 
     def usage(self) -> CpuUsage:
-        """Return the threads' CPU time since xtc follows them, together and each by itself."""
+        """Return the threads' CPU time since xtc follows them.
+
+        It is that of all: a thread that uses up its share while others are idle needs another
+        share, which it gets at the next tick, and no larger cap.
+        """
         self._follow(forwarding.threads)
         if not self._times.tids:
             return CpuUsage(used=None, throttled=None)
-        self._count_parts(self._times.read())
-        parts = tuple(Seconds(self._parts[tid]) for tid in sorted(self._parts))
-        return CpuUsage(used=self._times.total, throttled=None, parts=parts)
+        self._times.read()
+        return CpuUsage(used=self._times.total, throttled=None)
 
-    def _count_parts(self, used: dict[int, Seconds]) -> None:
-        """Add what each thread used since the last reading, as if all shares were equal."""
-        mean = sum(self._shares.get(tid, 0.0) for tid in used) / len(used) if used else 0.0
-        parts = {}
-        for tid, now in used.items():
-            share = self._shares.get(tid) or mean or 1.0
-            added = (now - self._counted.get(tid, now)) * (mean or 1.0) / share
-            parts[tid] = self._parts.get(tid, 0.0) + added
-        self._counted, self._parts = used, parts
+    def _check_switches(self) -> None:
+        """See now and then that the router has not undone what makes its packets count."""
+        if self._clock.now() - self._checked < _CHECK_S:
+            return
+        self._checked = self._clock.now()
+        if not self._inside(partial(forwarding.stands, self._spec.interfaces)):
+            self._complete = False
 
     def restore(self, original: Original) -> None:
         """Put policy, threaded NAPI and GRO back; what is gone is restored already.
@@ -240,12 +240,12 @@ class DeadlineActuator:
 
 
 def least_share(cap: CapFraction, threads: int) -> float:
-    """Return the share that a thread keeps however quiet it is, at most a quarter of its part.
+    """Return the share that a thread keeps however quiet it is, at most an eighth of its part.
 
     A packet now and then in a quiet direction then waits for a period of 1 ms, not for the many
     that a share of next to nothing is stretched to.
     """
-    return max(THREAD_FLOOR, min(_QUIET, cap / (4 * threads)))
+    return max(THREAD_FLOOR, min(_QUIET, cap / (8 * threads)))
 
 
 def policy_for(share: float, period_us: int) -> ThreadPolicy:

@@ -115,8 +115,9 @@ class LibvirtActuator:
         self._restoring = None  # a release that was under way is overtaken
         return self._cap(parameters, view) or wanted
 
-    def rebalance(self) -> None:
-        """Do nothing: every vCPU has the same share, whatever it needs."""
+    def rebalance(self) -> CapFraction | None:
+        """Return None: every vCPU has the same share, whatever it needs."""
+        return None
 
     def usage(self) -> CpuUsage:
         """Return the CPU time of what the cap holds, with the instant at which it was read.

@@ -101,8 +101,9 @@ class SimulatedActuator:
         """Return True: caps are carried out at once."""
         return True
 
-    def rebalance(self) -> None:
-        """Do nothing: the cap is common to all threads."""
+    def rebalance(self) -> CapFraction | None:
+        """Return None: the cap is common to all threads."""
+        return None
 
     def capture(self) -> Original:
         """Return the cap that stands there."""

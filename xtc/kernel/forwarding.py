@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterable
 
 from xtc.actuator.spec import InterfaceOriginal, Joining, ThreadPolicy
-from xtc.kernel.joining import joining, keep_single, set_joining
+from xtc.kernel.joining import SINGLE, joining, keep_single, set_joining
 from xtc.kernel.napi import napi_threads
 from xtc.kernel.offload import gro, set_gro
 from xtc.kernel.peer import peer_segments, peer_tso, set_peer_segments, set_peer_tso
@@ -77,6 +77,18 @@ def _joining(name: str) -> Joining | None:
         if error.errno != errno.EOPNOTSUPP:
             raise
         return None  # before Linux 5.19
+
+
+def stands(interfaces: Iterable[str]) -> bool:
+    """Return whether NAPI is threaded and joins nothing on the interfaces that are up."""
+    with namespace_sysfs() as sysfs:
+        up = [name for name in _present(sysfs, interfaces) if sysfs.is_up(name)]
+        return all(sysfs.threaded(name) and _joins_nothing(name) for name in up)
+
+
+def _joins_nothing(name: str) -> bool:
+    stood = _joining(name)
+    return stood is None or (stood.size == SINGLE and stood.ipv4_size in {None, SINGLE})
 
 
 def put_back(originals: Iterable[InterfaceOriginal]) -> tuple[str, ...]:

@@ -26,9 +26,9 @@ class BestLimiter:
         """
         try:
             self._shield.limit(interface, rate)
-        except (Denied, Gone):
+        except Gone:
             raise
-        except Permanent as error:
+        except Permanent as error:  # a daemon without the right to call bpf(2) may still set a TBF
             self._limit_by_tbf(interface, rate, error)
         else:
             self._reasons.pop(interface, None)

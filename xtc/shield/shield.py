@@ -100,7 +100,7 @@ class Shield:
             with _explained(interface):
                 self._remove(interface, _index(interface))
         except Gone:
-            return  # the limit went with the interface
+            self._programs.pop(interface, None)  # the limit went with the interface
         except Unsupported:
             if self._is_left(interface):
                 raise

@@ -44,9 +44,8 @@ def choose(found: Findings) -> Choice:
     """Return the cheapest way that what was found allows."""
     if not found.present:
         return Choice(Way.NONE, "there is no such interface")
-    if not found.privileged:
-        return Choice(Way.NONE, "needs CAP_NET_ADMIN and CAP_SYS_ADMIN")
-    obstacle = found.bpf or found.clsact
+    needs = "" if found.privileged else "the program needs CAP_NET_ADMIN and CAP_SYS_ADMIN"
+    obstacle = needs or found.bpf or found.clsact
     if found.foreign_filter:
         obstacle = obstacle or f"{found.foreign_filter} belongs to another owner"
     if not obstacle:
