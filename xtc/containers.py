@@ -5,6 +5,7 @@ A container's processes tell its engine and its id or name by the path of their 
 container has it now: one that is made again is found again, with its new id, group and namespace.
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,10 +15,11 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from xtc.actuator.quota import controller_mount
+from xtc.actuator.quota import controller_mount, unified_mount
 from xtc.actuator.spec import CONTAINER, ActuatorSpec, CgroupSpec, DeadlineSpec
 from xtc.clock import Clock, MonotonicClock
-from xtc.errors import Gone, Permanent
+from xtc.errors import Gone, Permanent, Transient
+from xtc.kernel.files import lines_of
 from xtc.units import Seconds
 
 KEPT_S = Seconds(5.0)
@@ -37,7 +39,7 @@ _SUPERVISOR = "/supervisor"
 _PODMAN_LISTS = "*-containers/*containers.json"
 """Below a storage directory, by storage driver; those of `--rm` are called volatile-..."""
 _Shape = TypeVar("_Shape")
-_ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+_ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,17 @@ class _Named(msgspec.Struct):
 
 
 def running(root: Path = Path("/")) -> list[Container]:
-    """Return every container that runs, by name; the root is another host's tree, for tests."""
-    mounts = (root / "proc/self/mounts").read_text().splitlines()
+    """Return every container that runs, by name; the root is another host's tree, for tests.
+
+    Raises:
+        Transient: /proc cannot be read.
+    """
+    try:
+        mounts, pids = lines_of(root / "proc/self/mounts"), _pids(root / "proc")
+    except OSError as error:
+        raise Transient(str(error.filename), f"cannot be read: {error.strerror}") from error
     first: dict[tuple[str, str], tuple[int, str]] = {}
-    for pid, lines in _processes(root / "proc"):
+    for pid, lines in _groups(root / "proc", pids):
         found = _group_of(lines, mounts)
         if found is not None:
             engine, identity, group = found
@@ -81,12 +90,16 @@ def running(root: Path = Path("/")) -> list[Container]:
     return sorted(containers, key=lambda one: (one.name, one.engine))
 
 
-def _processes(proc: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield each process and the lines of its /proc/<pid>/cgroup, by number."""
-    for pid in sorted(int(entry.name) for entry in proc.iterdir() if entry.name.isdecimal()):
+def _pids(proc: Path) -> list[int]:
+    return sorted(int(entry.name) for entry in proc.iterdir() if entry.name.isdecimal())
+
+
+def _groups(proc: Path, pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
+    """Yield each process and the lines of its /proc/<pid>/cgroup."""
+    for pid in pids:
         try:
-            yield pid, (proc / str(pid) / "cgroup").read_text().splitlines()
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            yield pid, lines_of(proc / str(pid) / "cgroup")
+        except OSError:
             continue  # it ended, or is not ours to look at
 
 
@@ -94,19 +107,18 @@ def _group_of(lines: Iterable[str], mounts: list[str]) -> tuple[str, str, str] |
     """Return engine, id and the directory of the container's group that has the CPU controller."""
     paths = dict[str, str]()
     for line in lines:
-        _, controllers, path = line.split(":", 2)
-        paths |= dict.fromkeys(controllers.split(","), path)
+        match line.split(":", 2):
+            case [_, controllers, path]:
+                paths |= dict.fromkeys(controllers.split(","), path)
     path = paths.get("cpu") or paths.get("", "")
-    mount = controller_mount(mounts, "cpu") if "cpu" in paths else _unified(mounts)
+    mount = controller_mount(mounts, "cpu") if "cpu" in paths else unified_mount(mounts)
     for engine, layout in _LAYOUTS:
         match = layout.search(path)
-        if match and mount and not path.startswith(_SUPERVISOR, match.end()):
+        if not match or not match[0].isprintable():
+            continue
+        if mount and not path.startswith(_SUPERVISOR, match.end()):
             return engine, match["id"], mount + path[: match.end()]
     return None
-
-
-def _unified(mounts: Iterable[str]) -> str | None:
-    return next((line.split()[1] for line in mounts if line.split()[2] == "cgroup2"), None)
 
 
 def _names(root: Path) -> dict[str, str]:
@@ -135,7 +147,9 @@ def _read(path: Path, shape: type[_Shape]) -> _Shape | None:
 def _readable(identity: str) -> str:
     if re.fullmatch(r"[0-9a-f]{64}", identity):
         return identity[:SHORT_ID]
-    return _ESCAPED.sub(lambda match: chr(int(match[1], 16)), identity)
+    raw = _ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), identity.encode())
+    name = os.fsdecode(raw)
+    return name if name.isprintable() else identity
 
 
 class Finder:
@@ -152,6 +166,7 @@ class Finder:
         Raises:
             Gone: no such container runs.
             Permanent: several have this name.
+            Transient: /proc cannot be read.
         """
         if isinstance(spec, CgroupSpec) and spec.path.startswith(CONTAINER):
             return replace(spec, path=self._find(spec.path).group)

@@ -8,7 +8,7 @@ import pytest
 from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
 from xtc.clock import FakeClock
 from xtc.containers import KEPT_S, SHORT_ID, Container, Finder, running
-from xtc.errors import Gone, Permanent
+from xtc.errors import Gone, Permanent, Transient
 from xtc.units import Seconds
 
 ID, OTHER = "ab" * 32, "cd" * 32
@@ -183,3 +183,48 @@ def test_two_of_one_name_are_told_apart_by_their_engine(host: Host) -> None:
     with pytest.raises(Permanent, match="container:docker/vpp1 or container:lxc/vpp1"):
         find.resolve(CgroupSpec("container:vpp1"))
     assert find.resolve(CgroupSpec("container:lxc/vpp1")) == CgroupSpec("/sys/fs/cgroup/lxc/vpp1")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"0::/user.slice/\xff\n",
+        b"0::/lxc.payload.\xff\n",
+        b"0::/lxc.payload.a\x1b[2J\n",
+        b"no colon\n",
+        b"",
+    ],
+)
+def test_no_name_of_a_group_breaks_or_forges(host: Host, odd: bytes) -> None:
+    host.run(9, "/lxc/edge")
+    (host.root / "proc/8").mkdir()
+    (host.root / "proc/8/cgroup").write_bytes(odd)
+    assert [(one.name, one.pid) for one in running(host.root)] == [("edge", 9)]
+
+
+def test_a_container_is_found_whatever_groups_it_makes(host: Host) -> None:
+    (host.root / "proc/8").mkdir()
+    (host.root / "proc/8/cgroup").write_bytes(b"0::/lxc/edge/\xff\n")
+    assert [one.name for one in running(host.root)] == ["edge"]
+
+
+def test_no_name_of_a_mount_breaks_or_forges(host: Host) -> None:
+    forged = b"fuse /home/t/\xff\x0ccgroup2 fuse rw 0 0\nfuse /t\x0ccgroup2 fuse rw 0 0\nshort\n"
+    (host.root / "proc/self/mounts").write_bytes(forged + V2.encode())
+    host.run(9, "/lxc/edge")
+    assert [one.group for one in running(host.root)] == ["/sys/fs/cgroup/lxc/edge"]
+
+
+def test_a_tree_of_processes_that_cannot_be_read_is_an_error_of_its_kind(tmp_path: Path) -> None:
+    with pytest.raises(Transient, match="mounts"):
+        Finder(FakeClock(), tmp_path).resolve(CgroupSpec("container:vpp1"))
+
+
+@pytest.mark.parametrize(
+    ("written", "name"), [(r"e\xc3\xa4", "eä"), (r"e\x0a", r"e\x0a"), (r"e\xff", r"e\xff")]
+)
+def test_a_name_that_cannot_be_shown_stays_as_it_is_written(
+    host: Host, written: str, name: str
+) -> None:
+    host.run(9, f"/machine.slice/machine-{written}.scope")
+    assert [one.name for one in running(host.root)] == [name]

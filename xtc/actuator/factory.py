@@ -13,7 +13,7 @@ from xtc.actuator.base import Actuator
 from xtc.actuator.cgroup import CgroupActuator
 from xtc.actuator.deadline import DeadlineActuator
 from xtc.actuator.libvirt import LibvirtActuator
-from xtc.actuator.quota import controller_mount
+from xtc.actuator.quota import controller_mount, unified_mount
 from xtc.actuator.refusals import explain_scheduling
 from xtc.actuator.spec import (
     ActuatorSpec,
@@ -28,6 +28,7 @@ from xtc.actuator.spec import (
 )
 from xtc.containers import finder
 from xtc.errors import Gone, Permanent, Unsupported
+from xtc.kernel.files import lines_of
 from xtc.kernel.scheduling import deadline_policy, set_policy
 
 _OLDEST: Final = (5, 14)  # threaded NAPI is of 5.12, the cookie that tells namespaces apart of 5.14
@@ -126,11 +127,11 @@ def probe() -> HostSupport:
 
 def probe_cgroup() -> str | None:
     """Return why no CPU quota can be set on this host, None where it can."""
-    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    mounts = lines_of(Path("/proc/self/mounts"))
     if controller_mount(mounts, "cpu") is not None:
         return None
-    unified = [line.split()[1] for line in mounts if line.split()[2] == "cgroup2"]
-    if any("cpu" in (Path(root) / "cgroup.controllers").read_text().split() for root in unified):
+    unified = unified_mount(mounts)
+    if unified and "cpu" in (Path(unified) / "cgroup.controllers").read_text().split():
         return None
     return "no cpu controller is mounted, neither cgroup v1 nor v2"
 

@@ -110,8 +110,18 @@ def parse_cpu_stat(text: str) -> dict[str, int]:
 
 def controller_mount(mounts: Iterable[str], controller: str) -> str | None:
     """Return where a v1 controller is mounted, from the lines of /proc/self/mounts (proc(5))."""
+    found = _mounted(mounts, "cgroup")
+    return next((where for where, options in found if controller in options.split(",")), None)
+
+
+def unified_mount(mounts: Iterable[str]) -> str | None:
+    """Return where cgroup v2 is mounted, from the lines of /proc/self/mounts (proc(5))."""
+    return next((where for where, _ in _mounted(mounts, "cgroup2")), None)
+
+
+def _mounted(mounts: Iterable[str], kind: str) -> Iterator[tuple[str, str]]:
+    """Yield directory and options; cut at spaces alone, as users name mounts, too (FUSE)."""
     for line in mounts:
-        _, directory, kind, options, *_ = line.split()
-        if kind == "cgroup" and controller in options.split(","):
-            return directory
-    return None
+        match line.split(" "):
+            case [_, directory, found, options, *_] if found == kind:
+                yield directory, options

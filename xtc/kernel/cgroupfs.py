@@ -14,7 +14,7 @@ from xtc.actuator.quota import (
     v1_writes,
 )
 from xtc.kernel.cputime import ThreadTimes
-from xtc.kernel.files import KeptFile
+from xtc.kernel.files import KeptFile, lines_of
 from xtc.units import Seconds
 
 _TASK_LIST = 65_536  # bytes; a list of more than 8,000 threads is cut
@@ -145,7 +145,7 @@ def open_group(path: str) -> Group | None:
 
 
 def _accounting(path: str) -> AccountingClock | None:
-    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    mounts = lines_of(Path("/proc/self/mounts"))
     cpu, cpuacct = controller_mount(mounts, "cpu"), controller_mount(mounts, "cpuacct")
     group = Path(path).resolve()
     if cpu is None or cpuacct is None or not group.is_relative_to(cpu):

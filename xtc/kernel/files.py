@@ -1,8 +1,18 @@
 """Small kernel files kept open: read and written whole, at offset 0, without a path look-up."""
 
 import os
+from pathlib import Path
 
 _USUAL = 4_096  # beyond every counter and parameter read here; a larger buffer costs time
+
+
+def lines_of(path: Path) -> list[str]:
+    """Return the lines of a small file of the kernel, which tenants may have named things in.
+
+    Cut at line feeds alone, the one byte that the kernel lets no name hold; bytes that are no
+    UTF-8 survive as `os.fsdecode` has them. Raises OSError as the kernel gives it.
+    """
+    return [os.fsdecode(line) for line in path.read_bytes().split(b"\n") if line]
 
 
 class KeptFile:
