@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -26,15 +26,28 @@ KEPT_S = Seconds(5.0)
 """How long a look at all processes serves: a container is found so long after its start."""
 SHORT_ID = 12
 """Digits of an id that are shown, and that are enough to name it."""
-_LAYOUTS = (
-    ("podman", re.compile(r"/libpod-(?:payload-)?(?P<id>[0-9a-f]{64})(?:\.scope)?(?=/|$)")),
-    ("docker", re.compile(r"/docker[-/](?P<id>[0-9a-f]{64})(?:\.scope)?(?=/|$)")),
-    ("lxc", re.compile(r"/(?:lxc\.payload[./]|lxc/)(?P<id>[^/]+)(?=/|$)")),
-    ("nspawn", re.compile(r"/systemd-nspawn@(?P<id>[^/]+)\.service(?=/|$)")),
-    ("nspawn", re.compile(r"/machine-(?!(?:qemu|lxc)\\x2d)(?P<id>[^/]+)\.scope(?=/|$)")),
+_ID = r"(?P<id>[0-9a-f]{64})"
+_NAME = r"(?P<id>[^/]+)"
+_SLICES = r"(?:/[^/]+\.slice)"
+_USERS = rf"(?P<users>/user\.slice/user-\d+\.slice/user@\d+\.service{_SLICES}*)"
+"""Where a user makes groups as he likes: what stands there is called by its id alone."""
+_UNITS = rf"(?:{_USERS}|{_SLICES}+)"
+_LAYOUTS = tuple(
+    (engine, re.compile(rf"{path}(?=/|$)"))
+    for engine, path in (
+        ("podman", rf"{_UNITS}/libpod-{_ID}\.scope"),
+        ("podman", rf"{_UNITS}/(?!user@)[^/]+\.service/libpod-payload-{_ID}"),
+        ("podman", rf"/libpod_parent(?:/[0-9a-f]{{64}})?/libpod-{_ID}"),
+        ("docker", rf"{_UNITS}/docker-{_ID}\.scope"),
+        ("docker", rf"/docker/{_ID}"),
+        ("lxc", rf"/(?:lxc\.payload[./]|lxc/){_NAME}"),
+        ("nspawn", rf"{_SLICES}+/systemd-nspawn@{_NAME}\.service"),
+        ("nspawn", rf"{_SLICES}+/machine-(?!(?:qemu|lxc)\\x2d){_NAME}\.scope"),
+    )
 )
-"""How the engines name a container's group: by cgroupfs or by systemd, on v1 and on v2."""
-_SUPERVISOR = "/supervisor"
+"""How the engines name a container's group, from the root of the hierarchy on: by cgroupfs or by
+systemd, on v1 and on v2. Below its own group a tenant may give groups any name."""
+_SUPERVISOR = re.compile(r"/supervisor(?=/|$)")
 """Where systemd-nspawn itself runs, outside the container's namespaces."""
 _PODMAN_LISTS = "*-containers/*containers.json"
 """Below a storage directory, by storage driver; those of `--rm` are called volatile-..."""
@@ -60,6 +73,20 @@ class Container:
         return f"/proc/{self.pid}/ns/net"
 
 
+class _Found(NamedTuple):
+    """A container as the path of a process tells it."""
+
+    engine: str
+    identity: str
+    group: str
+    rootless: bool
+
+    def name(self, names: Mapping[str, str]) -> str:
+        """Return what the engine calls it; the system's lists name no container of a user."""
+        known = None if self.rootless else names.get(self.identity)
+        return known or _readable(self.identity)
+
+
 class _Named(msgspec.Struct):
     id: str = ""
     names: list[str] | None = None
@@ -76,16 +103,14 @@ def running(root: Path = Path("/")) -> list[Container]:
         mounts, pids = lines_of(root / "proc/self/mounts"), _pids(root / "proc")
     except OSError as error:
         raise Transient(str(error.filename), f"cannot be read: {error.strerror}") from error
-    first: dict[tuple[str, str], tuple[int, str]] = {}
+    first: dict[_Found, int] = {}
     for pid, lines in _groups(root / "proc", pids):
         found = _group_of(lines, mounts)
         if found is not None:
-            engine, identity, group = found
-            first.setdefault((engine, identity), (pid, group))
+            first.setdefault(found, pid)
     names = _names(root)
     containers = [
-        Container(engine, names.get(identity) or _readable(identity), group, pid)
-        for (engine, identity), (pid, group) in first.items()
+        Container(one.engine, one.name(names), one.group, pid) for one, pid in first.items()
     ]
     return sorted(containers, key=lambda one: (one.name, one.engine))
 
@@ -103,8 +128,8 @@ def _groups(proc: Path, pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
             continue  # it ended, or is not ours to look at
 
 
-def _group_of(lines: Iterable[str], mounts: list[str]) -> tuple[str, str, str] | None:
-    """Return engine, id and the directory of the container's group that has the CPU controller."""
+def _group_of(lines: Iterable[str], mounts: list[str]) -> _Found | None:
+    """Return the outermost container by the group that has the CPU controller."""
     paths = dict[str, str]()
     for line in lines:
         match line.split(":", 2):
@@ -112,13 +137,14 @@ def _group_of(lines: Iterable[str], mounts: list[str]) -> tuple[str, str, str] |
                 paths |= dict.fromkeys(controllers.split(","), path)
     path = paths.get("cpu") or paths.get("", "")
     mount = controller_mount(mounts, "cpu") if "cpu" in paths else unified_mount(mounts)
-    for engine, layout in _LAYOUTS:
-        match = layout.search(path)
-        if not match or not match[0].isprintable():
-            continue
-        if mount and not path.startswith(_SUPERVISOR, match.end()):
-            return engine, match["id"], mount + path[: match.end()]
-    return None
+    matches = [(engine, match) for engine, layout in _LAYOUTS if (match := layout.match(path))]
+    if mount is None or not matches:
+        return None
+    engine, match = min(matches, key=lambda one: one[1].end())
+    outside = engine == "nspawn" and _SUPERVISOR.match(path, match.end())
+    if outside or not match[0].isprintable():
+        return None
+    return _Found(engine, match["id"], mount + match[0], bool(match.groupdict().get("users")))
 
 
 def _names(root: Path) -> dict[str, str]:
@@ -181,8 +207,8 @@ class Finder:
         if not found:
             raise Gone(target, "no container of this name runs", "`xtc discover` lists them")
         if len(found) > 1:
-            fix = f"write {' or '.join(f'{CONTAINER}{one.engine}/{name}' for one in found)}"
-            raise Permanent(target, "several containers have this name", fix)
+            groups = ", ".join(one.group for one in found)
+            raise Permanent(target, f"several containers have this name: {groups}", _apart(found))
         return found[0]
 
     def _look(self) -> None:
@@ -193,6 +219,14 @@ class Finder:
         for container in running(self._root):
             seen.setdefault(container.name, []).append(container)
         self._seen, self._seen_at = seen, now
+
+
+def _apart(containers: list[Container]) -> str:
+    """Return what to write for one of several containers of one name."""
+    engines = {one.engine for one in containers}
+    if len(engines) < len(containers):
+        return "write the path of the group or namespace that is meant"
+    return f"write {' or '.join(f'{CONTAINER}{one.engine}/{one.name}' for one in containers)}"
 
 
 finder = Finder()

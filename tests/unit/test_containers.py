@@ -185,10 +185,15 @@ def test_two_of_one_name_are_told_apart_by_their_engine(host: Host) -> None:
     assert find.resolve(CgroupSpec("container:lxc/vpp1")) == CgroupSpec("/sys/fs/cgroup/lxc/vpp1")
 
 
+FORGED = f"/docker/{ID}"
+
+
 @pytest.mark.parametrize(
     "odd",
     [
         b"0::/user.slice/\xff\n",
+        b"0::/user.slice/a\x0c0::" + FORGED.encode() + b"\n",
+        b"0::/user.slice/a\x0c1:cpu:" + FORGED.encode() + b"\n",
         b"0::/lxc.payload.\xff\n",
         b"0::/lxc.payload.a\x1b[2J\n",
         b"no colon\n",
@@ -228,3 +233,83 @@ def test_a_name_that_cannot_be_shown_stays_as_it_is_written(
 ) -> None:
     host.run(9, f"/machine.slice/machine-{written}.scope")
     assert [one.name for one in running(host.root)] == [name]
+
+
+TENANT = "/machine.slice/machine-a.scope"
+
+
+@pytest.mark.parametrize(
+    ("path", "group", "name"),
+    [
+        (f"{TENANT}/payload/systemd-nspawn@gold.service", TENANT, "a"),
+        (f"{TENANT}/lxc/gold", TENANT, "a"),
+        (f"{TENANT}/machine.slice/docker-{ID}.scope", TENANT, "a"),
+        (
+            f"/system.slice/systemd-nspawn@a.service/libpod-payload-{ID}",
+            "/system.slice/systemd-nspawn@a.service",
+            "a",
+        ),
+        (f"/lxc.payload.a.slice/docker-{ID}.scope", "/lxc.payload.a.slice", "a.slice"),
+        (f"/docker/{OTHER}/supervisor", f"/docker/{OTHER}", OTHER[:SHORT_ID]),
+        (f"/docker/{OTHER}/docker/{ID}", f"/docker/{OTHER}", OTHER[:SHORT_ID]),
+    ],
+)
+def test_the_outermost_group_tells_the_container(
+    host: Host, path: str, group: str, name: str
+) -> None:
+    host.run(9, path)
+    host.name_in_docker(ID, "gold")
+    (found,) = running(host.root)
+    assert (found.name, found.group) == (name, f"/sys/fs/cgroup{group}")
+
+
+USER = "/user.slice/user-1000.slice/user@1000.service"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{USER}/lxc.payload.gold",
+        f"{USER}/app.slice/systemd-nspawn@gold.service",
+        f"{USER}/machine.slice/machine-gold.scope",
+        f"{USER}/libpod-payload-{ID}",
+        f"{USER}/docker/{ID}",
+        f"/system.slice/tenant.service/docker-{ID}.scope",
+        f"/system.slice/tenant.service/machine.slice/libpod-{ID}.scope",
+    ],
+)
+def test_a_group_in_a_place_of_another_s_is_no_container(host: Host, path: str) -> None:
+    host.run(9, path)
+    assert running(host.root) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{USER}/user.slice/libpod-{ID}.scope",
+        f"{USER}/docker-{ID}.scope",
+        f"{USER}/app.slice/a.service/libpod-payload-{ID}",
+    ],
+)
+def test_a_rootless_container_never_has_a_name_of_the_system_s(host: Host, path: str) -> None:
+    host.run(9, path)
+    host.name_in_docker(ID, "gold")
+    host.name_in_podman(ID, "gold")
+    assert [(one.name, one.group) for one in running(host.root)] == [
+        (ID[:SHORT_ID], f"/sys/fs/cgroup{path}")
+    ]
+
+
+def test_a_name_that_stands_for_two_groups_is_refused_with_both(host: Host) -> None:
+    host.run(9, f"/docker/{ID}")
+    host.run(10, f"/routers.slice/docker-{ID}.scope")
+    host.name_in_docker(ID, "gold")
+    find = Finder(FakeClock(), host.root)
+    with pytest.raises(Permanent, match=rf"docker/{ID}, .*docker-{ID}\.scope .write the path"):
+        find.resolve(CgroupSpec("container:gold"))
+
+
+def test_podman_s_pods_are_looked_into(host: Host) -> None:
+    host.run(9, f"/libpod_parent/{OTHER}/libpod-{ID}")
+    host.run(10, f"/machine.slice/machine-libpod_pod_{OTHER}.slice/libpod-{OTHER}.scope")
+    assert [one.name for one in running(host.root)] == [ID[:SHORT_ID], OTHER[:SHORT_ID]]
