@@ -120,7 +120,8 @@ def test_restore_puts_quota_and_period_back_and_may_be_repeated(group: Path) -> 
     (group / "cpu.cfs_quota_us").write_text("7000")
     actuator = opened(group)
     original = actuator.capture()
-    assert original == CgroupOriginal(quota_us=7000, period_us=50_000)
+    directory = group.resolve()
+    assert original == CgroupOriginal(7000, 50_000, str(directory), directory.stat().st_ino)
     actuator.apply(CapFraction(0.02))
     for _ in range(2):
         actuator.restore(original)

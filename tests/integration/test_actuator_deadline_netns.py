@@ -364,13 +364,23 @@ def test_a_router_that_is_gone_is_said_to_be_and_counts_as_restored(router: Dead
     release(router, original)
 
 
+def test_what_was_captured_is_released_whatever_its_name_stands_for(router: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(router)
+    original = actuator.capture()
+    actuator.apply(CapFraction(0.1))
+    release(DeadlineSpec("container:xtc-no-such-container", ENDS), original)
+    assert DeadlineActuator(router).applied() is None
+
+
 def test_a_namespace_of_the_same_name_is_another_router(router: DeadlineSpec) -> None:
     actuator = DeadlineActuator(router)
-    actuator.capture()
+    original = actuator.capture()
     remove_namespaces()
     netns.create(ROUTER)
     with pytest.raises(Gone, match="another network namespace"):
         actuator.apply(CapFraction(0.1))
+    with pytest.raises(Gone, match="another network namespace"):
+        DeadlineActuator(router, original)
 
 
 def test_more_than_the_kernel_may_promise_is_refused(router: DeadlineSpec) -> None:

@@ -32,12 +32,12 @@ entries = st.one_of(
     st.builds(
         Entry,
         st.builds(CgroupSpec, names.map("/".__add__)),
-        st.builds(CgroupOriginal, st.none() | whole, whole),
+        st.builds(CgroupOriginal, st.none() | whole, whole, names, whole),
     ),
     st.builds(
         Entry,
         st.builds(DeadlineSpec, names.map("/".__add__), st.just(("eth0",))),
-        st.builds(DeadlineOriginal, st.lists(interfaces, max_size=2).map(tuple)),
+        st.builds(DeadlineOriginal, st.lists(interfaces, max_size=2).map(tuple), names, whole),
     ),
 )
 leases = st.builds(

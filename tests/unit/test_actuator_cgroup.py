@@ -35,7 +35,7 @@ def opened(path: Path, original: CgroupOriginal | None = None) -> CgroupActuator
 def test_on_plain_v2_files_a_cap_is_written_read_back_and_restored(v2: Path) -> None:
     actuator = opened(v2)
     original = actuator.capture()
-    assert original == CgroupOriginal(quota_us=None, period_us=100_000)
+    assert original == CgroupOriginal(None, 100_000, str(v2), v2.stat().st_ino)
     assert actuator.applied() is None
 
     assert actuator.apply(CapFraction(0.2)) == 0.2

@@ -1,6 +1,7 @@
 """A CFS quota on a control group, v1 or v2: caps routers that forward in user space."""
 
 import os
+from pathlib import Path
 
 from xtc.actuator.base import CapLimits, CpuUsage
 from xtc.actuator.quota import FLOOR, Quota, quota_for
@@ -24,13 +25,15 @@ class CgroupActuator:
         """Open the group; ``original`` is what the journal holds of it, if anything.
 
         Raises:
-            Gone: there is no such group.
+            Gone: there is no such group, or it is not the one that the journal knows.
             Denied: its files may not be written.
             Unsupported: it has no CPU controller.
         """
         self._path, self._original = spec.path, original
         self._translated = _Translated(spec.path)
         self._group = _open(spec.path)
+        if original is not None and original.inode not in {0, self._inode()}:
+            raise Gone(spec.path, "another control group has taken this name")
         ceiling = CapFraction(float(os.cpu_count() or 1))
         self._limits = CapLimits(floor=FLOOR, ceiling=ceiling)
         self._last: Quota | None = None
@@ -58,8 +61,12 @@ class CgroupActuator:
         """Return the quota before xtc: the journal's, if it knows one, else what stands there."""
         if self._original is not None:
             return self._original
-        quota = self._read()
-        return CgroupOriginal(quota_us=quota.quota_us, period_us=quota.period_us)
+        inode = self._inode()
+        quota = (
+            self._read()
+        )  # not Gone: the open group was still there, and so the inode is its own
+        path = os.path.realpath(self._path)
+        return CgroupOriginal(quota.quota_us, quota.period_us, path, inode)
 
     def applied(self) -> CapFraction | None:
         """Return the cap in force, None where the group is uncapped."""
@@ -97,6 +104,10 @@ class CgroupActuator:
             self._write(self._read(), Quota(original.quota_us, original.period_us))
         except Gone:
             return  # nothing of ours is left where the group is gone
+
+    def _inode(self) -> int:
+        with self._translated:
+            return Path(self._path).stat().st_ino
 
     def _read(self) -> Quota:
         with self._translated:

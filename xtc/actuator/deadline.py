@@ -29,6 +29,7 @@ _FLOOR: Final = 0.001
 _MIN_RUNTIME_NS: Final = 5_000  # well above the kernel's 1024 ns, and above one packet's cost
 _QUIET: Final = 0.005  # 5 us in each ms: a packet now and then waits for no longer than that
 _CHECK_S: Final = Seconds(5.0)  # a router may switch joining on again in its own namespace
+_TAKEN: Final = "another network namespace has taken this name"
 _WINDOW: Final = Seconds(0.2)  # use measured for less says little about need
 
 _Result = TypeVar("_Result")
@@ -50,7 +51,7 @@ class DeadlineActuator:
         """Look at the namespace; ``original`` is what the journal holds of it, if anything.
 
         Raises:
-            Gone: there is no such namespace.
+            Gone: there is no such namespace, or it is not the one that the journal knows.
             Denied: the daemon may not enter it.
             Unsupported: the kernel is older than Linux 5.14.
         """
@@ -66,6 +67,8 @@ class DeadlineActuator:
         self._complete = False  # whether every interface's threads are followed
         self._since, self._used_then = self._clock.now(), dict[int, Seconds]()
         self._cookie = self._inside(cookie, identified=False)
+        if original is not None and original.cookie not in {0, self._cookie}:
+            raise Gone(spec.netns, _TAKEN)
         self._limits, self._thread_ceiling = _limits(len(spec.interfaces))
 
     @property
@@ -92,7 +95,7 @@ class DeadlineActuator:
         )
         rest = [name for name in self._spec.interfaces if name not in known]
         fresh = self._inside(partial(forwarding.capture, rest)) if rest else ()
-        return DeadlineOriginal(interfaces=(*known.values(), *fresh))
+        return DeadlineOriginal((*known.values(), *fresh), self._spec.netns, self._cookie)
 
     def applied(self) -> CapFraction | None:
         """Return the sum of the threads' shares, None where one of them is not capped.
@@ -227,7 +230,7 @@ class DeadlineActuator:
 
     def _same_namespace(self, work: Callable[[], _Result]) -> _Result:
         if cookie() != self._cookie:
-            raise Gone(self._spec.netns, "another network namespace has taken this name")
+            raise Gone(self._spec.netns, _TAKEN)
         return work()
 
     def _on_thread(self, call: Callable[..., _Result], tid: int, *arguments: object) -> _Result:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeVar, assert_never
 
+from msgspec.structs import replace
+
 from xtc.actuator.base import Actuator
 from xtc.actuator.cgroup import CgroupActuator
 from xtc.actuator.deadline import DeadlineActuator
@@ -65,7 +67,8 @@ def open_actuator(
     Args:
         spec: where the cap goes.
         original: what the journal holds of this router; ``capture`` then returns that, so that a
-            cap left by an earlier xtc is never taken for the router's own.
+            cap left by an earlier xtc is never taken for the router's own. The group or namespace
+            that it was captured of is opened, whatever its name stands for by now.
         simulated: finds a router of the simulated plant by name.
         domains: opens the domains of hypervisors.
 
@@ -75,7 +78,7 @@ def open_actuator(
         Unsupported: this host, or this process, has no such actuator.
         Permanent: the original is of another kind than the specification.
     """
-    match finder.resolve(spec):
+    match _located(spec, original):
         case CgroupSpec() as spec:
             return CgroupActuator(spec, _typed(original, CgroupOriginal, spec.path))
         case DeadlineSpec() as spec:
@@ -108,6 +111,17 @@ def release(
     except Gone:
         return  # what we changed went with it
     actuator.restore(original)
+
+
+def _located(spec: ActuatorSpec, original: Original | None) -> ActuatorSpec:
+    """Return the specification with the path at which the original was captured, or of now."""
+    match spec, original:
+        case CgroupSpec(), CgroupOriginal(path=path) if path:
+            return replace(spec, path=path)
+        case DeadlineSpec(), DeadlineOriginal(netns=netns) if netns and Path(netns).exists():
+            return replace(spec, netns=netns)  # else its first process ended, and maybe not others
+        case _:
+            return finder.resolve(spec)
 
 
 def _typed(original: Original | None, kind: type[_Kind], target: str) -> _Kind | None:

@@ -69,6 +69,11 @@ class CgroupOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="cgroup"
 
     quota_us: int | None
     period_us: int
+    path: str = ""
+    """The directory of the group that had it, whatever its name stands for later; empty where an
+    older xtc captured it."""
+    inode: int = 0
+    """The group's, which no other gets; 0 where an older xtc captured it."""
 
 
 class ThreadPolicy(msgspec.Struct, frozen=True):
@@ -110,6 +115,11 @@ class DeadlineOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="deadl
     """What stood on each of the router's interfaces."""
 
     interfaces: tuple[InterfaceOriginal, ...]
+    netns: str = ""
+    """Where their namespace was, whatever its name stands for later; empty where an older xtc
+    captured it."""
+    cookie: int = 0
+    """The namespace's, which no other gets; 0 where an older xtc captured it."""
 
 
 class SimulatedOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="simulated"):
