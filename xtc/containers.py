@@ -24,6 +24,10 @@ from xtc.units import Seconds
 
 KEPT_S = Seconds(5.0)
 """How long a look at all processes serves: a container is found so long after its start."""
+LONGEST_S = Seconds(60.0)
+"""The same where a look takes long, since there are many processes: a tenant may start them."""
+_SPARING = 50
+"""Looks take one part in so many of the time, up to LONGEST_S between them."""
 SHORT_ID = 12
 """Digits of an id that are shown, and that are enough to name it."""
 _ID = r"(?P<id>[0-9a-f]{64})"
@@ -103,14 +107,17 @@ def running(root: Path = Path("/")) -> list[Container]:
         mounts, pids = lines_of(root / "proc/self/mounts"), _pids(root / "proc")
     except OSError as error:
         raise Transient(str(error.filename), f"cannot be read: {error.strerror}") from error
-    first: dict[_Found, int] = {}
+    first: dict[tuple[str, ...], int] = {}
     for pid, lines in _groups(root / "proc", pids):
+        first.setdefault(lines, pid)  # most processes share their groups with others
+    lowest: dict[_Found, int] = {}
+    for lines, pid in first.items():
         found = _group_of(lines, mounts)
         if found is not None:
-            first.setdefault(found, pid)
+            lowest.setdefault(found, pid)
     names = _names(root)
     containers = [
-        Container(one.engine, one.name(names), one.group, pid) for one, pid in first.items()
+        Container(one.engine, one.name(names), one.group, pid) for one, pid in lowest.items()
     ]
     return sorted(containers, key=lambda one: (one.name, one.engine))
 
@@ -119,11 +126,11 @@ def _pids(proc: Path) -> list[int]:
     return sorted(int(entry.name) for entry in proc.iterdir() if entry.name.isdecimal())
 
 
-def _groups(proc: Path, pids: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
+def _groups(proc: Path, pids: Iterable[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield each process and the lines of its /proc/<pid>/cgroup."""
     for pid in pids:
         try:
-            yield pid, lines_of(proc / str(pid) / "cgroup")
+            yield pid, tuple(lines_of(proc / str(pid) / "cgroup"))
         except OSError:
             continue  # it ended, or is not ours to look at
 
@@ -183,7 +190,7 @@ class Finder:
 
     def __init__(self, clock: Clock | None = None, root: Path = Path("/")) -> None:
         self._clock, self._root = clock or MonotonicClock(), root
-        self._seen_at = Seconds(float("-inf"))
+        self._next = Seconds(float("-inf"))
         self._seen: Mapping[str, list[Container]] = {}
 
     def resolve(self, spec: ActuatorSpec) -> ActuatorSpec:
@@ -212,13 +219,14 @@ class Finder:
         return found[0]
 
     def _look(self) -> None:
-        now = self._clock.now()
-        if now - self._seen_at < KEPT_S:
+        begun = self._clock.now()
+        if begun < self._next:
             return
         seen: dict[str, list[Container]] = {}
         for container in running(self._root):
             seen.setdefault(container.name, []).append(container)
-        self._seen, self._seen_at = seen, now
+        took = self._clock.now() - begun
+        self._seen, self._next = seen, Seconds(begun + min(LONGEST_S, max(KEPT_S, _SPARING * took)))
 
 
 def _apart(containers: list[Container]) -> str:

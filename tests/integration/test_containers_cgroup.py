@@ -42,7 +42,7 @@ def container() -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the processes each time: the tests do not wait until a look is old."""
-    monkeypatch.setattr("xtc.containers.KEPT_S", Seconds(0.0))
+    monkeypatch.setattr("xtc.containers.LONGEST_S", Seconds(0.0))
 
 
 def test_a_container_is_capped_by_its_name() -> None:

@@ -1,13 +1,14 @@
 """Containers are found by the paths of their groups, and named as their engines name them."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
 from xtc.clock import FakeClock
-from xtc.containers import KEPT_S, SHORT_ID, Container, Finder, running
+from xtc.containers import KEPT_S, LONGEST_S, SHORT_ID, Container, Finder, running
 from xtc.errors import Gone, Permanent, Transient
 from xtc.units import Seconds
 
@@ -313,3 +314,27 @@ def test_podman_s_pods_are_looked_into(host: Host) -> None:
     host.run(9, f"/libpod_parent/{OTHER}/libpod-{ID}")
     host.run(10, f"/machine.slice/machine-libpod_pod_{OTHER}.slice/libpod-{OTHER}.scope")
     assert [one.name for one in running(host.root)] == [ID[:SHORT_ID], OTHER[:SHORT_ID]]
+
+
+@pytest.mark.parametrize(
+    ("took", "kept"), [(0.001, KEPT_S), (0.3, Seconds(15.0)), (5.0, LONGEST_S)]
+)
+def test_long_looks_are_rare(
+    host: Host, monkeypatch: pytest.MonkeyPatch, took: float, kept: Seconds
+) -> None:
+    clock, looks = FakeClock(), list[Seconds]()
+
+    def look(root: Path) -> list[Container]:
+        looks.append(clock.now())
+        clock.sleep(Seconds(took))
+        return running(root)
+
+    monkeypatch.setattr("xtc.containers.running", look)
+    find = Finder(clock, host.root)
+    for _ in range(200):
+        with pytest.raises(Gone):
+            find.resolve(CgroupSpec("container:gold"))
+        clock.sleep(Seconds(0.5))
+    gaps = [later - earlier for earlier, later in pairwise(looks)]
+    assert gaps
+    assert all(kept <= gap <= kept + 0.5 + took for gap in gaps)
