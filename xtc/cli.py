@@ -42,7 +42,9 @@ ConfigPath = Annotated[Path, typer.Option("--config", "-c", envvar="XTC_CONFIG")
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Vr = Annotated[str, typer.Argument(help="The router's name in the configuration.")]
 Setpoint = Annotated[str, typer.Option(help="A packet rate, such as 20kpps.")]
-Ttl = Annotated[str | None, typer.Option(help="How long it holds, such as 10min; without it there is no end.")]
+Ttl = Annotated[
+    str | None, typer.Option(help="How long it holds, such as 10min; without it there is no end.")
+]
 Epoch = Annotated[int, typer.Option(help="The policer's epoch; a lower one is never obeyed.")]
 Sequence = Annotated[int, typer.Option(help="Order within the epoch.")]
 Punish = Annotated[bool, typer.Option("--punish", help="Hold it even when the meter is blind.")]

@@ -16,7 +16,7 @@ from xtc.virt.discover import Candidate, Host, look
 
 EXIT_FAILED = 1
 _AND_LOCAL = " (so no domains are listed)"
-_HEADINGS = ("domain", "uuid", "driver", "state", "vCPUs", "interfaces", "cap", "verdict")
+_HEADINGS = ("domain", "uuid", "driver", "state", "vCPUs", "interfaces", "cap", "controllable")
 _LOCAL_HEADINGS = ("router", "kind", "interfaces", "on this host", "forwards", "actuator")
 
 
@@ -72,7 +72,7 @@ def _print_tables(hosts: list[Host], local: Local | None) -> None:
 
 class _Row(NamedTuple):
     cells: tuple[str, ...]
-    verdict: Text
+    answer: Text
     reasons: tuple[str, ...]
 
 
@@ -94,7 +94,7 @@ def _table(headings: tuple[str, ...], rows: Sequence[_Row], *, with_reasons: boo
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        said = [row.verdict, *map(Text, row.reasons)] if with_reasons else [row.verdict]
+        said = [row.answer, *map(Text, row.reasons)] if with_reasons else [row.answer]
         table.add_row(*map(Text, row.cells), Text(": ").join(said))
     return table
 
@@ -107,8 +107,8 @@ def _local_row(router: LocalRouter) -> _Row:
         ", ".join(router.ends) or "-",
         "yes" if router.forwards else "no",
     )
-    verdict = Text(router.actuator, "green") if router.actuator else Text("no", "yellow")
-    return _Row(cells, verdict, router.reasons)
+    answer = Text(router.actuator, "green") if router.actuator else Text("no", "yellow")
+    return _Row(cells, answer, router.reasons)
 
 
 def _row(domain: Candidate) -> _Row:
@@ -123,5 +123,5 @@ def _row(domain: Candidate) -> _Row:
         cap if domain.running else "-",
     )
     good = domain.controllable
-    verdict = Text("can be controlled", "green") if good else Text("no", "yellow")
-    return _Row(cells, verdict, domain.reasons)
+    answer = Text("can be controlled", "green") if good else Text("no", "yellow")
+    return _Row(cells, answer, domain.reasons)

@@ -100,9 +100,9 @@ class Loaded:
         self.terms(ORDINARY, full)
         self.terms(EXEMPT, full)
         self.stop_the_clock(level=full.depth)
-        verdict = self.run(frame)
-        assert (verdict == PASS) == (self.state(EXEMPT).passed == 1)
-        return verdict == PASS
+        action = self.run(frame)
+        assert (action == PASS) == (self.state(EXEMPT).passed == 1)
+        return action == PASS
 
 
 def _context(**skb: int) -> Any:

@@ -84,7 +84,7 @@ def test_a_table_says_what_can_be_controlled_and_why_not_the_rest() -> None:
     lines = out.splitlines()
     assert code == 0
     assert lines[0].split() == [
-        *("domain", "uuid", "driver", "state", "vCPUs", "interfaces", "cap", "verdict")
+        *("domain", "uuid", "driver", "state", "vCPUs", "interfaces", "cap", "controllable")
     ]
     assert "vif1.0, vif1.1" in lines[1]
     assert "35%" in lines[1]

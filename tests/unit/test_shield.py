@@ -130,7 +130,7 @@ def test_the_cheapest_way_that_is_possible_is_chosen(
 
 
 class FakeWay:
-    """A limiter that refuses what it is told to refuse."""
+    """A limiter that refuses what a test has it refuse."""
 
     def __init__(self, refusal: Exception | None = None) -> None:
         self.refusal = refusal

@@ -1,4 +1,4 @@
-"""The writer: a slow disk delays no tick, the newest ledger wins, and failures are told."""
+"""The writer: a slow disk delays no tick, the newest ledger wins, and failures are reported."""
 
 import os
 import threading

@@ -48,7 +48,7 @@ class CpuUsage:
     grain: Seconds = Seconds(0.0)
     """The steps in which CPU time is given out or counted; each part is counted in such steps."""
     parts: tuple[Seconds, ...] = ()
-    """CPU time of each part of the router (a vCPU, a thread) that has a share of the cap to itself,
+    """CPU time of each part of the router (a vCPU) that has a share of the cap to itself,
     as if the shares were equal; empty where the cap is common.
 
     The order is the same in every reading. Parts come and go (hotplug): the difference between two
