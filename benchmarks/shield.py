@@ -39,6 +39,7 @@ from xtc.kernel import bpf, clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace
 from xtc.limiter import Limiter
+from xtc.shield import filters
 from xtc.shield import shield as product
 from xtc.shield.bucket import in_packets
 from xtc.shield.exemptions import DEFAULT, Exemptions
@@ -187,7 +188,7 @@ def _softirq_ns(cpu: int) -> int:
 def _attach_first(compiled: Path, interface: str, direction: Direction) -> None:
     index = socket.if_nametoindex(interface)
     clsact.make_qdisc(index)
-    clsact.attach(index, direction, bpf.load(compiled, "drop_all"), product.PLACE)
+    clsact.attach(index, direction, bpf.load(compiled, "drop_all"), filters.LIMIT)
 
 
 def _attach_xdp(compiled: Path) -> None:
@@ -210,7 +211,7 @@ def _inside(name: str, work: Callable[[], Outcome]) -> Outcome:
 
 
 def _compiled(folder: Path) -> Path:
-    built, includes = folder / "benchmark.bpf.o", product.OBJECT.parent
+    built, includes = folder / "benchmark.bpf.o", filters.OBJECT.parent
     words = ["clang", "-O2", "-g", "-target", "bpf", "-mcpu=v2", f"-I{includes}"]
     words += [f"-I/usr/include/{os.uname().machine}-linux-gnu", "-c", str(SOURCE), "-o", str(built)]
     subprocess.run(words, check=True)

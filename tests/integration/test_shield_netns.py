@@ -25,8 +25,9 @@ from xtc.kernel.offload import set_gro, set_tso, tso
 from xtc.limiter import Limiter
 from xtc.shield.bucket import MIN_PACKETS
 from xtc.shield.exemptions import Exemptions
+from xtc.shield.filters import LIMIT, OBJECT, PROGRAM
 from xtc.shield.limiting import BestLimiter
-from xtc.shield.shield import OBJECT, PLACE, PROGRAM, Counts, Shield
+from xtc.shield.shield import Counts, Shield
 from xtc.shield.ways import Way
 from xtc.units import BitsPerSecond, PacketsPerSecond
 
@@ -125,7 +126,7 @@ def qdiscs() -> list[str]:
 
 
 def program_number() -> int:
-    number = on_host(lambda: clsact.attached(index(), Direction.EGRESS, PLACE))
+    number = on_host(lambda: clsact.attached(index(), Direction.EGRESS, LIMIT))
     assert number is not None
     return number
 

@@ -27,7 +27,7 @@ from support.frames import (
 from xtc.kernel import bpf
 from xtc.shield.bucket import FRACTION, State, Terms, in_bits, in_packets
 from xtc.shield.exemptions import DEFAULT, Exemptions
-from xtc.shield.shield import OBJECT, PROGRAM
+from xtc.shield.filters import OBJECT, PROGRAM
 from xtc.units import BitsPerSecond, PacketsPerSecond
 
 pytestmark = [

@@ -11,12 +11,13 @@
 enum {
     HEADERS = 128, /* bytes that may be needed to see what a packet is */
     SHORTEST_HEADERS = 54, /* Ethernet, IPv4, TCP */
+    QDISCS = 31,
 };
 
 /* For user space alone: what it must know of a program that it finds in force. */
 struct origin {
     __u32 layout;
-    __u32 made_qdisc; /* whether there was no clsact qdisc before */
+    __u32 made[QDISCS]; /* numbers of interfaces that had no clsact qdisc before; 0 is none */
 };
 
 struct {
