@@ -1,7 +1,7 @@
 """What every rig is: a manager on a state directory, with a clock and a plant, moved on by hand."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from models import paper_host
 from xtc.actuator.simulated import SimulatedHost
 from xtc.actuator.spec import ActuatorSpec
 from xtc.clock import FakeClock
-from xtc.collector import Binding, Collector
+from xtc.collector import Binding, Collector, Side
 from xtc.errors import ActuatorError
 from xtc.journal import Journal
 from xtc.managed import OpenActuator
@@ -17,6 +17,7 @@ from xtc.manager import Manager
 from xtc.meter import Snapshot
 from xtc.plant import Plant
 from xtc.routers import RouterPlan
+from xtc.shield.shield import Counts
 from xtc.units import PacketsPerSecond, Seconds
 from xtc.wire import Answer, Envelope, Refusal, Report, Request, encode
 
@@ -69,13 +70,66 @@ class FakeLimiter:
         return {name: self.drops.get(name, 0) for name in interfaces if name in self.limits}
 
 
+@dataclass
+class FakeShield:
+    """Shields by router, and the interfaces that bear them; all fails while `error` is set."""
+
+    rates: dict[str, float] = field(default_factory=dict)
+    bearing: dict[str, str] = field(default_factory=dict)
+    """The router by interface."""
+    refusals: dict[str, ActuatorError] = field(default_factory=dict)
+    """Of interfaces that bear none."""
+    error: ActuatorError | None = None
+    drops: dict[str, int] = field(default_factory=dict)
+    sides: dict[str, Side] = field(default_factory=dict)
+
+    def limit(
+        self, owner: str, interfaces: Sequence[str], rate: PacketsPerSecond, side: Side
+    ) -> dict[str, ActuatorError]:
+        """Let the rate by on those that bear it."""
+        self._check()
+        bearing = [name for name in interfaces if name not in self.refusals]
+        self.bearing |= dict.fromkeys(bearing, owner)
+        if bearing:
+            self.rates.setdefault(owner, rate)
+            self.sides[owner] = side
+        return {name: self.refusals[name] for name in interfaces if name in self.refusals}
+
+    def change(self, owner: str, rate: PacketsPerSecond) -> None:
+        """Let another rate by."""
+        self._check()
+        self.rates[owner] = rate
+
+    def counts(self, owner: str) -> Counts | None:
+        """Return what the test has laid out."""
+        self._check()
+        return Counts(0, self.drops.get(owner, 0), 0, 0) if owner in self.rates else None
+
+    def missing(self, owner: str, interfaces: Iterable[str], _side: Side) -> Sequence[str]:
+        """Return what bears no shield of the owner."""
+        return [name for name in interfaces if self.bearing.get(name) != owner]
+
+    def lift(self, interface: str) -> None:
+        """Lift a shield, or crash."""
+        self._check()
+        self.bearing.pop(interface, None)
+
+    def forget(self, owner: str) -> None:
+        """Forget a rate."""
+        self.rates.pop(owner, None)
+
+    def _check(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
 class ManagerRig(ABC):
     """A manager on a state directory, and simulated plants that answer to its caps."""
 
     def __init__(self, directory: Path, plans: Mapping[str, RouterPlan]) -> None:
         self.directory, self.plans = directory, dict(plans)
         self.clock, self.plant = FakeClock(1000.0), SimulatedHost()
-        self.limiter = FakeLimiter()
+        self.limiter, self.shield = FakeLimiter(), FakeShield()
         self.before: Snapshot | None = None
         for name in self.plans:
             self.plant.add(name, PAPER)
@@ -95,6 +149,7 @@ class ManagerRig(ABC):
             clock=self.clock,
             open_actuator=open_actuator,
             limiter=self.limiter,
+            shield=self.shield,
             period=PERIOD,
         )
 

@@ -32,6 +32,7 @@ from xtc.routers import RouterPlan, exempted, plans
 from xtc.server import CurveKeys, Listen, Server
 from xtc.shield.limiting import BestLimiter
 from xtc.shield.shield import Shield
+from xtc.shield.together import RouterShields
 from xtc.starts import OBSERVED, Starts
 from xtc.timing import check_timing
 from xtc.units import PacketsPerSecond, Seconds
@@ -83,6 +84,7 @@ def run_daemon(config: Config, path: Path | None) -> None:
             clock=clock,
             open_actuator=opener(simulated, hypervisors),
             limiter=BestLimiter(Shield(*exempted(config.limiter))),
+            shield=RouterShields(*exempted(config.limiter)),
             period=period,
             unexpected=lambda where: metrics.unexpected.labels(where).inc(),
         )
@@ -200,15 +202,16 @@ def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
         for vr, entry in ledger.entries.items():
             hypervisors.be_patient()
             outcome[vr] = _released(entry, hypervisors)
-        limits = {vr: _limited(limiter, every) for vr, every in ledger.limits.items()}
-        outcome |= {
-            f"{vr}'s limit": "; ".join(still.values()) for vr, still in limits.items() if still
-        }
-        kept, limited = ledger.entries, ledger.limits
+        limits, shields = _left(limiter, ledger.limits), _left(RouterShields(), ledger.shields)
+        outcome |= {f"{vr}'s limit": "; ".join(still.values()) for vr, still in limits.items()}
+        outcome |= {f"{vr}'s shield": "; ".join(still.values()) for vr, still in shields.items()}
+        kept, limited, shielded = ledger.entries, ledger.limits, ledger.shields
         if not force:
             kept = {vr: e for vr, e in kept.items() if outcome[vr] != "released"}
-            limited = {vr: tuple(still) for vr, still in limits.items() if still}
-        journal.store(msgspec.structs.replace(ledger, entries=kept, limits=limited, leases={}))
+            limited = {vr: tuple(still) for vr, still in limits.items()}
+            shielded = {vr: tuple(still) for vr, still in shields.items()}
+        left = msgspec.structs.replace(ledger, entries=kept, limits=limited, shields=shielded)
+        journal.store(msgspec.structs.replace(left, leases={}))
     return outcome
 
 
@@ -217,15 +220,18 @@ def _hypervisors() -> "closing[Hypervisors]":
     return closing(Hypervisors(MonotonicClock(), patience=RELEASE_S))
 
 
-def _limited(limiter: BestLimiter, interfaces: Iterable[str]) -> dict[str, str]:
-    """Lift limits; return the interfaces that are still limited, and why."""
-    still = {}
-    for interface in interfaces:
-        try:
-            limiter.lift(interface)
-        except ActuatorError as error:
-            still[interface] = str(error)
-    return still
+def _left(
+    limiter: BestLimiter | RouterShields, borne: Mapping[str, Iterable[str]]
+) -> dict[str, dict[str, str]]:
+    """Lift what interfaces bear; return, by router, those on which it is left, and why."""
+    left: dict[str, dict[str, str]] = {}
+    for vr, interfaces in borne.items():
+        for interface in interfaces:
+            try:
+                limiter.lift(interface)
+            except ActuatorError as error:
+                left.setdefault(vr, {})[interface] = str(error)
+    return left
 
 
 def _released(entry: Entry, hypervisors: Hypervisors) -> str:

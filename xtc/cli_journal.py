@@ -67,7 +67,8 @@ def _ledger_lines(ledger: Ledger) -> list[str]:
         for vr, lease in ledger.leases.items()
     ]
     limits = [f"  limit of {vr}: {', '.join(names)}" for vr, names in ledger.limits.items()]
-    return [*originals, *leases, *limits]
+    shields = [f"  shield of {vr}: {', '.join(names)}" for vr, names in ledger.shields.items()]
+    return [*originals, *leases, *limits, *shields]
 
 
 def _words(value: object) -> str:

@@ -67,12 +67,14 @@ class LogSection(Section, frozen=True):
 
 
 class LimiterSection(Section, frozen=True):
-    """What limits let through for routing's sake; only the shield can, a TBF limits everything."""
+    """What limits and shields let through for routing's sake; a TBF limits everything."""
 
     exempt: tuple[str, ...] = ()
     """Protocols beyond those that are always exempt, such as "udp/4789" or "ip/47"."""
     exempt_pps: Rate = 1000.0
     """What exempt traffic gets for itself, on each interface."""
+    shield: bool = True
+    """Drop what exceeds a held router's setpoint before the host carries it there."""
 
 
 class RouterSection(Section, frozen=True):
@@ -90,6 +92,8 @@ class RouterSection(Section, frozen=True):
     """Whose end of the interfaces is counted: "host" for vif, tap and the host's end of a veth."""
     observe: bool = False
     """Compute and show its cap, and write none."""
+    shield: bool = True
+    """Drop what exceeds its setpoint before the host carries it there."""
     setpoint: Rate | None = None
     """Held from the start and whenever no lease is in force; none leaves the router uncapped."""
     law: str = "default"

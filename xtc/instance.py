@@ -36,6 +36,8 @@ NO_EFFECT = 0.8
 """A throughput that keeps this share of what it was has not answered to its cap."""
 TOO_MUCH = 1.1
 """At this multiple of the setpoint, a router at its floor is plainly not held."""
+SHIELDED_TOO_MUCH = 1.02
+"""The same of a router whose shield lets a little more by than its setpoint."""
 MOST_PER_CPU = 50e6
 """Packets that no software forwards in a second of one CPU; one that seems to uses another's."""
 TOO_LITTLE = 0.9
@@ -240,12 +242,23 @@ def _watched(watch: Watch, bounds: Bounds, sample: Sample, lease: Lease) -> Watc
         return Watch(reference=sample.throughput)
     no_effect = (
         sample.cap <= bounds.floor * 1.01
-        and sample.throughput > TOO_MUCH * lease.setpoint
-        and watch.reference is not None
-        and sample.throughput > NO_EFFECT * watch.reference
+        and _is_too_much(sample, lease.setpoint)
+        and _has_not_fallen(watch, sample)
         and _forwards_elsewhere(sample)
     )
     return replace(watch, samples_at_floor=watch.samples_at_floor + 1 if no_effect else 0)
+
+
+def _has_not_fallen(watch: Watch, sample: Sample) -> bool:
+    """Whether throughput is what it was at a higher cap, or all that a shield lets by."""
+    if sample.shielded and sample.used is not None:
+        return True
+    return watch.reference is not None and sample.throughput > NO_EFFECT * watch.reference
+
+
+def _is_too_much(sample: Sample, setpoint: float) -> bool:
+    share = SHIELDED_TOO_MUCH if sample.shielded else TOO_MUCH
+    return sample.throughput > share * setpoint
 
 
 def _forwards_elsewhere(sample: Sample) -> bool:
@@ -262,7 +275,7 @@ def _forwards_elsewhere(sample: Sample) -> bool:
 def _finding(reason: Reason, sample: Sample, setpoint: float) -> Finding:
     if reason is Reason.NOT_BINDING:
         return _unbound(sample, setpoint)
-    if reason is Reason.AT_FLOOR and sample.throughput > TOO_MUCH * setpoint:
+    if reason is Reason.AT_FLOOR and _is_too_much(sample, setpoint):
         return Finding.AT_FLOOR
     if reason is Reason.AT_CEILING:
         return Finding.AT_CEILING

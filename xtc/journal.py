@@ -43,6 +43,8 @@ class Ledger(msgspec.Struct, frozen=True):
     limits: dict[str, tuple[str, ...]] = {}
     """Interfaces of a router whose traffic from the host is limited."""
     highest_epoch: int = 0
+    shields: dict[str, tuple[str, ...]] = {}
+    """Interfaces of a router that may bear its shield."""
 
 
 class Journal:

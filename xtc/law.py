@@ -27,6 +27,8 @@ class Sample:
     """Whether the cap held the router back; None where the platform cannot tell."""
     late: bool = False
     """Whether the cap came so late that another one shaped the sample; then `used` tells more."""
+    shielded: bool = False
+    """Whether the shield dropped what the router might have forwarded beyond its setpoint."""
 
 
 class Reason(Enum):

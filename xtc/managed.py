@@ -30,6 +30,7 @@ from xtc.keeper import CapView, Keeper, same_cap
 from xtc.law import Sample
 from xtc.lease import Kind, Lease
 from xtc.routers import RouterPlan
+from xtc.shielding import Shielded
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import Report
 
@@ -55,6 +56,8 @@ class Managed:
         """The interfaces that bear the limit."""
         self.kept_back: PacketsPerSecond | None = PacketsPerSecond(0.0)
         """What the limit dropped in the last period; None while that is not known."""
+        self.shielded = Shielded()
+        """How its shield stands."""
         self._obeyed: Lease | None = None
         """The last lease, even after the router was released: it is not to be replayed."""
         self.by_hand = False
@@ -90,6 +93,11 @@ class Managed:
     def interfaces(self) -> tuple[str, ...]:
         """The interfaces that the router had in the last period."""
         return () if self._reading is None else self._reading.interfaces
+
+    @property
+    def sample(self) -> Sample | None:
+        """What the last period showed; None where the loop was blind."""
+        return self._sample
 
     def last_lease(self) -> Lease | None:
         """Return the lease that the next one must follow; to release a router ends a punishment."""
@@ -149,7 +157,6 @@ class Managed:
         """Let the loop decide on what this period showed."""
         self._reading = reading
         self._view = self._sample = None
-        self.fault = ""
         self.keeper.begin_period()
         if self.instance is None:
             self._release_again()
@@ -230,6 +237,7 @@ class Managed:
             used=_used(view),
             binding=binding,
             late=view.late,
+            shielded=bool(self.shielded.dropped),
         )
 
     def _in_force(self, read: CapFraction | None) -> CapFraction | None:
@@ -321,6 +329,8 @@ class Managed:
             problem=self._problem(),
             law=self.plan.law,
             limit_pps=self.limit,
+            shield_pps=self.shielded.rate,
+            shield_problem=self.shielded.problem,
             cap_known=view is not None or instance is None,
             epoch=None if instance is None else instance.lease.epoch,
             sequence=None if instance is None else instance.lease.sequence,
@@ -349,11 +359,12 @@ class Managed:
         )
 
     def _offered(self) -> PacketsPerSecond | None:
-        """Return what was sent towards the router, with what its limit dropped."""
+        """Return what was sent towards the router, with what limit and shield dropped."""
         reached = None if self._reading is None else self._reading.offered
-        if reached is None or self.kept_back is None:
+        shielded = self.shielded.dropped
+        if reached is None or self.kept_back is None or shielded is None:
             return None
-        return PacketsPerSecond(reached + self.kept_back)
+        return PacketsPerSecond(reached + self.kept_back + shielded)
 
     def _problem(self) -> str:
         if problem := self.fault or self._problem_of_cap():

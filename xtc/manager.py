@@ -21,6 +21,7 @@ from xtc.leftovers import Leftovers
 from xtc.limits import CountingLimiter, Limits
 from xtc.managed import Managed, OpenActuator
 from xtc.routers import RouterPlan
+from xtc.shields import ShieldPort, Shields
 from xtc.units import PacketsPerSecond, Seconds
 from xtc.wire import (
     Activate,
@@ -66,6 +67,7 @@ class Manager:
         open_actuator: OpenActuator,
         limiter: CountingLimiter,
         period: Seconds,
+        shield: ShieldPort | None = None,
         observe: str = "",
         unexpected: Callable[[str], None] = _uncounted,
     ) -> None:
@@ -78,6 +80,7 @@ class Manager:
             open_actuator: opens a router's actuator.
             limiter: limits what the host sends into a router.
             period: seconds between two ticks.
+            shield: drops what exceeds a held router's setpoint; None where nothing does.
             observe: why every cap is only computed and shown; empty where caps are written.
             unexpected: counts an error that nobody foresaw, by where it came up.
         """
@@ -93,6 +96,7 @@ class Manager:
         self._period = period
         self._leftovers = Leftovers(limiter)
         self._limits = Limits(limiter, self._leftovers)
+        self._shields = Shields(shield)
         self._routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
         self._epoch = journal.ledger.highest_epoch
         self._reserved = 0
@@ -115,6 +119,7 @@ class Manager:
         left = self._journal.ledger
         troubles = [self._adopt(name, entry) for name, entry in left.entries.items()]
         troubles += [self._leftovers.lift(interfaces) for interfaces in left.limits.values()]
+        troubles += [self._adopt_shield(name, each) for name, each in left.shields.items()]
         for name, lease in left.leases.items():
             self._renew(name, lease, now)
         for managed in self._routers.values():
@@ -133,6 +138,13 @@ class Manager:
         return self._leftovers.release(
             name, Keeper(entry.spec, self._open, original=entry.original)
         )
+
+    def _adopt_shield(self, name: str, interfaces: tuple[str, ...]) -> str:
+        """Take over an earlier daemon's shield until the first tick decides on it, or lift it."""
+        if name not in self._routers:
+            return self._shields.lift_from(interfaces)
+        self._routers[name].shielded.claimed = interfaces
+        return ""
 
     def _renew(self, name: str, lease: Lease, now: Seconds) -> None:
         """Go on with a lease of an earlier daemon; the configuration's own may have changed."""
@@ -347,8 +359,9 @@ class Manager:
             managed.instance = None
             released = self._firewall(managed, "release", partial(_release, managed))
             lifted = self._firewall(managed, "release", partial(self._limits.lift, managed))
-            troubles += [one or "" for one in (released, lifted)]
-            troubles += [managed.fault] if None in (released, lifted) else []
+            open_ = self._firewall(managed, "release", partial(self._shields.lift, managed))
+            troubles += [one or "" for one in (released, lifted, open_)]
+            troubles += [managed.fault] if None in (released, lifted, open_) else []
         return [trouble for trouble in troubles if trouble]
 
     def _limit(self, managed: Managed, request: Limit, now: Seconds) -> None:
@@ -385,13 +398,14 @@ class Manager:
             for name, managed in self._routers.items()
         }
         self._look_after_limits(now)
-        durable = self._durable_originals(commands)
+        durable = self._durable_originals(commands, self._claim_shields())
         for name, command in commands.items():
             managed = self._routers[name]
             may_act = command.act is not Act.SET or managed.observing or name in durable
             managed.undurable = "" if may_act else self.journal_problem
             if may_act:
                 self._firewall(managed, "carry_out", partial(managed.carry_out, command))
+        self._tend_shields(now)
         self._leftovers.try_again()
         self._store_lazily()
 
@@ -405,7 +419,8 @@ class Manager:
 
     def _stepped(self, managed: Managed, reading: Reading | None, now: Seconds) -> Command:
         """Return what a router's loop decides; one that fails goes blind, and the others go on."""
-        managed.observed = self.observe
+        managed.observed, managed.fault = self.observe, ""
+        self._firewall(managed, "shield", partial(self._shields.look, managed, now))
         step = partial(managed.step, reading, now, self._period)
         decided = self._firewall(managed, "step", step)
         if decided is None:
@@ -436,6 +451,20 @@ class Manager:
                 continue
             self._firewall(managed, "limit", partial(self._limits.renew, managed))
 
+    def _claim_shields(self) -> bool:
+        """Note which interfaces are about to bear a shield; whether the journal must know first."""
+        claimed = [
+            self._firewall(managed, "shield", partial(self._shields.claim, managed))
+            for managed in self._routers.values()
+        ]
+        return any(claimed)
+
+    def _tend_shields(self, now: Seconds) -> None:
+        """Set, change and lift shields; none is set that the journal does not know."""
+        for managed in self._routers.values() if not self.journal_problem else ():
+            self._firewall(managed, "shield", partial(self._shields.tend, managed, now))
+        self._shields.try_again()
+
     def falling_caps(self) -> list[tuple[int, Managed]]:
         """Return (slot, router) for every cap that alternates within this period."""
         return [
@@ -448,15 +477,20 @@ class Manager:
         """Write the low part of a cap that alternates."""
         self._firewall(managed, "fall", managed.fall)
 
-    def _durable_originals(self, commands: Mapping[str, Command]) -> set[str]:
-        """Return the routers that may be capped: those whose original survives a crash."""
+    def _durable_originals(self, commands: Mapping[str, Command], unstored: bool) -> set[str]:
+        """Return the routers that may be capped: those whose original survives a crash.
+
+        Args:
+            commands: what each loop has decided.
+            unstored: whether the journal must be written whatever they are.
+        """
         wanted = {
             name
             for name, command in commands.items()
             if command.act is Act.SET and not self._routers[name].observing
         }
         self._capping = frozenset(wanted)
-        if not wanted <= self._durable():
+        if unstored or not wanted <= self._durable():
             self._store(self._journal.store)
         return wanted & self._durable()
 
@@ -492,6 +526,7 @@ class Manager:
             leases,
             limits | self._leftovers.limits(),
             max(self._epoch, self._reserved),
+            self._shields.interfaces(self._routers.values()),
         )
 
     def _entries(self) -> dict[str, Entry]:

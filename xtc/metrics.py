@@ -159,6 +159,7 @@ def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:
         ("xtc_vr_proposed_cap_ratio", "CPU cap that is computed and not written", "proposed_cap"),
         ("xtc_vr_cpu_used_ratio", "CPUs used", "used"),
         ("xtc_vr_limit_packets_per_second", "What the host may send into it", "limit_pps"),
+        ("xtc_vr_shield_packets_per_second", "What its shield lets by", "shield_pps"),
         ("xtc_meter_sample_age_seconds", "Time since its last sample", "sample_age_s"),
         ("xtc_setpoint_lease_remaining_seconds", "Time its lease has left", "lease_remaining_s"),
     ):

@@ -84,12 +84,20 @@ def planned(found: Mapping[str, Salvaged], boot: str, *, newer_wins: bool = Fals
     notes += [f"{name}: {gone}" for name in found if name not in ours]
     order = list(ours.items())
     entries = _merged(order[::-1] if newer_wins else order, notes)
-    limits: dict[str, tuple[str, ...]] = {}
-    for ledger in ours.values():
-        for vr, interfaces in ledger.limits.items():
-            limits[vr] = tuple(sorted({*limits.get(vr, ()), *interfaces}))
-    ledger = Ledger(boot, entries, _leases(found, boot), limits, _highest(found.values()))
+    limits = _united(ledger.limits for ledger in ours.values())
+    shields = _united(ledger.shields for ledger in ours.values())
+    highest = _highest(found.values())
+    ledger = Ledger(boot, entries, _leases(found, boot), limits, highest, shields)
     return Repair(ledger, tuple(notes), tuple(found))
+
+
+def _united(every: Iterable[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
+    """Return all interfaces of each router."""
+    united: dict[str, tuple[str, ...]] = {}
+    for one in every:
+        for vr, interfaces in one.items():
+            united[vr] = tuple(sorted({*united.get(vr, ()), *interfaces}))
+    return united
 
 
 def _of_boot(ledger: Ledger, boot: str) -> bool:

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from models import HostModel, ModelError, bundled_host, bundled_names, load_host
 from xtc.actuator.base import CapLimits
-from xtc.actuator.spec import ActuatorSpec, LibvirtSpec
+from xtc.actuator.spec import ActuatorSpec, LibvirtSpec, SimulatedSpec
 from xtc.collector import Binding, Side
 from xtc.config import Config, LimiterSection, RouterSection
 from xtc.errors import ConfigError, Mistakes, UnitError
@@ -28,6 +28,8 @@ from xtc.units import (
 )
 
 _Value = TypeVar("_Value")
+OWN_COUNTERS = ("/proc/net/dev", "/proc/self/net/dev")
+"""The counters of the daemon's own network namespace."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class RouterPlan:
     ceiling: CapFraction | None
     safe_cap: CapFraction | None
     observe: bool = False
+    shield: bool = False
+    """Whether the host drops what exceeds its setpoint while it is held."""
     one_interface: bool = False
     """Whether packets come and go by one interface: no sign that another was forgotten."""
 
@@ -91,7 +95,7 @@ def plans(
     mistakes, found = Mistakes(), dict[str, RouterPlan]()
     for name, section in config.router.items():
         with mistakes.noted():
-            found[name] = _plan(name, section)
+            found[name] = replace(_plan(name, section), shield=_shielded(config, section))
             _check_gains(found[name], config.daemon.period_s)
     with mistakes.noted():
         _check_apart(found, place)
@@ -123,6 +127,13 @@ def _plan(name: str, section: RouterSection) -> RouterPlan:
         _check_bounds(plan, where)
     mistakes.check()
     return plan
+
+
+def _shielded(config: Config, section: RouterSection) -> bool:
+    """Whether a router has a shield; interfaces of another namespace are not within reach."""
+    wanted = config.limiter.shield and section.shield
+    here = config.daemon.proc_net_dev in OWN_COUNTERS
+    return wanted and here and not isinstance(section.actuator, SimulatedSpec)
 
 
 def _check_counted(section: RouterSection, where: str) -> None:

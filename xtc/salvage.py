@@ -15,7 +15,7 @@ T = TypeVar("T")
 DAMAGED = "the checksum does not match: what is shown may be wrong"
 _NAME = r'("(?:[^"\\]|\\.)*"):(?=\{"%s":)'
 _ENTRY, _LEASE = re.compile(_NAME % "spec"), re.compile(_NAME % "setpoint_pps")
-_LIMITS = re.compile(r'"limits":(?=\{)')
+_LIMITS, _SHIELDS = re.compile(r'"limits":(?=\{)'), re.compile(r'"shields":(?=\{)')
 _BOOT, _EPOCH = re.compile(r'"boot_id":"([^"]*)"'), re.compile(r'"highest_epoch":(\d{1,19})\b')
 _MAX_EPOCH = (1 << 62) - 1
 _decoder = JSONDecoder()
@@ -45,9 +45,6 @@ def _by_parts(text: str, doubts: tuple[str, ...]) -> Salvaged:
     problems = list(doubts)
     entries = dict(_named(text, _ENTRY, Entry, "entry", problems))
     leases = dict(_named(text, _LEASE, Lease, "lease", problems))
-    limits: dict[str, tuple[str, ...]] = {}
-    for found in _LIMITS.finditer(text):
-        limits |= _value(text, found.end(), dict[str, tuple[str, ...]], "limits", problems) or {}
     boot = _BOOT.search(text)
     epochs = [int(epoch) for epoch in _EPOCH.findall(text)] or [-1]
     if max(epochs) < 0:
@@ -57,7 +54,8 @@ def _by_parts(text: str, doubts: tuple[str, ...]) -> Salvaged:
         boot_id=boot[1] if boot else "",
         entries=entries,
         leases=leases,
-        limits=limits,
+        limits=_borne(text, _LIMITS, "limits", problems),
+        shields=_borne(text, _SHIELDS, "shields", problems),
         highest_epoch=min(highest, _MAX_EPOCH),
     )
     return Salvaged(ledger, tuple(problems))
@@ -76,6 +74,16 @@ def _named(
         value = _value(text, found.end(), kind, f"{word} of {name}", problems)
         if value is not None:
             yield name, value
+
+
+def _borne(
+    text: str, pattern: re.Pattern[str], word: str, problems: list[str]
+) -> dict[str, tuple[str, ...]]:
+    """Return the interfaces of each router, wherever they stand."""
+    borne: dict[str, tuple[str, ...]] = {}
+    for found in pattern.finditer(text):
+        borne |= _value(text, found.end(), dict[str, tuple[str, ...]], word, problems) or {}
+    return borne
 
 
 def _value(text: str, at: int, kind: Any, word: str, problems: list[str]) -> Any:

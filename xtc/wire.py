@@ -164,6 +164,10 @@ class Report(msgspec.Struct, frozen=True):
     """What keeps the loop from doing its work, and what to do about it."""
     law: str = ""
     limit_pps: float | None = None
+    shield_pps: float | None = None
+    """What its shield lets by, on all its interfaces together; None where it has none."""
+    shield_problem: str = ""
+    """Why the shield is not on every interface."""
     cap_known: bool = True
     """Whether the cap could be read; if not, `cap` says nothing."""
     observing: bool = False

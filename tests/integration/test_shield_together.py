@@ -1,0 +1,241 @@
+"""Interfaces of one router share a limit on real veths: one bucket, adopted, renamed and lifted."""
+
+import contextlib
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from pyroute2 import IPRoute, netns
+from support.frames import ethernet, ipv4, udp
+
+from xtc.collector import Side
+from xtc.errors import ActuatorError
+from xtc.kernel import bpf, clsact
+from xtc.kernel.clsact import Direction
+from xtc.kernel.namespaces import in_namespace
+from xtc.shield.bucket import MIN_PACKETS
+from xtc.shield.filters import LIMIT, OBJECT, PROGRAM, SHIELD
+from xtc.shield.shield import Shield
+from xtc.shield.together import RouterShields
+from xtc.units import PacketsPerSecond
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(not OBJECT.exists(), reason="shield.bpf.o is not built (clang, libbpf-dev)"),
+]
+HOST, ROUTER = "xtcto-host", "xtcto-router"
+SLOW = PacketsPerSecond(1)
+PLAIN = ethernet(0x0800, ipv4(17, udp(5000, 9)))
+OSPF = ethernet(0x0800, ipv4(89))
+ENDS = ("v0", "v1")
+Result = TypeVar("Result")
+
+
+def on_host(work: Callable[[], Result]) -> Result:
+    return in_namespace(f"/run/netns/{HOST}", work)
+
+
+@pytest.fixture(autouse=True)
+def veths() -> Iterator[None]:
+    try:
+        for name in (HOST, ROUTER):
+            netns.create(name)
+            in_namespace(f"/run/netns/{name}", silence)
+        on_host(make_veths)
+        yield
+    finally:
+        for name in (HOST, ROUTER):
+            if Path(f"/run/netns/{name}").exists():
+                netns.remove(name)
+
+
+def silence() -> None:
+    """Have the kernel send nothing by itself."""
+    Path("/proc/sys/net/ipv6/conf/default/disable_ipv6").write_text("1")
+
+
+def make_veths() -> None:
+    with IPRoute() as route:
+        for name in ENDS:
+            peer = {"ifname": f"r{name}", "net_ns_fd": ROUTER}
+            route.link("add", ifname=name, kind="veth", peer=peer)
+            route.link("set", index=route.link_lookup(ifname=name)[0], state="up")
+    in_namespace(f"/run/netns/{ROUTER}", bring_up)
+
+
+def bring_up() -> None:
+    with IPRoute() as route:
+        for name in ENDS:
+            route.link("set", index=route.link_lookup(ifname=f"r{name}")[0], state="up")
+
+
+def rename(old: str, new: str) -> None:
+    def work() -> None:
+        with IPRoute() as route:
+            route.link("set", index=route.link_lookup(ifname=old)[0], ifname=new)
+
+    on_host(work)
+
+
+def passed(*interfaces: str, frame: bytes = PLAIN, each: int = 50) -> int:
+    """Send frames through the host's ends in turn; return how many left the host."""
+
+    def send() -> int:
+        before = counted(*interfaces)
+        for _ in range(each):
+            for name in interfaces:
+                transmit(name, frame)
+        return counted(*interfaces) - before
+
+    return on_host(send)
+
+
+def counted(*interfaces: str) -> int:
+    with IPRoute() as route:
+        links = [route.get_links(ifname=name)[0] for name in interfaces]
+        return sum(link.get_attr("IFLA_STATS64")["tx_packets"] for link in links)
+
+
+def transmit(name: str, frame: bytes) -> None:
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
+        out.bind((name, 0))
+        with contextlib.suppress(OSError):  # ENOBUFS: it was dropped
+            out.send(frame)
+
+
+def limit(
+    shields: RouterShields, owner: str = "edge", side: Side = Side.HOST
+) -> dict[str, ActuatorError]:
+    return on_host(lambda: shields.limit(owner, ENDS, SLOW, side))
+
+
+def places(interface: str) -> list[int]:
+    def read() -> list[int]:
+        index = socket.if_nametoindex(interface)
+        every = [clsact.filters(index, direction) for direction in Direction]
+        return [one.priority for found in every for one in found]
+
+    return on_host(read)
+
+
+def qdiscs(interface: str) -> list[str]:
+    def read() -> list[str]:
+        with IPRoute() as route:
+            found = route.get_qdiscs(index=socket.if_nametoindex(interface))
+            return [qdisc.get_attr("TCA_KIND") for qdisc in found]
+
+    return on_host(read)
+
+
+def test_all_interfaces_share_one_bucket() -> None:
+    shields = RouterShields()
+    assert limit(shields) == {}
+    assert passed(*ENDS) <= MIN_PACKETS + 3, "1 packet/s, as long as this takes"
+    counts = on_host(lambda: shields.counts("edge"))
+    assert counts is not None
+    assert counts.dropped == 2 * 50 - counts.passed
+
+
+def test_routing_passes_a_full_bucket() -> None:
+    limit(RouterShields())
+    passed(*ENDS)
+    assert passed("v1", frame=OSPF, each=20) == 20
+
+
+def test_two_routers_have_two_buckets() -> None:
+    shields = RouterShields()
+    on_host(lambda: shields.limit("a", ["v0"], SLOW))
+    on_host(lambda: shields.limit("b", ["v1"], SLOW))
+    passed("v0")
+    assert passed("v1", each=MIN_PACKETS) == MIN_PACKETS
+
+
+def test_the_rate_is_changed_wherever_it_is() -> None:
+    shields = RouterShields()
+    limit(shields)
+    on_host(lambda: shields.change("edge", PacketsPerSecond(1e6)))
+    assert passed(*ENDS) == 100
+
+
+def test_the_next_daemon_adopts_it_with_its_level() -> None:
+    limit(RouterShields())
+    passed(*ENDS)
+    other = RouterShields()
+    limit(other)
+    assert passed(*ENDS) <= 3, "the bucket was still full"
+    assert on_host(lambda: other.missing("edge", ENDS)) == ()
+
+
+def test_what_is_lifted_leaves_nothing() -> None:
+    shields = RouterShields()
+    limit(shields)
+    for name in ENDS:
+        on_host(lambda name=name: shields.lift(name))  # type: ignore[misc]
+        assert (places(name), qdiscs(name)) == ([], ["noqueue"])
+    assert passed(*ENDS) == 100
+
+
+def test_an_interface_renamed_meanwhile_is_freed_all_the_same() -> None:
+    shields = RouterShields()
+    limit(shields)
+    rename("v0", "w0")
+    on_host(lambda: shields.lift("v0"))
+    assert (places("w0"), qdiscs("w0")) == ([], ["noqueue"])
+
+
+def test_an_interface_that_is_gone_is_nothing_to_lift() -> None:
+    shields = RouterShields()
+    limit(shields)
+    on_host(remove_v0)
+    on_host(lambda: shields.lift("v0"))
+    assert on_host(lambda: shields.missing("edge", ENDS)) == ("v0",)
+
+
+def remove_v0() -> None:
+    with IPRoute() as route:
+        route.link("del", ifname="v0")
+
+
+def test_a_limit_beside_it_outlives_it_and_the_last_one_removes_the_qdisc() -> None:
+    shields, limits = RouterShields(), Shield()
+    on_host(lambda: limits.limit("v0", SLOW))
+    limit(shields)
+    assert places("v0") == [LIMIT, SHIELD]
+    on_host(lambda: limits.lift("v0"))
+    assert places("v0") == [SHIELD]
+    on_host(lambda: shields.lift("v0"))
+    assert qdiscs("v0") == ["noqueue"]
+
+
+def test_the_shield_first_and_the_limit_after_it_leave_nothing_either() -> None:
+    shields, limits = RouterShields(), Shield()
+    limit(shields)
+    on_host(lambda: limits.limit("v0", SLOW))
+    on_host(lambda: shields.lift("v0"))
+    assert places("v0") == [LIMIT]
+    on_host(lambda: limits.lift("v0"))
+    assert qdiscs("v0") == ["noqueue"]
+
+
+def test_another_owners_filter_stays_and_the_other_interface_bears_it() -> None:
+    def other() -> None:
+        index = socket.if_nametoindex("v0")
+        clsact.make_qdisc(index)
+        clsact.attach(index, Direction.EGRESS, bpf.load(OBJECT, PROGRAM), 1)
+
+    on_host(other)
+    shields = RouterShields()
+    refused = limit(shields)
+    assert list(refused) == ["v0"]
+    assert "another owner" in str(refused["v0"])
+    assert (places("v0"), places("v1")) == ([1], [SHIELD])
+    assert passed("v1") <= MIN_PACKETS + 3
+
+
+def test_at_the_routers_own_end_it_limits_what_comes_in() -> None:
+    limit(RouterShields(), side=Side.ROUTER)
+    index = on_host(lambda: socket.if_nametoindex("v0"))
+    assert on_host(lambda: clsact.attached(index, Direction.INGRESS, SHIELD)) is not None
+    assert passed(*ENDS) == 100

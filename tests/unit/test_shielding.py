@@ -1,0 +1,72 @@
+"""The shield lets by what a router needs for its setpoint, and little more."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xtc.shielding import HEADROOM, MOST, Seen, Shielding, learned
+from xtc.units import PacketsPerSecond
+
+SETPOINT = PacketsPerSecond(5e3)
+rates = st.floats(min_value=0, max_value=1e7)
+seen = st.builds(Seen, rates, rates, rates, st.booleans())
+
+
+def router(shielding: Shielding, offered: float, forwards: float, capacity: float) -> Seen:
+    """Return a period of a router that forwards a share of what arrives, as far as its cap goes."""
+    arrived = min(offered, shielding.rate(SETPOINT))
+    throughput = min(arrived * forwards, capacity)
+    return Seen(throughput, arrived, offered - arrived, throughput == capacity)
+
+
+def after(periods: int, shielding: Shielding, **period: float) -> Shielding:
+    for _ in range(periods):
+        shielding = learned(shielding, SETPOINT, router(shielding, **period))
+    return shielding
+
+
+@given(st.lists(seen), st.floats(min_value=1e-3, max_value=1e8).map(PacketsPerSecond))
+def test_whatever_is_seen_it_lets_by_the_setpoint_and_headroom_and_at_most_so_much(
+    periods: list[Seen], setpoint: PacketsPerSecond
+) -> None:
+    shielding = Shielding()
+    for period in periods:
+        shielding = learned(shielding, setpoint, period)
+    rate = shielding.rate(setpoint)
+    assert max(1, HEADROOM * setpoint) <= rate <= max(1, HEADROOM * MOST * setpoint) * (1 + 1e-12)
+
+
+def test_one_that_forwards_all_gets_no_more_than_the_headroom() -> None:
+    held = after(100, Shielding(), offered=40e3, forwards=1.0, capacity=SETPOINT)
+    assert held.rate(SETPOINT) == HEADROOM * SETPOINT
+
+
+@pytest.mark.parametrize("forwards", [0.8, 0.5, 0.1])
+def test_one_that_drops_what_it_likes_reaches_its_setpoint(forwards: float) -> None:
+    learnt = after(7, Shielding(), offered=400e3, forwards=forwards, capacity=1e6)
+    period = router(learnt, offered=400e3, forwards=forwards, capacity=1e6)
+    assert SETPOINT * 0.98 <= period.throughput <= SETPOINT * HEADROOM * 1.001
+
+
+def test_what_a_cap_holds_back_teaches_nothing() -> None:
+    assert after(9, Shielding(), offered=40e3, forwards=1.0, capacity=1e3) == Shielding()
+
+
+def test_where_nothing_is_dropped_nothing_changes() -> None:
+    quiet = Seen(throughput=100.0, arrived=200.0, dropped=0.0, binding=False)
+    assert learned(Shielding(3.0), SETPOINT, quiet) == Shielding(3.0)
+
+
+def test_bursts_that_overrun_it_are_no_reason_to_let_more_by() -> None:
+    burst = Seen(throughput=1e3, arrived=1e3, dropped=500.0, binding=False)
+    assert learned(Shielding(), SETPOINT, burst) == Shielding()
+
+
+def test_what_is_not_needed_any_longer_is_forgotten() -> None:
+    learnt = after(300, Shielding(10.0), offered=400e3, forwards=1.0, capacity=SETPOINT)
+    assert learnt.rate(SETPOINT) == pytest.approx(HEADROOM * SETPOINT, rel=0.05)
+
+
+def test_it_opens_no_faster_than_by_half_in_a_period() -> None:
+    dead = Seen(throughput=0.0, arrived=5e3, dropped=9e3, binding=False)
+    assert learned(Shielding(), SETPOINT, dead) == Shielding(1.5)

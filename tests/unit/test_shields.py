@@ -1,0 +1,195 @@
+"""Held routers have a shield, as their loops stand; what cannot be undone yet is tried again."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from simulated_rig import Rig, flat, plan
+
+from xtc.errors import Denied, Permanent, Transient
+from xtc.instance import Finding, Mode
+from xtc.shielding import HEADROOM
+from xtc.shields import LOOK_EVERY
+from xtc.units import Seconds
+from xtc.wire import Activate, Deactivate, Observe, Pause, Resume, Retune
+
+SETPOINT = 20e3
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    return Rig(tmp_path, {name: replace(plan(name), shield=True) for name in "ab"})
+
+
+def test_a_held_router_has_one_a_little_above_its_setpoint(rig: Rig) -> None:
+    rig.tick(2)
+    assert rig.shield.rates == {}
+    rig.hold("a", SETPOINT)
+    assert rig.shield.rates == {"a": HEADROOM * SETPOINT}
+    assert rig.shield.bearing == {"a.0": "a"}
+    assert (rig.report("a").shield_pps, rig.report("b").shield_pps) == (HEADROOM * SETPOINT, None)
+
+
+def test_one_that_is_not_wanted_is_not_set(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, {"a": plan("a")})
+    rig.hold("a", SETPOINT)
+    assert (rig.shield.rates, rig.journal.ledger.shields) == ({}, {})
+
+
+def test_it_follows_the_setpoint(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.ask(Retune("a", 2 * SETPOINT))
+    rig.tick()
+    assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
+
+
+def test_it_goes_with_the_cap(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.ask(Deactivate("a"))
+    assert (rig.shield.rates, rig.shield.bearing) == ({}, {})
+    rig.tick()
+    assert rig.journal.ledger.shields == {}
+
+
+def test_it_goes_where_the_loop_lets_go(rig: Rig) -> None:
+    rig.ask(Activate("a", SETPOINT, ttl_s=5.0))
+    rig.tick(3)
+    assert rig.shield.bearing
+    rig.tick(4)
+    assert rig.report("a").mode is Mode.RELEASED
+    assert not rig.shield.bearing
+
+
+def test_a_pause_leaves_it_as_it_is(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.ask(Pause("a"))
+    rig.ask(Retune("a", 2 * SETPOINT))
+    rig.tick(2 * LOOK_EVERY)
+    assert rig.shield.rates == {"a": HEADROOM * SETPOINT}
+    rig.ask(Resume("a"))
+    rig.tick()
+    assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
+
+
+def test_one_that_is_only_observed_has_none(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.ask(Observe(on=True))
+    rig.tick()
+    assert not rig.shield.bearing
+    rig.ask(Observe(on=False))
+    rig.tick()
+    assert rig.shield.bearing
+
+
+def test_one_that_does_not_answer_to_its_cap_is_found_and_keeps_it(rig: Rig) -> None:
+    flat(rig.plant.routers["a"])
+    rig.hold("a", SETPOINT, periods=2)
+    router = rig.plant.routers["a"]
+    router.plant = replace(router.plant, offered=rig.shield.rates["a"])  # as the shield does
+    rig.shield.drops["a"] = 10
+    for _ in range(30):
+        rig.shield.drops["a"] += 1000
+        rig.tick()
+    assert rig.report("a").finding is Finding.UNRESPONSIVE
+    assert rig.cap("a") is None
+    assert rig.shield.bearing == {"a.0": "a"}
+
+
+def test_what_it_drops_is_offered_all_the_same(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    before = rig.report("a").offered_pps
+    assert before is not None
+    rig.shield.drops["a"] = 7000
+    rig.tick()
+    assert rig.report("a").offered_pps == pytest.approx(before + 7000)
+    rig.tick()
+    assert rig.report("a").offered_pps == pytest.approx(before)
+
+
+def test_where_it_cannot_be_read_what_was_offered_is_not_known(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.shield.error = Transient("a", "busy")
+    rig.tick()
+    assert rig.report("a").offered_pps is None
+    rig.shield.error = None
+    rig.tick(2)
+    assert rig.report("a").offered_pps is not None
+
+
+def test_where_no_interface_bears_one_the_cap_holds_and_the_report_says_why(rig: Rig) -> None:
+    rig.shield.refusals["a.0"] = Permanent("a.0", "filter bpf other belongs to another owner")
+    rig.hold("a", SETPOINT)
+    report = rig.report("a")
+    assert (report.shield_pps, report.problem) == (None, "")
+    assert "another owner" in report.shield_problem
+    assert rig.cap("a") is not None
+    rig.shield.refusals.clear()
+    rig.tick(LOOK_EVERY)
+    assert (rig.report("a").shield_problem, rig.shield.bearing) == ("", {"a.0": "a"})
+
+
+def test_one_that_somebody_removed_is_set_again(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.shield.bearing.clear()
+    rig.tick(LOOK_EVERY)
+    assert rig.shield.bearing == {"a.0": "a"}
+
+
+def test_the_journal_knows_of_it_first(rig: Rig) -> None:
+    known = []
+    limit = rig.shield.limit
+
+    def watched(*arguments: object) -> object:
+        known.append(dict(rig.journal.ledger.shields))
+        return limit(*arguments)  # type: ignore[arg-type]
+
+    rig.shield.limit = watched  # type: ignore[method-assign, assignment]
+    rig.hold("a", SETPOINT)
+    assert known[0] == {"a": ("a.0",)}
+
+
+def test_after_a_crash_it_is_adopted_or_lifted(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.hold("b", SETPOINT)
+    del rig.plans["b"]
+    rig.restart()
+    assert rig.shield.bearing == {"a.0": "a"}
+    rig.tick(3)
+    assert rig.shield.bearing == {"a.0": "a"}
+    assert rig.journal.ledger.shields == {"a": ("a.0",)}
+
+
+def test_after_a_crash_one_that_is_not_held_any_longer_is_lifted(rig: Rig) -> None:
+    rig.ask(Activate("a", SETPOINT, ttl_s=5.0))
+    rig.tick(2)
+    rig.crash()
+    rig.clock.sleep(Seconds(10.0))
+    rig.start()
+    rig.tick()
+    assert not rig.shield.bearing
+    assert rig.journal.ledger.shields == {}
+
+
+def test_one_that_cannot_be_lifted_is_tried_again_and_stays_in_the_journal(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.shield.error = Denied("a.0", "no filter may be set")
+    assert "no filter" in rig.refused(Deactivate("a")).problem
+    rig.tick()
+    assert set(rig.journal.ledger.shields.values()) == {("a.0",)}
+    rig.shield.error = None
+    rig.tick(LOOK_EVERY)
+    assert not rig.shield.bearing
+    rig.tick()
+    assert rig.journal.ledger.shields == {}
+
+
+def test_an_unforeseen_error_of_one_reaches_no_other(rig: Rig) -> None:
+    rig.hold("b", SETPOINT)
+
+    def broken(_managed: object, _now: object) -> None:
+        raise ZeroDivisionError("bug")
+
+    rig.manager._shields.look = broken  # type: ignore[method-assign, assignment]
+    rig.hold("a", SETPOINT)
+    assert rig.cap("a") is not None
+    assert rig.report("b").problem.startswith("unforeseen ZeroDivisionError (shield)")

@@ -1,0 +1,141 @@
+"""One limit for all interfaces of a router together: the same BPF program on each of them.
+
+A setpoint is a sum over a router's interfaces, so what may be sent into it is one, too. The
+interfaces share the program, and with it the bucket, however many CPUs serve them.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from xtc.collector import Side
+from xtc.errors import ActuatorError, Denied, Gone
+from xtc.kernel import bpf
+from xtc.kernel.clsact import Direction
+from xtc.shield.bucket import Terms, in_packets
+from xtc.shield.exemptions import Exemptions
+from xtc.shield.filters import OBJECT, SHIELD, Filters, explained, is_current
+from xtc.shield.shield import EXEMPT_RATE, Bucket, Counts
+from xtc.shielding import BURST_S
+from xtc.units import PacketsPerSecond
+
+_DIRECTIONS: Final[Mapping[Side, Direction]] = {
+    Side.HOST: Direction.EGRESS,
+    Side.ROUTER: Direction.INGRESS,
+}
+"""In which direction of an interface that is counted packets go to the router."""
+
+
+class RouterShields:
+    """Sets one limit on all of a router's interfaces in the calling thread's namespace."""
+
+    def __init__(
+        self,
+        exempt: Exemptions | None = None,
+        exempt_rate: PacketsPerSecond = EXEMPT_RATE,
+        *,
+        program: Path = OBJECT,
+    ) -> None:
+        """Exempt, by default, what routers speak to their neighbours."""
+        self._bucket = Bucket(exempt, exempt_rate)
+        self._filters = {direction: Filters(SHIELD, direction, program) for direction in Direction}
+        self._programs: dict[str, bpf.Program] = {}
+        """By the name of the owner."""
+
+    def limit(
+        self,
+        owner: str,
+        interfaces: Sequence[str],
+        rate: PacketsPerSecond,
+        side: Side = Side.HOST,
+    ) -> dict[str, ActuatorError]:
+        """Let so much by on all interfaces together.
+
+        Returns:
+            The interfaces that do not bear the limit, and why; the others do.
+        """
+        problems: dict[str, ActuatorError] = {}
+        for interface in interfaces:
+            try:
+                with explained(interface):
+                    self._bear(owner, interface, in_packets(rate, BURST_S), _DIRECTIONS[side])
+            except ActuatorError as error:
+                problems[interface] = error
+        return problems
+
+    def change(self, owner: str, rate: PacketsPerSecond) -> None:
+        """Let another rate by wherever the owner's program is.
+
+        Raises:
+            Transient: the kernel refuses.
+        """
+        with explained(owner):
+            self._bucket.change(self._programs[owner], in_packets(rate, BURST_S))
+
+    def counts(self, owner: str) -> Counts | None:
+        """Return what was counted on all interfaces, None where no limit was set.
+
+        Raises:
+            Transient: the kernel did not tell.
+        """
+        program = self._programs.get(owner)
+        if program is None:
+            return None
+        with explained(owner):
+            return self._bucket.counts(program)
+
+    def missing(
+        self, owner: str, interfaces: Iterable[str], side: Side = Side.HOST
+    ) -> tuple[str, ...]:
+        """Return the interfaces on which the owner's program is not, or not any longer."""
+        program, lost = self._programs.get(owner), []
+        for interface in interfaces:
+            try:
+                with explained(interface):
+                    there = self._filters[_DIRECTIONS[side]].ours(interface)
+            except ActuatorError:
+                there = None
+            if there is None or program is None or there.id != program.id:
+                lost.append(interface)
+        return tuple(lost)
+
+    def lift(self, interface: str) -> None:
+        """Remove the limit from an interface; one that is gone or has none is done already.
+
+        Raises:
+            Denied: no CAP_NET_ADMIN.
+            Unsupported: there is one, and libbpf, which removes it, is missing.
+        """
+        for filters in self._filters.values():
+            try:
+                with explained(interface):
+                    filters.remove(interface)
+            except Gone:
+                filters.forget(interface)
+            except Denied:
+                raise
+            except ActuatorError:
+                with explained(interface):
+                    if filters.is_left(interface):
+                        raise
+
+    def forget(self, owner: str) -> None:
+        """Let go of an owner whose interfaces have no limit any longer."""
+        self._programs.pop(owner, None)
+
+    def _bear(self, owner: str, interface: str, terms: Terms, direction: Direction) -> None:
+        filters, program = self._filters[direction], self._programs.get(owner)
+        there = filters.ours(interface)
+        if program is None:
+            program = there if self._is_free(there) else None
+            program = filters.load() if program is None else program
+            self._bucket.write(program, terms)
+            self._programs[owner] = program
+        if there is None or there.id != program.id:
+            filters.put(interface, program)
+
+    def _is_free(self, program: bpf.Program | None) -> bool:
+        """Whether a program that was found may serve an owner: no other has it."""
+        if program is None or not is_current(program):
+            return False
+        return all(program.id != other.id for other in self._programs.values())

@@ -1,0 +1,188 @@
+"""Shields of held routers: set, changed, counted and lifted, as the loop's state asks for.
+
+Where a shield cannot be set the cap alone holds the router, as it would have anyway, and the
+reports say why. What is set is in the journal beforehand.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from xtc.collector import Side
+from xtc.errors import ActuatorError
+from xtc.instance import Finding, Mode
+from xtc.leftovers import NOBODY
+from xtc.managed import Managed
+from xtc.shield.shield import Counts
+from xtc.shielding import Seen, Shielded, learned
+from xtc.units import PacketsPerSecond, Seconds
+
+LOOK_EVERY = 10
+"""Periods between two looks whether every interface still bears its shield."""
+NOTHING = PacketsPerSecond(0.0)
+CHANGE = 0.001
+"""Relative difference to the rate in force below which that is left alone."""
+
+
+class ShieldPort(Protocol):
+    """What is needed of `xtc.shield.together`; owners are routers."""
+
+    def limit(
+        self, owner: str, interfaces: Sequence[str], rate: PacketsPerSecond, side: Side
+    ) -> Mapping[str, ActuatorError]:
+        """Let so much by on all interfaces together; return those that do not bear it, and why."""
+        ...
+
+    def change(self, owner: str, rate: PacketsPerSecond) -> None:
+        """Let another rate by where the limit is."""
+        ...
+
+    def counts(self, owner: str) -> Counts | None:
+        """Return what was counted, None where no limit was set."""
+        ...
+
+    def missing(self, owner: str, interfaces: Iterable[str], side: Side) -> Sequence[str]:
+        """Return the interfaces on which the limit is not."""
+        ...
+
+    def lift(self, interface: str) -> None:
+        """Remove the limit from an interface."""
+        ...
+
+    def forget(self, owner: str) -> None:
+        """Let go of an owner without any limit."""
+        ...
+
+
+class Shields:
+    """The shields of all routers; without a port there are none."""
+
+    def __init__(self, port: ShieldPort | None) -> None:
+        self._port = port
+        self._left: dict[str, None] = {}
+        """Interfaces whose shield is still to be lifted."""
+        self._periods = 0
+
+    def look(self, managed: Managed, now: Seconds) -> None:
+        """See what a router's shield dropped in the last period."""
+        shielded = managed.shielded
+        if shielded.rate is None:
+            shielded.dropped = NOTHING
+            return
+        before, elapsed = shielded.counted, now - shielded.looked_at
+        shielded.counted, shielded.looked_at = self._counted(managed.plan.name), now
+        if before is None or shielded.counted is None or elapsed <= 0:
+            shielded.dropped = None
+        else:
+            shielded.dropped = PacketsPerSecond((shielded.counted - before) / elapsed)
+
+    def _counted(self, name: str) -> int | None:
+        try:
+            counts = None if self._port is None else self._port.counts(name)
+        except ActuatorError:
+            return None
+        return None if counts is None else counts.dropped
+
+    def claim(self, managed: Managed) -> bool:
+        """Note which interfaces are about to bear a shield; whether the journal must know first."""
+        new = {*managed.interfaces} - {*managed.shielded.claimed}
+        if self._port is None or not new or self._wanted(managed) is None:
+            return False
+        managed.shielded.claimed = tuple(sorted({*managed.shielded.claimed, *new}))
+        for interface in new:
+            self._left.pop(interface, None)
+        return True
+
+    def tend(self, managed: Managed, now: Seconds) -> None:
+        """Set, change or lift a router's shield, as its loop stands now."""
+        if self._port is None:
+            return
+        if managed.instance is not None and managed.instance.mode is Mode.MANUAL:
+            return  # whoever paused it finds everything as it was
+        rate = self._wanted(managed)
+        if rate is None:
+            self.lift(managed)
+        elif managed.interfaces:
+            self._learn(managed)
+            self._set(managed, now, self._port)
+
+    def _wanted(self, managed: Managed) -> PacketsPerSecond | None:
+        """Return the setpoint of a router that is to have a shield.
+
+        One that does not answer to its cap keeps it: the shield is all that holds it.
+        """
+        instance = managed.instance
+        if instance is None or managed.observing or not managed.plan.shield:
+            return None
+        given_up = instance.mode is Mode.RELEASED and instance.finding is not Finding.UNRESPONSIVE
+        return None if given_up else instance.setpoint
+
+    def _learn(self, managed: Managed) -> None:
+        shielded, seen = managed.shielded, _seen(managed)
+        if seen is not None and shielded.setpoint is not None:
+            shielded.law = learned(shielded.law, shielded.setpoint, seen)
+
+    def _set(self, managed: Managed, now: Seconds, port: ShieldPort) -> None:
+        assert managed.instance is not None  # _wanted() has looked
+        shielded, setpoint = managed.shielded, managed.instance.setpoint
+        rate = shielded.law.rate(setpoint)
+        shielded.setpoint, shielded.periods = setpoint, shielded.periods + 1
+        if shielded.periods >= LOOK_EVERY or not {*managed.interfaces} <= {*shielded.asked}:
+            self._put(managed, rate, port)
+            shielded.counted, shielded.looked_at = self._counted(managed.plan.name), now
+        elif shielded.rate is not None and abs(rate / shielded.rate - 1) > CHANGE:
+            port.change(managed.plan.name, rate)
+            shielded.rate = rate
+
+    def _put(self, managed: Managed, rate: PacketsPerSecond, port: ShieldPort) -> None:
+        """Put the shield on the router's interfaces, as far as they bear it, and on no others."""
+        shielded, name, interfaces = managed.shielded, managed.plan.name, managed.interfaces
+        side = managed.plan.binding.side
+        self.lift_from({*shielded.claimed} - {*interfaces})
+        refused = port.limit(name, port.missing(name, interfaces, side), rate, side)
+        shielded.claimed = shielded.asked = interfaces
+        shielded.periods, shielded.rate = 0, None
+        shielded.problem = "; ".join(str(error) for error in refused.values())
+        if len(refused) < len(interfaces):
+            port.change(name, rate)
+            shielded.rate = rate
+
+    def lift(self, managed: Managed) -> str:
+        """Lift a router's shield; why not, in words, where it must be tried again."""
+        if self._port is None or not managed.shielded.claimed:
+            return ""
+        trouble = self.lift_from(managed.shielded.claimed)
+        self._port.forget(managed.plan.name)
+        managed.shielded = Shielded()
+        return trouble
+
+    def lift_from(self, interfaces: Iterable[str]) -> str:
+        """Lift shields, now or as soon as it can be done; why not yet, in words."""
+        troubles = []
+        for interface in interfaces:
+            self._left.pop(interface, None)
+            try:
+                if self._port is not None:
+                    self._port.lift(interface)
+            except ActuatorError as error:
+                self._left[interface] = None
+                troubles.append(str(error))
+        return "; ".join(troubles)
+
+    def try_again(self) -> None:
+        """Spend a period trying to lift what could not be lifted."""
+        self._periods += 1
+        if self._periods % LOOK_EVERY == 0:
+            self.lift_from(tuple(self._left))
+
+    def interfaces(self, routers: Iterable[Managed]) -> dict[str, tuple[str, ...]]:
+        """Return what the journal must hold: the interfaces that may bear a shield, by router."""
+        claimed = {m.plan.name: m.shielded.claimed for m in routers if m.shielded.claimed}
+        return claimed | ({NOBODY: tuple(self._left)} if self._left else {})
+
+
+def _seen(managed: Managed) -> Seen | None:
+    """Return what the law learns from, None where a part of it is not known."""
+    sample, dropped = managed.sample, managed.shielded.dropped
+    if sample is None or sample.offered is None or dropped is None:
+        return None
+    return Seen(sample.throughput, sample.offered, dropped, bool(sample.binding))
