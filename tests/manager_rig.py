@@ -91,7 +91,7 @@ class FakeShield:
         bearing = [name for name in interfaces if name not in self.refusals]
         self.bearing |= dict.fromkeys(bearing, owner)
         if bearing:
-            self.rates.setdefault(owner, rate)
+            self.rates[owner] = rate
             self.sides[owner] = side
         return {name: self.refusals[name] for name in interfaces if name in self.refusals}
 
@@ -104,10 +104,6 @@ class FakeShield:
         """Return what the test has laid out."""
         self._check()
         return Counts(0, self.drops.get(owner, 0), 0, 0) if owner in self.rates else None
-
-    def missing(self, owner: str, interfaces: Iterable[str], _side: Side) -> Sequence[str]:
-        """Return what bears no shield of the owner."""
-        return [name for name in interfaces if self.bearing.get(name) != owner]
 
     def lift(self, interface: str) -> None:
         """Lift a shield, or crash."""

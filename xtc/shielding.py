@@ -18,8 +18,8 @@ from xtc.units import PacketsPerSecond, Seconds
 
 HEADROOM: Final = 1.05
 """The shield's rate for a router that forwards all, in setpoints; the cap still binds below it."""
-BURST_S: Final = 0.1
-"""What passes at once, in time: senders and windows of TCP are as bursty as that."""
+BURST_S: Final = 0.2
+"""What passes at once, in time; half of it by one interface, while others want more."""
 KEPT: Final = 0.98
 """At this share of its setpoint a router gets what it was promised."""
 MOST: Final = 16.0

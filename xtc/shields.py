@@ -29,7 +29,10 @@ class ShieldPort(Protocol):
     def limit(
         self, owner: str, interfaces: Sequence[str], rate: PacketsPerSecond, side: Side
     ) -> Mapping[str, ActuatorError]:
-        """Let so much by on all interfaces together; return those that do not bear it, and why."""
+        """Let so much by on all interfaces together; return those that do not bear it, and why.
+
+        What stands already is changed in place; an interface that lost it bears it again.
+        """
         ...
 
     def change(self, owner: str, rate: PacketsPerSecond) -> None:
@@ -38,10 +41,6 @@ class ShieldPort(Protocol):
 
     def counts(self, owner: str) -> Counts | None:
         """Return what was counted, None where no limit was set."""
-        ...
-
-    def missing(self, owner: str, interfaces: Iterable[str], side: Side) -> Sequence[str]:
-        """Return the interfaces on which the limit is not."""
         ...
 
     def lift(self, interface: str) -> None:
@@ -138,12 +137,11 @@ class Shields:
         shielded, name, interfaces = managed.shielded, managed.plan.name, managed.interfaces
         side = managed.plan.binding.side
         self.lift_from({*shielded.claimed} - {*interfaces})
-        refused = port.limit(name, port.missing(name, interfaces, side), rate, side)
+        refused = port.limit(name, interfaces, rate, side)
         shielded.claimed = shielded.asked = interfaces
         shielded.periods, shielded.rate = 0, None
         shielded.problem = "; ".join(str(error) for error in refused.values())
         if len(refused) < len(interfaces):
-            port.change(name, rate)
             shielded.rate = rate
 
     def lift(self, managed: Managed) -> str:

@@ -1,5 +1,6 @@
-"""BPF programs and their array maps, through libbpf (Debian: libbpf1), loaded when first used."""
+"""BPF programs and their maps, through libbpf (Debian: libbpf1), loaded when first used."""
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 _LIBRARY: Final = "libbpf.so.1"
+_NEW: Final = 1  # BPF_NOEXIST: the key must not be there
 _LOCKED: Final = 4  # BPF_F_LOCK: under the value's own spin lock
 _NAME: Final = 16
 _MOST_MAPS: Final = 16
@@ -33,6 +35,7 @@ _SIGNATURES: Final[Mapping[str, tuple[object, tuple[object, ...]]]] = {
     "bpf_obj_get_info_by_fd": (c_int, (c_int, c_void_p, POINTER(c_uint32))),
     "bpf_map_lookup_elem_flags": (c_int, (c_int, c_void_p, c_void_p, c_uint64)),
     "bpf_map_update_elem": (c_int, (c_int, c_void_p, c_void_p, c_uint64)),
+    "bpf_map_delete_elem": (c_int, (c_int, c_void_p)),
     "libbpf_set_print": (c_void_p, (c_void_p,)),
 }
 
@@ -80,8 +83,8 @@ class Descriptor:
         os.close(self.fd)
 
 
-class ArrayMap:
-    """An array map of BPF; each value is read and written whole."""
+class Map:
+    """A map of BPF from numbers of 32 bits; each value is read and written whole."""
 
     def __init__(self, fd: int) -> None:
         self._descriptor = Descriptor(fd)
@@ -106,12 +109,26 @@ class ArrayMap:
         call("bpf_map_lookup_elem_flags", fd, ctypes.byref(key), value, flags)
         return value.raw
 
+    def add(self, index: int, value: bytes) -> None:
+        """Write a value where there is none yet. Raises OSError: EINVAL, of another size."""
+        with contextlib.suppress(FileExistsError):
+            self._update(index, value, _NEW)
+
+    def remove(self, index: int) -> None:
+        """Remove the value of a hash map, if there is one. Raises OSError."""
+        key = c_uint32(index)
+        with contextlib.suppress(FileNotFoundError):
+            call("bpf_map_delete_elem", self._descriptor.fd, ctypes.byref(key))
+
     def write(self, index: int, value: bytes) -> None:
         """Replace a value. Raises OSError: EINVAL, of another size."""
+        self._update(index, value, 0)
+
+    def _update(self, index: int, value: bytes, flags: int) -> None:
         if len(value) != self.value_size:
             raise OSError(errno.EINVAL, f"{len(value)} bytes, not {self.value_size}", self.name)
         key = c_uint32(index)
-        call("bpf_map_update_elem", self._descriptor.fd, ctypes.byref(key), value, 0)
+        call("bpf_map_update_elem", self._descriptor.fd, ctypes.byref(key), value, flags)
 
 
 class Program:
@@ -124,8 +141,8 @@ class Program:
         self._info.map_count, self._info.map_ids = _MOST_MAPS, ctypes.addressof(ids)
         _describe(fd, self._info)
         found = ids[: min(self._info.map_count, _MOST_MAPS)]
-        maps = [ArrayMap(call("bpf_map_get_fd_by_id", number)) for number in found]
-        self.maps: dict[str, ArrayMap] = {one.name: one for one in maps}
+        maps = [Map(call("bpf_map_get_fd_by_id", number)) for number in found]
+        self.maps: dict[str, Map] = {one.name: one for one in maps}
 
     @property
     def fd(self) -> int:

@@ -15,10 +15,12 @@
 
 enum { FRACTION = 16 };
 
-enum which { ORDINARY, EXEMPT, BUCKETS };
+enum which { ORDINARY, EXEMPT, SHARE, BUCKETS };
+
+enum { INTERFACES = 256 };
 
 /* What user space sets, of xtc/shield/bucket.py; a depth of 0 is no limit for ordinary traffic,
- * and no exemption for exempt traffic. */
+ * no exemption for exempt traffic, and no share of an interface. */
 struct terms {
     __u64 per_packet;
     __u64 per_byte;
@@ -49,10 +51,19 @@ struct {
     __type(value, struct bucket);
 } buckets SEC(".maps");
 
+/* What each of several interfaces took of its share, by number; user space makes the entries. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, INTERFACES);
+    __type(key, __u32);
+    __type(value, struct bucket);
+} shares SEC(".maps");
+
 struct load {
     __u64 segments;
     __u64 bytes;
     __u64 now;
+    __u32 interface;
     bool exempt;
 };
 
@@ -69,17 +80,11 @@ static __always_inline void drain(struct bucket *bucket, __u64 now) {
     }
 }
 
-/* Takes what a packet costs; false where there is no room. */
-static __always_inline bool take(enum which which, const struct load *load) {
-    __u32 key = which;
-    struct terms *set = bpf_map_lookup_elem(&terms, &key);
-    struct bucket *bucket = bpf_map_lookup_elem(&buckets, &key);
-    if (!set || !bucket || (which == EXEMPT && !set->depth)) {
-        return which == ORDINARY;
-    }
+/* Takes what a packet costs; false where there is no room up to the depth. */
+static __always_inline bool fill(struct bucket *bucket, const struct terms *set, __u64 depth,
+                                 const struct load *load) {
     __u64 cost = load->segments * set->per_packet + load->bytes * set->per_byte;
     __u64 least = load->segments > 1 ? cost / load->segments : cost;
-    __u64 depth = set->depth; /* no map may be read under the lock */
 
     bpf_spin_lock(&bucket->lock);
     drain(bucket, load->now);
@@ -93,6 +98,30 @@ static __always_inline bool take(enum which which, const struct load *load) {
     }
     bpf_spin_unlock(&bucket->lock);
     return fits;
+}
+
+/* Whether an interface takes more than its share of a bucket that several have together. */
+static __always_inline bool is_greedy(const struct load *load) {
+    __u32 which = SHARE, interface = load->interface;
+    struct terms *set = bpf_map_lookup_elem(&terms, &which);
+    if (!set || !set->depth) {
+        return false;
+    }
+    struct bucket *share = bpf_map_lookup_elem(&shares, &interface);
+    return share && !fill(share, set, set->depth, load);
+}
+
+static __always_inline bool take(enum which which, const struct load *load) {
+    __u32 key = which;
+    struct terms *set = bpf_map_lookup_elem(&terms, &key);
+    struct bucket *bucket = bpf_map_lookup_elem(&buckets, &key);
+    if (!set || !bucket || (which == EXEMPT && !set->depth)) {
+        return which == ORDINARY;
+    }
+    /* A greedy interface may fill half: the others find room whatever it sends, and it finds all
+     * the room that they leave. */
+    __u64 depth = which == ORDINARY && is_greedy(load) ? set->depth / 2 : set->depth;
+    return fill(bucket, set, depth, load);
 }
 
 /* Exempt traffic has a bucket of its own; what exceeds it is ordinary traffic. */

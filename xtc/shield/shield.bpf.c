@@ -50,6 +50,7 @@ SEC("tc") int xtc_shield_skb(struct __sk_buff *skb) {
         .segments = segments_of(skb),
         .bytes = bytes_of(skb),
         .now = bpf_ktime_get_ns(),
+        .interface = skb->ifindex,
         .exempt = is_exempt((void *)(long)skb->data, (void *)(long)skb->data_end),
     };
     /* UNSPEC hands the packet to the next filter: another owner's program sees what passes. */

@@ -27,7 +27,7 @@ EXEMPT_RATE: Final = PacketsPerSecond(1_000.0)
 """What exempt traffic gets for itself, on each interface."""
 EXEMPT_BURST_S: Final = 0.25
 """What of it passes at once, in time: routing tables are exchanged in bursts."""
-_ORDINARY, _EXEMPT = 0, 1
+_ORDINARY, _EXEMPT, _SHARE = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +42,14 @@ class Counts:
     """Exempt packets within their own rate."""
     exempt_dropped: int
     """Exempt packets above their own rate for which the limit had no room either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Which interfaces, by number, begin and cease to share a limit."""
+
+    new: frozenset[int]
+    gone: frozenset[int]
 
 
 class Bucket:
@@ -63,6 +71,14 @@ class Bucket:
     def change(self, program: bpf.Program, terms: Terms) -> None:
         """Set another limit alone."""
         program.maps["terms"].write(_ORDINARY, terms.pack())
+
+    def share(self, program: bpf.Program, terms: Terms, change: Change) -> None:
+        """Set what each of several interfaces may take however much others take."""
+        for index in change.gone:
+            program.maps["shares"].remove(index)
+        for index in change.new:
+            program.maps["shares"].add(index, State().pack())
+        program.maps["terms"].write(_SHARE, terms.pack())
 
     def terms(self, program: bpf.Program) -> Terms:
         """Return the limit in force."""

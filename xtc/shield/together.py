@@ -1,10 +1,12 @@
 """One limit for all interfaces of a router together: the same BPF program on each of them.
 
 A setpoint is a sum over a router's interfaces, so what may be sent into it is one, too. The
-interfaces share the program, and with it the bucket, however many CPUs serve them.
+interfaces share the program, and with it the bucket, however many CPUs serve them. A flood that
+comes by one of them must not keep the others out: each may take an equal part whatever the others
+do, and what they leave.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +16,8 @@ from xtc.kernel import bpf
 from xtc.kernel.clsact import Direction
 from xtc.shield.bucket import Terms, in_packets
 from xtc.shield.exemptions import Exemptions
-from xtc.shield.filters import OBJECT, SHIELD, Filters, explained, is_current
-from xtc.shield.shield import EXEMPT_RATE, Bucket, Counts
+from xtc.shield.filters import OBJECT, SHIELD, Filters, explained, index_of, is_current
+from xtc.shield.shield import EXEMPT_RATE, Bucket, Change, Counts
 from xtc.shielding import BURST_S
 from xtc.units import PacketsPerSecond
 
@@ -41,6 +43,8 @@ class RouterShields:
         self._filters = {direction: Filters(SHIELD, direction, program) for direction in Direction}
         self._programs: dict[str, bpf.Program] = {}
         """By the name of the owner."""
+        self._sharing: dict[str, tuple[int, ...]] = {}
+        """The numbers of the interfaces of each owner."""
 
     def limit(
         self,
@@ -49,19 +53,33 @@ class RouterShields:
         rate: PacketsPerSecond,
         side: Side = Side.HOST,
     ) -> dict[str, ActuatorError]:
-        """Let so much by on all interfaces together.
+        """Let so much by on all interfaces together; what stands is changed in place.
 
         Returns:
             The interfaces that do not bear the limit, and why; the others do.
         """
         problems: dict[str, ActuatorError] = {}
+        numbers: list[int] = []
         for interface in interfaces:
             try:
                 with explained(interface):
-                    self._bear(owner, interface, in_packets(rate, BURST_S), _DIRECTIONS[side])
+                    self._bear(owner, interface, rate, _DIRECTIONS[side])
+                    numbers.append(index_of(interface))
             except ActuatorError as error:
                 problems[interface] = error
+        if numbers:
+            with explained(owner):
+                self._share(owner, rate, numbers)
         return problems
+
+    def _share(self, owner: str, rate: PacketsPerSecond, numbers: Sequence[int]) -> None:
+        """Have no interface keep the others from an equal part of the limit."""
+        program, terms = self._programs[owner], in_packets(rate, BURST_S)
+        before, now = frozenset(self._sharing.get(owner, ())), frozenset(numbers)
+        self._sharing[owner] = tuple(numbers)
+        change = Change(now - before, before - now)
+        self._bucket.share(program, _share_of(terms, len(numbers)), change)
+        self._bucket.change(program, terms)
 
     def change(self, owner: str, rate: PacketsPerSecond) -> None:
         """Let another rate by wherever the owner's program is.
@@ -70,7 +88,7 @@ class RouterShields:
             Transient: the kernel refuses.
         """
         with explained(owner):
-            self._bucket.change(self._programs[owner], in_packets(rate, BURST_S))
+            self._share(owner, rate, self._sharing[owner])
 
     def counts(self, owner: str) -> Counts | None:
         """Return what was counted on all interfaces, None where no limit was set.
@@ -83,21 +101,6 @@ class RouterShields:
             return None
         with explained(owner):
             return self._bucket.counts(program)
-
-    def missing(
-        self, owner: str, interfaces: Iterable[str], side: Side = Side.HOST
-    ) -> tuple[str, ...]:
-        """Return the interfaces on which the owner's program is not, or not any longer."""
-        program, lost = self._programs.get(owner), []
-        for interface in interfaces:
-            try:
-                with explained(interface):
-                    there = self._filters[_DIRECTIONS[side]].ours(interface)
-            except ActuatorError:
-                there = None
-            if there is None or program is None or there.id != program.id:
-                lost.append(interface)
-        return tuple(lost)
 
     def lift(self, interface: str) -> None:
         """Remove the limit from an interface; one that is gone or has none is done already.
@@ -122,14 +125,17 @@ class RouterShields:
     def forget(self, owner: str) -> None:
         """Let go of an owner whose interfaces have no limit any longer."""
         self._programs.pop(owner, None)
+        self._sharing.pop(owner, None)
 
-    def _bear(self, owner: str, interface: str, terms: Terms, direction: Direction) -> None:
+    def _bear(
+        self, owner: str, interface: str, rate: PacketsPerSecond, direction: Direction
+    ) -> None:
         filters, program = self._filters[direction], self._programs.get(owner)
         there = filters.ours(interface)
         if program is None:
             program = there if self._is_free(there) else None
             program = filters.load() if program is None else program
-            self._bucket.write(program, terms)
+            self._bucket.write(program, in_packets(rate, BURST_S))
             self._programs[owner] = program
         if there is None or there.id != program.id:
             filters.put(interface, program)
@@ -139,3 +145,11 @@ class RouterShields:
         if program is None or not is_current(program):
             return False
         return all(program.id != other.id for other in self._programs.values())
+
+
+def _share_of(terms: Terms, interfaces: int) -> Terms:
+    """Return what one of several interfaces may take whatever the others take."""
+    if interfaces == 1:
+        return Terms()
+    cost, per_byte = interfaces * terms.per_packet, interfaces * terms.per_byte
+    return Terms(cost, per_byte, max(terms.depth // 2, cost))
