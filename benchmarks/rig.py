@@ -52,6 +52,7 @@ class Rig:
         self._folder = tempfile.TemporaryDirectory(prefix="xtc-rig-")
         self.folder = Path(self._folder.name)
         self.config = self.folder / "xtc.toml"
+        self._routers = routers
         self.config.write_text(_config(self.folder, routers))
         self._daemon = self._start()
         self.client = Client(self.folder / "run")
@@ -78,6 +79,11 @@ class Rig:
     def pid(self) -> int:
         """The daemon's process."""
         return self._daemon.pid
+
+    def shield(self, *, on: bool) -> None:
+        """Have the daemon shield the routers that it holds, as it does at first, or not."""
+        self.config.write_text(_config(self.folder, self._routers, shield=on))
+        self._daemon.send_signal(signal.SIGHUP)
 
     def _start(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "xtc", "run", "--config", str(self.config)]
@@ -132,8 +138,9 @@ def lab_router(router: Router, *, model: str | None = None) -> str:
     return "\n".join(lines)
 
 
-def _config(folder: Path, routers: dict[str, str]) -> str:
+def _config(folder: Path, routers: dict[str, str], *, shield: bool = True) -> str:
     daemon = f'[daemon]\nstate_dir = "{folder}/state"\nruntime_dir = "{folder}/run"\n'
+    daemon += "" if shield else "[limiter]\nshield = false\n"
     tables = [f"[router.{name}]\n{body}\n" for name, body in routers.items()]
     return daemon + "\n".join(tables)
 

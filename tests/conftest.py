@@ -6,6 +6,7 @@ Profiles: `gate` says the same every time, `check` less of it, `hunt` looks for 
 import os
 from collections.abc import Iterator
 
+import pyroute2.config
 import pytest
 import structlog
 from hypothesis import HealthCheck, settings
@@ -13,6 +14,9 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = [
     f"support.{name}" for name in ("garbage", "inconclusive", "skips", "stalls", "summary")
 ]
+
+# Seconds that a child of pyroute2 has to make a namespace; 2 are too few on a busy machine.
+pyroute2.config.default_communicate_timeout = 60
 
 # How fast examples are drawn tells of the machine's other work, not of the code.
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
