@@ -46,7 +46,10 @@ def check(
             typer.echo(f"xtc: warning: {warning}", err=True)
         for limit in told.limits:
             why = f" ({limit.reason})" if limit.reason else ""
-            typer.echo(f"{limit.router}: {limit.interface} is limited by {limit.way}{why}")
+            shield = "shielded" if limit.shield else "not shielded"
+            typer.echo(
+                f"{limit.router}: {limit.interface} is {shield}, limited by {limit.way}{why}"
+            )
         typer.echo(f"{', '.join(told.files)}: {_counts(told)}", err=refused)
     if refused:
         raise typer.Exit(EXIT_USAGE)

@@ -17,7 +17,7 @@ from xtc.hostcheck import check_host, owned_interfaces
 from xtc.hostfacts import AS_ROOT, HostFacts, look
 from xtc.routers import RouterPlan, exempted, plans
 from xtc.shield.limiting import BestLimiter
-from xtc.shield.ways import Choice
+from xtc.shield.ways import Choice, Way
 from xtc.timing import check_timing
 from xtc.units import Seconds
 
@@ -41,6 +41,8 @@ class LimitWay(msgspec.Struct, frozen=True):
     """`clsact`, `tbf` or `none`."""
     reason: str
     """Why it is not a cheaper one."""
+    shield: bool = False
+    """Whether it bears the router's shield while that is held."""
 
 
 class Checked(msgspec.Struct, frozen=True):
@@ -94,7 +96,8 @@ def limit_ways(
             continue  # there the host sends nothing by the interfaces that are counted
         for interface in sorted(owned[name]):
             found = choice(interface)
-            ways.append(LimitWay(name, interface, found.way.value, found.reason))
+            shield = plan.shield and found.way is Way.CLSACT
+            ways.append(LimitWay(name, interface, found.way.value, found.reason, shield))
     return tuple(ways)
 
 

@@ -22,6 +22,12 @@ def test_the_way_of_each_interface_is_told_with_its_reason() -> None:
     )
 
 
+def test_the_interfaces_that_bear_a_shield_are_told() -> None:
+    facts = HostFacts(cpus=2, present=frozenset({"v1", "v0"}))
+    ways = limit_ways({"held": replace(HELD, shield=True)}, facts, CHOICES.__getitem__)
+    assert {way.interface: way.shield for way in ways} == {"v0": True, "v1": False}
+
+
 def test_only_what_the_host_sends_into_a_router_is_limited() -> None:
     facts = HostFacts(cpus=2, present=frozenset({"v0", "s.0"}))
     own = replace(HELD, binding=Binding(("v*",), side=Side.ROUTER))
