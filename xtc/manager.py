@@ -461,8 +461,10 @@ class Manager:
 
     def _tend_shields(self, now: Seconds) -> None:
         """Set, change and lift shields; none is set that the journal does not know."""
-        for managed in self._routers.values() if not self.journal_problem else ():
-            self._firewall(managed, "shield", partial(self._shields.tend, managed, now))
+        known = not self.journal_problem
+        for managed in self._routers.values():
+            tend = partial(self._shields.tend, managed, now, may_set=known)
+            self._firewall(managed, "shield", tend)
         self._shields.try_again()
 
     def falling_caps(self) -> list[tuple[int, Managed]]:

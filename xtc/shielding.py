@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from xtc.units import PacketsPerSecond, Seconds
+from xtc.units import MAX_RATE, PacketsPerSecond, Seconds
 
 HEADROOM: Final = 1.05
 """The shield's rate for a router that forwards all, in setpoints; the cap still binds below it."""
@@ -50,7 +50,7 @@ class Shielding(msgspec.Struct, frozen=True, gc=False):
 
     def rate(self, setpoint: PacketsPerSecond) -> PacketsPerSecond:
         """Return what the shield lets by, at least 1 packet/s."""
-        return PacketsPerSecond(max(1.0, HEADROOM * self.arriving * setpoint))
+        return PacketsPerSecond(min(max(1.0, HEADROOM * self.arriving * setpoint), MAX_RATE))
 
 
 def learned(shielding: Shielding, setpoint: PacketsPerSecond, seen: Seen) -> Shielding:

@@ -84,23 +84,28 @@ class Shields:
     def claim(self, managed: Managed) -> bool:
         """Note which interfaces are about to bear a shield; whether the journal must know first."""
         new = {*managed.interfaces} - {*managed.shielded.claimed}
-        if self._port is None or not new or self._wanted(managed) is None:
+        if self._port is None or not new or _stands_still(managed):
+            return False
+        if self._wanted(managed) is None:
             return False
         managed.shielded.claimed = tuple(sorted({*managed.shielded.claimed, *new}))
         for interface in new:
             self._left.pop(interface, None)
         return True
 
-    def tend(self, managed: Managed, now: Seconds) -> None:
-        """Set, change or lift a router's shield, as its loop stands now."""
-        if self._port is None:
+    def tend(self, managed: Managed, now: Seconds, *, may_set: bool = True) -> None:
+        """Set, change or lift a router's shield, as its loop stands now.
+
+        Args:
+            managed: the router.
+            now: the instant of this tick.
+            may_set: whether the journal knows of every interface that is to bear one.
+        """
+        if self._port is None or _stands_still(managed):
             return
-        if managed.instance is not None and managed.instance.mode is Mode.MANUAL:
-            return  # whoever paused it finds everything as it was
-        rate = self._wanted(managed)
-        if rate is None:
+        if self._wanted(managed) is None:
             self.lift(managed)
-        elif managed.interfaces:
+        elif managed.interfaces and may_set:
             self._learn(managed)
             self._set(managed, now, self._port)
 
@@ -110,7 +115,7 @@ class Shields:
         One that does not answer to its cap keeps it: the shield is all that holds it.
         """
         instance = managed.instance
-        if instance is None or managed.observing or not managed.plan.shield:
+        if instance is None or not managed.plan.shield:
             return None
         given_up = instance.mode is Mode.RELEASED and instance.finding is not Finding.UNRESPONSIVE
         return None if given_up else instance.setpoint
@@ -176,6 +181,12 @@ class Shields:
         """Return what the journal must hold: the interfaces that may bear a shield, by router."""
         claimed = {m.plan.name: m.shielded.claimed for m in routers if m.shielded.claimed}
         return claimed | ({NOBODY: tuple(self._left)} if self._left else {})
+
+
+def _stands_still(managed: Managed) -> bool:
+    """Whether nothing is to be changed: who paused or only observes finds it as it was."""
+    paused = managed.instance is not None and managed.instance.mode is Mode.MANUAL
+    return paused or managed.observing
 
 
 def _seen(managed: Managed) -> Seen | None:

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.shielding import HEADROOM, MOST, Seen, Shielding, learned
-from xtc.units import PacketsPerSecond
+from xtc.shield.bucket import in_packets
+from xtc.shielding import BURST_S, HEADROOM, MOST, Seen, Shielding, learned
+from xtc.units import MAX_RATE, PacketsPerSecond
 
 SETPOINT = PacketsPerSecond(5e3)
 rates = st.floats(min_value=0, max_value=1e7)
@@ -25,7 +26,7 @@ def after(periods: int, shielding: Shielding, **period: float) -> Shielding:
     return shielding
 
 
-@given(st.lists(seen), st.floats(min_value=1e-3, max_value=1e8).map(PacketsPerSecond))
+@given(st.lists(seen), st.floats(min_value=1e-3, max_value=MAX_RATE).map(PacketsPerSecond))
 def test_whatever_is_seen_it_lets_by_the_setpoint_and_headroom_and_at_most_so_much(
     periods: list[Seen], setpoint: PacketsPerSecond
 ) -> None:
@@ -33,7 +34,9 @@ def test_whatever_is_seen_it_lets_by_the_setpoint_and_headroom_and_at_most_so_mu
     for period in periods:
         shielding = learned(shielding, setpoint, period)
     rate = shielding.rate(setpoint)
-    assert max(1, HEADROOM * setpoint) <= rate <= max(1, HEADROOM * MOST * setpoint) * (1 + 1e-12)
+    least, most = max(1, HEADROOM * setpoint), max(1, HEADROOM * MOST * setpoint) * (1 + 1e-12)
+    assert min(least, MAX_RATE) <= rate <= min(most, MAX_RATE)
+    assert in_packets(rate, BURST_S).depth > 0
 
 
 def test_one_that_forwards_all_gets_no_more_than_the_headroom() -> None:

@@ -1,11 +1,14 @@
 """Held routers have a shield, as their loops stand; what cannot be undone yet is tried again."""
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from simulated_rig import Rig, flat, plan
 
+from xtc import journal as journal_module
 from xtc.errors import Denied, Permanent, Transient
 from xtc.instance import Finding, Mode
 from xtc.shielding import HEADROOM
@@ -71,14 +74,32 @@ def test_a_pause_leaves_it_as_it_is(rig: Rig) -> None:
     assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
 
 
-def test_one_that_is_only_observed_has_none(rig: Rig) -> None:
+def test_who_only_observes_finds_it_as_it_was(rig: Rig) -> None:
     rig.hold("a", SETPOINT)
     rig.ask(Observe(on=True))
-    rig.tick()
-    assert not rig.shield.bearing
+    rig.ask(Retune("a", 2 * SETPOINT))
+    rig.ask(Activate("b", SETPOINT))
+    rig.tick(2 * LOOK_EVERY)
+    assert rig.shield.rates == {"a": HEADROOM * SETPOINT}
     rig.ask(Observe(on=False))
     rig.tick()
-    assert rig.shield.bearing
+    assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT, "b": HEADROOM * SETPOINT}
+
+
+def test_where_the_journal_cannot_be_written_none_is_set_and_those_there_are_lifted(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.ask(Activate("a", SETPOINT, ttl_s=5.0))
+    rig.tick(2)
+    monkeypatch.setattr(journal_module.os, "write", no_space)
+    rig.ask(Activate("b", SETPOINT))
+    rig.tick(5)
+    assert rig.report("a").mode is Mode.RELEASED
+    assert not rig.shield.bearing
+
+
+def no_space(*_: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_one_that_does_not_answer_to_its_cap_is_found_and_keeps_it(rig: Rig) -> None:
