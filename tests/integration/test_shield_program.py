@@ -212,6 +212,43 @@ def test_a_guests_joined_packet_is_counted_although_the_kernel_has_not(loaded: L
     assert loaded.state().passed == 10
 
 
+JOINED = PLAIN.ljust(54 + 1000, b"\0")
+
+
+@pytest.mark.parametrize("skb", [{"gso_segs": 65_000, "gso_size": 1}, {"gso_size": 1}])
+def test_more_segments_than_an_honest_sender_joins_keep_nobody_out(
+    loaded: Loaded, skb: dict[str, int]
+) -> None:
+    loaded.terms(ORDINARY, in_packets(PacketsPerSecond(1000)))
+    loaded.stop_the_clock()
+    assert loaded.run(JOINED, **skb) == DROP
+    assert loaded.state().refused == (skb.get("gso_segs") or 1000)
+    assert (loaded.state().passed, loaded.state().level) == (0, 0)
+    assert loaded.run(PLAIN) == PASS
+
+
+def test_the_largest_joined_packet_of_an_honest_sender_passes(loaded: Loaded) -> None:
+    loaded.terms(ORDINARY, in_packets(PacketsPerSecond(1000)))
+    loaded.stop_the_clock()
+    assert loaded.run(JOINED, gso_segs=512, gso_size=1448) == PASS
+    assert loaded.run(JOINED, gso_segs=513, gso_size=1448) == DROP
+    assert (loaded.state().passed, loaded.state().refused) == (512, 513)
+
+
+def test_a_routing_protocol_is_no_way_round_the_most_segments(loaded: Loaded) -> None:
+    loaded.terms(ORDINARY, in_packets(PacketsPerSecond(1000)))
+    loaded.terms(EXEMPT, in_packets(PacketsPerSecond(1000)))
+    loaded.stop_the_clock()
+    bgp = ethernet(0x0800, ipv4(6, tcp(40000, 179))).ljust(1000, b"\0")
+    assert loaded.run(bgp, gso_segs=65_000, gso_size=1) == DROP
+    assert loaded.state(EXEMPT).level == 0
+    assert loaded.state().refused == loaded.state().refused_exempt == 65_000
+
+
+def test_without_a_limit_no_packet_holds_too_many_segments(loaded: Loaded) -> None:
+    assert loaded.run(JOINED, gso_segs=65_000, gso_size=1) == PASS
+
+
 ROUTING = {
     "ARP": arp(),
     "OSPF": ethernet(0x0800, ipv4(89)),

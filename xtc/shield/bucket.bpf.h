@@ -6,14 +6,19 @@
  *
  * A joined packet (segmentation offload) passes when there is room for one of its segments, and
  * costs all of them: the bucket runs over by at most one joined packet, and what follows waits
- * for that. Otherwise a burst shorter than a joined packet would starve TCP. */
+ * for that. Otherwise a burst shorter than a joined packet would starve TCP. One of more segments
+ * than any honest sender joins is refused and costs nothing: paid for, it would keep everything
+ * else out for as long as its segments take. */
 #pragma once
 
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-enum { FRACTION = 16 };
+enum {
+    FRACTION = 16,
+    MOST_SEGMENTS = 512, /* the largest joined packet, 512 KiB, holds 362 of 1448 bytes */
+};
 
 enum which { ORDINARY, EXEMPT, SHARE, BUCKETS };
 
@@ -88,7 +93,7 @@ static __always_inline bool fill(struct bucket *bucket, const struct terms *set,
 
     bpf_spin_lock(&bucket->lock);
     drain(bucket, load->now);
-    bool fits = !depth || bucket->level + least <= depth;
+    bool fits = !depth || (load->segments <= MOST_SEGMENTS && bucket->level + least <= depth);
     if (fits) {
         bucket->level += cost;
         bucket->passed += load->segments;
