@@ -41,9 +41,11 @@ def ipv6(header: int, payload: bytes = b"", *, fragment: tuple[int, int] | None 
     return struct.pack("!IHBB", 6 << 28, len(payload), header, 255) + bytes(32) + payload
 
 
-def tcp(source: int, destination: int) -> bytes:
-    """Return a TCP header."""
-    return struct.pack("!HHIIHHHH", source, destination, 1, 1, 5 << 12, 1000, 0, 0)
+def tcp(source: int, destination: int, *, options: int = 0) -> bytes:
+    """Return a TCP header with so many bytes of options, a multiple of 4."""
+    words = 5 + options // 4
+    header = struct.pack("!HHIIHHHH", source, destination, 1, 1, words << 12, 1000, 0, 0)
+    return header + b"\x01" * options
 
 
 def udp(source: int, destination: int) -> bytes:

@@ -152,6 +152,23 @@ static __always_inline bool exempt_ipv6(struct cursor *cursor, const struct exem
     return exempt_protocol(table, protocol) || exempt_transport(cursor, table, protocol);
 }
 
+/* Moves past the VLAN tags that follow an EtherType; returns the one behind them, 0 where the
+ * frame ends before. */
+static __always_inline __u16 skip_tags(struct cursor *cursor, __u16 type) {
+#pragma unroll
+    for (int i = 0; i < MAX_TAGS; i++) {
+        if (type != ETH_P_8021Q && type != ETH_P_8021AD) {
+            break;
+        }
+        struct vlan_tag *tag = NEXT(cursor, struct vlan_tag);
+        if (!tag) {
+            return 0;
+        }
+        type = bpf_ntohs(tag->ethertype);
+    }
+    return type;
+}
+
 /* Whether the frame between two pointers belongs to a protocol that the table names. */
 static __always_inline bool is_exempt(void *data, void *end) {
     __u32 zero = 0;
@@ -161,18 +178,7 @@ static __always_inline bool is_exempt(void *data, void *end) {
     if (!table || !ethernet) {
         return false;
     }
-    __u16 type = bpf_ntohs(ethernet->h_proto);
-#pragma unroll
-    for (int i = 0; i < MAX_TAGS; i++) {
-        if (type != ETH_P_8021Q && type != ETH_P_8021AD) {
-            break;
-        }
-        struct vlan_tag *tag = NEXT(&cursor, struct vlan_tag);
-        if (!tag) {
-            return false;
-        }
-        type = bpf_ntohs(tag->ethertype);
-    }
+    __u16 type = skip_tags(&cursor, bpf_ntohs(ethernet->h_proto));
     if (type == ETH_P_IP) {
         return exempt_ipv4(&cursor, table);
     }

@@ -7,10 +7,10 @@
 
 #include "bucket.bpf.h"
 #include "exempt.bpf.h"
+#include "headers.bpf.h"
 
 enum {
     HEADERS = 128, /* bytes that may be needed to see what a packet is */
-    SHORTEST_HEADERS = 54, /* Ethernet, IPv4, TCP */
     QDISCS = 31,
 };
 
@@ -31,8 +31,9 @@ struct {
  * not counted them yet. */
 static __always_inline __u64 segments_of(const struct __sk_buff *skb) {
     __u64 segments = skb->gso_segs, size = skb->gso_size;
-    if (!segments && size && skb->len > SHORTEST_HEADERS) {
-        segments = (skb->len - SHORTEST_HEADERS + size - 1) / size;
+    if (!segments && size) {
+        __u32 headers = headers_of((void *)(long)skb->data, (void *)(long)skb->data_end);
+        segments = skb->len > headers ? (skb->len - headers + size - 1) / size : 1;
     }
     return segments ? segments : 1;
 }
