@@ -14,24 +14,15 @@ Works in the calling thread's network namespace.
 """
 
 import errno
-import os
-import socket
-import struct
-from collections.abc import Iterator
 from typing import Final
 
 from xtc.actuator.spec import Joining
+from xtc.kernel.rtlink import Link, open_links
 
 SINGLE: Final = 1
 """A largest joined packet, in bytes, that no two packets fit into."""
-_RTM_NEWLINK, _RTM_GETLINK, _NLMSG_ERROR = 16, 18, 2
-_NLM_F_REQUEST, _NLM_F_ACK = 1, 4
 _IFLA_GSO_MAX_SEGS: Final = 40
 _IFLA_GRO_MAX_SIZE, _IFLA_GRO_IPV4_MAX_SIZE = 58, 64
-_HEADER: Final = struct.Struct("=IHHII")
-_LINK: Final = struct.Struct("=BxHiII")
-_ATTRIBUTE: Final = struct.Struct("=HH")
-_SIZE: Final = struct.Struct("=I")
 
 
 def joining(interface: str) -> Joining:
@@ -40,11 +31,16 @@ def joining(interface: str) -> Joining:
     Raises:
         OSError: ENODEV, no such interface; EOPNOTSUPP, the kernel is older than Linux 5.19.
     """
-    found = _attributes(_ask(_RTM_GETLINK, interface, _NLM_F_REQUEST))
-    if _IFLA_GRO_MAX_SIZE not in found:
-        raise OSError(errno.EOPNOTSUPP, "the kernel has no gro_max_size (Linux 5.19)", interface)
-    size, ipv4_size = found[_IFLA_GRO_MAX_SIZE], found.get(_IFLA_GRO_IPV4_MAX_SIZE)
-    return Joining(_number(size), None if ipv4_size is None else _number(ipv4_size))
+    with open_links() as links:
+        return joining_of(links.get(interface))
+
+
+def joining_of(link: Link) -> Joining:
+    """Return what GRO may join on an interface. Raises OSError: EOPNOTSUPP, before Linux 5.19."""
+    size = link.number(_IFLA_GRO_MAX_SIZE)
+    if size is None:
+        raise OSError(errno.EOPNOTSUPP, "the kernel has no gro_max_size (Linux 5.19)", link.name)
+    return Joining(size, link.number(_IFLA_GRO_IPV4_MAX_SIZE))
 
 
 def set_joining(interface: str, wanted: Joining) -> None:
@@ -53,10 +49,11 @@ def set_joining(interface: str, wanted: Joining) -> None:
     Raises:
         OSError: ENODEV, no such interface; EPERM, no CAP_NET_ADMIN.
     """
-    attributes = _attribute(_IFLA_GRO_MAX_SIZE, wanted.size)
+    attributes = {_IFLA_GRO_MAX_SIZE: wanted.size}
     if wanted.ipv4_size is not None:
-        attributes += _attribute(_IFLA_GRO_IPV4_MAX_SIZE, wanted.ipv4_size)
-    _ask(_RTM_NEWLINK, interface, _NLM_F_REQUEST | _NLM_F_ACK, attributes)
+        attributes[_IFLA_GRO_IPV4_MAX_SIZE] = wanted.ipv4_size
+    with open_links() as links:
+        links.change(interface, attributes)
 
 
 def keep_single(interface: str) -> Joining:
@@ -77,7 +74,11 @@ def gso_segments(interface: str) -> int:
     Raises:
         OSError: ENODEV, no such interface.
     """
-    return _number(_attributes(_ask(_RTM_GETLINK, interface, _NLM_F_REQUEST))[_IFLA_GSO_MAX_SEGS])
+    with open_links() as links:
+        found = links.get(interface).number(_IFLA_GSO_MAX_SEGS)
+    if found is None:
+        raise OSError(errno.EOPNOTSUPP, "the kernel tells no gso_max_segs", interface)
+    return found
 
 
 def set_gso_segments(interface: str, segments: int) -> None:
@@ -86,43 +87,5 @@ def set_gso_segments(interface: str, segments: int) -> None:
     Raises:
         OSError: ENODEV, no such interface; EPERM, no CAP_NET_ADMIN; EINVAL, more than it can.
     """
-    attribute = _attribute(_IFLA_GSO_MAX_SEGS, segments)
-    _ask(_RTM_NEWLINK, interface, _NLM_F_REQUEST | _NLM_F_ACK, attribute)
-
-
-def _ask(kind: int, interface: str, flags: int, attributes: bytes = b"") -> bytes:
-    """Send one request about an interface; return the body of the answer, empty if it is done."""
-    try:
-        index = socket.if_nametoindex(interface)
-    except OSError as error:
-        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), interface) from error
-    body = _LINK.pack(socket.AF_UNSPEC, 0, index, 0, 0) + attributes
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as netlink:
-        netlink.send(_HEADER.pack(_HEADER.size + len(body), kind, flags, 1, 0) + body)
-        answer = netlink.recv(1 << 16)
-    length, answered, _, _, _ = _HEADER.unpack_from(answer)
-    if answered != _NLMSG_ERROR:
-        return answer[_HEADER.size : length]
-    code = -struct.unpack_from("=i", answer, _HEADER.size)[0]
-    if code:
-        raise OSError(code, os.strerror(code), interface)
-    return b""
-
-
-def _attribute(kind: int, value: int) -> bytes:
-    return _ATTRIBUTE.pack(_ATTRIBUTE.size + _SIZE.size, kind) + _SIZE.pack(value)
-
-
-def _attributes(link: bytes) -> dict[int, bytes]:
-    return dict(_each(link, _LINK.size))
-
-
-def _each(message: bytes, at: int) -> Iterator[tuple[int, bytes]]:
-    while at + _ATTRIBUTE.size <= len(message):
-        length, kind = _ATTRIBUTE.unpack_from(message, at)
-        yield kind & 0x3FFF, message[at + _ATTRIBUTE.size : at + length]
-        at += max(length + 3 & ~3, _ATTRIBUTE.size)
-
-
-def _number(value: bytes) -> int:
-    return int(_SIZE.unpack(value)[0])
+    with open_links() as links:
+        links.change(interface, {_IFLA_GSO_MAX_SEGS: segments})
