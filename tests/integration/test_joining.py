@@ -1,6 +1,7 @@
 """GRO that joins nothing: real TCP through a forwarding namespace with the usual offloads."""
 
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -22,6 +23,7 @@ from xtc.kernel.joining import (
     set_joining,
 )
 from xtc.kernel.namespaces import in_namespace
+from xtc.kernel.offload import gro_list, set_gro_list, set_uso, uso
 from xtc.meter import parse
 
 pytestmark = pytest.mark.root
@@ -31,6 +33,8 @@ SEGMENT = 1460
 SEGMENTS = 65535
 """What a veth hands over at most, as the kernel sets it."""
 UDP_SEGMENT = 103  # udp(7); not in Python's socket module
+SOL_PACKET, PACKET_VNET_HDR = 263, 15  # packet(7); not in Python's socket module
+GSO_UDP_L4 = 5  # VIRTIO_NET_HDR_GSO_UDP_L4, linux/virtio_net.h
 Result = TypeVar("Result")
 
 
@@ -54,6 +58,7 @@ def line() -> Iterator[None]:
         for name, stood in usual.items():  # what is tested here is how they are kept single
             inside(ROUTER, partial(set_joining, name, stood))
         inside(SENDER, lambda: set_gso_segments("s0", SEGMENTS))
+        inside(SENDER, lambda: set_uso("s0", on=True))
         yield
     finally:
         for name in (SENDER, ROUTER, RECEIVER):
@@ -139,11 +144,109 @@ def test_datagrams_that_a_sender_joined_are_cut_before_they_reach_the_router() -
     assert inside(SENDER, lambda: gso_segments("s0")) == usual > 1
 
 
-def send_datagrams() -> None:
-    """Send 1,000 datagrams of UDP, joined by 20."""
+def test_datagrams_that_a_guest_joined_are_cut_before_they_reach_the_router() -> None:
+    """A guest's come without a count of segments, so that `gso_max_segs` does not hold for them."""
+    inside(SENDER, partial(send_datagrams, 1))  # neighbours know each other from here on
+    inside(SENDER, lambda: set_gso_segments("s0", 1))
+    for cut in (False, True):
+        inside(SENDER, partial(set_uso, "s0", on=not cut))
+        before = counted()[0]
+        inside(SENDER, send_as_a_guest)
+        eventually(lambda: counted()[0] - before >= (200 if cut else 10))  # noqa: B023
+        assert cut or counted()[0] - before < 100, "it joins nothing: there is nothing to test"
+
+
+def test_a_router_whose_tenant_has_gro_chain_packets_is_set_right() -> None:
+    """`gro_max_size` bounds what GRO merges, not what it chains (`rx-gro-list`)."""
+    inside(ROUTER, lambda: forwarding.enable(("r0", "r1")))
+    assert inside(ROUTER, lambda: forwarding.stands(("r0", "r1")))
+    inside(ROUTER, lambda: set_gro_list("r0", on=True))
+    assert forwarded_datagrams() < 200, "GRO chains nothing, or there is nothing to test"
+    assert not inside(ROUTER, lambda: forwarding.stands(("r0", "r1")))
+
+    inside(ROUTER, lambda: forwarding.enable(("r0", "r1")))
+    assert forwarded_datagrams() >= 200
+
+
+def forwarded_datagrams() -> int:
+    """Send 200 datagrams, which arrive in bursts of 20; return in how many packets they leave."""
+    first = counted()
+    for burst in range(1, 11):
+        inside(SENDER, partial(send_datagrams, 1))
+        eventually(lambda: counted()[0] - first[0] >= 20 * burst)  # noqa: B023
+    counts = [-1]
+
+    def still() -> bool:
+        counts.append(counted()[1] - first[1])
+        return counts[-1] == counts[-2]
+
+    eventually(still)
+    return counts[-1]
+
+
+def test_whatever_joins_packets_is_captured_switched_off_and_put_back() -> None:
+    inside(ROUTER, lambda: set_gro_list("r0", on=True))
+    inside(SENDER, lambda: set_uso("s0", on=True))
+    before = inside(ROUTER, lambda: forwarding.capture(("r0",)))
+    assert (before[0].gro_list, before[0].peer_uso) == (True, True)
+    inside(ROUTER, lambda: forwarding.enable(("r0",)))
+    assert not inside(ROUTER, lambda: gro_list("r0"))
+    assert not inside(SENDER, lambda: uso("s0"))
+    inside(ROUTER, lambda: forwarding.put_back(before))
+    assert inside(ROUTER, lambda: gro_list("r0"))
+    assert inside(SENDER, lambda: uso("s0"))
+
+
+def send_as_a_guest() -> None:
+    """Send 200 datagrams of UDP, joined by 20, as a virtual machine's network card would."""
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
+        out.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
+        out.bind(("s0", 0))
+        mac = neighbour("10.9.1.1")
+        payload = bytes(20 * 100)
+        ip = ipv4_packet(udp_datagram(payload))
+        frame = mac + out.getsockname()[4] + b"\x08\0" + ip
+        checksum, start, offset = 1, 34, 6  # VIRTIO_NET_HDR_F_NEEDS_CSUM
+        headers = 14 + 20 + 8
+        head = struct.pack("=BBHHHH", checksum, GSO_UDP_L4, headers, 100, start, offset)
+        for _ in range(10):
+            out.send(head + frame)
+
+
+def neighbour(address: str) -> bytes:
+    lines = Path("/proc/thread-self/net/arp").read_text().splitlines()
+    line = next(line for line in lines if line.startswith(f"{address} "))
+    return bytes.fromhex(line.split()[3].replace(":", ""))
+
+
+def ipv4_packet(datagram: bytes) -> bytes:
+    ends = socket.inet_aton("10.9.1.2") + socket.inet_aton("10.9.2.2")
+    length = 20 + len(datagram)
+    header = struct.pack("!BBHHHBBH", 0x45, 0, length, 1, 0, 64, socket.IPPROTO_UDP, 0) + ends
+    return header[:10] + struct.pack("!H", 0xFFFF ^ folded(header)) + header[12:] + datagram
+
+
+def udp_datagram(payload: bytes) -> bytes:
+    """Return a datagram whose checksum is of the pseudo header alone: the card does the rest."""
+    length = 8 + len(payload)
+    ends = socket.inet_aton("10.9.1.2") + socket.inet_aton("10.9.2.2")
+    pseudo = ends + struct.pack("!HH", socket.IPPROTO_UDP, length)
+    return struct.pack("!HHHH", 5000, 9, length, folded(pseudo)) + payload
+
+
+def folded(data: bytes) -> int:
+    """Return the ones' complement sum of 16-bit words (RFC 1071)."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total > 0xFFFF:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def send_datagrams(times: int = 50) -> None:
+    """Send datagrams of UDP, each of 20 joined."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
         out.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 100)
-        for _ in range(50):
+        for _ in range(times):
             out.sendto(bytes(2000), ("10.9.2.2", 9))
 
 

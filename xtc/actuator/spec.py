@@ -109,6 +109,12 @@ class InterfaceOriginal(msgspec.Struct, frozen=True):
     """What GRO joined; None where the kernel does not tell (before Linux 5.19)."""
     peer_segments: int | None = None
     """How many segments a packet could hold at the other end of a veth."""
+    peer_uso: bool = True
+    """Whether UDP segmentation offload was on there; on, as the kernel makes a veth, where an older
+    xtc captured it."""
+    gro_list: bool = False
+    """Whether GRO chained packets; off, as the kernel makes a veth, where an older xtc captured
+    it."""
 
 
 class DeadlineOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="deadline"):

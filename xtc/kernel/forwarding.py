@@ -20,8 +20,15 @@ from collections.abc import Iterable
 from xtc.actuator.spec import InterfaceOriginal, Joining, ThreadPolicy
 from xtc.kernel.joining import SINGLE, joining, keep_single, set_joining
 from xtc.kernel.napi import napi_threads
-from xtc.kernel.offload import gro, set_gro
-from xtc.kernel.peer import peer_segments, peer_tso, set_peer_segments, set_peer_tso
+from xtc.kernel.offload import gro, gro_list, set_gro, set_gro_list
+from xtc.kernel.peer import (
+    peer_segments,
+    peer_tso,
+    peer_uso,
+    set_peer_segments,
+    set_peer_tso,
+    set_peer_uso,
+)
 from xtc.kernel.scheduling import SCHED_OTHER, get_policy, set_policy
 from xtc.kernel.sysfs import NetSysfs, namespace_sysfs
 
@@ -66,7 +73,9 @@ def _keep_single(name: str) -> None:
     """Have packets stay single on their way into an interface."""
     if _joining(name) is not None:
         keep_single(name)
+    set_gro_list(name, on=False)
     set_peer_tso(name, ())
+    set_peer_uso(name, on=False)
     set_peer_segments(name, 1)
 
 
@@ -87,6 +96,8 @@ def stands(interfaces: Iterable[str]) -> bool:
 
 
 def _joins_nothing(name: str) -> bool:
+    if gro_list(name):
+        return False
     stood = _joining(name)
     return stood is None or (stood.size == SINGLE and stood.ipv4_size in {None, SINGLE})
 
@@ -114,6 +125,8 @@ def _capture(sysfs: NetSysfs, name: str, tids: tuple[int, ...]) -> InterfaceOrig
         peer_tso=peer_tso(name),
         joining=_joining(name),
         peer_segments=peer_segments(name),
+        peer_uso=peer_uso(name),
+        gro_list=gro_list(name),
     )
 
 
@@ -152,5 +165,7 @@ def _put_back_switches(sysfs: NetSysfs, original: InterfaceOriginal) -> bool:
         set_joining(name, original.joining)
     if original.peer_segments is not None:
         set_peer_segments(name, original.peer_segments)
+    set_gro_list(name, on=original.gro_list)
     set_peer_tso(name, original.peer_tso)
+    set_peer_uso(name, on=original.peer_uso)
     return up or not differs or not original.gro  # without GRO a veth has no NAPI to switch

@@ -14,7 +14,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from xtc.kernel.joining import gso_segments, set_gso_segments
 from xtc.kernel.namespaces import in_namespace
-from xtc.kernel.offload import set_tso, tso
+from xtc.kernel.offload import set_tso, set_uso, tso, uso
 
 _LOOPBACK: Final = 0x8
 """IFF_LOOPBACK (netdevice(7))."""
@@ -50,6 +50,16 @@ def peer_segments(interface: str) -> int | None:
 def set_peer_segments(interface: str, segments: int) -> None:
     """Set how many segments a packet may hold at a veth's peer; 1 has all of them cut there."""
     _at_peer(interface, partial(set_gso_segments, segments=segments), None)
+
+
+def peer_uso(interface: str) -> bool:
+    """Return whether datagrams that a guest has joined pass a veth's peer whole."""
+    return _at_peer(interface, uso, False)
+
+
+def set_peer_uso(interface: str, *, on: bool) -> None:
+    """Switch UDP segmentation offload at a veth's peer; off has the kernel cut what is joined."""
+    _at_peer(interface, partial(set_uso, on=on), None)
 
 
 def _at_peer(interface: str, work: Callable[[str], _Result], otherwise: _Result) -> _Result:
