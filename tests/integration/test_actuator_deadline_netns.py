@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import asdict
 from pyroute2 import IPRoute, netns
 from support.inconclusive import inconclusive
 from support.paced import Paced
@@ -19,13 +20,14 @@ from support.waiting import eventually
 
 from xtc.actuator.deadline import DeadlineActuator, least_share, share_of
 from xtc.actuator.factory import probe, release
-from xtc.actuator.spec import DeadlineOriginal, DeadlineSpec
+from xtc.actuator.spec import DeadlineOriginal, DeadlineSpec, Joining
+from xtc.clock import FakeClock
 from xtc.errors import Admission, Gone, Transient
 from xtc.keeper import MAX_CONFLICTS, Keeper
 from xtc.kernel import forwarding, napi
-from xtc.kernel.joining import SINGLE, gso_segments, joining
+from xtc.kernel.joining import SINGLE, gso_segments, joining, set_gso_segments, set_joining
 from xtc.kernel.namespaces import cookie, in_namespace
-from xtc.kernel.offload import gro, tso
+from xtc.kernel.offload import gro, set_gro, set_gro_list, set_tso, set_uso, tso
 from xtc.kernel.peer import find_peer
 from xtc.kernel.scheduling import SCHED_DEADLINE, SCHED_OTHER, get_policy
 from xtc.kernel.sysfs import namespace_sysfs
@@ -199,8 +201,8 @@ def check_cpu(seen: Seen, cap: float) -> None:
     assert seen.cpu.most >= cap * seen.full * 0.9
 
 
-def tids() -> tuple[int, ...]:
-    found = inside(ROUTER, partial(forwarding.threads, ENDS))
+def tids(*names: str) -> tuple[int, ...]:
+    found = inside(ROUTER, partial(forwarding.threads, names or ENDS))
     return tuple(tid for tids in found.values() for tid in tids)
 
 
@@ -353,7 +355,8 @@ def test_a_router_that_is_gone_is_said_to_be_and_counts_as_restored(router: Dead
     actuator = DeadlineActuator(router)
     original = actuator.capture()
     actuator.apply(CapFraction(0.1))
-    inside(ROUTER, partial(delete_link, "vr1"))
+    for name in ENDS:
+        inside(ROUTER, partial(delete_link, name))
     with pytest.raises(Gone, match="vr1"):
         actuator.apply(CapFraction(0.1))
     actuator.restore(original)
@@ -362,6 +365,180 @@ def test_a_router_that_is_gone_is_said_to_be_and_counts_as_restored(router: Dead
         actuator.apply(CapFraction(0.1))
     actuator.restore(original)
     release(router, original)
+
+
+def test_an_interface_that_never_was_there_is_missed(router: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(DeadlineSpec(router.netns, (*ENDS, "vr3")))
+    with pytest.raises(Gone, match="vr3"):
+        actuator.capture()
+    with pytest.raises(Gone, match="vr3"):
+        actuator.apply(CapFraction(0.1))
+
+
+def test_one_interface_that_goes_takes_no_cap_from_the_others(router: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(router)
+    original = actuator.capture()
+    actuator.apply(CapFraction(0.1))
+    inside(ROUTER, partial(delete_link, "vr1"))
+    assert actuator.apply(CapFraction(0.05)) == pytest.approx(0.05, rel=0.01)
+    assert [share_of(get_policy(tid)) for tid in tids("vr2")] == pytest.approx([0.05], rel=0.01)
+    inside(SOURCE, partial(make_link, 1))
+    inside(ROUTER, partial(bring_up, "vr1"))
+    actuator.apply(CapFraction(0.05))
+    assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
+    actuator.restore(original)
+    assert tids() == ()
+
+
+RENAMED = ("eth7", "vr2")
+
+
+def rename(**names: str) -> None:
+    """Rename interfaces as their tenant may, up as they are (Linux 6.2), or down for it."""
+    for old, new in names.items():
+        set_link(old, state="down")
+        set_link(old, ifname=new)
+        set_link(new, state="up")
+
+
+def test_a_tenant_who_renames_an_interface_gets_round_no_cap(router: DeadlineSpec) -> None:
+    keeper = Keeper(router, lambda spec, _original: DeadlineActuator(spec))
+    for period, cap in enumerate((0.1, 0.05, 0.2)):
+        keeper.begin_period()
+        assert keeper.prepare()
+        keeper.view(Seconds(float(period)))
+        assert keeper.set(CapFraction(cap))
+        assert keeper.problem is None
+        now = ENDS if period == 0 else RENAMED
+        assert sum(share_of(get_policy(tid)) for tid in tids(*now)) == pytest.approx(cap, rel=0.01)
+        if period == 0:
+            before = keeper.original
+            inside(ROUTER, partial(rename, vr1="eth7"))
+    assert keeper.original == before
+    assert keeper.release()
+    assert_restored(RENAMED)
+
+
+def assert_restored(now: tuple[str, ...]) -> None:
+    """Nothing of xtc is left on the router's interfaces, called as they are now, or their peers."""
+    found = inside(ROUTER, partial(forwarding.capture, now))
+    assert tids(*now) == ()
+    for item in found:
+        assert not item.gro
+        assert not item.threaded
+        assert item.joining is None or item.joining.size > SINGLE
+        assert len(item.peer_tso) >= 2
+        assert item.peer_uso
+        assert (item.peer_segments or 0) > 1
+
+
+def test_a_daemon_that_starts_again_knows_interfaces_that_were_renamed(
+    router: DeadlineSpec,
+) -> None:
+    first = DeadlineActuator(router)
+    original = first.capture()
+    first.apply(CapFraction(0.1))
+    inside(ROUTER, partial(rename, vr1="eth7"))
+    restarted = DeadlineActuator(router, original)
+    assert restarted.capture() == original
+    assert restarted.apply(CapFraction(0.05)) == pytest.approx(0.05, rel=0.01)
+    assert {get_policy(tid).policy for tid in tids(*RENAMED)} == {SCHED_DEADLINE}
+    release(router, original)
+    assert_restored(RENAMED)
+
+
+def test_names_that_a_tenant_exchanges_stay_with_their_interfaces(router: DeadlineSpec) -> None:
+    inside(SOURCE, partial(set_gso_segments, "h1", 1000))
+    actuator = DeadlineActuator(router)
+    original = actuator.capture()
+    actuator.apply(CapFraction(0.1))
+    inside(ROUTER, lambda: [rename(vr1="vr0"), rename(vr2="vr1"), rename(vr0="vr2")])
+    assert actuator.apply(CapFraction(0.1)) == pytest.approx(0.1, rel=0.01)
+    assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
+    actuator.restore(original)
+    assert_restored(ENDS)
+    assert inside(SOURCE, partial(gso_segments, "h1")) == 1000
+
+
+def test_another_interface_that_takes_an_index_is_not_the_routers(router: DeadlineSpec) -> None:
+    actuator = DeadlineActuator(router)
+    actuator.apply(CapFraction(0.1))
+    inside(ROUTER, replace_by_a_bridge)
+    assert actuator.apply(CapFraction(0.05)) == pytest.approx(0.05, rel=0.01)
+    assert [share_of(get_policy(tid)) for tid in tids("vr2")] == pytest.approx([0.05], rel=0.01)
+
+
+def replace_by_a_bridge() -> None:
+    """Put an interface that has no NAPI in the place of vr1."""
+    with IPRoute() as route:
+        index = route.link_lookup(ifname="vr1")[0]
+        route.link("del", index=index)
+        route.link("add", ifname="vr1", index=index, kind="bridge")
+    bring_up("vr1")
+
+
+def test_threads_that_keep_ending_are_worth_another_try(
+    router: DeadlineSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(tid: int, _policy: object) -> None:
+        raise ProcessLookupError(tid)
+
+    actuator = DeadlineActuator(router)
+    with monkeypatch.context() as fault:
+        fault.setattr("xtc.actuator.deadline.set_policy", ended)
+        with pytest.raises(Transient, match="keep ending"):
+            actuator.apply(CapFraction(0.1))
+    assert actuator.apply(CapFraction(0.1)) == pytest.approx(0.1, rel=0.01)
+
+
+JOINERS: dict[str, Callable[[], None]] = {
+    "gro_max_size": partial(set_joining, "vr1", Joining(65536, 65536)),
+    "gro_ipv4_max_size": partial(set_joining, "vr1", Joining(SINGLE, 65536)),
+    "rx-gro-list": partial(set_gro_list, "vr1", on=True),
+    "gro": partial(set_gro, "vr1", on=False),
+}
+
+
+@pytest.mark.parametrize("switch", JOINERS)
+def test_what_a_tenant_undoes_stands_again_in_the_next_period(
+    router: DeadlineSpec, switch: str
+) -> None:
+    clock = FakeClock()
+    actuator = DeadlineActuator(router, clock=clock)
+    actuator.apply(CapFraction(0.1))
+    set_right = switches()
+    inside(ROUTER, JOINERS[switch])
+    assert switches() != set_right
+    clock.sleep(Seconds(1.0))
+    actuator.apply(CapFraction(0.1))
+    assert switches() == set_right
+    assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
+
+
+@pytest.mark.parametrize("switch", ["tso", "uso", "segments"])
+def test_what_is_undone_at_the_other_end_stands_again_in_seconds(
+    router: DeadlineSpec, switch: str
+) -> None:
+    undo = {
+        "tso": partial(set_tso, "h1", inside(SOURCE, partial(tso, "h1"))),
+        "uso": partial(set_uso, "h1", on=True),
+        "segments": partial(set_gso_segments, "h1", 100),
+    }
+    clock = FakeClock()
+    actuator = DeadlineActuator(router, clock=clock)
+    actuator.apply(CapFraction(0.1))
+    set_right = switches()
+    inside(SOURCE, undo[switch])
+    assert switches() != set_right
+    clock.sleep(Seconds(5.0))
+    actuator.apply(CapFraction(0.1))
+    assert switches() == set_right
+
+
+def switches() -> tuple[object, ...]:
+    """Return what stands on the router's first interface, but for its thread's policy."""
+    (found,) = inside(ROUTER, partial(forwarding.capture, ENDS[:1]))
+    return tuple(value for name, value in asdict(found).items() if name != "policy")
 
 
 def test_what_was_captured_is_released_whatever_its_name_stands_for(router: DeadlineSpec) -> None:

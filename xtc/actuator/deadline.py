@@ -6,15 +6,25 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from msgspec.structs import replace
+
 from xtc.actuator.base import CapLimits, CpuUsage
 from xtc.actuator.refusals import explain_namespace, explain_scheduling
 from xtc.actuator.share import split
-from xtc.actuator.spec import DeadlineOriginal, DeadlineSpec, Original, ThreadPolicy
+from xtc.actuator.spec import (
+    DeadlineOriginal,
+    DeadlineSpec,
+    InterfaceOriginal,
+    Original,
+    ThreadPolicy,
+)
 from xtc.clock import Clock, MonotonicClock
 from xtc.errors import Gone, Permanent, Transient
 from xtc.kernel import forwarding
 from xtc.kernel.cputime import ThreadTimes
+from xtc.kernel.following import Following, steadily
 from xtc.kernel.namespaces import cookie, in_namespace
+from xtc.kernel.rtlink import Link
 from xtc.kernel.scheduling import (
     SCHED_DEADLINE,
     deadline_policy,
@@ -28,7 +38,7 @@ THREAD_FLOOR: Final = 0.0005
 _FLOOR: Final = 0.001
 _MIN_RUNTIME_NS: Final = 5_000  # well above the kernel's 1024 ns, and above one packet's cost
 _QUIET: Final = 0.005  # 5 us in each ms: a packet now and then waits for no longer than that
-_CHECK_S: Final = Seconds(5.0)  # a router may switch joining on again in its own namespace
+_CHECK_S: Final = Seconds(5.0)  # the other ends are the host's, or another tenant's
 _TAKEN: Final = "another network namespace has taken this name"
 _WINDOW: Final = Seconds(0.2)  # use measured for less says little about need
 
@@ -63,12 +73,15 @@ class DeadlineActuator:
         self._shares: dict[int, float] = {}
         """Each thread's share of it, as the kernel took it."""
         self._checked = self._clock.now()
-        """When the interfaces' switches were looked at last."""
+        """When the switches of the interfaces' other ends were looked at last."""
         self._complete = False  # whether every interface's threads are followed
         self._since, self._used_then = self._clock.now(), dict[int, Seconds]()
+        self._following, self._indexes = Following(spec.interfaces), frozenset[int]()
         self._cookie = self._inside(cookie, identified=False)
-        if original is not None and original.cookie not in {0, self._cookie}:
-            raise Gone(spec.netns, _TAKEN)
+        if original is not None:
+            if original.cookie not in {0, self._cookie}:
+                raise Gone(spec.netns, _TAKEN)
+            self._following.know({item.interface: item.ifindex for item in original.interfaces})
         self._limits, self._thread_ceiling = _limits(len(spec.interfaces))
 
     @property
@@ -90,12 +103,12 @@ class DeadlineActuator:
 
         What the journal knows is taken from there: what stands now may be xtc's own doing.
         """
-        known = (
-            {item.interface: item for item in self._original.interfaces} if self._original else {}
-        )
-        rest = [name for name in self._spec.interfaces if name not in known]
-        fresh = self._inside(partial(forwarding.capture, rest)) if rest else ()
-        return DeadlineOriginal((*known.values(), *fresh), self._spec.netns, self._cookie)
+        known = self._original.interfaces if self._original else ()
+        captured = {item.interface for item in known}
+        fresh: tuple[InterfaceOriginal, ...] = ()
+        if not captured.issuperset(self._spec.interfaces):
+            fresh = self._on_links(partial(_capture, captured))
+        return DeadlineOriginal((*known, *fresh), self._spec.netns, self._cookie)
 
     def applied(self) -> CapFraction | None:
         """Return the sum of the threads' shares, None where one of them is not capped.
@@ -120,10 +133,10 @@ class DeadlineActuator:
         anew (`ip link set down` and `up` does that).
 
         Raises:
-            Gone: the namespace or one of its interfaces no longer exists.
+            Gone: the namespace or every interface no longer exists, or one was never there.
             Admission: the kernel has no CPU time left to promise.
             Denied: no CAP_SYS_NICE, or a thread is pinned to some of the CPUs.
-            Transient: none of the interfaces is up.
+            Transient: none of the interfaces is up, or they change all the time.
             Unsupported: an interface has no NAPI, or this kernel lacks something needed.
         """
         wanted = self._limits.bound(cap, target=self._spec.netns)
@@ -137,7 +150,7 @@ class DeadlineActuator:
         try:
             return self._cap_threads(wanted)
         except ProcessLookupError as error:
-            raise Gone(self._spec.netns, "its NAPI threads keep ending") from error
+            raise Transient(self._spec.netns, "its NAPI threads keep ending") from error
 
     def rebalance(self) -> CapFraction | None:
         """Split the cap in force again: what each thread needs may have changed."""
@@ -156,12 +169,23 @@ class DeadlineActuator:
         return CpuUsage(used=self._times.total, throttled=None)
 
     def _check_switches(self) -> None:
-        """See now and then that the router has not undone what makes its packets count."""
-        if self._clock.now() - self._checked < _CHECK_S:
-            return
-        self._checked = self._clock.now()
-        if not self._inside(partial(forwarding.stands, self._spec.interfaces)):
-            self._complete = False
+        """See that nobody has undone what makes the router's packets count.
+
+        Its tenant can at any time, in its own namespace; whoever has the other ends, more rarely.
+        """
+        if not self._complete:
+            return  # they are set right in any case
+        peers = self._clock.now() - self._checked >= _CHECK_S
+        if peers:
+            self._checked = self._clock.now()
+        self._complete = self._on_links(partial(self._stands, peers=peers))
+
+    def _stands(self, links: Mapping[str, Link], *, peers: bool) -> bool:
+        found = links.values()
+        same = self._indexes == {link.index for link in found}
+        return (
+            same and forwarding.stands(found) and not (peers and not forwarding.peers_stand(found))
+        )
 
     def restore(self, original: Original) -> None:
         """Put policy, threaded NAPI and GRO back; what is gone is restored already.
@@ -175,23 +199,43 @@ class DeadlineActuator:
         self._times.follow(())
         self._cap, self._shares, self._complete = None, {}, False
         try:
-            waiting = self._inside(partial(forwarding.put_back, original.interfaces))
+            waiting = self._inside(partial(self._put_back, original.interfaces))
         except Gone:
             return  # what we changed went with it
         if waiting:
             names = ", ".join(waiting)
             raise Transient(self._spec.netns, f"{names}: threaded NAPI waits for ip link set up")
 
+    def _put_back(self, originals: tuple[InterfaceOriginal, ...]) -> tuple[str, ...]:
+        self._following.know({item.interface: item.ifindex for item in originals})
+        names = tuple(item.interface for item in originals)
+        return steadily(
+            lambda: self._following.present(names),
+            lambda links: forwarding.put_back(
+                replace(item, interface=links[item.interface].name)
+                for item in originals
+                if item.interface in links
+            ),
+        )
+
     def _follow(self, find: Callable[[Iterable[str]], Mapping[str, tuple[int, ...]]]) -> None:
         """Make sure that the threads followed are all there are."""
         before = self._times.tids
         if self._complete and len(self._times.read()) == len(before):
             return
-        found = self._inside(partial(find, self._spec.interfaces))
+        found = self._on_links(partial(self._found, find))
         self._times.follow(tid for tids in found.values() for tid in tids)
         if self._times.tids != before:  # their use is measured from here
             self._since, self._used_then = self._clock.now(), self._times.read()
         self._complete = all(found.values())
+
+    def _found(
+        self,
+        find: Callable[[Iterable[str]], Mapping[str, tuple[int, ...]]],
+        links: Mapping[str, Link],
+    ) -> Mapping[str, tuple[int, ...]]:
+        self._indexes = frozenset(link.index for link in links.values())
+        return find([link.name for link in links.values()])
 
     def _cap_threads(self, cap: CapFraction) -> CapFraction:
         used = self._times.read()
@@ -218,6 +262,10 @@ class DeadlineActuator:
         shares = split(cap, usages, previous, floor, self._thread_ceiling)
         return dict(zip(used, shares, strict=True))
 
+    def _on_links(self, work: Callable[[Mapping[str, Link]], _Result]) -> _Result:
+        """Work on the router's interfaces that exist, by their names of now, in its namespace."""
+        return self._inside(partial(steadily, self._following.current, work))
+
     def _inside(self, work: Callable[[], _Result], *, identified: bool = True) -> _Result:
         """Work in the namespace, having made sure that it is still the same one."""
         path = self._spec.netns
@@ -240,6 +288,13 @@ class DeadlineActuator:
             raise
         except OSError as error:
             raise explain_scheduling(self._spec.netns, error) from error
+
+
+def _capture(known: set[str], links: Mapping[str, Link]) -> tuple[InterfaceOriginal, ...]:
+    """Return what stands on each interface that is not known, by their configured names."""
+    fresh = {link.name: name for name, link in links.items() if name not in known}
+    found = forwarding.capture(fresh)
+    return tuple(replace(item, interface=fresh[item.interface]) for item in found)
 
 
 def least_share(cap: CapFraction, threads: int) -> float:

@@ -115,6 +115,9 @@ class InterfaceOriginal(msgspec.Struct, frozen=True):
     gro_list: bool = False
     """Whether GRO chained packets; off, as the kernel makes a veth, where an older xtc captured
     it."""
+    ifindex: int = 0
+    """The interface's index, which it keeps while its tenant renames it; 0 where an older xtc
+    captured it."""
 
 
 class DeadlineOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="deadline"):

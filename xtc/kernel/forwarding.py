@@ -18,23 +18,19 @@ import os
 from collections.abc import Iterable
 
 from xtc.actuator.spec import InterfaceOriginal, Joining, ThreadPolicy
-from xtc.kernel.joining import SINGLE, joining, keep_single, set_joining
+from xtc.kernel.joining import SINGLE, joining, joining_of, keep_single, set_joining
 from xtc.kernel.napi import napi_threads
 from xtc.kernel.offload import gro, gro_list, set_gro, set_gro_list
-from xtc.kernel.peer import (
-    peer_segments,
-    peer_tso,
-    peer_uso,
-    set_peer_segments,
-    set_peer_tso,
-    set_peer_uso,
-)
+from xtc.kernel.peer import CUT, PeerSwitches, peer_switches, set_peer_switches
+from xtc.kernel.rtlink import Link
 from xtc.kernel.scheduling import SCHED_OTHER, get_policy, set_policy
 from xtc.kernel.sysfs import NetSysfs, namespace_sysfs
 
 _ORDINARY = ThreadPolicy(
     policy=SCHED_OTHER, nice=0, priority=0, runtime_ns=0, deadline_ns=0, period_ns=0
 )
+
+_NO_PEER = PeerSwitches(tso=(), uso=False, segments=None)
 
 
 def capture(interfaces: Iterable[str]) -> tuple[InterfaceOriginal, ...]:
@@ -74,9 +70,7 @@ def _keep_single(name: str) -> None:
     if _joining(name) is not None:
         keep_single(name)
     set_gro_list(name, on=False)
-    set_peer_tso(name, ())
-    set_peer_uso(name, on=False)
-    set_peer_segments(name, 1)
+    set_peer_switches(name, CUT)
 
 
 def _joining(name: str) -> Joining | None:
@@ -88,18 +82,29 @@ def _joining(name: str) -> Joining | None:
         return None  # before Linux 5.19
 
 
-def stands(interfaces: Iterable[str]) -> bool:
-    """Return whether NAPI is threaded and joins nothing on the interfaces that are up."""
+def stands(links: Iterable[Link]) -> bool:
+    """Return whether NAPI is threaded and joins nothing on the interfaces that are up.
+
+    Looks at nothing that the router's tenant cannot change by himself: see `peers_stand`.
+    """
     with namespace_sysfs() as sysfs:
-        up = [name for name in _present(sysfs, interfaces) if sysfs.is_up(name)]
-        return all(sysfs.threaded(name) and _joins_nothing(name) for name in up)
+        return all(sysfs.threaded(link.name) and _joins_nothing(link) for link in links if link.up)
 
 
-def _joins_nothing(name: str) -> bool:
-    if gro_list(name):
-        return False
-    stood = _joining(name)
-    return stood is None or (stood.size == SINGLE and stood.ipv4_size in {None, SINGLE})
+def _joins_nothing(link: Link) -> bool:
+    try:
+        stood = joining_of(link)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return not gro_list(link.name)  # before Linux 5.19
+    single = stood.size == SINGLE and stood.ipv4_size in {None, SINGLE}
+    return single and not gro_list(link.name)
+
+
+def peers_stand(links: Iterable[Link]) -> bool:
+    """Return whether what a sender joins is cut at the veths' other ends, so that NAPI is used."""
+    return all(peer_switches(link.name) in {None, CUT} for link in links)
 
 
 def put_back(originals: Iterable[InterfaceOriginal]) -> tuple[str, ...]:
@@ -117,15 +122,17 @@ def put_back(originals: Iterable[InterfaceOriginal]) -> tuple[str, ...]:
 
 def _capture(sysfs: NetSysfs, name: str, tids: tuple[int, ...]) -> InterfaceOriginal:
     policy = get_policy(tids[0]) if tids else None
+    peer = peer_switches(name) or _NO_PEER
     return InterfaceOriginal(
         interface=name,
         gro=gro(name),
         threaded=sysfs.threaded(name),
         policy=policy,
-        peer_tso=peer_tso(name),
+        peer_tso=peer.tso,
         joining=_joining(name),
-        peer_segments=peer_segments(name),
-        peer_uso=peer_uso(name),
+        ifindex=sysfs.index(name),
+        peer_segments=peer.segments,
+        peer_uso=peer.uso,
         gro_list=gro_list(name),
     )
 
@@ -163,9 +170,7 @@ def _put_back_switches(sysfs: NetSysfs, original: InterfaceOriginal) -> bool:
         set_gro(name, on=original.gro)
     if original.joining is not None:
         set_joining(name, original.joining)
-    if original.peer_segments is not None:
-        set_peer_segments(name, original.peer_segments)
     set_gro_list(name, on=original.gro_list)
-    set_peer_tso(name, original.peer_tso)
-    set_peer_uso(name, on=original.peer_uso)
+    peer = PeerSwitches(original.peer_tso, original.peer_uso, original.peer_segments)
+    set_peer_switches(name, peer)
     return up or not differs or not original.gro  # without GRO a veth has no NAPI to switch

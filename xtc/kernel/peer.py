@@ -4,8 +4,9 @@ import errno
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -13,12 +14,15 @@ from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
 from xtc.kernel.joining import gso_segments, set_gso_segments
-from xtc.kernel.namespaces import in_namespace
+from xtc.kernel.namespaces import cookie, in_namespace
 from xtc.kernel.offload import set_tso, set_uso, tso, uso
 
 _LOOPBACK: Final = 0x8
 """IFF_LOOPBACK (netdevice(7))."""
 _Result = TypeVar("_Result")
+_found: dict[tuple[int, int], str] = {}
+"""Where namespaces were found last, by who asked (its cookie) and what it calls them: a search of
+all processes takes milliseconds."""
 
 
 class Peer(NamedTuple):
@@ -28,38 +32,44 @@ class Peer(NamedTuple):
     ifindex: int
 
 
-def peer_tso(interface: str) -> tuple[str, ...]:
-    """Return the TCP segmentation offloads of a veth's peer; none where it is not a veth.
+class PeerSwitches(NamedTuple):
+    """What decides at a veth's other end how packets come in."""
+
+    tso: tuple[str, ...]
+    """The TCP segmentation offloads that are on, by ethtool's names."""
+    uso: bool
+    """Whether datagrams of UDP that a guest has joined pass whole."""
+    segments: int | None
+    """How many segments a packet may hold; None is not known, and left alone when set."""
+
+
+CUT: Final = PeerSwitches(tso=(), uso=False, segments=1)
+"""Every packet is cut there, and handed to the NAPI of this end."""
+
+
+def peer_switches(interface: str) -> PeerSwitches | None:
+    """Return the switches of a veth's peer; None where it is not a veth.
 
     Raises:
         OSError: ENXIO, the peer's namespace is nowhere to be found.
     """
-    return _at_peer(interface, tso, ())
+    return _at_peer(interface, _switches, None)
 
 
-def set_peer_tso(interface: str, active: Iterable[str]) -> None:
-    """Leave exactly these offloads on at a veth's peer; other interfaces have none to change."""
-    _at_peer(interface, partial(set_tso, active=active), None)
+def set_peer_switches(interface: str, wanted: PeerSwitches) -> None:
+    """Set the switches of a veth's peer; other interfaces have none to change."""
+    _at_peer(interface, partial(_set_switches, wanted=wanted), None)
 
 
-def peer_segments(interface: str) -> int | None:
-    """Return how many segments a packet may hold at a veth's peer; None where it is not a veth."""
-    return _at_peer(interface, gso_segments, None)
+def _switches(peer: str) -> PeerSwitches:
+    return PeerSwitches(tso(peer), uso(peer), gso_segments(peer))
 
 
-def set_peer_segments(interface: str, segments: int) -> None:
-    """Set how many segments a packet may hold at a veth's peer; 1 has all of them cut there."""
-    _at_peer(interface, partial(set_gso_segments, segments=segments), None)
-
-
-def peer_uso(interface: str) -> bool:
-    """Return whether datagrams that a guest has joined pass a veth's peer whole."""
-    return _at_peer(interface, uso, False)
-
-
-def set_peer_uso(interface: str, *, on: bool) -> None:
-    """Switch UDP segmentation offload at a veth's peer; off has the kernel cut what is joined."""
-    _at_peer(interface, partial(set_uso, on=on), None)
+def _set_switches(peer: str, wanted: PeerSwitches) -> None:
+    set_tso(peer, wanted.tso)
+    set_uso(peer, on=wanted.uso)
+    if wanted.segments is not None:
+        set_gso_segments(peer, wanted.segments)
 
 
 def _at_peer(interface: str, work: Callable[[str], _Result], otherwise: _Result) -> _Result:
@@ -130,7 +140,8 @@ def _own() -> str:
 def _namespace(route: IPRoute, number: int) -> str | None:
     """Return the namespace that the calling thread's knows by a number (rtnetlink(7))."""
     seen: set[int] = set()
-    for path in _candidates():
+    last = _found.pop((cookie(), number), None)
+    for path in _candidates() if last is None else chain([last], _candidates()):
         try:
             namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -138,6 +149,7 @@ def _namespace(route: IPRoute, number: int) -> str | None:
         try:
             inode = os.fstat(namespace).st_ino
             if inode not in seen and _number(route, namespace) == number:
+                _found[cookie(), number] = path
                 return path
             seen.add(inode)
         finally:

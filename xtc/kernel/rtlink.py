@@ -45,6 +45,8 @@ class Links:
 
     def find(self, which: int | str) -> Link | None:
         """Return an interface by its index or its name, None where there is none."""
+        if not which:
+            return None  # which the kernel would take for no answer at all
         try:
             return self.get(which)
         except OSError as error:
