@@ -20,7 +20,7 @@ LIMIT: Final = 0x7C00
 SHIELD: Final = 0x7C01
 """The same of a held router's shield, which looks at what the limit has let by."""
 _PLACES: Final = (LIMIT, SHIELD)
-_LAYOUT: Final = 3
+_LAYOUT: Final = 4
 """Of the maps; a program with another is replaced, not updated."""
 _INTERFACES: Final = 31
 _ORIGIN: Final = struct.Struct(f"=I{_INTERFACES}I")
