@@ -123,6 +123,7 @@ class Collector:
         """Return a reading for every router, summed over its interfaces (paper, 8.1)."""
         if self._names is None or rates.keys() != self._names:
             self._map(rates.keys())
+            self._expect(rates)
         return {vr: self._reading(vr, binding, rates) for vr, binding in self._bindings.items()}
 
     def _map(self, names: Iterable[str]) -> None:
@@ -134,12 +135,15 @@ class Collector:
             for vr in owners:
                 target[vr] = (*target.get(vr, ()), name)
         self._names = present
-        self._expect()
 
-    def _expect(self) -> None:
-        """Remember the most interfaces that each router had; one without any begins again."""
+    def _expect(self, rates: Mapping[str, object]) -> None:
+        """Remember the most interfaces that each router had; one without any begins again.
+
+        Those that have just vanished do not count beside those that took their place.
+        """
         for vr in self._bindings:
-            now = self._owned.get(vr, ())
+            owned = self._owned.get(vr, ())
+            now = tuple(name for name in owned if rates[name] is not Fault.VANISHED)
             if not now:
                 self._full.pop(vr, None)
             elif len(now) >= len(self._full.get(vr, ())):

@@ -118,6 +118,15 @@ def test_a_router_that_had_none_begins_with_those_that_it_has() -> None:
     assert flows(reading) == [1, 1]
 
 
+def test_a_guest_whose_interfaces_changed_between_two_snapshots_is_measured_by_the_new() -> None:
+    collector = Collector({"r": Binding(("v*",))})
+    collector.aggregate(both("v0", "v1"))
+    gone: dict[str, InterfaceRate | Fault] = {"v0": Fault.VANISHED, "v1": Fault.VANISHED}
+    collector.aggregate({"v2": Fault.APPEARED, "v3": Fault.APPEARED, **gone})
+    assert flows(collector.aggregate(both("v2", "v3"))["r"]) == [2, 2]
+    assert collector.aggregate(both("v2"))["r"].incomplete
+
+
 @pytest.mark.parametrize(("forget", "incomplete"), [(True, False), (False, True)])
 def test_a_reload_accepts_that_an_interface_is_gone(*, forget: bool, incomplete: bool) -> None:
     bindings = {"r": Binding(("v*",))}
