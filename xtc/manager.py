@@ -379,6 +379,8 @@ class Manager:
         self._limits.claim(managed)
         self._store(self._journal.store)
         if self.journal_problem:
+            if managed.limit is None:
+                self._limits.lift(managed)  # or its drops would be waited for, and not be known
             raise Refused("journal", "vr", self.journal_problem)
         ends_at = None if request.ttl_s is None else Seconds(now + request.ttl_s)
         self._limits.set(managed, PacketsPerSecond(request.rate_pps), ends_at)

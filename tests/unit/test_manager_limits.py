@@ -335,6 +335,8 @@ def test_on_a_full_disk_a_limit_is_refused(
         assert "No space left" in refusal.problem
         assert not limited(rig)
         assert rig.report("a").limit_pps is None
+        rig.tick(2)
+        assert rig.report("a").offered_pps == FLOOD
     rig.ask(Limit("a", rate))
     assert limited(rig) == {"a.0": rate}
     assert rig.journal.ledger.limits == {"a": ("a.0",)}
