@@ -9,7 +9,7 @@ from typing import TypeVar
 from xtc.actuator.base import Actuator, CapLimits, CpuUsage
 from xtc.actuator.spec import ActuatorSpec, Original
 from xtc.binding import Evidence
-from xtc.errors import ActuatorError, Gone, Overtaken, Permanent
+from xtc.errors import ActuatorError, Admission, Gone, Overtaken, Permanent
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
 T = TypeVar("T")
@@ -103,6 +103,8 @@ class Keeper:
         self._failing: _Work | None = None
         self._failures = 0
         self._rests_until = 0
+        self._refused: CapFraction | None = None
+        """The cap for which there was no CPU time left to promise; what is less need not rest."""
         self._conflicts: list[int] = []
         self._periods = 0
 
@@ -214,7 +216,9 @@ class Keeper:
         Returns:
             Whether the cap is in force, or accepted and under way.
         """
-        if self._actuator is None or self.original is None or self.yielded or self.resting:
+        if self._actuator is None or self.original is None or self.yielded:
+            return False
+        if self.resting and not (self._refused is not None and cap < self._refused):
             return False
         if self._wanted is not None and same_cap(cap, self._wanted, WORTH_WRITING):
             self.rebalance()
@@ -225,6 +229,7 @@ class Keeper:
             if not self._guarded(_Work.SET, lambda: self._is_original(actuator)):
                 return False
         self._wanted = self._guarded(_Work.SET, lambda: actuator.apply(cap))
+        self._refused = cap if isinstance(self.problem, Admission) and not self._wanted else None
         self._underway = self._wanted is not None
         if self._underway and self._failing is _Work.RELEASE:
             self.problem, self._failing = None, None  # held again: nothing is to be released

@@ -570,6 +570,11 @@ def test_more_than_the_kernel_may_promise_is_refused(router: DeadlineSpec) -> No
         process.stdout.readline()
         with pytest.raises(Admission, match="95 %"):
             actuator.apply(actuator.limits.ceiling)
+        low = actuator.apply(CapFraction(0.1))
+        with pytest.raises(Admission, match="95 %"):
+            actuator.apply(CapFraction(1.2))  # of two CPUs: there is room for one thread's half
+        assert actuator.applied() == pytest.approx(low)
+        assert actuator.rebalance() == pytest.approx(low, rel=0.01)
         process.kill()
         process.wait()
     actuator.restore(original)

@@ -122,6 +122,20 @@ def test_tries_become_rare(
     assert tries(rig, "apply") == expected
 
 
+def test_a_lower_cap_does_not_wait_for_one_that_could_not_be_promised(
+    keeper: Keeper, rig: Rig
+) -> None:
+    """What cannot be promised now is tried rarely; what is less must never wait for it."""
+    keeper.prepare()
+    rig.faults.errors["r", "apply"] = Admission("r", "no CPU time left")
+    assert not keeper.set(HALF)
+    rig.faults.errors.clear()
+    keeper.begin_period()
+    assert not keeper.set(HALF)
+    assert keeper.set(THIRD)
+    assert (rig.cap("r"), keeper.problem) == (THIRD, None)
+
+
 def test_reading_well_does_not_hide_that_writing_fails(keeper: Keeper, rig: Rig) -> None:
     keeper.prepare()
     rig.faults.errors["r", "apply"] = Denied("r", "no")

@@ -19,7 +19,7 @@ from xtc.actuator.spec import (
     ThreadPolicy,
 )
 from xtc.clock import Clock, MonotonicClock
-from xtc.errors import Gone, Permanent, Transient
+from xtc.errors import Admission, Gone, Permanent, Transient
 from xtc.kernel import forwarding
 from xtc.kernel.cputime import ThreadTimes
 from xtc.kernel.following import Following, steadily
@@ -242,12 +242,26 @@ class DeadlineActuator:
         if not used:
             names = ", ".join(self._spec.interfaces)
             raise Transient(self._spec.netns, f"no NAPI thread: none of {names} is up")
-        self._cap, shares = cap, self._split(cap, used)
-        for tid in sorted(used, key=lambda tid: shares[tid] - self._shares.get(tid, 0.0)):
-            # those that shrink come first, so that the sum never exceeds what is promised
-            self._on_thread(set_policy, tid, policy_for(shares[tid], self._spec.period_us))
+        self._give(self._split(cap, used))
         self._shares = {tid: share_of(self._on_thread(get_policy, tid)) for tid in used}
+        self._cap = cap
         return CapFraction(sum(self._shares.values()))
+
+    def _give(self, shares: Mapping[int, float]) -> None:
+        """Give each thread its share; where there is no room for all, each keeps the one it had."""
+        # those that shrink come first, so that the sum never exceeds what is promised
+        order = sorted(shares, key=lambda tid: shares[tid] - self._shares.get(tid, 0.0))
+        try:
+            for tid in order:
+                self._give_one(tid, shares[tid])
+        except Admission:
+            for tid in reversed(order):
+                if tid in self._shares:
+                    self._give_one(tid, self._shares[tid])
+            raise
+
+    def _give_one(self, tid: int, share: float) -> None:
+        self._on_thread(set_policy, tid, policy_for(share, self._spec.period_us))
 
     def _split(self, cap: CapFraction, used: dict[int, Seconds]) -> dict[int, float]:
         equal = cap / len(used)
