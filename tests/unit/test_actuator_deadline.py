@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.actuator.deadline import THREAD_FLOOR, policy_for, share_of
+from xtc.actuator.deadline import THREAD_FLOOR, ceiling_of, policy_for, share_of
 from xtc.actuator.refusals import explain_namespace, explain_scheduling
 from xtc.errors import Admission, Denied, Gone, Permanent, Transient, Unsupported
 from xtc.kernel.napi import threads_by_name
@@ -31,6 +31,24 @@ def test_a_policy_holds_its_share_to_a_thousandth(share: float) -> None:
 def test_the_period_is_lengthened_only_for_a_runtime_below_5_us() -> None:
     assert policy_for(0.005, 1000).period_ns == 1_000_000
     assert policy_for(0.001, 1000).period_ns == 5_000_000
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "cpus", "release", "ceiling"),
+    [
+        (1, 2, "6.12.0", 0.95),
+        (2, 2, "6.12.0", 1.8),
+        (3, 2, "6.18.44-some-name", 1.8),
+        (3, 2, "6.11.9", 1.9),
+        (3, 2, "5.14.0-el9", 1.9),
+        (2, 4, "7.0-rc1", 1.9),
+    ],
+)
+def test_the_ceiling_leaves_ordinary_threads_what_the_kernel_promises_them(
+    interfaces: int, cpus: int, release: str, ceiling: float
+) -> None:
+    """Measured on 6.18 with two CPUs: 1.8 is granted, 1.81 is not."""
+    assert ceiling_of(interfaces, cpus, 0.95, release) == pytest.approx(ceiling)
 
 
 def test_threads_are_picked_by_whole_interface_names() -> None:

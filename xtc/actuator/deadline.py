@@ -1,6 +1,7 @@
 """SCHED_DEADLINE on threaded NAPI: caps routers that forward in the host's kernel."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,9 @@ THREAD_FLOOR: Final = 0.0005
 """The smallest share of one thread: an idle interface keeps it to answer a first packet."""
 _FLOOR: Final = 0.001
 _MIN_RUNTIME_NS: Final = 5_000  # well above the kernel's 1024 ns, and above one packet's cost
+_FAIR_SERVER: Final = 0.05  # what the kernel itself promises to each CPU's ordinary threads,
+_FAIR_SINCE: Final = (6, 12)  # from this Linux on (kernel/sched/fair.c, fair_server_init)
+_NUMBERS: Final = re.compile("[0-9]+")
 _QUIET: Final = 0.005  # 5 us in each ms: a packet now and then waits for no longer than that
 _CHECK_S: Final = Seconds(5.0)  # the other ends are the host's, or another tenant's
 _TAKEN: Final = "another network namespace has taken this name"
@@ -334,6 +338,20 @@ def share_of(policy: ThreadPolicy) -> float:
     return policy.runtime_ns / policy.period_ns
 
 
+def ceiling_of(interfaces: int, cpus: int, thread: float, release: str) -> CapFraction:
+    """Return the most that can be promised to the threads of some interfaces, and to none other.
+
+    Args:
+        interfaces: how many, with one thread each.
+        cpus: of the host.
+        thread: the most that one thread may have of a CPU, and all of all.
+        release: Linux's, as uname(2) tells it.
+    """
+    version = tuple(map(int, _NUMBERS.findall(release)[:2]))
+    ordinary = _FAIR_SERVER if version >= _FAIR_SINCE else 0.0
+    return CapFraction(min(thread * interfaces, (thread - ordinary) * cpus))
+
+
 def _limits(interfaces: int) -> tuple[CapLimits, float]:
     kernel = Path("/proc/sys/kernel")
     runtime = int((kernel / "sched_rt_runtime_us").read_text())
@@ -341,5 +359,5 @@ def _limits(interfaces: int) -> tuple[CapLimits, float]:
     # -1 switches admission off; a deadline thread must even then leave something to others
     thread = 0.95 if runtime < 0 else min(0.95, runtime / period)
     floor = CapFraction(max(_FLOOR, THREAD_FLOOR * interfaces))
-    ceiling = CapFraction(thread * min(interfaces, os.cpu_count() or 1))
+    ceiling = ceiling_of(interfaces, os.cpu_count() or 1, thread, os.uname().release)
     return CapLimits(floor=floor, ceiling=ceiling, volatile=True), thread
