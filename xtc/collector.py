@@ -41,9 +41,9 @@ class Reading:
     interfaces: tuple[str, ...]
     problems: tuple[str, ...] = ()
     incomplete: bool = False
-    """Whether some of its interfaces are gone while others are there."""
+    """Whether some of its interfaces are gone, or not only its own, while others are there."""
     at_least: PacketsPerSecond | None = None
-    """What the others forwarded, where some are gone."""
+    """What the others forwarded, where it is incomplete."""
 
 
 def is_glob(pattern: str) -> bool:
@@ -158,7 +158,8 @@ class Collector:
         self, vr: str, binding: Binding, rates: Mapping[str, InterfaceRate | Fault]
     ) -> Reading:
         names = self._owned.get(vr, ())
-        problems = [f"{name}: claimed by several routers" for name in self._contested.get(vr, ())]
+        contested = self._contested.get(vr, ())
+        problems = [f"{name}: claimed by several routers" for name in contested]
         missing = self._missing(vr, rates)
         problems += [f"{name}: not there" for name in missing]
         sent = received = 0.0
@@ -176,7 +177,7 @@ class Collector:
         if not names and not problems:
             problems.append("no interface matches")
         if problems:
-            incomplete = bool(names and missing)
+            incomplete = bool(names and (missing or contested))
             least = PacketsPerSecond(sent) if incomplete else None
             return Reading(None, None, names, tuple(problems), incomplete, least)
         return Reading(PacketsPerSecond(sent), PacketsPerSecond(received), names)

@@ -49,6 +49,16 @@ def test_an_interface_that_two_claim_belongs_to_neither() -> None:
     assert flows(readings["c"]) == [3, 3]
 
 
+def test_an_interface_of_two_that_comes_later_frees_neither_of_them() -> None:
+    collector = Collector({"a": Binding(("a*.0",)), "b": Binding(("*z.0",))})
+    collector.aggregate({"a.0": found(5, 5), "z.0": found(7, 7)})
+    readings = collector.aggregate({"a.0": found(5, 5), "z.0": found(7, 7), "az.0": found(1, 1)})
+    assert [(readings[vr].incomplete, readings[vr].at_least) for vr in "ab"] == [
+        (True, 5),
+        (True, 7),
+    ]
+
+
 def test_a_router_without_interfaces_is_not_idle_but_unknown() -> None:
     reading = Collector({"r": Binding(("v*",))}).aggregate({"lo": found(1, 1)})["r"]
     assert reading.throughput is None
