@@ -5,10 +5,12 @@ tried and whatever the configuration says by then.
 """
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Protocol
 
 from xtc.actuator.spec import ActuatorSpec, Original
 from xtc.errors import ActuatorError
+from xtc.firewall import Firewall, Unforeseen
 from xtc.journal import Entry
 from xtc.keeper import MAX_BACKOFF, Keeper
 from xtc.units import PacketsPerSecond
@@ -32,30 +34,44 @@ class LimiterPort(Protocol):
 class Leftovers:
     """Tries to undo until it is done; a cap as its actuator has rested, a limit now and then."""
 
-    def __init__(self, limiter: LimiterPort) -> None:
-        self._limiter = limiter
+    def __init__(self, limiter: LimiterPort, guard: Firewall) -> None:
+        self._limiter, self._guard = limiter, guard
         self._keepers: list[tuple[str, Keeper]] = []
         self._limited: dict[str, None] = {}
         self._periods = 0
 
     def release(self, name: str, keeper: Keeper) -> str:
         """Put back what a router had, now or as soon as it can be done; why not yet, in words."""
-        if keeper.release():
-            return ""
-        self._keepers.append((name, keeper))
-        return f"{name}: {keeper.problem}"
+        trouble = self._release(name, keeper)
+        if trouble:
+            self._keepers.append((name, keeper))
+        return trouble
+
+    def _release(self, name: str, keeper: Keeper) -> str:
+        """Put back what a router had; why it is not done, in words."""
+        done = self._guard.run("release", name, keeper.release)
+        if isinstance(done, Unforeseen):
+            return f"{name}: {done.words}"
+        return "" if done else f"{name}: {keeper.problem}"
 
     def lift(self, interfaces: Iterable[str]) -> str:
         """Lift limits, now or as soon as it can be done; why not yet, in words."""
         troubles = []
         for interface in interfaces:
             self._limited.pop(interface, None)
-            try:
-                self._limiter.lift(interface)
-            except ActuatorError as error:
+            if trouble := self._lift(interface):
                 self._limited[interface] = None
-                troubles.append(str(error))
+                troubles.append(trouble)
         return "; ".join(troubles)
+
+    def _lift(self, interface: str) -> str:
+        """Lift the limit of an interface; why it is not done, in words."""
+        lift = partial(self._limiter.lift, interface)
+        try:
+            done = self._guard.run("limit", interface, lift, passing=(ActuatorError,))
+        except ActuatorError as error:
+            return str(error)
+        return f"{interface}: {done.words}" if isinstance(done, Unforeseen) else ""
 
     def limited_again(self, interfaces: Iterable[str]) -> None:
         """Leave interfaces to the router that has just limited them."""
@@ -78,7 +94,7 @@ class Leftovers:
         self._keepers = [
             (name, keeper)
             for name, keeper in self._keepers
-            if keeper.resting or not keeper.release()
+            if keeper.resting or self._release(name, keeper)
         ]
         if self._periods % MAX_BACKOFF == 0:
             self.lift(tuple(self._limited))

@@ -68,14 +68,21 @@ class Limits:
         """
         if not self._stands(managed, rate):
             try:
-                for interface in managed.interfaces:
-                    self._limiter.limit(interface, rate)
+                self._set(managed, rate)
             except ActuatorError as error:
-                if managed.limit is None:
-                    self.lift(managed)
                 words = f"{error.target}: {error.problem}"
                 raise Refused(error.kind, "vr", words, error.fix) from None
         managed.limit, managed.limit_ends_at, managed.limit_problem = rate, ends_at, ""
+
+    def _set(self, managed: Managed, rate: PacketsPerSecond) -> None:
+        """Limit every interface; where there was no limit, none is left by an error of any kind."""
+        try:
+            for interface in managed.interfaces:
+                self._limiter.limit(interface, rate)
+        except Exception:
+            if managed.limit is None:
+                self.lift(managed)
+            raise
 
     def renew(self, managed: Managed) -> None:
         """Set a limit again that an interface has lost: it was replaced, or another removed it."""

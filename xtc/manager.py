@@ -6,13 +6,13 @@ from functools import partial
 from typing import TypeVar
 
 import msgspec
-import structlog
 
 from xtc.acceptance import check_active, check_long_enough, check_possible
 from xtc.actuator.spec import ActuatorSpec
 from xtc.clock import Clock
 from xtc.collector import Reading
 from xtc.errors import JournalError, Refused
+from xtc.firewall import Firewall, Unforeseen
 from xtc.instance import KEEP, Act, Command
 from xtc.journal import Entry, Journal, Ledger
 from xtc.keeper import Keeper
@@ -48,8 +48,6 @@ _Result = TypeVar("_Result")
 _Order = Activate | Retune | Limit
 """What carries an epoch."""
 
-log = structlog.get_logger()
-
 
 def _uncounted(_where: str) -> None:
     """Do not count an error that was logged."""
@@ -84,7 +82,7 @@ class Manager:
             observe: why every cap is only computed and shown; empty where caps are written.
             unexpected: counts an error that nobody foresaw, by where it came up.
         """
-        self._unexpected = unexpected
+        self._guard = Firewall(unexpected)
         self.observe = observe
         """Why every router is only observed; empty where they are held."""
         self._ticked_at: Seconds | None = None
@@ -94,7 +92,7 @@ class Manager:
         self._clock = clock
         self._open = open_actuator
         self._period = period
-        self._leftovers = Leftovers(limiter)
+        self._leftovers = Leftovers(limiter, self._guard)
         self._limits = Limits(limiter, self._leftovers)
         self._shields = Shields(shield)
         self._routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
@@ -120,10 +118,11 @@ class Manager:
         troubles = [self._adopt(name, entry) for name, entry in left.entries.items()]
         troubles += [self._leftovers.lift(interfaces) for interfaces in left.limits.values()]
         troubles += [self._adopt_shield(name, each) for name, each in left.shields.items()]
-        for name, lease in left.leases.items():
-            self._renew(name, lease, now)
         for managed in self._routers.values():
-            self._hold_configured(managed, now)
+            lease = left.leases.get(managed.plan.name)
+            if lease is not None:
+                self._firewall(managed, "start", partial(_renew, managed, lease, now))
+            self._firewall(managed, "start", partial(self._hold_configured, managed, now))
         idle = (m for m in self._routers.values() if m.instance is None)
         troubles += [self._firewall(m, "release", partial(_release, m)) or "" for m in idle]
         self._store(self._journal.store)
@@ -145,16 +144,6 @@ class Manager:
             return self._shields.lift_from(interfaces)
         self._routers[name].shielded.claimed = interfaces
         return ""
-
-    def _renew(self, name: str, lease: Lease, now: Seconds) -> None:
-        """Go on with a lease of an earlier daemon; the configuration's own may have changed."""
-        managed = self._routers.get(name)
-        if managed is None or lease.expired(now):
-            return
-        if not lease.configured:
-            managed.activate(lease, now)
-        elif managed.plan.setpoint is not None:
-            managed.activate(lease.configured_as(managed.plan.setpoint), now)
 
     def _hold_configured(self, managed: Managed, now: Seconds) -> None:
         """Hold a router as configured, unless it was released on request."""
@@ -279,8 +268,17 @@ class Manager:
             case _:
                 assert request.vr is not None  # the cases above took None
                 managed = self._router(request.vr)
-                self._carry_out_on(managed, request, now)
-                return (managed.report(now),)
+                self._carry_out_or_refuse(managed, request, now)
+                return (self._report(managed, now),)
+
+    def _carry_out_or_refuse(self, managed: Managed, request: Request, now: Seconds) -> None:
+        """Carry out a request on one router; an unforeseen error refuses this request alone."""
+        work = partial(self._carry_out_on, managed, request, now)
+        result = self._guard.run("request", managed.plan.name, work, passing=(Refused,))
+        if isinstance(result, Unforeseen):
+            managed.fault = result.words
+            fix = "the daemon's log has the trace: please report it"
+            raise Refused("unforeseen", "vr", result.words, fix)
 
     def _carry_out_on(self, managed: Managed, request: Request, now: Seconds) -> None:
         match request:
@@ -387,10 +385,11 @@ class Manager:
 
     def reports(self, now: Seconds) -> tuple[Report, ...]:
         """Return a report of every router."""
-        return tuple(
-            self._firewall(managed, "report", partial(managed.report, now)) or managed.bare_report()
-            for managed in self._routers.values()
-        )
+        return tuple(self._report(managed, now) for managed in self._routers.values())
+
+    def _report(self, managed: Managed, now: Seconds) -> Report:
+        report = self._firewall(managed, "report", partial(managed.report, now))
+        return report or managed.bare_report()
 
     def tick(self, readings: Mapping[str, Reading], now: Seconds) -> None:
         """Let every loop decide on its reading, make originals durable, and carry decisions out."""
@@ -433,17 +432,17 @@ class Manager:
         self, managed: Managed, where: str, work: Callable[[], _Result]
     ) -> _Result | None:
         """Work on one router; an unforeseen error becomes its problem, and None is returned."""
-        try:
-            return work()
-        except Exception as error:  # the router's firewall: its error must not reach the others
-            managed.fault = f"unforeseen {type(error).__name__} ({where}): {error}"
-            self._unexpected(where)
-            log.exception("unexpected_error", where=where, vr=managed.plan.name)
+        result = self._guard.run(where, managed.plan.name, work)
+        if isinstance(result, Unforeseen):
+            managed.fault = result.words
             return None
+        return result
 
     def _look_after_limits(self, now: Seconds) -> None:
         """End and count limits, and set those again that an interface lost."""
-        lost = self._limits.look(self._routers.values(), now)
+        lost = self._guard.run("limit", "", partial(self._limits.look, self._routers.values(), now))
+        if isinstance(lost, Unforeseen):
+            return  # caps are written all the same
         for managed in lost:
             self._firewall(managed, "limit", partial(self._limits.claim, managed))
         if lost:
@@ -567,14 +566,14 @@ class Manager:
         now = self._clock.now()
         self._routers = {name: self._carried_over(name, plan) for name, plan in plans.items()}
         for managed in self._routers.values():
-            self._hold_configured(managed, now)
+            self._firewall(managed, "reload", partial(self._hold_configured, managed, now))
         self._store_lazily()
 
     def _carried_over(self, name: str, plan: RouterPlan) -> Managed:
         old = self._routers.get(name)
         if old is None or old.plan.spec != plan.spec:
             return Managed(plan, self._open, self._leftovers.taken_over(plan.spec))
-        old.replan(plan)
+        self._firewall(old, "reload", partial(old.replan, plan))
         return old
 
     def stop(self, *, release: bool) -> list[str]:
@@ -586,6 +585,16 @@ class Manager:
         troubles = self._end(self._routers.values()) if release else []
         self._store(self._journal.store)
         return troubles
+
+
+def _renew(managed: Managed, lease: Lease, now: Seconds) -> None:
+    """Continue a lease of an earlier daemon; the configuration's own may have changed."""
+    if lease.expired(now):
+        return
+    if not lease.configured:
+        managed.activate(lease, now)
+    elif managed.plan.setpoint is not None:
+        managed.activate(lease.configured_as(managed.plan.setpoint), now)
 
 
 def _release(managed: Managed) -> str:
