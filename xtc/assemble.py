@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -27,6 +28,7 @@ from xtc.manager import Manager
 from xtc.meter import ProcNetDev
 from xtc.metrics import Metrics
 from xtc.notify import watchdog_timeout
+from xtc.places import place_of
 from xtc.plant import LAG_S, Plant
 from xtc.routers import RouterPlan, exempted, plans
 from xtc.server import CurveKeys, Listen, Server
@@ -86,6 +88,7 @@ def run_daemon(config: Config, path: Path | None) -> None:
             limiter=BestLimiter(Shield(*exempted(config.limiter))),
             shield=RouterShields(*exempted(config.limiter)),
             period=period,
+            place=partial(place_of, uuid_of=hypervisors.uuid_of),
             unexpected=lambda where: metrics.unexpected.labels(where).inc(),
         )
         late: list[Daemon] = []

@@ -13,6 +13,7 @@ from xtc.errors import ActuatorError
 from xtc.firewall import Firewall, Unforeseen
 from xtc.journal import Entry
 from xtc.keeper import MAX_BACKOFF, Keeper
+from xtc.places import PlaceOf, place_of, takes_over
 from xtc.units import PacketsPerSecond
 
 NOBODY = "'"
@@ -78,12 +79,14 @@ class Leftovers:
         for interface in interfaces:
             self._limited.pop(interface, None)
 
-    def taken_over(self, spec: ActuatorSpec) -> Original | None:
+    def taken_over(self, spec: ActuatorSpec, place: PlaceOf = place_of) -> Original | None:
         """Return what stood at a place before, and leave the place to the router that is there."""
-        for place in self._keepers:
-            if place[1].spec == spec:
-                self._keepers.remove(place)
-                return place[1].original
+        for left in self._keepers:
+            original = left[1].original
+            assert original is not None  # a keeper without one has nothing to put back
+            if takes_over(spec, left[1].spec, original, place):
+                self._keepers.remove(left)
+                return original
         return None
 
     def try_again(self) -> None:

@@ -20,6 +20,7 @@ from xtc.lease import Lease, check_successor
 from xtc.leftovers import Leftovers
 from xtc.limits import CountingLimiter, Limits
 from xtc.managed import Managed, OpenActuator
+from xtc.places import PlaceOf, place_of, takes_over
 from xtc.routers import RouterPlan
 from xtc.shields import ShieldPort, Shields
 from xtc.units import PacketsPerSecond, Seconds
@@ -66,6 +67,7 @@ class Manager:
         limiter: CountingLimiter,
         period: Seconds,
         shield: ShieldPort | None = None,
+        place: PlaceOf = place_of,
         observe: str = "",
         unexpected: Callable[[str], None] = _uncounted,
     ) -> None:
@@ -79,6 +81,7 @@ class Manager:
             limiter: limits what the host sends into a router.
             period: seconds between two ticks.
             shield: drops what exceeds a held router's setpoint; None where nothing does.
+            place: tells which specifications name one place.
             observe: why every cap is only computed and shown; empty where caps are written.
             unexpected: counts an error that nobody foresaw, by where it came up.
         """
@@ -90,7 +93,7 @@ class Manager:
         """Routers that are to be capped in this tick."""
         self._journal = journal
         self._clock = clock
-        self._open = open_actuator
+        self._open, self._place = open_actuator, place
         self._period = period
         self._leftovers = Leftovers(limiter, self._guard)
         self._limits = Limits(limiter, self._leftovers)
@@ -130,10 +133,10 @@ class Manager:
 
     def _adopt(self, name: str, entry: Entry) -> str:
         """Take over a cap of an earlier daemon with its place, or release it; why not, in words."""
-        for owner, managed in self._routers.items():
-            if managed.plan.spec == entry.spec:
-                self._routers[owner] = Managed(managed.plan, self._open, entry.original)
-                return ""
+        owner = self._owner(entry)
+        if owner is not None:
+            self._routers[owner] = Managed(self._routers[owner].plan, self._open, entry.original)
+            return ""
         return self._leftovers.release(
             name, Keeper(entry.spec, self._open, original=entry.original)
         )
@@ -144,6 +147,18 @@ class Manager:
             return self._shields.lift_from(interfaces)
         self._routers[name].shielded.claimed = interfaces
         return ""
+
+    def _owner(self, entry: Entry) -> str | None:
+        """Return the router at the place of an entry; one that is written the same comes first."""
+        plans = {name: managed.plan.spec for name, managed in self._routers.items()}
+        for name, spec in plans.items():
+            if spec == entry.spec:
+                return name
+        for name, spec in plans.items():
+            is_owner = partial(takes_over, spec, entry.spec, entry.original, self._place)
+            if self._firewall(self._routers[name], "start", is_owner):
+                return name
+        return None
 
     def _hold_configured(self, managed: Managed, now: Seconds) -> None:
         """Hold a router as configured, unless it was released on request."""
@@ -572,7 +587,7 @@ class Manager:
     def _carried_over(self, name: str, plan: RouterPlan) -> Managed:
         old = self._routers.get(name)
         if old is None or old.plan.spec != plan.spec:
-            return Managed(plan, self._open, self._leftovers.taken_over(plan.spec))
+            return Managed(plan, self._open, self._leftovers.taken_over(plan.spec, self._place))
         self._firewall(old, "reload", partial(old.replan, plan))
         return old
 

@@ -22,7 +22,9 @@ from xtc.actuator.spec import (
     ActuatorSpec,
     CgroupSpec,
     DeadlineSpec,
+    LibvirtOriginal,
     LibvirtSpec,
+    Original,
     SimulatedSpec,
 )
 from xtc.containers import Finder, finder
@@ -37,6 +39,7 @@ _UUID = re.compile(r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 DEFAULT_URI = "LIBVIRT_DEFAULT_URI"
 """The variable by which libvirt knows the hypervisor that is not named."""
 
+PlaceOf = Callable[[ActuatorSpec], "Place"]
 UuidOf = Callable[[LibvirtSpec], str | None]
 """Finds the UUID of a domain; None where no hypervisor has told."""
 
@@ -62,6 +65,35 @@ def place_of(spec: ActuatorSpec, find: Finder = finder, uuid_of: UuidOf = lambda
             return frozenset({("plant", spec.plant)})
         case never:
             assert_never(never)
+
+
+def takes_over(
+    spec: ActuatorSpec, left: ActuatorSpec, original: Original, place: PlaceOf = place_of
+) -> bool:
+    """Whether an original is all that a router's cap will change, however its place is written.
+
+    Args:
+        spec: where the router's cap goes.
+        left: where the original was captured.
+        original: what stood there; it tells the UUID of a domain.
+        place: returns the place that the router's specification names now.
+    """
+    if spec == left:
+        return True
+    if _scope(spec) != _scope(left):
+        return False  # other parameters of the domain are capped, which were not captured
+    here, there = place(spec), captured_at(left, original)
+    return there == here if isinstance(left, DeadlineSpec) else bool(there & here)
+
+
+def captured_at(spec: ActuatorSpec, original: Original) -> Place:
+    """Return the place of an original, with the UUID that it tells of a domain."""
+    uuid = original.uuid if isinstance(original, LibvirtOriginal) else None
+    return place_of(spec, uuid_of=lambda _: uuid)
+
+
+def _scope(spec: ActuatorSpec) -> str:
+    return spec.scope if isinstance(spec, LibvirtSpec) else ""
 
 
 def _resolved(spec: ActuatorSpec, find: Finder) -> ActuatorSpec:

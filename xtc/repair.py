@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from xtc.errors import JournalError
 from xtc.journal import JOURNAL, Entry, Journal, Ledger, free_name, read_file
 from xtc.lease import Lease
+from xtc.places import captured_at, takes_over
 from xtc.salvage import Salvaged, salvage
 
 ASIDE = f"{JOURNAL}.corrupt-"
@@ -110,7 +111,7 @@ def _merged(ledgers: Iterable[tuple[str, Ledger]], notes: list[str]) -> dict[str
     merged: dict[str, Entry] = {}
     for source, ledger in ledgers:
         for name, entry in ledger.entries.items():
-            known = next((e for e in merged.values() if e.spec == entry.spec), None)
+            known = next((e for e in merged.values() if _same_place(e, entry)), None)
             if known is None:
                 merged[_free(name, merged)] = entry
             elif known.original != entry.original:
@@ -119,6 +120,13 @@ def _merged(ledgers: Iterable[tuple[str, Ledger]], notes: list[str]) -> dict[str
                     f"one taken, {_words(known.original)}"
                 )
     return merged
+
+
+def _same_place(one: Entry, other: Entry) -> bool:
+    """Whether two entries are of one place, however it is written."""
+    return takes_over(
+        one.spec, other.spec, other.original, lambda spec: captured_at(spec, one.original)
+    )
 
 
 def _free(name: str, taken: Mapping[str, object]) -> str:
