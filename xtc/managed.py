@@ -131,13 +131,18 @@ class Managed:
             return
         if (plan.law, plan.model) != (before.law, before.model):
             self.instance = replace(self.instance, law_state=None)
-        if plan.setpoint == before.setpoint:
-            return
-        lease = self.instance.lease
-        if lease.configured and plan.setpoint is None:
-            self.instance = replace(self.instance, lease=lease.ended())
-        elif lease.configured and plan.setpoint is not None:
-            self.instance = replace(self.instance, lease=lease.configured_as(plan.setpoint))
+        if plan.setpoint != before.setpoint:
+            lease = _replanned(self.instance.lease, plan)
+            self.instance = replace(self.instance, lease=lease)
+
+    def succeed(self, before: "Managed", lease: Lease | None, now: Seconds) -> None:
+        """Take over the orders of this router at its place before; the lease is its loop's."""
+        self._obeyed = before.last_lease()
+        self.by_hand = before.by_hand and self.plan.setpoint == before.plan.setpoint
+        if lease is not None:
+            lease = _replanned(lease, self.plan)
+            if not lease.expired(now):
+                self.activate(lease, now)
 
     def pause(self, *, paused: bool) -> None:
         """Leave the cap as it is, or close the loop again from there."""
@@ -391,6 +396,13 @@ class Managed:
         if held and self.instance is None:
             return "what stood there before is still to be put back"
         return ""
+
+
+def _replanned(lease: Lease, plan: RouterPlan) -> Lease:
+    """Return a lease under another configuration; one that was ordered stays as it is."""
+    if not lease.configured:
+        return lease
+    return lease.ended() if plan.setpoint is None else lease.configured_as(plan.setpoint)
 
 
 def _used(view: CapView) -> CapFraction | None:

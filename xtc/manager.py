@@ -575,19 +575,30 @@ class Manager:
                 f"{len(lost)} of {len(active)} active routers are missing: {', '.join(lost[:5])}",
                 "release them one by one first, or raise daemon.max_release_share",
             )
+        leases = {name: managed.last_lease() for name, managed in dropped.items() if name in active}
         self._end(dropped.values())
         for name, managed in dropped.items():
             self._leftovers.release(name, managed.keeper)
         now = self._clock.now()
-        self._routers = {name: self._carried_over(name, plan) for name, plan in plans.items()}
+        self._routers = {
+            name: self._carried_over(name, plan, leases.get(name), now)
+            for name, plan in plans.items()
+        }
         for managed in self._routers.values():
             self._firewall(managed, "reload", partial(self._hold_configured, managed, now))
         self._store_lazily()
 
-    def _carried_over(self, name: str, plan: RouterPlan) -> Managed:
+    def _carried_over(
+        self, name: str, plan: RouterPlan, lease: Lease | None, now: Seconds
+    ) -> Managed:
+        """Return a router as another configuration has it; the lease is of one that moved."""
         old = self._routers.get(name)
         if old is None or old.plan.spec != plan.spec:
-            return Managed(plan, self._open, self._leftovers.taken_over(plan.spec, self._place))
+            original = self._leftovers.taken_over(plan.spec, self._place)
+            new = Managed(plan, self._open, original)
+            if old is not None:
+                self._firewall(new, "reload", partial(new.succeed, old, lease, now))
+            return new
         self._firewall(old, "reload", partial(old.replan, plan))
         return old
 

@@ -225,3 +225,49 @@ def test_a_router_moved_to_another_place_leaves_the_old_one(rig: Rig) -> None:
     rig.tick(2)
     assert rig.cap("elsewhere") is not None
     assert rig.journal.ledger.entries["a"].spec == SimulatedSpec("elsewhere")
+
+
+def moved(rig: Rig, setpoint: float | None = None) -> None:
+    """Reload with router `a` at another place, `elsewhere`."""
+    rig.plant.add("elsewhere", rig.plant.routers["a"].plant)
+    reload(rig, replace(plan("a", setpoint), spec=SimulatedSpec("elsewhere")), plan("b"))
+
+
+def test_a_router_that_moved_is_held_at_what_was_ordered_last(rig: Rig) -> None:
+    rig.ask(Activate("a", 5e3, epoch=3, sequence=7, ttl_s=60.0, kind=Kind.PUNISHMENT))
+    rig.tick(8)
+    moved(rig, 60e3)
+    rig.tick(2)
+    assert (rig.cap("a"), rig.cap("elsewhere") is not None) == (None, True)
+    report = rig.report("a")
+    assert (report.setpoint_pps, report.epoch, report.sequence) == (5e3, 3, 7)
+    assert report.lease_remaining_s == pytest.approx(50)
+    assert rig.refused(Activate("a", 9e3, epoch=3, sequence=8)).code == "punished"
+    assert rig.refused(Activate("a", 9e3, epoch=3, sequence=7)).code == "stale_sequence"
+
+
+def test_a_router_that_moved_after_its_release_obeys_no_old_order(rig: Rig) -> None:
+    rig.ask(Activate("a", 20e3, epoch=3, sequence=7))
+    rig.ask(Deactivate("a"))
+    moved(rig)
+    assert rig.refused(Activate("a", 9e3, epoch=3, sequence=7)).code == "stale_sequence"
+
+
+def test_a_router_released_on_request_is_not_held_where_it_moved(tmp_path: Path) -> None:
+    rig = configured_rig(tmp_path, a=20e3, b=None)
+    rig.tick(8)
+    rig.ask(Deactivate("a"))
+    moved(rig, 20e3)
+    rig.tick(3)
+    assert rig.cap("elsewhere") is None
+
+
+@pytest.mark.parametrize("setpoint", [60e3, None])
+def test_a_router_that_moved_follows_its_configuration(
+    tmp_path: Path, setpoint: float | None
+) -> None:
+    rig = configured_rig(tmp_path, a=20e3, b=None)
+    rig.tick(8)
+    moved(rig, setpoint)
+    rig.tick(1)
+    assert rig.report("a").setpoint_pps == setpoint
