@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from xtc.printable import printable
 from xtc.units import format_cap, format_rate
 
 Item = Mapping[str, Any]
@@ -21,7 +22,7 @@ UNFOLDED = 10_000
 
 
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table; names and words are shown as they are, in a file or pipe a line a row."""
+    """Print a table; what is not printable is escaped, and a pipe gets a line a row."""
     console = Console(highlight=False, emoji=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = UNFOLDED
@@ -40,7 +41,7 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
             no_wrap=number,
         )
     for row in rows:
-        made.add_row(*(Text(cell, HOST_STYLES.get(cell, "")) for cell in row))
+        made.add_row(*(Text(printable(cell), HOST_STYLES.get(cell, "")) for cell in row))
     return made
 
 

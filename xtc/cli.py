@@ -18,6 +18,7 @@ from xtc.errors import Busy, Refused, Unreachable
 from xtc.held import holders
 from xtc.lease import Kind
 from xtc.output import print_json, print_status
+from xtc.printable import say
 from xtc.top import watch
 from xtc.units import parse_duration, parse_rate
 from xtc.wire import Activate, Deactivate, Limit, Observe, Pause, Request, Resume, Retune, Status
@@ -221,7 +222,7 @@ def _release(vr: str | None, runtime_dir: Path, json: bool) -> None:
 def _warn_of_hung(words: str, state_dir: Path) -> None:
     who = ", ".join(f"process {holder}" for holder in holders(state_dir)) or "a process"
     told = f"warning: {who} holds {state_dir} and does not answer; {words.format(state_dir)}"
-    typer.echo(told, err=True)
+    say(told, err=True)
 
 
 def _print_released(outcome: dict[str, str], *, json: bool) -> None:
@@ -229,9 +230,9 @@ def _print_released(outcome: dict[str, str], *, json: bool) -> None:
         print_json(outcome)
         return
     if not outcome:
-        typer.echo("nothing was capped")
+        say("nothing was capped")
     for name, words in outcome.items():
-        typer.echo(f"{name}: {words}")
+        say(f"{name}: {words}")
 
 
 def _ttl(text: str | None) -> float | None:

@@ -10,6 +10,7 @@ import zmq.auth
 from xtc.command import EXIT_USAGE
 from xtc.configfile import DEFAULT_PATH
 from xtc.output import counted, print_json
+from xtc.printable import say
 
 if TYPE_CHECKING:
     from xtc.configcheck import Checked
@@ -41,16 +42,14 @@ def check(
         print_json(told)
     else:
         for error in mistakes:
-            typer.echo(f"xtc: {error}", err=True)
+            say(f"xtc: {error}", err=True)
         for warning in warnings:
-            typer.echo(f"xtc: warning: {warning}", err=True)
+            say(f"xtc: warning: {warning}", err=True)
         for limit in told.limits:
             why = f" ({limit.reason})" if limit.reason else ""
             shield = "shielded" if limit.shield else "not shielded"
-            typer.echo(
-                f"{limit.router}: {limit.interface} is {shield}, limited by {limit.way}{why}"
-            )
-        typer.echo(f"{', '.join(told.files)}: {_counts(told)}", err=refused)
+            say(f"{limit.router}: {limit.interface} is {shield}, limited by {limit.way}{why}")
+        say(f"{', '.join(told.files)}: {_counts(told)}", err=refused)
     if refused:
         raise typer.Exit(EXIT_USAGE)
 
@@ -73,7 +72,7 @@ def show(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     if json:
         print_json(loaded)
         return
-    typer.echo(msgspec.json.format(msgspec.json.encode(loaded), indent=2).decode())
+    say(msgspec.json.format(msgspec.json.encode(loaded), indent=2).decode())
 
 
 @app.command()
@@ -90,4 +89,4 @@ def keys(
     if json:
         print_json(files)
     else:
-        typer.echo("\n".join(f"{kind}: {path}" for kind, path in files.items()))
+        say("\n".join(f"{kind}: {path}" for kind, path in files.items()))

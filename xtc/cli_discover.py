@@ -10,6 +10,7 @@ from rich.text import Text
 from xtc.clock import MonotonicClock
 from xtc.localrouters import Local, LocalRouter, look_around
 from xtc.output import fitting_console, natural_width, print_json
+from xtc.printable import printable, say
 from xtc.units import CapFraction, format_cap
 from xtc.virt.api import real_api
 from xtc.virt.discover import Candidate, Host, look
@@ -46,7 +47,7 @@ def discover(
         _print_tables(hosts, local)
     for host in hosts:
         if host.problem:
-            typer.echo(f"xtc: {host.problem}" + _AND_LOCAL * (local is not None), err=True)
+            say(f"xtc: {host.problem}" + _AND_LOCAL * (local is not None), err=True)
     if uri and any(host.problem for host in hosts):
         raise typer.Exit(EXIT_FAILED)
 
@@ -55,7 +56,7 @@ def _print_toml(hosts: list[Host], local: Local | None) -> None:
     domains = [domain.configuration for host in hosts for domain in host.domains]
     routers = [router.configuration for router in (local.routers if local else ())]
     for configuration in filter(None, [*routers, *domains]):
-        typer.echo(configuration)
+        say(configuration)
 
 
 def _print_tables(hosts: list[Host], local: Local | None) -> None:
@@ -65,9 +66,9 @@ def _print_tables(hosts: list[Host], local: Local | None) -> None:
     if domains:
         _print_table(_HEADINGS, [_row(domain) for domain in domains])
     elif local is None and not any(host.problem for host in hosts):
-        typer.echo("no domains")
+        say("no domains")
     elif local is not None and not local.routers:
-        typer.echo("no namespaces, containers or domains")
+        say("no namespaces, containers or domains")
 
 
 class _Row(NamedTuple):
@@ -86,7 +87,7 @@ def _print_table(headings: tuple[str, ...], rows: Sequence[_Row]) -> None:
     console.print(_table(headings, rows, with_reasons=False))
     for row in rows:
         for reason in row.reasons:
-            console.print(Text(f"{row.cells[0]}: {reason}"))
+            console.print(Text(printable(f"{row.cells[0]}: {reason}")))
 
 
 def _table(headings: tuple[str, ...], rows: Sequence[_Row], *, with_reasons: bool) -> Table:
@@ -94,8 +95,10 @@ def _table(headings: tuple[str, ...], rows: Sequence[_Row], *, with_reasons: boo
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        said = [row.answer, *map(Text, row.reasons)] if with_reasons else [row.answer]
-        table.add_row(*map(Text, row.cells), Text(": ").join(said))
+        reasons = (Text(printable(reason)) for reason in row.reasons)
+        said = [row.answer, *reasons] if with_reasons else [row.answer]
+        cells = (Text(printable(cell)) for cell in row.cells)
+        table.add_row(*cells, Text(": ").join(said))
     return table
 
 

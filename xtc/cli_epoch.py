@@ -11,6 +11,7 @@ from xtc.cli_journal import STATE, Json, StateDir, Yes, ledger_of
 from xtc.journal import Journal
 from xtc.logs import set_up_logging
 from xtc.output import print_json
+from xtc.printable import say
 from xtc.repair import with_epoch
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Lower the highest epoch.")
@@ -41,7 +42,7 @@ def reset(to: To = 0, state_dir: StateDir = STATE, yes: Yes = False, json: Json 
     if json:
         print_json({"before": before, "highest_epoch": to})
     else:
-        typer.echo(f"highest epoch: {before} before, {to} now")
+        say(f"highest epoch: {before} before, {to} now")
 
 
 def _log(before: int, to: int, state_dir: Path) -> None:

@@ -9,6 +9,7 @@ import typer
 from xtc.errors import JournalError
 from xtc.journal import JOURNAL, Journal, Ledger, boot_id
 from xtc.output import print_json
+from xtc.printable import say
 from xtc.repair import Repair, carry_out, planned, read_all, read_state
 from xtc.salvage import Salvaged
 from xtc.units import format_rate
@@ -32,9 +33,9 @@ def show(state_dir: StateDir = STATE, json: Json = False) -> None:
         print_json([_as_json(name, one) for name, one in found.items()])
         return
     if not found:
-        typer.echo(f"{state_dir} holds no journal")
+        say(f"{state_dir} holds no journal")
     for name, one in found.items():
-        typer.echo("\n".join(_lines(str(state_dir / name), one)))
+        say("\n".join(_lines(str(state_dir / name), one)))
 
 
 def _as_json(name: str, one: Salvaged) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def repair(
             return
         plan = planned(found, boot_id(), newer_wins=newer)
         if not json or not yes:
-            typer.echo("\n".join(_plan_lines(plan)), err=True)
+            say("\n".join(_plan_lines(plan)), err=True)
         if not yes:
             typer.confirm(f"Write this to {state_dir / JOURNAL}?", abort=True, err=True)
         _print_done(state_dir, plan, carry_out(journal, plan), json=json)
@@ -115,10 +116,10 @@ def _print_done(state_dir: Path, plan: Repair | None, kept: list[str], *, json: 
         ledger, notes = (None, ()) if plan is None else (plan.ledger, plan.notes)
         print_json({"ledger": ledger, "notes": notes, "kept": kept})
     elif plan is None:
-        typer.echo(f"{state_dir} holds no journal that was set aside: there is nothing to repair")
+        say(f"{state_dir} holds no journal that was set aside: there is nothing to repair")
     else:
-        typer.echo(f"repaired; the files before are kept as {', '.join(kept)}")
-        typer.echo("start the daemon, or put everything back with `xtc release --all`")
+        say(f"repaired; the files before are kept as {', '.join(kept)}")
+        say("start the daemon, or put everything back with `xtc release --all`")
 
 
 def ledger_of(journal: Journal) -> Ledger:

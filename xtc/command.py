@@ -12,6 +12,7 @@ from models import ModelError
 from xtc import __version__
 from xtc.errors import ActuatorError, JournalError, Refused, TakenOver, Unreachable, XtcError
 from xtc.logs import set_up_logging
+from xtc.printable import say
 
 EXIT_FAILED = 1
 """The request was refused, or part of the work could not be done."""
@@ -78,7 +79,7 @@ def spoken(program: str, codes: Codes = CODES) -> Iterator[None]:
         yield
     except tuple(codes) as error:
         for line in str(error).split("\n"):
-            typer.echo(f"{program}: {line}", err=True)
+            say(f"{program}: {line}", err=True)
         sys.exit(exit_code(error, codes))
 
 

@@ -14,7 +14,7 @@ from xtc.config import DaemonSection
 from xtc.containers import finder
 from xtc.errors import ActuatorError, MeterError
 from xtc.kernel.namespaces import in_namespace
-from xtc.kernel.peer import other_ends
+from xtc.kernel.peer import other_ends, readable
 from xtc.meter import parse
 from xtc.routers import RouterPlan
 
@@ -131,10 +131,14 @@ def look_inside(netns: str, here: str | None = OWN) -> Inside | Trouble:
     """Return a namespace's interfaces with their other ends in another, or why it is closed."""
     try:
         ends = in_namespace(netns, partial(other_ends, here or OWN))
-        names = in_namespace(here, lambda: dict(socket.if_nameindex())) if here else {}
+        names = in_namespace(here, _names) if here else {}
     except OSError as error:
         if error.errno == errno.EINVAL:
             return Trouble("is no network namespace", "name one, such as /run/netns/NAME")
         found = explain_namespace(netns, error)
         return Trouble(found.problem, found.fix)
     return Inside({name: names.get(index) for name, index in ends.items()})
+
+
+def _names() -> dict[int, str]:
+    return {index: readable(name) for index, name in socket.if_nameindex()}

@@ -1,8 +1,12 @@
 """Where the log goes, and how it looks: JSON for machines, aligned words for people."""
 
 import sys
+from collections.abc import MutableMapping
+from typing import Any
 
 import structlog
+
+from xtc.printable import printable_lines
 
 
 def set_up_logging(*, json: bool, level: str) -> None:
@@ -17,8 +21,19 @@ def set_up_logging(*, json: bool, level: str) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
+            *([] if json else [_escape]),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
     )
+
+
+def _escape(
+    _logger: object, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Let no name that a tenant chose steer the terminal; JSON escapes by itself."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = printable_lines(value)
+    return event

@@ -10,6 +10,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from xtc.printable import printable
 from xtc.units import format_cap, format_rate, short_rate
 from xtc.wire import HostDrops, Report
 
@@ -63,9 +64,10 @@ def status_view(
     """Return the table of routers, with lines below it for what does not fit into it."""
     shown = tuple(reports)
     table, problems_fit = status_table(shown, histories, width)
-    lines = [] if problems_fit else [Text(f"{r.vr}: {r.problem}") for r in shown if r.problem]
+    problems = (f"{report.vr}: {report.problem}" for report in shown if report.problem)
+    lines = [] if problems_fit else [Text(printable(words)) for words in problems]
     if words := drops_words(drops):
-        lines.append(Text(words, "yellow"))
+        lines.append(Text(printable(words), "yellow"))
     return Group(table, *lines)
 
 
@@ -132,7 +134,7 @@ _LAYOUTS = (
 
 def _columns(histories: Mapping[str, list[float]]) -> list[_Column]:
     columns = [
-        _Column("router", "router", lambda report, _: Text(report.vr), right=False),
+        _Column("router", "router", lambda report, _: Text(printable(report.vr)), right=False),
         _rate_column("throughput", "pps", lambda report: report.throughput_pps),
         _rate_column("setpoint", "set", lambda report: report.setpoint_pps),
         _Column("error", "error", lambda report, _: _error(report)),
@@ -172,7 +174,7 @@ def _is_needed(column: _Column, reports: Sequence[Report]) -> bool:
 
 
 def _table(reports: Sequence[Report], columns: Sequence[_Column], layout: _Layout) -> Table:
-    """Return a table; names and problems are shown as they are, without rich's markup."""
+    """Return a table; names and problems are shown without rich's markup, and escaped."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         heading = column.short if layout.short else column.name
@@ -183,7 +185,7 @@ def _table(reports: Sequence[Report], columns: Sequence[_Column], layout: _Layou
 
 
 def _finding(report: Report, layout: _Layout) -> Text:
-    return Text((layout.problems and report.problem) or report.finding.value)
+    return Text(printable((layout.problems and report.problem) or report.finding.value))
 
 
 def _is_ordered(report: Report) -> bool:

@@ -12,7 +12,7 @@ from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
 from xtc.config import DaemonSection
 from xtc.configfile import parse_config
 from xtc.hostcheck import check_host
-from xtc.hostfacts import HostFacts, Inside, Trouble, look
+from xtc.hostfacts import HostFacts, Inside, Trouble, look, look_inside
 from xtc.kernel.namespaces import in_namespace
 from xtc.localrouters import look_around
 from xtc.places import place_of
@@ -116,3 +116,13 @@ def test_on_v1_the_group_that_was_meant_is_named() -> None:
         assert facts(CgroupSpec(str(group))).groups[str(group)] is None
     finally:
         group.rmdir()
+
+
+@pytest.mark.usefixtures("router")
+def test_a_name_that_is_no_text_hides_no_other_interface() -> None:
+    odd = os.fsdecode(b"d\xff\x1b[2J")
+    ip(*f"-n {NAME} link set d1 name".split(), odd)
+    inside = look_inside(f"/run/netns/{NAME}")
+    assert isinstance(inside, Inside)
+    assert sorted(inside.ends) == ["d0", "d\\xff\x1b[2J", "r0", "r1"]
+    assert NAME in {router.name for router in look_around().routers}

@@ -116,7 +116,15 @@ def other_ends(netns: str) -> dict[str, int]:
         raise OSError(error.code, os.strerror(error.code), netns) from error
     finally:
         os.close(namespace)
-    return {link.get_attr("IFLA_IFNAME"): _end_in(number, link) for link in links}
+    return {readable(link.get_attr("IFLA_IFNAME")): _end_in(number, link) for link in links}
+
+
+def readable(name: str | bytes) -> str:
+    """Return an interface's name as text; bytes that are no UTF-8 are shown as Python writes them.
+
+    So does `xtc.meter`; pyroute2 leaves such a name as bytes, and socket(3) hides the bytes.
+    """
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _end_in(number: int | None, link: Any) -> int:
