@@ -30,6 +30,7 @@ from xtc.metrics import Metrics
 from xtc.notify import watchdog_timeout
 from xtc.places import place_of
 from xtc.plant import LAG_S, Plant
+from xtc.renamed import renamed
 from xtc.routers import RouterPlan, exempted, plans
 from xtc.server import CurveKeys, Listen, Server
 from xtc.shield.limiting import BestLimiter
@@ -205,7 +206,8 @@ def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
         for vr, entry in ledger.entries.items():
             hypervisors.be_patient()
             outcome[vr] = _released(entry, hypervisors)
-        limits, shields = _left(limiter, ledger.limits), _left(RouterShields(), ledger.shields)
+        limits = _left(limiter, _by_all_names(ledger.limits, ledger.numbers))
+        shields = _left(RouterShields(), _by_all_names(ledger.shields, ledger.numbers))
         outcome |= {f"{vr}'s limit": "; ".join(still.values()) for vr, still in limits.items()}
         outcome |= {f"{vr}'s shield": "; ".join(still.values()) for vr, still in shields.items()}
         kept, limited, shielded = ledger.entries, ledger.limits, ledger.shields
@@ -221,6 +223,16 @@ def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
 def _hypervisors() -> "closing[Hypervisors]":
     """Return hypervisors for who has nothing else to do than to wait for them."""
     return closing(Hypervisors(MonotonicClock(), patience=RELEASE_S))
+
+
+def _by_all_names(
+    borne: Mapping[str, Iterable[str]], numbers: Mapping[str, int]
+) -> dict[str, tuple[str, ...]]:
+    """Return interfaces by the names that they had and those that they have now, by router."""
+    return {
+        vr: (*names, *renamed({name: numbers[name] for name in names if name in numbers}))
+        for vr, names in borne.items()
+    }
 
 
 def _left(

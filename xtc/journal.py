@@ -45,6 +45,8 @@ class Ledger(msgspec.Struct, frozen=True):
     highest_epoch: int = 0
     shields: dict[str, tuple[str, ...]] = {}
     """Interfaces of a router that may bear its shield."""
+    numbers: dict[str, int] = {}
+    """The numbers of the interfaces named above: what they bear stays when they are renamed."""
 
 
 class Journal:

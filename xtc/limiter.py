@@ -51,6 +51,10 @@ class Limiter:
     Each call opens its own netlink socket (3 ms): pyroute2 ties sockets to threads.
     """
 
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        """Of the interfaces that were limited: an interface keeps it under another name."""
+
     def limit(self, interface: str, rate: PacketsPerSecond) -> None:
         """Limit what the host sends through an interface, in packets/s; drops what is above.
 
@@ -74,20 +78,24 @@ class Limiter:
             # tbf's own queue counts bytes; this one counts packets
             queue = max(_MIN_QUEUE, round(rate * _QUEUE_S))
             route.tc("replace", "pfifo", index, parent=HANDLE | 1, limit=queue)
+        self._numbers[interface] = index
 
     def lift(self, interface: str) -> None:
         """Remove our limit; an interface that is gone or has none is done already.
 
+        One that was renamed since this limiter limited it is followed by its number.
+
         Raises:
             Denied: no CAP_NET_ADMIN.
         """
-        try:
-            with _netlink(interface) as route:
-                index, _ = _link(route, interface)
-                if _our_parameters(_root(route, index)) is not None:
-                    route.tc("del", index=index, handle=HANDLE, parent=TC_H_ROOT)
-        except Gone:
-            return  # the limit went with the interface
+        for index in {self._numbers.get(interface, 0), _number(interface)} - {0}:
+            try:
+                with _netlink(interface) as route:
+                    if _our_parameters(_root(route, index)) is not None:
+                        route.tc("del", index=index, handle=HANDLE, parent=TC_H_ROOT)
+            except Gone:
+                continue  # the limit went with the interface
+        self._numbers.pop(interface, None)
 
     def current(self, interface: str) -> PacketsPerSecond | None:
         """Return the limit in force, in packets/s, None where there is none of ours.
@@ -131,6 +139,13 @@ class Limiter:
                     if _our_parameters(qdisc) is not None:
                         counts[interface] = int(qdisc.get_attr("TCA_STATS")["drop"])
         return counts
+
+
+def _number(interface: str) -> int:
+    try:
+        return socket.if_nametoindex(interface)
+    except OSError:
+        return 0  # gone
 
 
 def _link(route: IPRoute, interface: str) -> tuple[int, int]:

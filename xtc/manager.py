@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 import msgspec
@@ -21,6 +22,7 @@ from xtc.leftovers import Leftovers
 from xtc.limits import CountingLimiter, Limits
 from xtc.managed import Managed, OpenActuator
 from xtc.places import PlaceOf, place_of, takes_over
+from xtc.renamed import Numbers, renamed
 from xtc.routers import RouterPlan
 from xtc.shields import ShieldPort, Shields
 from xtc.units import PacketsPerSecond, Seconds
@@ -98,6 +100,7 @@ class Manager:
         self._leftovers = Leftovers(limiter, self._guard)
         self._limits = Limits(limiter, self._leftovers)
         self._shields = Shields(shield)
+        self._numbers = Numbers(journal.ledger.numbers)
         self._routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
         self._epoch = journal.ledger.highest_epoch
         self._reserved = 0
@@ -120,6 +123,8 @@ class Manager:
         left = self._journal.ledger
         troubles = [self._adopt(name, entry) for name, entry in left.entries.items()]
         troubles += [self._leftovers.lift(interfaces) for interfaces in left.limits.values()]
+        now_called = renamed(left.numbers)
+        troubles += [self._leftovers.lift(now_called), self._shields.lift_from(now_called)]
         troubles += [self._adopt_shield(name, each) for name, each in left.shields.items()]
         for managed in self._routers.values():
             lease = left.leases.get(managed.plan.name)
@@ -538,13 +543,16 @@ class Manager:
         limits = {
             name: managed.limited for name, managed in self._routers.items() if managed.limited
         }
+        limits |= self._leftovers.limits()
+        shields = self._shields.interfaces(self._routers.values())
         return Ledger(
             self._journal.ledger.boot_id,
             self._leftovers.entries(self._entries()),
             leases,
-            limits | self._leftovers.limits(),
+            limits,
             max(self._epoch, self._reserved),
-            self._shields.interfaces(self._routers.values()),
+            shields,
+            self._numbers.of(chain(*limits.values(), *shields.values())),
         )
 
     def _entries(self) -> dict[str, Entry]:

@@ -88,7 +88,8 @@ def planned(found: Mapping[str, Salvaged], boot: str, *, newer_wins: bool = Fals
     limits = _united(ledger.limits for ledger in ours.values())
     shields = _united(ledger.shields for ledger in ours.values())
     highest = _highest(found.values())
-    ledger = Ledger(boot, entries, _leases(found, boot), limits, highest, shields)
+    numbers = {name: at for ledger in ours.values() for name, at in ledger.numbers.items()}
+    ledger = Ledger(boot, entries, _leases(found, boot), limits, highest, shields, numbers)
     return Repair(ledger, tuple(notes), tuple(found))
 
 

@@ -1,5 +1,6 @@
 """The limiter on a real veth in namespaces of its own: rate, lifting, foreign qdiscs."""
 
+import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,9 @@ from support.limits import check_limited, check_unlimited, passing
 from support.paced import Paced
 from support.waiting import eventually
 
+from xtc.assemble import release_all
 from xtc.errors import Gone, Permanent
+from xtc.journal import Journal, Ledger, boot_id
 from xtc.kernel.namespaces import in_namespace
 from xtc.limiter import Limiter
 from xtc.units import PacketsPerSecond
@@ -139,3 +142,35 @@ def test_an_interface_that_is_gone_is_said_to_be_and_needs_no_lifting() -> None:
     with pytest.raises(Gone, match="v9"):
         on_host(lambda: limiter.current("v9"))
     on_host(lambda: limiter.lift("v9"))
+
+
+def rename(old: str, new: str) -> None:
+    with IPRoute() as route:
+        index = route.link_lookup(ifname=old)[0]
+        route.link("set", index=index, state="down")
+        route.link("set", index=index, ifname=new)
+
+
+def kinds() -> list[str]:
+    with IPRoute() as route:
+        return [qdisc.get_attr("TCA_KIND") for qdisc in route.get_qdiscs()]
+
+
+def test_a_limit_is_lifted_from_an_interface_that_was_renamed() -> None:
+    limiter = Limiter()
+    on_host(lambda: limiter.limit("v0", PacketsPerSecond(5000)))
+    on_host(lambda: rename("v0", "w0"))
+    assert "tbf" in on_host(kinds)
+    on_host(lambda: limiter.lift("v0"))
+    assert "tbf" not in on_host(kinds)
+
+
+def test_a_process_of_its_own_lifts_it_too(tmp_path: Path) -> None:
+    on_host(lambda: Limiter().limit("v0", PacketsPerSecond(5000)))
+    with Journal(tmp_path) as journal:
+        number = on_host(lambda: socket.if_nametoindex("v0"))
+        limits = {"a": ("v0",)}
+        journal.store(Ledger(boot_id(), limits=limits, numbers={"v0": number}))
+    on_host(lambda: rename("v0", "w0"))
+    assert on_host(lambda: release_all(tmp_path)) == {}
+    assert "tbf" not in on_host(kinds)
