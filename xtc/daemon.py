@@ -226,6 +226,7 @@ class Daemon:
         self._manager.release_marked(self._hypervisors.is_marked, changed=changed)
         readings = self._readings(now)
         self._manager.tick(readings, now)
+        self._server.listen_again()
         period = self._config.daemon.period_s
         self._falls = [
             (Seconds(now + slot * period / SLOTS), managed)
@@ -263,6 +264,7 @@ class Daemon:
         self._metrics.show(reports)
         self._metrics.drops = self._drops
         self._metrics.show_connections(self._hypervisors.states())
+        self._metrics.listening = self._server.listening
         self._metrics.journal_ok.set(not self._manager.journal_problem)
         for report in reports:
             self._log_change(report)

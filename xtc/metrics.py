@@ -1,7 +1,7 @@
 """Prometheus metrics, made when they are asked for from the latest reports: ticks pay nothing."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from wsgiref.simple_server import WSGIServer
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
@@ -25,6 +25,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._reports: tuple[Report, ...] = ()
         self.connections: tuple[ConnectionState, ...] = ()
+        self.listening: Mapping[str, bool] = {}
+        """Whether each TCP address is listened on."""
         self.drops: HostDrops | None = None
         """What the host dropped in the last period; None while that is not known."""
         self.ticks = Histogram(
@@ -107,6 +109,7 @@ class _Routers(Collector):
         """Yield one family after the other from the latest reports."""
         reports = self._metrics.reports
         yield from _connections(self._metrics.connections)
+        yield _listening(self._metrics.listening)
         yield from _drops(self._metrics.drops)
         yield from _plain(reports)
         for name, words, values in (
@@ -131,6 +134,15 @@ def _connections(states: Iterable[ConnectionState]) -> Iterator[Metric]:
         up.add_metric((state.uri,), float(state.up))
         given_up.add_metric((state.uri,), state.given_up)
     yield from (up, given_up)
+
+
+def _listening(addresses: Mapping[str, bool]) -> Metric:
+    family = GaugeMetricFamily(
+        "xtc_listening", "Whether a TCP address is listened on", labels=("address",)
+    )
+    for address, bound in addresses.items():
+        family.add_metric((address,), float(bound))
+    return family
 
 
 def _drops(drops: HostDrops | None) -> Iterator[Metric]:

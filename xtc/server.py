@@ -5,15 +5,15 @@ speaks CURVE unless a ZAP handler says otherwise.
 """
 
 import contextlib
-import errno
 import os
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+import structlog
 import zmq
 import zmq.auth
 
@@ -29,10 +29,12 @@ BURST = 256
 """Requests answered between two looks at the clock, so that a flood delays no tick."""
 QUEUE = 1000
 HANDSHAKE_MS = 5000
-REBIND_S = 1.0
-"""How long a TCP address may take to become free again."""
+REBIND_S = 0.2
+"""How long a TCP address may take to become free again, before ticks go on without it."""
 SAFE_LIBZMQ = (4, 3, 5)
 """Older libraries carry CVE-2019-13132, CVE-2020-15166 or CVE-2021-20237."""
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Server:
         self._telemetry: list[zmq.Socket[bytes]] = []
         self._key_check: KeyCheck | None = None
         self._own_keys: tuple[bytes, bytes] | None = None
-        self._tcp_ends: list[tuple[zmq.Socket[bytes], str]] = []
+        self._tcp_ends: list[_TcpEnd] = []
 
     def __enter__(self) -> Self:
         self.open()
@@ -193,8 +195,10 @@ class Server:
         only added, every connection stays. Where one was removed or the server's own changed, all
         TCP connections are closed, and peers that are still authorised connect again by themselves.
 
+        An address that is taken meanwhile is tried again by `listen_again`.
+
         Raises:
-            ConfigError: a key cannot be read, and the keys of before stay; or an address is taken.
+            ConfigError: a key cannot be read, and the keys of before stay.
         """
         if self._key_check is None or self._listen.curve is None:
             return
@@ -203,9 +207,20 @@ class Server:
         removed = self._key_check.load()
         if removed or own != self._own_keys:
             self._own_keys = own
-            for socket, endpoint in self._tcp_ends:
-                _wear(socket, own)
-                _rebind(socket, endpoint)
+            for end in self._tcp_ends:
+                _wear(end.socket, own)
+                end.reopen()
+
+    def listen_again(self) -> None:
+        """Try once to bind what a reload could not bind again."""
+        for end in self._tcp_ends:
+            if end.problem:
+                end.bind()
+
+    @property
+    def listening(self) -> Mapping[str, bool]:
+        """Whether each TCP address is bound."""
+        return {end.endpoint: not end.problem for end in self._tcp_ends}
 
     def _local(self, kind: int, path: Path) -> "zmq.Socket[bytes]":
         """Bind a local socket that owner and group may use."""
@@ -230,7 +245,7 @@ class Server:
             socket.bind(address)
         except zmq.ZMQError as error:
             raise ConfigError("server.tcp", f"{address}: {error.strerror}") from error
-        self._tcp_ends.append((socket, socket.get_string(zmq.LAST_ENDPOINT)))
+        self._tcp_ends.append(_TcpEnd(socket, socket.get_string(zmq.LAST_ENDPOINT)))
         return socket
 
 
@@ -241,20 +256,38 @@ def _wear(socket: "zmq.Socket[bytes]", keys: tuple[bytes, bytes]) -> None:
     socket.set(zmq.CURVE_SECRETKEY, secret)
 
 
-def _rebind(socket: "zmq.Socket[bytes]", endpoint: str) -> None:
-    """Close every connection of a socket and listen again, once libzmq has freed the address."""
-    with contextlib.suppress(zmq.ZMQError):  # a reload before this one could not bind it
-        socket.unbind(endpoint)
-    until = time.monotonic() + REBIND_S
-    while True:
-        try:
-            socket.bind(endpoint)
-        except zmq.ZMQError as error:
-            if error.errno != errno.EADDRINUSE or time.monotonic() > until:
-                raise ConfigError("server.tcp", f"{endpoint}: {error.strerror}") from error
+@dataclass
+class _TcpEnd:
+    """A TCP socket and its address."""
+
+    socket: "zmq.Socket[bytes]"
+    endpoint: str
+    problem: str = ""
+    """Why it is not bound, while it is not."""
+
+    def reopen(self) -> None:
+        """Close every connection and listen again, once libzmq has freed the address."""
+        with contextlib.suppress(zmq.ZMQError):  # a reload before this one could not bind it
+            self.socket.unbind(self.endpoint)
+        until = time.monotonic() + REBIND_S
+        while not self.bind() and time.monotonic() < until:
             time.sleep(0.01)
-        else:
-            return
+        if self.problem:
+            again = "no policer is heard or told there until it is free; it is tried every period"
+            log.error("not_listening", address=self.endpoint, problem=f"{self.problem}: {again}")
+
+    def bind(self) -> bool:
+        """Try to listen; whether it succeeds."""
+        before = self.problem
+        try:
+            self.socket.bind(self.endpoint)
+        except zmq.ZMQError as error:
+            self.problem = str(error.strerror)
+            return False
+        self.problem = ""
+        if before:
+            log.info("listening", address=self.endpoint)
+        return True
 
 
 def _work(reply: Reply) -> int:

@@ -30,6 +30,7 @@ HELD = Report(
 UNITS = ("seconds", "ratio", "packets_per_second", "info", "total")
 STATES = {
     "xtc_libvirt_up",
+    "xtc_listening",
     "xtc_mode",
     "xtc_finding",
     "xtc_vr_capped",

@@ -1,7 +1,10 @@
 """The manager's sockets with real peers: local ones, friends, strangers, and the malicious."""
 
+import contextlib
 import shutil
+import socket as sockets
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -400,6 +403,61 @@ def test_a_key_that_is_removed_is_cut_off_and_the_others_come_back(
     friend.send(STATUS)
     assert answered(remote, friend)
     assert not stranger.poll(100)
+
+
+@contextlib.contextmanager
+def taken(address: str, patch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let another process have an address as soon as it is free."""
+    host, _, port = address.removeprefix("tcp://").rpartition(":")
+    rivals: list[sockets.socket] = []
+    unbind = zmq.Socket.unbind
+
+    def beaten(self: Socket, endpoint: str) -> None:
+        unbind(self, endpoint)
+        if endpoint == address and not rivals:
+            rivals.append(eventually_bound(host, int(port)))
+
+    patch.setattr(zmq.Socket, "unbind", beaten)
+    try:
+        yield
+    finally:
+        for rival in rivals:
+            rival.close()
+
+
+def eventually_bound(host: str, port: int) -> sockets.socket:
+    rival = sockets.socket()
+    until = time.monotonic() + WAIT_MS / 1000
+    while True:
+        try:
+            rival.bind((host, port))
+        except OSError:
+            assert time.monotonic() < until
+        else:
+            rival.listen()
+            return rival
+
+
+def test_an_address_that_is_taken_in_a_reload_is_tried_again(
+    remote: Server, keys: Keys, peers: Peers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = shutil.copy(keys.stranger.with_suffix(".key"), keys.authorised)
+    remote.reload_keys()
+    address = endpoint(remote)
+    assert remote.listening[address]
+    Path(other).unlink()
+    with taken(address, monkeypatch), structlog.testing.capture_logs() as logs:
+        remote.reload_keys()
+        assert not remote.listening[address]
+        remote.listen_again()
+        assert not remote.listening[address]
+    assert [(line["event"], line["address"]) for line in logs] == [("not_listening", address)]
+    with structlog.testing.capture_logs() as logs:
+        remote.listen_again()
+        remote.listen_again()
+    assert [line["event"] for line in logs] == ["listening"]
+    assert remote.listening[address]
+    assert answered(remote, connected(remote, keys, peers, keys.friend))
 
 
 def test_another_key_of_its_own_is_shown_after_a_reload(
