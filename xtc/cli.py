@@ -15,7 +15,6 @@ from xtc.client import Client
 from xtc.command import EXIT_FAILED, command_line, spoken
 from xtc.configfile import DEFAULT_PATH, load_config
 from xtc.errors import Busy, Refused, Unreachable
-from xtc.held import holders
 from xtc.lease import Kind
 from xtc.output import print_json, print_status
 from xtc.printable import say
@@ -194,7 +193,7 @@ def release(
         try:
             _release(None, runtime_dir, json)
         except Unreachable:
-            _warn_of_hung(FORCED if force else HUNG, state_dir)
+            _judge_holders(state_dir, runtime_dir, force=force)
             if not force:
                 raise
         else:
@@ -219,10 +218,20 @@ def _release(vr: str | None, runtime_dir: Path, json: bool) -> None:
             return
 
 
-def _warn_of_hung(words: str, state_dir: Path) -> None:
-    who = ", ".join(f"process {holder}" for holder in holders(state_dir)) or "a process"
-    told = f"warning: {who} holds {state_dir} and does not answer; {words.format(state_dir)}"
-    say(told, err=True)
+def _judge_holders(state_dir: Path, runtime_dir: Path, *, force: bool) -> None:
+    """Say what holds the state directory and does not answer.
+
+    Raises:
+        Busy: it does not hang: it is another command, or was asked at the wrong place.
+    """
+    from xtc.holder import look, obstacle  # noqa: PLC0415  needed here alone
+
+    found = look(state_dir)
+    if problem := obstacle(found, runtime_dir):
+        raise Busy(f"{state_dir} is held, and not taken: {problem}")
+    who = ", ".join(map(str, found)) or "a process that cannot be seen from here"
+    words = (FORCED if force else HUNG).format(state_dir)
+    say(f"warning: {who} holds {state_dir} and does not answer; {words}", err=True)
 
 
 def _print_released(outcome: dict[str, str], *, json: bool) -> None:
