@@ -21,7 +21,7 @@ from xtc.configfile import located
 from xtc.daemon import Daemon
 from xtc.errors import ActuatorError, ConfigError, JournalError
 from xtc.hostdrops import HostWatch
-from xtc.journal import Entry, Journal
+from xtc.journal import Journal
 from xtc.logs import set_up_logging
 from xtc.managed import OpenActuator
 from xtc.manager import Manager
@@ -30,6 +30,7 @@ from xtc.metrics import Metrics
 from xtc.notify import watchdog_timeout
 from xtc.places import place_of
 from xtc.plant import LAG_S, Plant
+from xtc.releasing import ROUND_S, all_released
 from xtc.renamed import renamed
 from xtc.routers import RouterPlan, exempted, plans
 from xtc.server import CurveKeys, Listen, Server
@@ -46,7 +47,7 @@ from xtc.writer import WriteBehind
 log = structlog.get_logger()
 
 RELEASE_S = Seconds(10.0)
-"""How long a release without a daemon waits for a hypervisor."""
+"""How long a release without a daemon waits for all hypervisors together."""
 
 LOST = (
     "caps of an earlier xtc may stand: run `xtc journal repair`, or release by hand the routers "
@@ -192,7 +193,6 @@ def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
         Busy: a daemon runs; it is the one to ask.
         JournalError: the journal cannot be read or written.
     """
-    outcome: dict[str, str] = {}
     limiter = BestLimiter()
     with Journal(state_dir, force=force) as journal, _hypervisors() as hypervisors:
         if journal.quarantined is not None:
@@ -203,9 +203,7 @@ def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
         ledger = journal.ledger
         hypervisors.use(entry.spec for entry in ledger.entries.values())
         hypervisors.settle(RELEASE_S)
-        for vr, entry in ledger.entries.items():
-            hypervisors.be_patient()
-            outcome[vr] = _released(entry, hypervisors)
+        outcome = all_released(ledger.entries, hypervisors, MonotonicClock(), RELEASE_S)
         limits = _left(limiter, _by_all_names(ledger.limits, ledger.numbers))
         shields = _left(RouterShields(), _by_all_names(ledger.shields, ledger.numbers))
         outcome |= {f"{vr}'s limit": "; ".join(still.values()) for vr, still in limits.items()}
@@ -222,7 +220,7 @@ def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
 
 def _hypervisors() -> "closing[Hypervisors]":
     """Return hypervisors for who has nothing else to do than to wait for them."""
-    return closing(Hypervisors(MonotonicClock(), patience=RELEASE_S))
+    return closing(Hypervisors(MonotonicClock(), patience=ROUND_S))
 
 
 def _by_all_names(
@@ -247,17 +245,6 @@ def _left(
             except ActuatorError as error:
                 left.setdefault(vr, {})[interface] = str(error)
     return left
-
-
-def _released(entry: Entry, hypervisors: Hypervisors) -> str:
-    if isinstance(entry.spec, SimulatedSpec):
-        return "released"  # the plant ended with its daemon
-    try:
-        actuator = open_actuator(entry.spec, entry.original, domains=hypervisors)
-        actuator.restore(entry.original)
-    except ActuatorError as error:
-        return "released" if error.kind == "gone" else str(error)
-    return "released"
 
 
 def _listen(config: Config) -> Listen:

@@ -7,7 +7,8 @@ XtcError
 ├── MeterError             counters of the kernel that cannot be understood
 ├── ActuatorError          a cap that could not be read, written or restored
 │   ├── Transient          worth another try at the next tick
-│   │   └── Overtaken      somebody changed the cap after it was read as the original
+│   │   ├── Overtaken      somebody changed the cap after it was read as the original
+│   │   └── UnderWay       it was ordered, and is not confirmed yet
 │   ├── Gone               the router's cgroup, thread or domain no longer exists
 │   └── Permanent          another try gives the same answer
 │       ├── Unsupported    this host cannot do it at all
@@ -119,6 +120,10 @@ class Transient(ActuatorError):  # noqa: N818  the tree reads better without a s
 
 class Overtaken(Transient):
     """Somebody changed the cap after it was read as the original: that is to be read anew."""
+
+
+class UnderWay(Transient):
+    """It was ordered, and is not confirmed yet: only time tells."""
 
 
 class Gone(ActuatorError):  # noqa: N818

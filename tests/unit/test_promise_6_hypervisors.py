@@ -88,3 +88,26 @@ def test_a_libvirtd_that_hangs_costs_the_patience_once(
     assert outcome["bronze"] == "released"
     assert "under way" in outcome["gold"]
     assert entries(left) == set(ON_XEN)
+
+
+def test_a_domain_that_hangs_keeps_no_other_from_its_release(
+    left: LibvirtRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assemble, "RELEASE_S", Seconds(PATIENCE_S))
+    left.hosts[XEN].freeze("gold", "setSchedulerParametersFlags")
+    outcome = release_all(left.directory)
+    assert "under way" in outcome.pop("gold")
+    assert outcome == dict.fromkeys(NAMES.keys() - {"gold"}, "released")
+    assert entries(left) == {"gold"}
+
+
+def test_hypervisors_that_hang_cost_the_patience_once_together(
+    left: LibvirtRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assemble, "RELEASE_S", Seconds(PATIENCE_S))
+    for host in left.hosts.values():
+        host.freeze("*", "setSchedulerParametersFlags")
+    begun = time.monotonic()
+    assert "released" not in release_all(left.directory).values()
+    assert time.monotonic() - begun < 5 * PATIENCE_S, "each would wait as long"
+    assert entries(left) == set(NAMES)

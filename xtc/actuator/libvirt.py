@@ -10,7 +10,7 @@ from typing import Final
 
 from xtc.actuator.base import CapLimits, CpuUsage
 from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec, Original
-from xtc.errors import Gone, Permanent, Transient
+from xtc.errors import Gone, Permanent, Transient, UnderWay
 from xtc.units import CapFraction, Seconds
 from xtc.virt.api import Parameters
 from xtc.virt.domains import DomainView, Order, afresh
@@ -136,7 +136,8 @@ class LibvirtActuator:
 
         Raises:
             Permanent: the original is another actuator's.
-            Transient: it is under way, and not confirmed yet.
+            UnderWay: it is not confirmed yet.
+            Transient: the hypervisor does not tell, or failed.
         """
         if not isinstance(original, LibvirtOriginal):
             raise Permanent(self._name, f"cannot restore a {type(original).__name__}")
@@ -147,7 +148,7 @@ class LibvirtActuator:
         outcome = self._session.wait_for(order)
         self._restoring = order if outcome is None else None
         if outcome is None:
-            raise Transient(self._name, "the release is under way")
+            raise UnderWay(self._name, "the release is under way")
         if outcome.error is not None and not isinstance(outcome.error, Gone):
             raise afresh(outcome.error)
         if self._session.in_doubt(self._uuid):

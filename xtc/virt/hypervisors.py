@@ -142,12 +142,6 @@ class Hypervisors:
         changed, self._seen = seen != self._seen, seen
         return changed
 
-    def be_patient(self) -> None:
-        """Wait anew for hypervisors that have answered; one that hangs has cost its patience."""
-        for session in self._sessions.values():
-            if not session.patience.spent:
-                session.patience.refill()
-
     def settle(self, patience: Seconds) -> None:
         """Wait until what is wanted is known, or why not; at most so long for all together."""
         until = self._clock.now() + patience
