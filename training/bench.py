@@ -20,6 +20,7 @@ from xtc.errors import Gone, Permanent
 from xtc.journal import Entry, Journal, Ledger
 from xtc.keeper import CapView, Keeper
 from xtc.managed import OpenActuator
+from xtc.places import takes_over
 from xtc.routers import RouterPlan
 from xtc.units import CapFraction, Seconds
 from xtc.virt.hypervisors import Hypervisors
@@ -115,15 +116,34 @@ class Bench:
     def __enter__(self) -> Self:
         clear(self._plan, self._journal, self._open_actuator, self._watch, self._hypervisors)
         self._retried(self._keeper.prepare)
-        original = self._keeper.original
-        assert original is not None  # prepare() has captured it
-        entry = Entry(self._plan.spec, original)
-        self._journal.store(replace(self._journal.ledger, entries={self._plan.name: entry}))
+        self._remember()
         return self
 
     def __exit__(self, *_: object) -> None:
         restored(self._plan.name, self._keeper, self._watch, self._hypervisors)
         self._journal.store(replace(self._journal.ledger, entries={}))
+
+    def _remember(self) -> bool:
+        """Make the original durable; whether it was another one before.
+
+        Raises:
+            JournalError: the disk is full or read-only.
+        """
+        original = self._keeper.original
+        assert original is not None  # prepare() has captured it
+        entry = Entry(self._plan.spec, original)
+        if entry in self._journal.ledger.entries.values():
+            return False
+        self._journal.store(replace(self._journal.ledger, entries={self._plan.name: entry}))
+        return True
+
+    def _set(self, cap: CapFraction) -> None:
+        """Write a cap once what stands there is durable: it may have changed since the capture."""
+        if not self._keeper.prepare():
+            return
+        self._remember()
+        if not self._keeper.set(cap) and self._keeper.original is not None and self._remember():
+            self._keeper.set(cap)
 
     def _retried(self, work: Callable[[], object]) -> None:
         """Work until it is done; what may come right gets some periods.
@@ -163,9 +183,10 @@ class Bench:
 
         Raises:
             ActuatorError: it cannot be.
+            JournalError: what stood there changed, and cannot be made durable.
         """
         self._wanted = cap
-        self._retried(lambda: self._keeper.set(cap))
+        self._retried(lambda: self._set(cap))
 
     def sample(self) -> Measured:
         """Return what the next period shows in which the cap is in force from beginning to end.
@@ -231,7 +252,7 @@ class Bench:
         """Put the cap in force again where it is not any more, as a loop does every period."""
         if self._wanted is None or self._actuator is None:
             return
-        self._keeper.set(self._wanted)
+        self._set(self._wanted)
         if isinstance(self._plan.spec, DeadlineSpec):
             self._actuator.apply(self._wanted)  # its threads' shares are found by applying it
 
@@ -250,7 +271,7 @@ def clear(
         JournalError: the journal cannot be written.
     """
     for name, entry in journal.ledger.entries.items():
-        if entry.spec == plan.spec:
+        if takes_over(plan.spec, entry.spec, entry.original):
             keeper = Keeper(entry.spec, open_actuator, original=entry.original)
             restored(name, keeper, watch, hypervisors)
             rest = {n: e for n, e in journal.ledger.entries.items() if n != name}
