@@ -553,3 +553,38 @@ def test_a_release_expects_nothing() -> None:
     visit = scene.take()
     assert visit is not None
     assert visit.order == release
+
+
+# What is gone
+
+
+def survey_again(scene: Scene, *found: DomainView) -> None:
+    scene.board.note_change(None)
+    scene.found(*found)
+
+
+def test_what_became_of_an_order_is_told_once_its_domain_is_gone_and_then_forgotten(
+    scene: Scene,
+) -> None:
+    scene.pay_all()
+    scene.order(1)
+    survey_again(scene, SILVER)
+    assert isinstance(scene.error(), Gone)
+    survey_again(scene, SILVER)
+    assert scene.board.outcome(GOLD.uuid) is None
+
+
+def test_a_domain_that_is_gone_leaves_no_quarantine_to_the_next_of_its_uuid(scene: Scene) -> None:
+    scene.pay_all()
+    scene.order(1)
+    visit = scene.take()
+    assert visit is not None
+    scene.clock.sleep(Seconds(20.0))
+    scene.board.give_up(Seconds(15.0))
+    survey_again(scene, SILVER)
+    assert scene.board.in_doubt(GOLD.uuid), "its call is under way still"
+    scene.board.ended(visit)
+    for _ in range(2):
+        survey_again(scene, SILVER)
+    survey_again(scene, GOLD, SILVER)
+    assert GOLD.uuid in {visit.known.uuid for visit in scene.pay_all()}

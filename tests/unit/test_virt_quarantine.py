@@ -72,3 +72,19 @@ def test_who_has_answered_since_is_known() -> None:
     quarantine.answered(GOLD, QUICK, NOW)
     assert quarantine.has_answered(GOLD, NOW)
     assert not quarantine.has_answered(GOLD, Seconds(NOW + 0.1))
+
+
+def test_what_is_gone_is_forgotten_and_the_rest_is_not() -> None:
+    quarantine = given_up(1)
+    quarantine.answered(GOLD, SLOW, NOW)
+    quarantine.keep({GOLD})
+    assert quarantine.is_slow(GOLD)
+    assert quarantine.bars(GOLD, NOW)
+    assert quarantine.has_answered(GOLD, NOW)
+    quarantine.keep({"u-silver"})
+    assert not quarantine.is_slow(GOLD)
+    assert not quarantine.bars(GOLD, NOW)
+    assert not quarantine.has_answered(GOLD, NOW)
+    quarantine.give_up(GOLD)
+    quarantine.came_back(GOLD, NOW, well=False)
+    assert not quarantine.bars(GOLD, Seconds(NOW + BACKOFF_S[0])), "the first of a new sequence"

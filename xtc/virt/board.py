@@ -7,6 +7,7 @@ holds one thread and no more; who hangs or is slow is in quarantine, and others 
 
 import threading
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Final
 
@@ -285,12 +286,18 @@ class Board:
                 return
             known = self.view.domains
             domains = {new.uuid: _merged(known.get(new.uuid), new) for new in found}
+            self._forget({*known, *domains, *self._lost})
             for order in [o for o in self._orders.values() if o.uuid not in domains]:
                 self._fail(self._orders.pop(order.uuid), Gone(order.uuid, "no such domain"))
             wanted = [v.uuid for v in domains.values() if v.active and self._wanted(v)]
             self._describe = dict.fromkeys(wanted)
             self._asked = {uuid: at for uuid, at in self._asked.items() if uuid in wanted}
             self._publish(replace(self.view, domains=domains, surveyed=True))
+
+    def _forget(self, kept: AbstractSet[str]) -> None:
+        """Forget domains that are gone, once every loop could see what became of its order."""
+        self._quarantine.keep(kept)
+        self._outcomes = {uuid: one for uuid, one in self._outcomes.items() if uuid in kept}
 
     def take(self, link: object, patience: Seconds) -> Visit | None:
         """Wait for a domain that needs a visit, and take it; None where there is none."""

@@ -4,6 +4,7 @@ One domain must not cost the others their workers: a slow one waits for one of a
 call was given up rests before it is tried again, longer each time.
 """
 
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from xtc.units import Seconds
@@ -45,6 +46,13 @@ class Quarantine:
         if times > 0 and not well:
             rest = BACKOFF_S[min(times, len(BACKOFF_S)) - 1]
             self._until[uuid] = Seconds(now + rest)
+
+    def keep(self, uuids: AbstractSet[str]) -> None:
+        """Forget all other domains: they are gone, and no call of theirs is under way."""
+        self._slow.intersection_update(uuids)
+        for remembered in (self._given_up, self._until, self._answered):
+            for uuid in remembered.keys() - uuids:
+                del remembered[uuid]
 
     def is_slow(self, uuid: str) -> bool:
         """Whether its last visit was slow or given up."""
