@@ -45,7 +45,7 @@ class FakeLimiter:
     """Interfaces with their limits; all fails while `error` is set, `refusal` is of new ones."""
 
     limits: dict[str, float] = field(default_factory=dict)
-    error: ActuatorError | None = None
+    error: Exception | None = None
     refusal: ActuatorError | None = None
     drops: dict[str, int] = field(default_factory=dict)
     """What the limits of these interfaces have dropped."""
@@ -54,19 +54,19 @@ class FakeLimiter:
         """Limit an interface, or crash."""
         for error in (self.error, self.refusal):
             if error is not None:
-                raise error
+                raise error.with_traceback(None)  # or it grows with each raise
         self.limits[interface] = rate
 
     def lift(self, interface: str) -> None:
         """Lift a limit, or crash."""
         if self.error is not None:
-            raise self.error
+            raise self.error.with_traceback(None)
         self.limits.pop(interface, None)
 
     def dropped(self, interfaces: Iterable[str]) -> dict[str, int]:
         """Return what the limits in force have dropped, or crash."""
         if self.error is not None:
-            raise self.error
+            raise self.error.with_traceback(None)
         return {name: self.drops.get(name, 0) for name in interfaces if name in self.limits}
 
 

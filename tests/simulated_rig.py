@@ -9,7 +9,6 @@ from manager_rig import PERIOD, ManagerRig, planned
 from xtc.actuator.base import Actuator, CapLimits, CpuUsage
 from xtc.actuator.simulated import SimulatedRouter
 from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
-from xtc.errors import ActuatorError
 from xtc.meter import rates
 from xtc.routers import RouterPlan
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
@@ -25,14 +24,14 @@ def plan(name: str, setpoint: float | None = None) -> RouterPlan:
 class Faults:
     """Which calls of which router's actuator fail, and with what; and every call made."""
 
-    errors: dict[tuple[str, str], ActuatorError] = field(default_factory=dict)
+    errors: dict[tuple[str, str], Exception] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
 
     def check(self, router: str, call: str) -> None:
         """Note a call; raise what was laid out for it."""
         self.calls.append((router, call))
         if (router, call) in self.errors:
-            raise self.errors[router, call]
+            raise self.errors[router, call].with_traceback(None)  # or it grows with each raise
 
 
 class FaultyActuator:

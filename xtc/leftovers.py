@@ -1,45 +1,25 @@
-"""What routers that are configured no more left behind: caps and limits still to be undone.
+"""What routers that are configured no more left behind: caps that are still to be put back.
 
 An entry leaves the journal only when what it stands for is undone, however often that must be
 tried and whatever the configuration says by then.
 """
 
-from collections.abc import Iterable, Mapping
-from functools import partial
-from typing import Protocol
+from collections.abc import Mapping
 
 from xtc.actuator.spec import ActuatorSpec, Original
-from xtc.errors import ActuatorError
 from xtc.firewall import Firewall, Unforeseen
 from xtc.journal import Entry
-from xtc.keeper import MAX_BACKOFF, Keeper
+from xtc.keeper import Keeper
+from xtc.lifts import NOBODY
 from xtc.places import PlaceOf, place_of, takes_over
-from xtc.units import PacketsPerSecond
-
-NOBODY = "'"
-"""The journal's name for the owner of these limits; no router can have it."""
-
-
-class LimiterPort(Protocol):
-    """What the manager needs of `xtc.limiter`."""
-
-    def limit(self, interface: str, rate: PacketsPerSecond) -> None:
-        """Limit what the host sends through an interface."""
-        ...
-
-    def lift(self, interface: str) -> None:
-        """Remove the limit."""
-        ...
 
 
 class Leftovers:
-    """Tries to undo until it is done; a cap as its actuator has rested, a limit now and then."""
+    """Puts back caps as soon as their actuators have rested."""
 
-    def __init__(self, limiter: LimiterPort, guard: Firewall) -> None:
-        self._limiter, self._guard = limiter, guard
+    def __init__(self, guard: Firewall) -> None:
+        self._guard = guard
         self._keepers: list[tuple[str, Keeper]] = []
-        self._limited: dict[str, None] = {}
-        self._periods = 0
 
     def release(self, name: str, keeper: Keeper) -> str:
         """Put back what a router had, now or as soon as it can be done; why not yet, in words."""
@@ -55,30 +35,6 @@ class Leftovers:
             return f"{name}: {done.words}"
         return "" if done else f"{name}: {keeper.problem}"
 
-    def lift(self, interfaces: Iterable[str]) -> str:
-        """Lift limits, now or as soon as it can be done; why not yet, in words."""
-        troubles = []
-        for interface in interfaces:
-            self._limited.pop(interface, None)
-            if trouble := self._lift(interface):
-                self._limited[interface] = None
-                troubles.append(trouble)
-        return "; ".join(troubles)
-
-    def _lift(self, interface: str) -> str:
-        """Lift the limit of an interface; why it is not done, in words."""
-        lift = partial(self._limiter.lift, interface)
-        try:
-            done = self._guard.run("limit", interface, lift, passing=(ActuatorError,))
-        except ActuatorError as error:
-            return str(error)
-        return f"{interface}: {done.words}" if isinstance(done, Unforeseen) else ""
-
-    def limited_again(self, interfaces: Iterable[str]) -> None:
-        """Leave interfaces to the router that has just limited them."""
-        for interface in interfaces:
-            self._limited.pop(interface, None)
-
     def taken_over(self, spec: ActuatorSpec, place: PlaceOf = place_of) -> Original | None:
         """Return what stood at a place before, and leave the place to the router that is there."""
         for left in self._keepers:
@@ -91,7 +47,6 @@ class Leftovers:
 
     def try_again(self) -> None:
         """Spend a period trying."""
-        self._periods += 1
         for _, keeper in self._keepers:
             keeper.begin_period()
         self._keepers = [
@@ -99,8 +54,6 @@ class Leftovers:
             for name, keeper in self._keepers
             if keeper.resting or self._release(name, keeper)
         ]
-        if self._periods % MAX_BACKOFF == 0:
-            self.lift(tuple(self._limited))
 
     def entries(self, present: Mapping[str, Entry]) -> dict[str, Entry]:
         """Return the journal's entries with these added under names that no router can have."""
@@ -112,7 +65,3 @@ class Leftovers:
                 free += NOBODY
             every[free] = Entry(keeper.spec, keeper.original)
         return every
-
-    def limits(self) -> dict[str, tuple[str, ...]]:
-        """Return the journal's limits that belong to no router."""
-        return {NOBODY: tuple(self._limited)} if self._limited else {}

@@ -6,11 +6,14 @@ a flood does not look like peace because it is limited.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Protocol
 
 from xtc.collector import Side
 from xtc.errors import ActuatorError, Refused
-from xtc.leftovers import Leftovers, LimiterPort
+from xtc.firewall import Firewall, Unforeseen
+from xtc.lifts import Lifts
 from xtc.managed import Managed
 from xtc.meter import WRAP_RATE
 from xtc.units import PacketsPerSecond, Seconds
@@ -19,8 +22,16 @@ from xtc.wire import Limit
 NOTHING = PacketsPerSecond(0.0)
 
 
-class CountingLimiter(LimiterPort, Protocol):
+class CountingLimiter(Protocol):
     """What the manager needs of `xtc.limiter`."""
+
+    def limit(self, interface: str, rate: PacketsPerSecond) -> None:
+        """Limit what the host sends through an interface."""
+        ...
+
+    def lift(self, interface: str) -> None:
+        """Remove the limit."""
+        ...
 
     def dropped(self, interfaces: Iterable[str]) -> Mapping[str, int]:
         """Return how many packets the limit on each interface has dropped since it was set."""
@@ -30,8 +41,10 @@ class CountingLimiter(LimiterPort, Protocol):
 class Limits:
     """Sets and lifts limits; the manager makes durable that there is one before it is set."""
 
-    def __init__(self, limiter: CountingLimiter, leftovers: Leftovers) -> None:
-        self._limiter, self._leftovers = limiter, leftovers
+    def __init__(self, limiter: CountingLimiter, guard: Firewall) -> None:
+        self._limiter, self._guard = limiter, guard
+        self.lifts = Lifts("limit", limiter.lift, guard)
+        """What is still to be lifted."""
         self._counts: Mapping[str, int] = {}
         """What every limit had dropped at the last look."""
         self._looked_at: Seconds | None = None
@@ -58,7 +71,7 @@ class Limits:
         if not managed.interfaces:
             raise Refused("no_interface", "vr", f"{managed.plan.name} has no interface now")
         managed.limited = tuple(sorted({*managed.limited, *managed.interfaces}))
-        self._leftovers.limited_again(managed.interfaces)
+        self.lifts.leave(managed.interfaces)
 
     def set(self, managed: Managed, rate: PacketsPerSecond, ends_at: Seconds | None) -> None:
         """Limit the interfaces of a router, until an instant if one is given.
@@ -98,7 +111,7 @@ class Limits:
 
     def lift(self, managed: Managed) -> str:
         """Lift a router's limits; why not, in words, where it must be tried again."""
-        trouble = self._leftovers.lift(managed.limited)
+        trouble = self.lifts.lift(managed.limited)
         managed.limit, managed.limit_ends_at, managed.limited = None, None, ()
         managed.limit_problem = ""
         managed.kept_back = NOTHING
@@ -130,7 +143,7 @@ class Limits:
             return
         left = {*managed.limited} - {*managed.interfaces} - self._counts.keys()
         if left:
-            self._leftovers.lift(sorted(left))
+            self.lifts.lift(sorted(left))
             managed.limited = tuple(name for name in managed.limited if name not in left)
 
     def _lost(self, managed: Managed) -> bool:
@@ -139,13 +152,16 @@ class Limits:
 
     def _dropped(self, interfaces: Sequence[str]) -> Mapping[str, int]:
         """Return what limits have dropped, as far as it can be read; ask only if there are any."""
-        try:
-            counts = self._limiter.dropped(interfaces) if interfaces else {}
-        except ActuatorError:
-            self._readable = False
-            return {}  # the reports say that the offered load is not known
-        self._readable = True
-        return counts
+        if not interfaces:
+            self._readable = True
+            return {}
+        counts: Mapping[str, int] | Unforeseen | None = None
+        read = partial(self._limiter.dropped, interfaces)
+        with suppress(ActuatorError):
+            counts = self._guard.run("limit", "", read, passing=(ActuatorError,))
+        self._readable = counts is not None and not isinstance(counts, Unforeseen)
+        # where it cannot be read, the reports say that the offered load is not known
+        return {} if counts is None or isinstance(counts, Unforeseen) else counts
 
 
 def _kept_back(

@@ -97,9 +97,9 @@ class Manager:
         self._clock = clock
         self._open, self._place = open_actuator, place
         self._period = period
-        self._leftovers = Leftovers(limiter, self._guard)
-        self._limits = Limits(limiter, self._leftovers)
-        self._shields = Shields(shield)
+        self._leftovers = Leftovers(self._guard)
+        self._limits = Limits(limiter, self._guard)
+        self._shields = Shields(shield, self._guard)
         self._numbers = Numbers(journal.ledger.numbers)
         self._routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
         self._epoch = journal.ledger.highest_epoch
@@ -122,9 +122,9 @@ class Manager:
         now = self._clock.now()
         left = self._journal.ledger
         troubles = [self._adopt(name, entry) for name, entry in left.entries.items()]
-        troubles += [self._leftovers.lift(interfaces) for interfaces in left.limits.values()]
+        troubles += [self._limits.lifts.lift(interfaces) for interfaces in left.limits.values()]
         now_called = renamed(left.numbers)
-        troubles += [self._leftovers.lift(now_called), self._shields.lift_from(now_called)]
+        troubles += [self._limits.lifts.lift(now_called), self._shields.lifts.lift(now_called)]
         troubles += [self._adopt_shield(name, each) for name, each in left.shields.items()]
         for managed in self._routers.values():
             lease = left.leases.get(managed.plan.name)
@@ -149,7 +149,7 @@ class Manager:
     def _adopt_shield(self, name: str, interfaces: tuple[str, ...]) -> str:
         """Take over an earlier daemon's shield until the first tick decides on it, or lift it."""
         if name not in self._routers:
-            return self._shields.lift_from(interfaces)
+            return self._shields.lifts.lift(interfaces)
         self._routers[name].shielded.claimed = interfaces
         return ""
 
@@ -427,7 +427,8 @@ class Manager:
             if may_act:
                 self._firewall(managed, "carry_out", partial(managed.carry_out, command))
         self._tend_shields(now)
-        self._leftovers.try_again()
+        for left in (self._leftovers, self._limits.lifts, self._shields.lifts):
+            left.try_again()
         self._store_lazily()
 
     def _excuse(self, now: Seconds) -> None:
@@ -486,7 +487,6 @@ class Manager:
         for managed in self._routers.values():
             tend = partial(self._shields.tend, managed, now, may_set=known)
             self._firewall(managed, "shield", tend)
-        self._shields.try_again()
 
     def falling_caps(self) -> list[tuple[int, Managed]]:
         """Return (slot, router) for every cap that alternates within this period."""
@@ -543,7 +543,7 @@ class Manager:
         limits = {
             name: managed.limited for name, managed in self._routers.items() if managed.limited
         }
-        limits |= self._leftovers.limits()
+        limits |= self._limits.lifts.left()
         shields = self._shields.interfaces(self._routers.values())
         return Ledger(
             self._journal.ledger.boot_id,

@@ -9,8 +9,9 @@ from typing import Protocol
 
 from xtc.collector import Side
 from xtc.errors import ActuatorError
+from xtc.firewall import Firewall
 from xtc.instance import Finding, Mode
-from xtc.leftovers import NOBODY
+from xtc.lifts import Lifts
 from xtc.managed import Managed
 from xtc.shield.shield import Counts
 from xtc.shielding import Seen, Shielded, learned
@@ -55,11 +56,10 @@ class ShieldPort(Protocol):
 class Shields:
     """The shields of all routers; without a port there are none."""
 
-    def __init__(self, port: ShieldPort | None) -> None:
+    def __init__(self, port: ShieldPort | None, guard: Firewall) -> None:
         self._port = port
-        self._left: dict[str, None] = {}
-        """Interfaces whose shield is still to be lifted."""
-        self._periods = 0
+        self.lifts = Lifts("shield", self._lift_one, guard)
+        """What is still to be lifted."""
 
     def look(self, managed: Managed, now: Seconds) -> None:
         """See what a router's shield dropped in the last period."""
@@ -89,8 +89,7 @@ class Shields:
         if self._wanted(managed) is None:
             return False
         managed.shielded.claimed = tuple(sorted({*managed.shielded.claimed, *new}))
-        for interface in new:
-            self._left.pop(interface, None)
+        self.lifts.leave(new)
         return True
 
     def tend(self, managed: Managed, now: Seconds, *, may_set: bool = True) -> None:
@@ -141,7 +140,7 @@ class Shields:
         """Put the shield on the router's interfaces, as far as they bear it, and on no others."""
         shielded, name, interfaces = managed.shielded, managed.plan.name, managed.interfaces
         side = managed.plan.binding.side
-        self.lift_from({*shielded.claimed} - {*interfaces})
+        self.lifts.lift({*shielded.claimed} - {*interfaces})
         refused = port.limit(name, interfaces, rate, side)
         shielded.claimed = shielded.asked = interfaces
         shielded.periods, shielded.rate = 0, None
@@ -153,34 +152,19 @@ class Shields:
         """Lift a router's shield; why not, in words, where it must be tried again."""
         if self._port is None or not managed.shielded.claimed:
             return ""
-        trouble = self.lift_from(managed.shielded.claimed)
+        trouble = self.lifts.lift(managed.shielded.claimed)
         self._port.forget(managed.plan.name)
         managed.shielded = Shielded()
         return trouble
 
-    def lift_from(self, interfaces: Iterable[str]) -> str:
-        """Lift shields, now or as soon as it can be done; why not yet, in words."""
-        troubles = []
-        for interface in interfaces:
-            self._left.pop(interface, None)
-            try:
-                if self._port is not None:
-                    self._port.lift(interface)
-            except ActuatorError as error:
-                self._left[interface] = None
-                troubles.append(str(error))
-        return "; ".join(troubles)
-
-    def try_again(self) -> None:
-        """Spend a period trying to lift what could not be lifted."""
-        self._periods += 1
-        if self._periods % LOOK_EVERY == 0:
-            self.lift_from(tuple(self._left))
+    def _lift_one(self, interface: str) -> None:
+        if self._port is not None:
+            self._port.lift(interface)
 
     def interfaces(self, routers: Iterable[Managed]) -> dict[str, tuple[str, ...]]:
         """Return what the journal must hold: the interfaces that may bear a shield, by router."""
         claimed = {m.plan.name: m.shielded.claimed for m in routers if m.shielded.claimed}
-        return claimed | ({NOBODY: tuple(self._left)} if self._left else {})
+        return claimed | self.lifts.left()
 
 
 def _stands_still(managed: Managed) -> bool:

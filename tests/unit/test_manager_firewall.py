@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from simulated_rig import Rig, plan
 
+from xtc.errors import Transient
 from xtc.instance import Mode
 from xtc.keeper import Keeper
 from xtc.managed import Managed
-from xtc.wire import Activate, Limit
+from xtc.wire import Activate, Batch, Envelope, Limit, Outcomes, Refusal, encode
 
 SETPOINT = 20e3
 STAGES = [
@@ -114,3 +115,88 @@ def test_a_law_that_is_changed_by_a_reload_takes_over_from_the_cap_in_force(
     assert rig.report("bad").problem == ""
     assert rig.throughput("bad") == pytest.approx(40e3, rel=0.12)
     assert rig.throughput("good") == pytest.approx(SETPOINT / 2, rel=0.05)
+
+
+# Work beside the stages of a router's own tick
+
+CRASH = CrashError("out of the blue")
+
+
+def test_a_batch_goes_on_after_a_request_that_crashed(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, {name: plan(name) for name in ("bad", "good")})
+    rig.faults.errors["bad", "open"] = CRASH
+    batch = Batch(tuple(Activate(name, SETPOINT) for name in ("bad", "good")))
+    result = rig.manager.handle(encode(Envelope(batch))).result
+    assert isinstance(result, Outcomes)
+    bad, good = result.refusals
+    assert isinstance(bad, Refusal)
+    assert (bad.code, good) == ("unforeseen", None)
+    rig.tick(8)
+    assert rig.holds("good", SETPOINT)
+
+
+def test_a_daemon_starts_although_a_router_cannot_be_looked_at(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, {name: plan(name, SETPOINT) for name in ("bad", "good")})
+    rig.faults.errors["bad", "open"] = CRASH
+    rig.restart()
+    rig.tick(8)
+    assert rig.holds("good", SETPOINT)
+    assert "CrashError" in rig.report("bad").problem
+    del rig.faults.errors["bad", "open"]
+    rig.tick(8)
+    assert rig.holds("bad", SETPOINT)
+
+
+def test_a_reload_takes_over_the_routers_after_one_that_crashes(rig: Rig) -> None:
+    rig.faults.errors["new", "open"] = CRASH
+    for name in ("new", "newer"):
+        rig.plant.add(name, rig.plant.routers["good"].plant)
+    wanted = {name: plan(name, SETPOINT) for name in ("new", "newer", *rig.plans)}
+    rig.manager.reconfigure(wanted, max_release_share=1.0)
+    assert rig.report("newer").active
+
+
+def test_a_release_that_crashes_ends_no_tick_and_is_tried_again(rig: Rig) -> None:
+    rig.faults.errors["bad", "restore"] = Transient("bad", "busy")
+    rig.manager.reconfigure({"good": rig.plans["good"]}, max_release_share=1.0)
+    rig.faults.errors["bad", "restore"] = CRASH
+    rig.tick(3)
+    assert "bad'" in rig.journal.ledger.entries
+    del rig.faults.errors["bad", "restore"]
+    rig.tick(2)
+    assert (rig.cap("bad"), set(rig.journal.ledger.entries)) == (None, {"good"})
+
+
+def test_a_router_whose_release_crashes_can_be_dropped_by_a_reload(rig: Rig) -> None:
+    rig.faults.errors["bad", "restore"] = CRASH
+    rig.manager.reconfigure({"good": rig.plans["good"]}, max_release_share=1.0)
+    assert set(rig.manager.routers) == {"good"}
+    assert "bad'" in rig.journal.ledger.entries
+
+
+def test_a_limiter_that_crashes_costs_no_router_its_cap(rig: Rig) -> None:
+    rig.ask(Limit("bad", rate_pps=30e3))
+    rig.tick(2)
+    rig.limiter.error = CRASH
+    rig.ask(Activate("good", SETPOINT / 2))
+    rig.tick(8)
+    assert rig.holds("good", SETPOINT / 2)
+    assert rig.report("bad").offered_pps is None
+
+
+def test_a_limit_that_crashes_half_way_is_lifted_once_that_is_possible(rig: Rig) -> None:
+    rig.limiter.error = CRASH
+    assert rig.refused(Limit("bad", rate_pps=30e3)).code == "unforeseen"
+    rig.limiter.error = None
+    rig.limiter.limits["bad.0"] = 30e3  # as far as it came
+    rig.tick(40)
+    assert (rig.limiter.limits, rig.journal.ledger.limits) == ({}, {})
+
+
+def test_a_limit_whose_end_crashes_is_lifted_later(rig: Rig) -> None:
+    rig.ask(Limit("bad", rate_pps=30e3, ttl_s=5.0))
+    rig.limiter.error = CRASH
+    rig.tick(8)
+    rig.limiter.error = None
+    rig.tick(40)
+    assert rig.limiter.limits == {}

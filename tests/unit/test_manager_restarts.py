@@ -271,3 +271,38 @@ def test_a_router_that_moved_follows_its_configuration(
     moved(rig, setpoint)
     rig.tick(1)
     assert rig.report("a").setpoint_pps == setpoint
+
+
+# A place that is written in another way
+
+REWORDED = SimulatedSpec("a", offered_pps=100e3)
+
+
+def test_a_reload_that_words_a_place_anew_keeps_its_original_until_it_is_put_back(
+    tmp_path: Path,
+) -> None:
+    rig = configured_rig(tmp_path, a=20e3)
+    rig.plant.routers["a"].cap = CapFraction(0.9)
+    rig.tick(8)
+    rig.faults.errors["a", "restore"] = Transient("a", "the interface is down")
+    reload(rig, replace(plan("a", 20e3), spec=REWORDED))
+    rig.faults.errors.clear()
+    rig.tick(2 * MAX_BACKOFF)
+    assert rig.holds("a", 20e3)
+    rig.ask(Deactivate("a"))
+    assert (rig.cap("a"), rig.journal.ledger.entries) == (0.9, {})
+
+
+def test_a_place_that_was_worded_anew_while_the_daemon_was_down_is_adopted(tmp_path: Path) -> None:
+    rig = configured_rig(tmp_path, a=20e3)
+    rig.plant.routers["a"].cap = CapFraction(0.9)
+    rig.tick(8)
+    rig.crash()
+    rig.plans["a"] = replace(plan("a", 20e3), spec=REWORDED)
+    rig.faults.errors["a", "restore"] = Transient("a", "the interface is down")
+    rig.start()
+    rig.faults.errors.clear()
+    rig.tick(2 * MAX_BACKOFF)
+    assert rig.holds("a", 20e3)
+    rig.ask(Deactivate("a"))
+    assert (rig.cap("a"), rig.journal.ledger.entries) == (0.9, {})

@@ -11,6 +11,7 @@ from simulated_rig import Rig, flat, plan
 from xtc import journal as journal_module
 from xtc.errors import Denied, Permanent, Transient
 from xtc.instance import Finding, Mode
+from xtc.lifts import AGAIN_EVERY
 from xtc.shielding import HEADROOM
 from xtc.shields import LOOK_EVERY
 from xtc.units import Seconds
@@ -198,7 +199,7 @@ def test_one_that_cannot_be_lifted_is_tried_again_and_stays_in_the_journal(rig: 
     rig.tick()
     assert set(rig.journal.ledger.shields.values()) == {("a.0",)}
     rig.shield.error = None
-    rig.tick(LOOK_EVERY)
+    rig.tick(AGAIN_EVERY)
     assert not rig.shield.bearing
     rig.tick()
     assert rig.journal.ledger.shields == {}
