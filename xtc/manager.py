@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import chain
 from typing import TypeVar
@@ -242,6 +243,7 @@ class Manager:
         """
         raised = {epoch for change in changes if (epoch := self._asked(change)) > self._epoch}
         unstored = self._reserve(max(raised)) if len(raised) > 1 else None
+        self._claim_limits(changes)
         try:
             return tuple(
                 unstored if unstored and self._asked(change) in raised else self._outcome(change)
@@ -263,6 +265,19 @@ class Manager:
         """Return the epoch of an order for a router of ours; 0 for all else."""
         known = change.vr in self._routers
         return (change.epoch or 0) if known and isinstance(change, _Order) else 0
+
+    def _claim_limits(self, changes: Iterable[Change]) -> None:
+        """Have the journal know of all limits of a batch by one write, before any is set."""
+        limits = [one for one in changes if isinstance(one, Limit) and one.vr in self._routers]
+        for request in limits if len(limits) > 1 else ():
+            with suppress(Refused):  # it is refused in its turn
+                self._claim_limit(self._routers[request.vr], request)
+        if any(not self._knows_limit(self._routers[one.vr]) for one in limits):
+            self._store(self._journal.store)
+
+    def _knows_limit(self, managed: Managed) -> bool:
+        """Whether the journal has every interface that may bear a router's limit."""
+        return {*managed.limited} <= {*self._journal.ledger.limits.get(managed.plan.name, ())}
 
     def _outcome(self, change: Change) -> Refusal | None:
         """Carry out one change of a batch; why it was not, if it was not."""
@@ -384,24 +399,35 @@ class Manager:
 
     def _limit(self, managed: Managed, request: Limit, now: Seconds) -> None:
         """Limit the router's interfaces, or lift the limit; the journal knows of it first."""
-        self._limits.check(request, highest_epoch=self._epoch)
-        if request.rate_pps is not None and (self.observe or managed.plan.observe):
-            problem = f"{managed.plan.name} is only observed"
-            raise Refused("observing", "vr", problem, "`xtc observe off`, or `observe = false`")
+        self._claim_limit(managed, request)
         if request.epoch is not None and request.epoch > self._epoch:
             self._raise_epoch(request.epoch)
         if request.rate_pps is None:
             if trouble := self._limits.lift(managed):
                 raise Refused("not_lifted", "vr", trouble, "it is tried again until it is done")
             return
-        self._limits.claim(managed)
-        self._store(self._journal.store)
-        if self.journal_problem:
+        if not self._knows_limit(managed):
+            self._store(self._journal.store)
+        if not self._knows_limit(managed):
             if managed.limit is None:
                 self._limits.lift(managed)  # or its drops would be waited for, and not be known
             raise Refused("journal", "vr", self.journal_problem)
         ends_at = None if request.ttl_s is None else Seconds(now + request.ttl_s)
         self._limits.set(managed, PacketsPerSecond(request.rate_pps), ends_at)
+
+    def _claim_limit(self, managed: Managed, request: Limit) -> None:
+        """Note which interfaces a limit is for.
+
+        Raises:
+            Refused: it may not be set.
+        """
+        self._limits.check(request, highest_epoch=self._epoch)
+        if request.rate_pps is None:
+            return
+        if self.observe or managed.plan.observe:
+            problem = f"{managed.plan.name} is only observed"
+            raise Refused("observing", "vr", problem, "`xtc observe off`, or `observe = false`")
+        self._limits.claim(managed)
 
     def reports(self, now: Seconds) -> tuple[Report, ...]:
         """Return a report of every router."""

@@ -9,6 +9,7 @@ from simulated_rig import Rig, configured_rig
 
 from xtc.client import _answer
 from xtc.errors import Refused, Transient
+from xtc.journal import Ledger
 from xtc.lease import Kind
 from xtc.wire import (
     MAX_BATCH,
@@ -83,6 +84,32 @@ def test_they_are_carried_out_in_their_order(rig: Rig) -> None:
     batch = [Activate("a", 1e4 + number, 1, number) for number in (1, 3, 2)]
     assert outcomes(rig, *batch) == [None, None, "stale_sequence"]
     assert rig.report("a").setpoint_pps == 1e4 + 3
+
+
+def test_limits_of_a_batch_are_in_the_journal_by_one_write_before_the_first_is_set(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.tick(2)
+    stored = []
+    store = rig.journal.store
+
+    def watched(ledger: Ledger) -> None:
+        stored.append((dict(ledger.limits), dict(rig.limiter.limits)))
+        store(ledger)
+
+    monkeypatch.setattr(rig.journal, "store", watched)
+    assert outcomes(rig, *[Limit(name, 1e3) for name in "abc"]) == [None] * 3
+    assert stored == [({name: (f"{name}.0",) for name in "abc"}, {})]
+    assert rig.limiter.limits == {f"{name}.0": 1e3 for name in "abc"}
+
+
+def test_a_limit_that_a_batch_may_not_set_is_not_waited_for(rig: Rig) -> None:
+    rig.tick(2)
+    rig.ask(Activate("a", 20e3, epoch=5))
+    assert outcomes(rig, Limit("a", 1e3, epoch=4), Limit("b", 1e3)) == ["stale_epoch", None]
+    rig.tick(2)
+    assert rig.report("a").offered_pps is not None
+    assert rig.journal.ledger.limits == {"b": ("b.0",)}
 
 
 def test_an_empty_batch_has_no_outcomes(rig: Rig) -> None:
