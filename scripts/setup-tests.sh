@@ -1,10 +1,12 @@
 #!/bin/sh
 # Installs the Debian packages of programs that tests use: PostgreSQL, Chromium, lintian, promtool,
-# iperf3, testpmd (DPDK).
+# iperf3, testpmd (DPDK), bird, trafgen (netsniff-ng), ping.
 # Where it may not or cannot, it says what is missing and ends well: those tests are then skipped.
 set -eu
 CLUSTERS=/etc/postgresql-common/createcluster.d
 POLICY=/usr/sbin/policy-rc.d
+
+PATH=$PATH:/usr/sbin # bird and trafgen are there, which not every user's path has
 
 say() { echo "setup-tests: $*" >&2; }
 
@@ -15,6 +17,9 @@ command -v lintian >/dev/null || missing="$missing lintian"
 command -v promtool >/dev/null || missing="$missing prometheus"
 command -v iperf3 >/dev/null || missing="$missing iperf3"
 command -v dpdk-testpmd >/dev/null || missing="$missing dpdk-dev"
+command -v bird >/dev/null || missing="$missing bird2"
+command -v trafgen >/dev/null || missing="$missing netsniff-ng"
+command -v ping >/dev/null || missing="$missing iputils-ping"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
@@ -36,9 +41,14 @@ apt-get -qq -o DPkg::Lock::Timeout=300 update >/dev/null || say "apt's lists are
 DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
     install -y --no-install-recommends $missing >/dev/null ||
     say "could not install $missing; tests with it will be skipped"
-# The package enables its service for the next boot; the tests need its promtool alone.
-case " $missing " in *" prometheus "*)
-    ! command -v systemctl >/dev/null || systemctl --quiet disable prometheus >/dev/null 2>&1 ||
-        say "could not disable the service prometheus"
-    ;;
-esac
+# These packages enable a service for the next boot; the tests start their programs themselves.
+disable() {
+    ! command -v systemctl >/dev/null || systemctl --quiet disable "$1" >/dev/null 2>&1 ||
+        say "could not disable the service $1"
+}
+for package in $missing; do
+    case "$package" in
+    prometheus) disable prometheus ;;
+    bird2) disable bird ;;
+    esac
+done
