@@ -1,0 +1,112 @@
+"""A router as its operator has it, with OSPF, under floods and after them."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Final
+
+import pytest
+from conftest import PREFIX, Daemon, Host
+from support.holding import check_held, of, watch
+from support.inconclusive import inconclusive
+from support.operator import ROUTER, Echo, Site
+from support.rates import Rate, between, read
+from support.stalls import Stalls
+
+from lab import requirements
+from lab.topology import Lab
+from xtc.actuator.factory import probe
+from xtc.wire import Limit, Report, Telemetry
+
+PROGRAMS: Final = {"bird": "bird2", "trafgen": "netsniff-ng", "ping": "iputils-ping"}
+PACKAGES: Final = " ".join(PROGRAMS[name] for name in PROGRAMS if shutil.which(name) is None)
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.external,
+    pytest.mark.skipif(bool(PACKAGES), reason=f"programs are missing: apt install {PACKAGES}"),
+]
+
+SETPOINT, FLOOD = 5e3, 40e3
+PERIOD_S: Final = 0.5
+SETTLING, FLOODED = 5, 110
+"""Of the daemon's ticks: a minute of a flood, with the time until the router is held."""
+QUIET: Final = 4
+PINGS, PING_S = 1000, 0.01
+SLOWEST_S: Final = 0.005
+
+
+@dataclass(frozen=True)
+class Story:
+    """What was seen during a minute of a flood, and of pings after it."""
+
+    ticks: Sequence[Telemetry]
+    left: Rate
+    lost: Sequence[str]
+    """What birds logged of adjacencies that ended."""
+    after: Sequence[Report]
+    echoes: Sequence[Echo]
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory, _watched_cpus: Stalls) -> Iterator[Story]:
+    reasons = [*requirements.missing(), probe().deadline]
+    if found := [reason for reason in reasons if reason]:
+        pytest.skip("; ".join(found))
+    folder = tmp_path_factory.mktemp("operator")
+    with Lab(PREFIX) as lab, ExitStack() as stack:
+        host, site = Host(lab, folder, stack), Site(lab, folder)
+        stack.enter_context(site.routing())
+        host.configure(PERIOD_S, **{ROUTER: site.table})
+        daemon = host.start()
+        yield tell(site, daemon)
+        daemon.stop()
+
+
+def tell(site: Site, daemon: Daemon) -> Story:
+    with site.flood(FLOOD):
+        hold(daemon)
+        daemon.wait_until_held(ROUTER)
+        watch(daemon.runtime, SETTLING)
+        first = read(site.left)
+        ticks = watch(daemon.runtime, FLOODED)
+        left = between(first, read(site.left))
+        lost = site.adjacencies_lost()
+    watch(daemon.runtime, QUIET)
+    before = daemon.report(ROUTER)
+    echoes = site.ping(PINGS, PING_S)
+    return Story(ticks, left, lost, (before, daemon.report(ROUTER)), echoes)
+
+
+def hold(daemon: Daemon) -> None:
+    daemon.wait_for(ROUTER, lambda report: report.offered_pps is not None)
+    daemon.hold(**{ROUTER: SETPOINT})
+    daemon.ask(Limit(ROUTER, 1.05 * SETPOINT))
+
+
+def test_a_flood_of_small_frames_leaves_at_the_setpoint(story: Story) -> None:
+    check_held(story.ticks, {ROUTER: story.left}, 0.05, **{ROUTER: SETPOINT})
+
+
+def test_a_flood_costs_no_adjacency(story: Story) -> None:
+    offered = fmean(report.offered_pps or 0.0 for report in of(ROUTER, story.ticks))
+    if offered < FLOOD / 2:
+        inconclusive(f"trafgen sent only {offered:.0f} packets/s")
+    assert not story.lost
+
+
+def test_pings_cross_a_held_router_that_is_idle_without_delay(story: Story, stalls: Stalls) -> None:
+    assert None not in [report.cap for report in story.after], "it is not held"
+    late = [echo for echo in story.echoes if echo.answered - echo.sent > SLOWEST_S]
+    unexplained = [echo for echo in late if without_stalls(echo, stalls) > SLOWEST_S]
+    missing = PINGS - len(story.echoes)
+    judged = PINGS - len(late) + len(unexplained)
+    if judged < PINGS / 2:
+        inconclusive(f"CPUs stood still during {PINGS - judged} pings")
+    assert len(unexplained) + missing <= judged / 100, sorted(unexplained)
+
+
+def without_stalls(echo: Echo, stalls: Stalls) -> float:
+    """Return how long an answer took, without what a CPU stood still meanwhile."""
+    return echo.answered - echo.sent - stalls.lost(*echo)
