@@ -11,7 +11,7 @@ import pytest
 from conftest import PREFIX, Daemon, Host
 from support.holding import check_held, of, watch
 from support.inconclusive import inconclusive
-from support.operator import ROUTER, Echo, Site
+from support.operator import INNER, ROUTER, Echo, Site
 from support.rates import Rate, between, read
 from support.stalls import Stalls
 
@@ -47,6 +47,8 @@ class Story:
     """What birds logged of adjacencies that ended."""
     after: Sequence[Report]
     echoes: Sequence[Echo]
+    shares: Sequence[float | None]
+    """What the thread that forwards was capped at, before and while the other was renamed."""
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +78,22 @@ def tell(site: Site, daemon: Daemon) -> Story:
     watch(daemon.runtime, QUIET)
     before = daemon.report(ROUTER)
     echoes = site.ping(PINGS, PING_S)
-    return Story(ticks, left, lost, (before, daemon.report(ROUTER)), echoes)
+    after = before, daemon.report(ROUTER)
+    return Story(ticks, left, lost, after, echoes, shares_while_renamed(site, daemon))
+
+
+def shares_while_renamed(site: Site, daemon: Daemon) -> tuple[float | None, float | None]:
+    flooded, other = INNER
+    with site.flood(FLOOD):
+        daemon.wait_until_held(ROUTER)
+        before = site.share(flooded)
+        site.rename(other, "renamed")
+        daemon.wait_for(ROUTER, lambda report: bool(report.problem))
+        watch(daemon.runtime, QUIET)
+        after = site.share(flooded)
+        site.rename("renamed", other)
+        daemon.wait_until_held(ROUTER, without_problem=True)
+    return before, after
 
 
 def hold(daemon: Daemon) -> None:
@@ -105,6 +122,13 @@ def test_pings_cross_a_held_router_that_is_idle_without_delay(story: Story, stal
     if judged < PINGS / 2:
         inconclusive(f"CPUs stood still during {PINGS - judged} pings")
     assert len(unexplained) + missing <= judged / 100, sorted(unexplained)
+
+
+def test_a_tenant_who_renames_an_interface_raises_no_cap(story: Story) -> None:
+    before, after = story.shares
+    assert before is not None
+    assert after is not None
+    assert after <= 1.5 * before
 
 
 def without_stalls(echo: Echo, stalls: Stalls) -> float:

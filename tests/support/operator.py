@@ -26,7 +26,10 @@ from lab.processes import Place
 from lab.topology import Lab
 from support.waiting import eventually
 from support.weights import make_punctual
+from xtc.actuator.deadline import share_of
+from xtc.kernel import forwarding
 from xtc.kernel.namespaces import in_namespace
+from xtc.kernel.scheduling import SCHED_DEADLINE, get_policy
 from xtc.meter import parse
 
 ROUTER: Final = "edge"
@@ -134,6 +137,22 @@ class Site:
         with self._running("source", "trafgen", "--dev", source.interface, *options, frame):
             yield
         self._run("source", "tc", "qdisc", "del", "dev", source.interface, "root")
+
+    def rename(self, inner: str, name: str) -> None:
+        """Rename one of the router's interfaces, as its tenant can."""
+
+        def change(ip: Any) -> None:
+            ip.link("set", index=ip.link_lookup(ifname=inner)[0], ifname=name)
+
+        namespaces.configure(self._name(ROUTER), change)
+
+    def share(self, inner: str) -> float | None:
+        """Return what the kernel caps the thread of an interface at, None where it does not."""
+        threads = in_namespace(self._path(ROUTER), partial(forwarding.threads, [inner]))
+        policies = [get_policy(tid) for tid in threads[inner]]
+        if not policies or any(policy.policy != SCHED_DEADLINE for policy in policies):
+            return None
+        return sum(map(share_of, policies))
 
     def ping(self, count: int, interval_s: float) -> list[Echo]:
         """Ping the sink from the source; return the answers."""
