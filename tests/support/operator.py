@@ -92,9 +92,8 @@ class Site:
             self._join(ROUTER, End(inner, side, 1), outer)
         for name, end in ENDS.items():
             self._join(name, end, f"{name}.x")
-            gateway = End(ROUTER, end.side, 1).address
-            route = partial(_call, "route", dst="default", gateway=gateway)
-            namespaces.configure(self._name(name), route)
+            gateway = End("", end.side, 1).address
+            namespaces.configure(self._name(name), partial(_route_by, gateway))
         namespaces.write_sysctls(self._name(ROUTER), {"ipv4/ip_forward": 1})
 
     @property
@@ -124,7 +123,7 @@ class Site:
     def flood(self, rate: float) -> Iterator[None]:
         """Send frames of 64 bytes at a rate, in packets/s, evenly.
 
-        With a rate of its own trafgen sends all packets of a second at once. So a queue paces it.
+        With a rate of its own trafgen sends all packets of a second together. So a queue paces it.
         """
         source, sink = ENDS["source"], ENDS["sink"]
         frame = (
@@ -133,8 +132,9 @@ class Site:
         )
         pace = ["tbf", "rate", f"{rate * FRAME * 8:.0f}bit", "burst", "6kb", "limit", "1mb"]
         self._run("source", "tc", "qdisc", "replace", "dev", source.interface, "root", *pace)
-        options = ["--qdisc-path", "--cpus", "1", "--rate", UNBOUNDED]
-        with self._running("source", "trafgen", "--dev", source.interface, *options, frame):
+        options = ["--dev", source.interface, "--qdisc-path", "--rate", UNBOUNDED]
+        with self._running("source", "trafgen", *options, frame) as process:
+            _unpin(process.pid)
             yield
         self._run("source", "tc", "qdisc", "del", "dev", source.interface, "root")
 
@@ -219,6 +219,14 @@ class Site:
                     os.killpg(process.pid, signal.SIGTERM)  # trafgen's children send
 
 
+def _unpin(pid: int) -> None:
+    """Let trafgen's child, which binds itself to a CPU, go elsewhere while that CPU is taken."""
+    children = Path(f"/proc/{pid}/task/{pid}/children")
+    (child,) = map(int, eventually(lambda: children.read_text().split()))
+    eventually(lambda: len(os.sched_getaffinity(child)) == 1)
+    os.sched_setaffinity(child, os.sched_getaffinity(0))
+
+
 def _add_bridges(ip: Any) -> None:
     for side in range(len(INNER)):
         ip.link("add", ifname=f"br{side}", kind="bridge")
@@ -237,5 +245,5 @@ def _bring_up(interface: str, address: str, ip: Any) -> None:
     ip.addr("add", index=index, address=address, prefixlen=24)
 
 
-def _call(kind: str, ip: Any, **values: Any) -> None:
-    getattr(ip, kind)("add", **values)
+def _route_by(gateway: str, ip: Any) -> None:
+    ip.route("add", dst="default", gateway=gateway)
