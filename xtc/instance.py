@@ -36,7 +36,7 @@ NO_EFFECT = 0.8
 """A throughput that keeps this share of what it was has not answered to its cap."""
 TOO_MUCH = 1.1
 """At this multiple of the setpoint, a router at its floor is plainly not held."""
-SHIELDED_TOO_MUCH = 1.02
+SHIELDED_TOO_MUCH = 1.01
 """The same of a router whose shield lets a little more by than its setpoint."""
 MOST_PER_CPU = 50e6
 """Packets that no software forwards in a second of one CPU; one that seems to uses another's."""

@@ -16,18 +16,18 @@ from msgspec.structs import replace
 
 from xtc.units import MAX_RATE, PacketsPerSecond, Seconds
 
-HEADROOM: Final = 1.05
+HEADROOM: Final = 1.02
 """The shield's rate for a router that forwards all, in setpoints; the cap still binds below it."""
 BURST_S: Final = 0.2
 """What passes at once, in time; half of it by one interface, while others want more."""
-KEPT: Final = 0.98
+KEPT: Final = 0.99
 """At this share of its setpoint a router gets what it was promised."""
 MOST: Final = 16.0
 """Packets let by, at most, for each that is to be forwarded."""
 RISE: Final = 1.5
 """By how much that may rise in a period: a router short of CPU looks the same at first."""
 FADE: Final = 0.02
-"""The share of what was learned that is forgotten in a period in which it is not needed."""
+"""The share of what was learned that is forgotten in a period in which the cap binds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,10 @@ def learned(shielding: Shielding, setpoint: PacketsPerSecond, seen: Seen) -> Shi
     if seen.dropped <= 0:
         return shielding
     before = shielding.arriving
-    if seen.binding or seen.throughput >= KEPT * setpoint:
+    if seen.binding:
         return replace(shielding, arriving=1 + (1 - FADE) * (before - 1))
+    if seen.throughput >= KEPT * setpoint:
+        return shielding
     needed = seen.arrived / seen.throughput if seen.throughput > 0 else MOST
     return replace(shielding, arriving=max(before, min(needed, RISE * before, MOST)))
 
