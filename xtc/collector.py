@@ -7,7 +7,7 @@ from enum import Enum
 from fnmatch import translate
 
 from xtc.meter import Fault, InterfaceRate
-from xtc.units import PacketsPerSecond
+from xtc.units import BitsPerSecond, PacketsPerSecond
 
 _VIF = re.compile(r"^vif(\d+)\.(\d+)$")
 
@@ -44,6 +44,11 @@ class Reading:
     """Whether some of its interfaces are gone, or not only its own, while others are there."""
     at_least: PacketsPerSecond | None = None
     """What the others forwarded, where it is incomplete."""
+    throughput_bps: BitsPerSecond | None = None
+    """None where an interface's bytes could not be counted, too; the same for the next two."""
+    offered_bps: BitsPerSecond | None = None
+    """No counter has the bytes of what was dropped: it is taken to be of the same mean size."""
+    at_least_bps: BitsPerSecond | None = None
 
 
 def is_glob(pattern: str) -> bool:
@@ -87,6 +92,33 @@ class Claims:
             claims += self._by_domid.get(domid, ())
         claims += (vr for glob, vr in self._globs if glob.match(interface))
         return list(dict.fromkeys(claims))
+
+
+class _Sum:
+    """Adds up one direction of a router's interfaces."""
+
+    def __init__(self) -> None:
+        self.pps = PacketsPerSecond(0.0)
+        self.bps: BitsPerSecond | None = BitsPerSecond(0.0)
+        """None from the first interface on whose bits are not known."""
+
+    def add(self, passed: float, bits: float | None, dropped: float = 0.0) -> None:
+        self.pps = PacketsPerSecond(self.pps + passed + dropped)
+        each = with_dropped(passed, bits, dropped) if dropped else bits
+        self.bps = None if each is None or self.bps is None else BitsPerSecond(self.bps + each)
+
+
+def with_dropped(passed: float, bits: float | None, dropped: float | None) -> BitsPerSecond | None:
+    """Return the bits of packets with those of others that were dropped, of the same mean size.
+
+    Args:
+        passed: packets/s whose bits are known.
+        bits: theirs, in bits/s.
+        dropped: packets/s whose bits nobody counted.
+    """
+    if bits is None or dropped is None or (dropped > 0 and passed <= 0):
+        return None
+    return BitsPerSecond(bits * (1 + dropped / passed) if dropped > 0 else bits)
 
 
 class Collector:
@@ -162,22 +194,24 @@ class Collector:
         problems = [f"{name}: claimed by several routers" for name in contested]
         missing = self._missing(vr, rates)
         problems += [f"{name}: not there" for name in missing]
-        sent = received = 0.0
+        sent, received = _Sum(), _Sum()
         for name in names:
             found = rates[name]
             if isinstance(found, Fault):
                 problems.append(f"{name}: {found.value}")
                 continue
             if binding.side is Side.HOST:
-                sent += found.rx
-                received += found.tx + found.tx_dropped
+                sent.add(found.rx, found.rx_bits)
+                received.add(found.tx, found.tx_bits, found.tx_dropped)
             else:
-                sent += found.tx
-                received += found.rx + found.rx_dropped
+                sent.add(found.tx, found.tx_bits)
+                received.add(found.rx, found.rx_bits, found.rx_dropped)
         if not names and not problems:
             problems.append("no interface matches")
         if problems:
             incomplete = bool(names and (missing or contested))
-            least = PacketsPerSecond(sent) if incomplete else None
-            return Reading(None, None, names, tuple(problems), incomplete, least)
-        return Reading(PacketsPerSecond(sent), PacketsPerSecond(received), names)
+            least, bits = (sent.pps, sent.bps) if incomplete else (None, None)
+            return Reading(None, None, names, tuple(problems), incomplete, least, at_least_bps=bits)
+        return Reading(
+            sent.pps, received.pps, names, throughput_bps=sent.bps, offered_bps=received.bps
+        )

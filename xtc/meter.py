@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple, Self
 
 from xtc.errors import MeterError
-from xtc.units import PacketsPerSecond, Seconds
+from xtc.units import MAX_BIT_RATE, BitsPerSecond, PacketsPerSecond, Seconds
 
 MAX_BYTES = 32 << 20
 """A larger file is no /proc/net/dev: 100,000 interfaces take 14 MB."""
@@ -16,13 +17,18 @@ LINE_RATE = 150e6
 """Packets/s of a 100 Gb/s port with the smallest frames; more is not a measurement."""
 WRAP_RATE = 15e6
 """Packets/s up to which a falling 32-bit counter is taken to have wrapped (10 Gb/s)."""
+WRAP_BITS = 10e9
+"""The same in bits/s, for a falling 32-bit counter of bytes."""
 _COLUMNS = 16
+_counted = itemgetter(0, 1, 3, 8, 9, 11)
+"""Returns the columns of `Counters`."""
 _HEADER_LINES = 2
 
 
 class Counters(NamedTuple):
     """What the kernel has counted on one interface since it was created."""
 
+    rx_bytes: int
     rx_packets: int
     rx_dropped: int
     tx_bytes: int
@@ -40,12 +46,18 @@ class Fault(Enum):
 
 
 class InterfaceRate(NamedTuple):
-    """Rates of one interface, in packets/s; dropped packets are counted apart from sent ones."""
+    """Rates of one interface, in packets/s; dropped packets are counted apart from sent ones.
+
+    Bits are those of the packets that were not dropped, and None where the bytes' counter made no
+    sense: that of the packets is told all the same.
+    """
 
     rx: PacketsPerSecond
     rx_dropped: PacketsPerSecond
     tx: PacketsPerSecond
     tx_dropped: PacketsPerSecond
+    rx_bits: BitsPerSecond | None
+    tx_bits: BitsPerSecond | None
 
 
 @dataclass(frozen=True)
@@ -95,9 +107,7 @@ def _parse_line(number: int, line: bytes) -> tuple[str, Counters]:
     try:
         # A name may be any bytes; one odd interface must not blind every router of the host.
         text = name.strip().decode("utf-8", "backslashreplace")
-        values = Counters(
-            int(columns[1]), int(columns[3]), int(columns[8]), int(columns[9]), int(columns[11])
-        )
+        values = Counters._make(map(int, _counted(columns)))
     except ValueError:
         raise MeterError(number, "a column is no number") from None
     if not text or min(values) < 0 or max(values) >= 1 << 64:
@@ -126,7 +136,20 @@ def rate(before: Counters, after: Counters, dt: Seconds) -> InterfaceRate | Faul
         if delta > LINE_RATE * dt:
             return Fault.IMPLAUSIBLE
         deltas.append(PacketsPerSecond(delta / dt))
-    return InterfaceRate(*deltas)
+    rx_bits = _bits(before.rx_bytes, after.rx_bytes, dt)
+    tx_bits = _bits(before.tx_bytes, after.tx_bytes, dt)
+    rx, rx_dropped, tx, tx_dropped = deltas
+    return InterfaceRate(rx, rx_dropped, tx, tx_dropped, rx_bits, tx_bits)
+
+
+def _bits(old: int, new: int, dt: Seconds) -> BitsPerSecond | None:
+    """Return the bit rate between two counts of bytes; None where there can be none."""
+    bits = 8 * (new - old)
+    if bits < 0:
+        bits += 8 << 32
+        if old >= 1 << 32 or bits > WRAP_BITS * dt:
+            return None
+    return None if bits > MAX_BIT_RATE * dt else BitsPerSecond(bits / dt)
 
 
 def rates(before: Snapshot, after: Snapshot) -> dict[str, InterfaceRate | Fault]:

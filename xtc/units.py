@@ -10,7 +10,7 @@ PacketsPerSecond = NewType("PacketsPerSecond", float)
 """A packet rate: throughput, offered load or setpoint."""
 
 BitsPerSecond = NewType("BitsPerSecond", float)
-"""A rate of Ethernet frames' bits, headers included."""
+"""A rate of Ethernet frames' bits as interfaces count them: without preamble and checksum."""
 
 CapFraction = NewType("CapFraction", float)
 """A hard CPU limit as a fraction of one CPU; 1.0 is one whole CPU."""
@@ -21,13 +21,26 @@ Seconds = NewType("Seconds", float)
 MAX_RATE = PacketsPerSecond(1e9)
 """No port of this decade forwards more; a larger number is a slip of the pen."""
 
+MIN_BIT_RATE = BitsPerSecond(1e3)
+"""A lower rate is less than a frame of full size in ten seconds; a loop cannot hold it."""
+
+MAX_BIT_RATE = BitsPerSecond(1e12)
+"""No port of this decade is faster; a larger number is a slip of the pen."""
+
 MAX_CAP = CapFraction(8192.0)
 """No kernel runs more CPUs (CONFIG_NR_CPUS); a larger number is a slip of the pen."""
 
 _RATE = re.compile(r"^\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*(p/s|pps|kp/s|kpps|k|Mp/s|Mpps|M)?\s*$")
 _RATE_SCALE = {None: 1.0, "p": 1.0, "k": 1e3, "M": 1e6}
+_BIT_RATE = re.compile(r"^\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*([kMG]?)(?:b/s|bit/s)\s*$")
+_BIT_SCALE = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _DURATION = re.compile(r"^\s*([0-9.]+)\s*(ms|s|min|h)?\s*$")
 _DURATION_SCALE = {None: 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def is_rate(text: str) -> bool:
+    """Whether a text is written as a packet rate."""
+    return _RATE.match(text) is not None
 
 
 def parse_rate(text: str, *, field: str = "rate") -> PacketsPerSecond:
@@ -54,6 +67,29 @@ def check_rate(value: float, *, field: str = "rate") -> PacketsPerSecond:
     return PacketsPerSecond(value)
 
 
+def parse_bit_rate(text: str, *, field: str = "rate") -> BitsPerSecond:
+    """Read a bit rate such as ``50Mb/s``, ``1.5 Gbit/s`` or ``64000b/s``.
+
+    Raises:
+        UnitError: the text is not a bit rate, or the rate is not within [1e3, 1e12] bits/s.
+    """
+    match = _BIT_RATE.match(text)
+    if match is None:
+        raise UnitError(field, text, "a rate such as 20kpps (packets) or 50Mb/s (bits)")
+    return check_bit_rate(_number(match[1], field, text) * _BIT_SCALE[match[2]], field=field)
+
+
+def check_bit_rate(value: float, *, field: str = "rate") -> BitsPerSecond:
+    """Return the value as a bit rate, or say why it is none.
+
+    Raises:
+        UnitError: the value is not finite, below 1e3 or above 1e12 bits/s.
+    """
+    if not math.isfinite(value) or not MIN_BIT_RATE <= value <= MAX_BIT_RATE:
+        raise UnitError(field, f"{value:g} b/s", "a bit rate from 1kb/s to 1000Gb/s")
+    return BitsPerSecond(value)
+
+
 def format_rate(rate: float) -> str:
     """Show a packet rate with three significant digits, as ``12.3 kp/s``."""
     if abs(rate) >= 1e6:
@@ -66,6 +102,24 @@ def short_rate(rate: float) -> str:
     if abs(rate) >= 1e6:
         return f"{_digits(rate / 1e6)}M"
     return f"{_digits(rate / 1e3)}k" if abs(rate) >= 1e3 else _digits(rate)
+
+
+def format_bit_rate(rate: float) -> str:
+    """Show a bit rate with three significant digits, as ``12.3 Mb/s``."""
+    number, prefix = _in_bits(rate)
+    return f"{number} {prefix}b/s"
+
+
+def short_bit_rate(rate: float) -> str:
+    """Show a bit rate with three significant digits and no space, as ``12.3Mb/s``."""
+    return "".join(_in_bits(rate)) + "b/s"
+
+
+def _in_bits(rate: float) -> tuple[str, str]:
+    for prefix in "GMk":
+        if abs(rate) >= _BIT_SCALE[prefix]:
+            return _digits(rate / _BIT_SCALE[prefix]), prefix
+    return _digits(rate), ""
 
 
 def parse_fraction(text: str, *, field: str = "fraction") -> float:

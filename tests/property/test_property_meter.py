@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from xtc.errors import MeterError
 from xtc.meter import LINE_RATE, Counters, InterfaceRate, parse, rate
-from xtc.units import PacketsPerSecond, Seconds
+from xtc.units import MAX_BIT_RATE, PacketsPerSecond, Seconds
 
 HEADER = (
     b"Inter-|   Receive                                                |  Transmit\n"
@@ -51,11 +51,12 @@ def test_any_damage_to_a_text_is_read_or_refused(
 @given(table=tables)
 def test_what_the_kernel_prints_is_read_back(table: dict[str, list[int]]) -> None:
     assert parse(text(table)) == {
-        name: Counters(row[1], row[3], row[8], row[9], row[11]) for name, row in table.items()
+        name: Counters(*(row[column] for column in (0, 1, 3, 8, 9, 11)))
+        for name, row in table.items()
     }
 
 
-vectors = st.builds(Counters, counts, counts, counts, counts, counts)
+vectors = st.builds(Counters, *(counts for _ in range(6)))
 
 
 @given(before=vectors, after=vectors, dt=st.floats(1e-3, 100))
@@ -64,12 +65,15 @@ def test_no_rate_is_negative_or_above_the_line(
 ) -> None:
     found = rate(before, after, Seconds(dt))
     if isinstance(found, InterfaceRate):
-        assert all(0 <= value <= LINE_RATE * 1.001 for value in found)
+        *packets, rx_bits, tx_bits = found
+        assert all(0 <= value <= LINE_RATE * 1.001 for value in packets)
+        bits = (rx_bits or 0.0, tx_bits or 0.0)
+        assert all(0 <= value <= MAX_BIT_RATE * 1.001 for value in bits)
 
 
 @given(sent=st.integers(0, 10_000_000), start=st.integers(0, (1 << 32) - 1))
 def test_a_32_bit_counter_tells_the_same_wherever_it_stands(sent: int, start: int) -> None:
     after = (start + sent) % (1 << 32)
-    found = rate(Counters(start, 0, 0, 0, 0), Counters(after, 0, 0, 0, 0), Seconds(1.0))
+    found = rate(Counters(0, start, 0, 0, 0, 0), Counters(0, after, 0, 0, 0, 0), Seconds(1.0))
     assert isinstance(found, InterfaceRate)
     assert found.rx == PacketsPerSecond(sent)

@@ -7,8 +7,17 @@ from xtc.meter import Fault, InterfaceRate
 from xtc.units import PacketsPerSecond
 
 
-def found(rx: float, tx: float, *, rx_dropped: float = 0, tx_dropped: float = 0) -> InterfaceRate:
-    return InterfaceRate(*map(PacketsPerSecond, (rx, rx_dropped, tx, tx_dropped)))
+def found(
+    rx: float,
+    tx: float,
+    *,
+    rx_dropped: float = 0,
+    tx_dropped: float = 0,
+    rx_bits: float | None = 0,
+    tx_bits: float | None = 0,
+) -> InterfaceRate:
+    packets = map(PacketsPerSecond, (rx, rx_dropped, tx, tx_dropped))
+    return InterfaceRate(*packets, rx_bits, tx_bits)
 
 
 def flows(reading: Reading) -> list[float | None]:
@@ -24,6 +33,32 @@ def test_on_its_own_side_the_router_transmits_what_it_sends() -> None:
     binding = Binding(("v",), side=Side.ROUTER)
     reading = Collector({"r": binding}).aggregate({"v": found(10, 20, rx_dropped=5)})["r"]
     assert flows(reading) == [20, 15]
+
+
+@pytest.mark.parametrize(
+    ("rates", "bits"),
+    [
+        ([found(10, 20, rx_bits=640, tx_bits=1280)], [640, 1280]),
+        ([found(10, 20, rx_bits=640, tx_bits=1280, tx_dropped=5)], [640, 1600]),
+        ([found(1, 1, rx_bits=8, tx_bits=16), found(1, 3, rx_bits=80, tx_bits=300)], [88, 316]),
+        ([found(1, 1, rx_bits=None, tx_bits=16), found(1, 1, rx_bits=8, tx_bits=8)], [None, 24]),
+        ([found(1, 1, rx_bits=8, tx_bits=16), found(1, 1, rx_bits=8, tx_bits=None)], [16, None]),
+        ([found(1, 0, rx_bits=8, tx_dropped=3)], [8, None]),  # nobody knows how large they were
+    ],
+)
+def test_bits_are_summed_with_those_of_what_was_dropped(
+    rates: list[InterfaceRate], bits: list[float | None]
+) -> None:
+    named = {f"v{number}": rate for number, rate in enumerate(rates)}
+    reading = Collector({"r": Binding(("v*",))}).aggregate(named)["r"]
+    assert [reading.throughput_bps, reading.offered_bps] == bits
+    assert reading.throughput is not None
+
+
+def test_the_bits_of_a_router_that_lost_an_interface_are_at_least_those_of_the_others() -> None:
+    collector = Collector({"r": Binding(("v0", "v1"))})
+    reading = collector.aggregate({"v0": found(1, 1, rx_bits=800)})["r"]
+    assert (reading.throughput_bps, reading.at_least, reading.at_least_bps) == (None, 1, 800)
 
 
 def test_throughput_is_summed_over_interfaces() -> None:

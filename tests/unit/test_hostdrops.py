@@ -22,7 +22,7 @@ def row(cpu: int, dropped: int) -> bytes:
 
 
 def receiving(dropped: float) -> InterfaceRate:
-    return InterfaceRate(*map(PacketsPerSecond, (9e3, dropped, 9e3, 0.0)))
+    return InterfaceRate(*map(PacketsPerSecond, (9e3, dropped, 9e3, 0.0)), None, None)
 
 
 def backlogs(at: float, **dropped: int) -> Backlogs:

@@ -9,22 +9,27 @@ import pytest
 
 from xtc.errors import MeterError
 from xtc.meter import Counters, Fault, InterfaceRate, ProcNetDev, Snapshot, parse, rate, rates
-from xtc.units import PacketsPerSecond, Seconds
+from xtc.units import BitsPerSecond, PacketsPerSecond, Seconds
 
 HEADER = (
     b"Inter-|   Receive                                                |  Transmit\n"
     b" face |bytes    packets errs drop fifo frame compressed multicast"
     b"|bytes    packets errs drop fifo colls carrier compressed\n"
 )
+NO_BITS = (BitsPerSecond(0.0),) * 2
 LINE = b"  vif7.0: 6400 100 1 2 3 4 5 6 12800 200 7 8 9 10 11 12\n"
 
 
 def counters(rx: int = 0, tx: int = 0) -> Counters:
-    return Counters(rx, 0, 0, tx, 0)
+    return Counters(0, rx, 0, 0, tx, 0)
+
+
+def counted(rx_bytes: int, tx_bytes: int = 0) -> Counters:
+    return Counters(rx_bytes, 0, 0, tx_bytes, 0, 0)
 
 
 def test_columns_are_those_of_the_kernel() -> None:
-    assert parse(HEADER + LINE) == {"vif7.0": Counters(100, 2, 12800, 200, 8)}
+    assert parse(HEADER + LINE) == {"vif7.0": Counters(6400, 100, 2, 12800, 200, 8)}
 
 
 def test_no_interface_is_no_error() -> None:
@@ -74,7 +79,7 @@ def test_a_text_without_end_is_not_even_split() -> None:
 
 def test_rates_are_per_second_of_real_time() -> None:
     found = rate(counters(100, 50), counters(1100, 350), Seconds(0.5))
-    assert found == InterfaceRate(*map(PacketsPerSecond, (2000, 0, 600, 0)))
+    assert found == InterfaceRate(*map(PacketsPerSecond, (2000, 0, 600, 0)), *NO_BITS)
 
 
 def test_a_32_bit_counter_wraps() -> None:
@@ -125,8 +130,8 @@ def test_a_file_that_comes_back_is_read_again(tmp_path: Path) -> None:
 
 
 def test_each_rate_is_that_of_its_own_counter() -> None:
-    before, after = Counters(5, 7, 11, 13, 17), Counters(15, 27, 900, 43, 57)
-    assert rate(before, after, Seconds(2.0)) == (5.0, 10.0, 15.0, 20.0)
+    before, after = Counters(3, 5, 7, 11, 13, 17), Counters(23, 15, 27, 36, 43, 57)
+    assert rate(before, after, Seconds(2.0)) == (5.0, 10.0, 15.0, 20.0, 80.0, 100.0)
 
 
 TOP = 1 << 32
@@ -221,3 +226,24 @@ def _open_files() -> list[str]:
         with contextlib.suppress(OSError):
             found.append(str(link.readlink()))
     return found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "bits"),
+    [
+        (0, 0, 0.0),
+        (1000, 126_000, 1e6),
+        (0, 125 * 10**9, 1e12),
+        (0, 125 * 10**9 + 1, None),  # more than a port carries
+        (TOP - 1, 124, 1000.0),
+        (TOP - 1, 1_250_000_000 - 1, 10e9),
+        (TOP - 1, 1_250_000_000, None),  # too far to have wrapped
+        (TOP, TOP - 1, None),
+        (1 << 63, 0, None),
+    ],
+)
+def test_bytes_that_make_no_sense_leave_the_packets(old: int, new: int, bits: float | None) -> None:
+    before, after = counted(old), counted(new)._replace(rx_packets=7)
+    assert rate(before, after, Seconds(1.0)) == (7.0, 0.0, 0.0, 0.0, bits, 0.0)
+    back = rate(counted(0, old), counted(0, new), Seconds(1.0))
+    assert back == (0.0, 0.0, 0.0, 0.0, 0.0, bits)

@@ -6,13 +6,17 @@ import pytest
 
 from xtc.errors import UnitError
 from xtc.units import (
+    check_bit_rate,
     check_rate,
+    format_bit_rate,
     format_cap,
     format_rate,
+    parse_bit_rate,
     parse_cap,
     parse_duration,
     parse_fraction,
     parse_rate,
+    short_bit_rate,
     short_rate,
 )
 
@@ -156,3 +160,53 @@ def test_a_short_rate_can_be_read_again(rate: float, text: str) -> None:
     assert short_rate(rate) == text
     if rate:
         assert parse_rate(text) == pytest.approx(rate, rel=0.005)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("50Mb/s", 50e6),
+        (" 50 Mbit/s ", 50e6),
+        ("1.5Gb/s", 1.5e9),
+        ("1kb/s", 1e3),
+        ("64000b/s", 64e3),
+        ("5e4 kb/s", 50e6),
+        ("1000Gb/s", 1e12),
+    ],
+)
+def test_a_bit_rate_is_read(text: str, rate: float) -> None:
+    assert parse_bit_rate(text) == rate
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "50", "50M", "50Mb", "50MB/s", "-1Mb/s", "nanb/s", "infb/s", "1e400b/s", "1.2.3Mb/s",
+     "999b/s", "1001Gb/s", "50mb/s", "50Mb/s/s", "50 kpps"],
+)  # fmt: skip
+def test_what_is_no_bit_rate_is_refused(text: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse_bit_rate(text, field="x")
+    assert caught.value.field == "x"
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -1.0, 0.0, 999.9, 1.0001e12])
+def test_what_is_no_bit_rate_in_numbers_is_refused(value: float) -> None:
+    with pytest.raises(UnitError, match=r"is not a bit rate from 1kb/s to 1000Gb/s"):
+        check_bit_rate(value)
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown"),
+    [
+        (0.0, "0 b/s"),
+        (999.0, "999 b/s"),
+        (1e3, "1 kb/s"),
+        (12_345.0, "12.3 kb/s"),
+        (50e6, "50 Mb/s"),
+        (1.5e9, "1.5 Gb/s"),
+        (1e12, "1000 Gb/s"),
+    ],
+)
+def test_a_bit_rate_is_shown_with_its_unit(rate: float, shown: str) -> None:
+    assert format_bit_rate(rate) == shown
+    assert short_bit_rate(rate) == shown.replace(" ", "")

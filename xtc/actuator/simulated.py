@@ -14,7 +14,7 @@ _HEADER = (
     " face |bytes    packets errs drop fifo frame compressed multicast"
     "|bytes    packets errs drop fifo colls carrier compressed\n"
 )
-_FRAME = 64
+FRAME_BYTES = 64
 
 
 @dataclass
@@ -29,10 +29,14 @@ class SimulatedRouter:
     """Share of its CPU that a process in it takes ..."""
     stolen_after: Seconds = Seconds(0.0)
     """... once it has run for so long."""
+    frame_bytes: float = FRAME_BYTES
+    """The mean size of what is sent to it, which it forwards as it is."""
     age: float = 0.0
     state: PlantState = PlantState(PacketsPerSecond(0.0))
     forwarded: float = 0.0
     received: float = 0.0
+    forwarded_bytes: float = 0.0
+    received_bytes: float = 0.0
     used: float = 0.0
     throttled: int = 0
 
@@ -41,8 +45,11 @@ class SimulatedRouter:
         self.age += dt
         stolen = self.stolen if self.age >= self.stolen_after else 0.0
         self.state = advanced(self.plant, self.state, [self.cap], dt, stolen=stolen)
-        self.forwarded += self.state.throughput * dt
-        self.received += self.plant.offered * dt
+        forwarded, received = self.state.throughput * dt, self.plant.offered * dt
+        self.forwarded += forwarded
+        self.received += received
+        self.forwarded_bytes += forwarded * self.frame_bytes
+        self.received_bytes += received * self.frame_bytes
         self.used += self.state.used * dt
         self.throttled += self.state.binding and self.cap is not None
 
@@ -141,7 +148,8 @@ class SimulatedActuator:
 
 def _line(router: SimulatedRouter) -> str:
     forwarded, received = int(router.forwarded), int(router.received)
+    forwarded_bytes, received_bytes = int(router.forwarded_bytes), int(router.received_bytes)
     return (
-        f"{router.name}.0: {forwarded * _FRAME} {forwarded} 0 0 0 0 0 0"
-        f" {received * _FRAME} {received} 0 0 0 0 0 0\n"
+        f"{router.name}.0: {forwarded_bytes} {forwarded} 0 0 0 0 0 0"
+        f" {received_bytes} {received} 0 0 0 0 0 0\n"
     )
