@@ -38,7 +38,8 @@ class Obeyed:
     """A lease that a daemon obeyed."""
 
     vr: str
-    setpoint_pps: float
+    setpoint_pps: float | None
+    """None for one in bits/s."""
     epoch: int
     sequence: int
 

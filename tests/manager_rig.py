@@ -17,6 +17,7 @@ from xtc.manager import Manager
 from xtc.meter import Snapshot
 from xtc.plant import Plant
 from xtc.routers import RouterPlan
+from xtc.setpoint import Setpoint
 from xtc.shield.shield import Counts
 from xtc.units import PacketsPerSecond, Seconds
 from xtc.wire import Answer, Envelope, Refusal, Report, Request, encode
@@ -33,7 +34,7 @@ def planned(name: str, spec: ActuatorSpec, setpoint: float | None = None) -> Rou
         binding=Binding((f"{name}.0",)),
         law="default",
         model=None,
-        setpoint=None if setpoint is None else PacketsPerSecond(setpoint),
+        setpoint=None if setpoint is None else Setpoint(setpoint),
         floor=None,
         ceiling=None,
         safe_cap=None,

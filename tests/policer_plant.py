@@ -20,7 +20,8 @@ from policer.state import HostState, HostView, Order, Policy, Round, RouterState
 from xtc.errors import Refused
 from xtc.instance import Finding, Mode
 from xtc.lease import Lease, check_successor
-from xtc.units import PacketsPerSecond, Seconds
+from xtc.setpoint import Setpoint
+from xtc.units import Seconds
 from xtc.wire import Activate, Limit, Refusal, Report, Telemetry
 
 Load = Callable[[float], float]
@@ -139,10 +140,10 @@ class SimulatedHost:
             raise Refused("too_short", "ttl_s", "too short")
         offer = Lease(
             request.setpoint_pps,
-            request.epoch,
-            request.sequence,
-            self.now + request.ttl_s,
-            request.kind,
+            epoch=request.epoch,
+            sequence=request.sequence,
+            expires_at=self.now + request.ttl_s,
+            kind=request.kind,
         )
         check_successor(router.lease, offer, Seconds(self.now), highest_epoch=self.epoch)
         self.epoch = max(self.epoch, request.epoch)
@@ -155,7 +156,7 @@ class SimulatedHost:
             router.lease is None or router.lease.expired(Seconds(self.now))
         ):
             lease = router.lease or Lease(router.default)
-            router.lease = lease.configured_as(PacketsPerSecond(router.default))
+            router.lease = lease.configured_as(Setpoint(router.default))
         if router.lease is None or router.lease.expired(Seconds(self.now)):
             router.held = None
 

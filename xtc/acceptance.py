@@ -1,7 +1,9 @@
 """Whether a request may be carried out on a router; a refusal names the field and the fix."""
 
 from xtc.errors import Permanent, Refused
+from xtc.laws import NAMES_IN_BITS
 from xtc.managed import Managed
+from xtc.setpoint import Setpoint, Unit
 from xtc.timing import LEASE_PERIODS
 from xtc.units import Seconds
 
@@ -19,6 +21,18 @@ def check_active(managed: Managed) -> None:
             f"{managed.plan.name} is not being held",
             f"`xtc activate {managed.plan.name} --setpoint 20kpps` begins it",
         )
+
+
+def check_unit(managed: Managed, setpoint: Setpoint) -> None:
+    """Refuse bits/s for a law that knows packets/s alone.
+
+    Raises:
+        Refused: the router's law is one of the paper's.
+    """
+    law = managed.plan.law
+    if setpoint.unit is Unit.BITS and law not in NAMES_IN_BITS:
+        fix = f"give packets/s, such as 20kpps, or configure the law {' or '.join(NAMES_IN_BITS)}"
+        raise Refused("unit", "setpoint_bps", f"law {law} holds no bits/s", fix)
 
 
 def check_possible(managed: Managed) -> None:

@@ -46,7 +46,7 @@ class AdaptiveState(msgspec.Struct, frozen=True, gc=False):
     """All that the law remembers."""
 
     estimate: Estimate
-    setpoint: PacketsPerSecond | None = None
+    setpoint: float | None = None
     throughput: float | None = None
     """The last sample's, for the plant's lag."""
     below: Side | None = None
@@ -69,7 +69,7 @@ class AdaptiveLaw:
         return AdaptiveState(Estimate(caps=caps, delay=self.delay))
 
     def step(
-        self, state: AdaptiveState, setpoint: PacketsPerSecond, sample: Sample, bounds: Bounds
+        self, state: AdaptiveState, setpoint: float, sample: Sample, bounds: Bounds
     ) -> tuple[AdaptiveState, Decision]:
         """Learn from the sample, then choose the cap at which the learned line meets the setpoint.
 
@@ -87,7 +87,7 @@ class AdaptiveLaw:
         return state, _decision(_wanted(state, setpoint, error, fastest), bounds)
 
     def _idle(
-        self, state: AdaptiveState, setpoint: PacketsPerSecond, sample: Sample, bounds: Bounds
+        self, state: AdaptiveState, setpoint: float, sample: Sample, bounds: Bounds
     ) -> tuple[AdaptiveState, Decision]:
         """Hold while too little is offered; only a trained curve can cap a router beforehand."""
         estimate = replace(state.estimate, seen=None)
@@ -100,7 +100,7 @@ class AdaptiveLaw:
             return held, _decision(math.log(extended_cap(self.curve, setpoint)), bounds)
         return held, Decision(bounds.ceiling, Reason.NOT_BINDING)
 
-    def _retuned(self, state: AdaptiveState, setpoint: PacketsPerSecond) -> AdaptiveState:
+    def _retuned(self, state: AdaptiveState, setpoint: float) -> AdaptiveState:
         """Carry the line over to another setpoint: along the trained curve where there is one."""
         estimate, before = state.estimate, state.setpoint
         if self.curve is not None and before is None:
@@ -157,7 +157,8 @@ class AdaptiveLaw:
 def is_binding(sample: Sample) -> bool:
     """Whether the cap shaped the sample; judged by what was offered where it was not judged yet."""
     if sample.cap is None or sample.binding is None:
-        return binds(Evidence(sample.cap, sample.throughput, sample.offered))
+        offered = None if sample.offered is None else PacketsPerSecond(sample.offered)
+        return binds(Evidence(sample.cap, PacketsPerSecond(sample.throughput), offered))
     return sample.binding
 
 

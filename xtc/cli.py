@@ -18,6 +18,7 @@ from xtc.errors import Busy, Refused, Unreachable
 from xtc.lease import Kind
 from xtc.output import print_json, print_status
 from xtc.printable import say
+from xtc.setpoint import parse_setpoint
 from xtc.top import watch
 from xtc.units import parse_duration, parse_rate
 from xtc.wire import Activate, Deactivate, Limit, Observe, Pause, Request, Resume, Retune, Status
@@ -41,7 +42,9 @@ StateDir = Annotated[Path, typer.Option(envvar="XTC_STATE_DIR", help="Where the 
 ConfigPath = Annotated[Path, typer.Option("--config", "-c", envvar="XTC_CONFIG")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Vr = Annotated[str, typer.Argument(help="The router's name in the configuration.")]
-Setpoint = Annotated[str, typer.Option(help="A packet rate, such as 20kpps.")]
+Setpoint = Annotated[
+    str, typer.Option(help="A packet rate, such as 20kpps, or a bit rate, such as 50Mb/s.")
+]
 Ttl = Annotated[
     str | None, typer.Option(help="How long it holds, such as 10min; without it there is no end.")
 ]
@@ -105,11 +108,7 @@ def activate(
     json: Json = False,
 ) -> None:
     """Begin to hold a router at a setpoint."""
-    kind = Kind.PUNISHMENT if punish else Kind.NORMAL
-    request = Activate(
-        vr, parse_rate(setpoint, field="--setpoint"), epoch, sequence, _ttl(ttl), kind
-    )
-    _ask(request, runtime_dir, json)
+    _ask(_grant(Activate, vr, setpoint, ttl, epoch, sequence, punish), runtime_dir, json)
 
 
 @app.command()
@@ -124,9 +123,7 @@ def retune(
     json: Json = False,
 ) -> None:
     """Give a router that is being held another setpoint."""
-    kind = Kind.PUNISHMENT if punish else Kind.NORMAL
-    request = Retune(vr, parse_rate(setpoint, field="--setpoint"), epoch, sequence, _ttl(ttl), kind)
-    _ask(request, runtime_dir, json)
+    _ask(_grant(Retune, vr, setpoint, ttl, epoch, sequence, punish), runtime_dir, json)
 
 
 @app.command()
@@ -242,6 +239,20 @@ def _print_released(outcome: dict[str, str], *, json: bool) -> None:
         say("nothing was capped")
     for name, words in outcome.items():
         say(f"{name}: {words}")
+
+
+def _grant(
+    order: type[Activate] | type[Retune],
+    vr: str,
+    setpoint: str,
+    ttl: str | None,
+    epoch: int,
+    sequence: int,
+    punish: bool,
+) -> Activate | Retune:
+    asked = parse_setpoint(setpoint, field="--setpoint")
+    kind = Kind.PUNISHMENT if punish else Kind.NORMAL
+    return order(vr, asked.pps, epoch, sequence, _ttl(ttl), kind, asked.bps)
 
 
 def _ttl(text: str | None) -> float | None:

@@ -12,7 +12,6 @@ from xtc.output import print_json
 from xtc.printable import say
 from xtc.repair import Repair, carry_out, planned, read_all, read_state
 from xtc.salvage import Salvaged
-from xtc.units import format_rate
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show and repair.")
 StateDir = Annotated[Path, typer.Option(envvar="XTC_STATE_DIR", help="Where the journal is.")]
@@ -63,7 +62,7 @@ def _ledger_lines(ledger: Ledger) -> list[str]:
         for vr, entry in ledger.entries.items()
     ]
     leases = [
-        f"  lease of {vr}: {format_rate(lease.setpoint)}, {lease.kind.value}, "
+        f"  lease of {vr}: {lease.setpoint}, {lease.kind.value}, "
         f"epoch {lease.epoch}, sequence {lease.sequence}"
         for vr, lease in ledger.leases.items()
     ]

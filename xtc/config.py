@@ -95,7 +95,10 @@ class RouterSection(Section, frozen=True):
     shield: bool = True
     """Drop what exceeds its setpoint before the host carries it there."""
     setpoint: Rate | None = None
-    """Held from the start and whenever no lease is in force; none leaves the router uncapped."""
+    """In packets/s, or in bits/s as text, such as "50Mb/s".
+
+    Held from the start and whenever no lease is in force; none leaves the router uncapped.
+    """
     law: str = "default"
     model: str | None = None
     """A model file, or the name of one that comes with xtc."""

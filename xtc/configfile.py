@@ -44,7 +44,8 @@ FORMS = {
 """What to write where a text has to be of a certain form."""
 
 _RATE, _CAP = 'a packet rate, such as "20kpps"', 'a cap, such as "35%"'
-_QUANTITIES = {"setpoint": _RATE, "floor": _CAP, "ceiling": _CAP, "safe_cap": _CAP}
+_SETPOINT = f'{_RATE}, or a bit rate, such as "50Mb/s"'
+_QUANTITIES = {"setpoint": _SETPOINT, "floor": _CAP, "ceiling": _CAP, "safe_cap": _CAP}
 _UNITS = {"_s": "seconds", "_us": "microseconds", "_pps": "packets/s"}
 """What a number is counted in, by the end of its key."""
 

@@ -18,10 +18,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from xtc.adaptive import AdaptiveLaw
 from xtc.dither import Dithered, dither, slots_for
 from xtc.law import Bounds, Law, Reason, Sample
 from xtc.lease import Kind, Lease
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.setpoint import Setpoint, Unit
+from xtc.units import CapFraction, Seconds
 
 HOLD_AFTER = 2
 DEGRADE_AFTER = 5
@@ -102,18 +104,24 @@ class Profile:
     bounds: Bounds
     quantum: float = 0.0
     period: Seconds = Seconds(1.0)
-    default_setpoint: PacketsPerSecond | None = None
+    default_setpoint: Setpoint | None = None
     """Where the router goes when its lease ends; None releases it."""
     safe_cap: CapFraction | None = None
     slow: bool = False
     """Whether the actuator is so slow that a cap is not to change within a period."""
+    law_in_bits: Law[Any] = AdaptiveLaw()
+    """Holds the router while its setpoint is in bits/s."""
+
+    def law_of(self, unit: Unit) -> Law[Any]:
+        """Return the law for setpoints in a unit."""
+        return self.law if unit is Unit.PACKETS else self.law_in_bits
 
 
 class Watch(msgspec.Struct, frozen=True, gc=False):
     """What it takes to see that a router does not answer to its cap."""
 
     reference: float | None = None
-    """Throughput when the cap was last well above the floor."""
+    """Packets/s when the cap was last well above the floor: they answer to it in any unit."""
     samples_at_floor: int = 0
     retry_in: int = 0
 
@@ -135,9 +143,18 @@ class Instance(msgspec.Struct, frozen=True):
     watch: Watch = Watch()
 
     @property
-    def setpoint(self) -> PacketsPerSecond:
+    def setpoint(self) -> Setpoint:
         """The throughput that the router is to be held at."""
         return self.lease.setpoint
+
+    def given(self, lease: Lease) -> "Instance":
+        """Return the loop under another lease; what it learned in another unit is forgotten.
+
+        The cap stands, and the law begins again from it.
+        """
+        if lease.unit is self.lease.unit:
+            return replace(self, lease=lease)
+        return replace(self, lease=lease, law_state=None, watch=Watch())
 
 
 def step(
@@ -149,6 +166,7 @@ def step(
         return instance, lease_command
     if instance.paused:
         return replace(instance, mode=Mode.MANUAL, seen_at=now), KEEP
+    sample = None if sample is None else sample.counted_in(instance.lease.unit)
     if sample is None or not math.isfinite(sample.throughput):
         return _blind(instance, profile, now)
     instance = replace(instance, seen_at=now)
@@ -165,8 +183,7 @@ def _with_valid_lease(
     if not instance.lease.expired(now):
         return instance, None
     if profile.default_setpoint is not None:
-        lease = instance.lease.configured_as(profile.default_setpoint)
-        return replace(instance, lease=lease), None
+        return instance.given(instance.lease.configured_as(profile.default_setpoint)), None
     return released(instance, Finding.LEASE_ENDED), RELEASE if instance.capped else KEEP
 
 
@@ -204,19 +221,20 @@ def _seeing(instance: Instance, profile: Profile, sample: Sample) -> tuple[Insta
     if watch.samples_at_floor >= UNRESPONSIVE_AFTER:
         given_up = released(instance, Finding.UNRESPONSIVE)
         return replace(given_up, watch=Watch(retry_in=RETRY_UNRESPONSIVE)), RELEASE
+    law, target = profile.law_of(instance.lease.unit), instance.lease.target
     state = instance.law_state
     if state is None:
-        state = profile.law.start(sample.cap)
-    state, decision = profile.law.step(state, instance.setpoint, sample, profile.bounds)
+        state = law.start(sample.cap)
+    state, decision = law.step(state, target, sample, profile.bounds)
     if decision.reason is Reason.NOT_BINDING and sample.cap is None:
-        return replace(instance, law_state=state, finding=_unbound(sample, instance.setpoint)), KEEP
+        return replace(instance, law_state=state, finding=_unbound(sample, target)), KEEP
     period, owed = _spent(decision.cap, profile, instance.owed)
     instance = replace(
         instance,
         law_state=state,
         owed=owed,
         capped=True,
-        finding=_finding(decision.reason, sample, instance.setpoint),
+        finding=_finding(decision.reason, sample, target),
     )
     return instance, Command(Act.SET, period)
 
@@ -239,10 +257,10 @@ def _watched(watch: Watch, bounds: Bounds, sample: Sample, lease: Lease) -> Watc
     if lease.kind is Kind.PUNISHMENT:
         return Watch()
     if sample.cap is None or sample.cap > 4 * bounds.floor:
-        return Watch(reference=sample.throughput)
+        return Watch(reference=sample.forwarded)
     no_effect = (
         sample.cap <= bounds.floor * 1.01
-        and _is_too_much(sample, lease.setpoint)
+        and _is_too_much(sample, lease.target)
         and _has_not_fallen(watch, sample)
         and _forwards_elsewhere(sample)
     )
@@ -253,7 +271,7 @@ def _has_not_fallen(watch: Watch, sample: Sample) -> bool:
     """Whether throughput is what it was at a higher cap, or all that a shield lets by."""
     if sample.shielded and sample.used is not None:
         return True
-    return watch.reference is not None and sample.throughput > NO_EFFECT * watch.reference
+    return watch.reference is not None and sample.forwarded > NO_EFFECT * watch.reference
 
 
 def _is_too_much(sample: Sample, setpoint: float) -> bool:
@@ -269,7 +287,7 @@ def _forwards_elsewhere(sample: Sample) -> bool:
     """
     if sample.used is None:
         return not sample.binding
-    return sample.throughput > MOST_PER_CPU * sample.used
+    return sample.forwarded > MOST_PER_CPU * sample.used
 
 
 def _finding(reason: Reason, sample: Sample, setpoint: float) -> Finding:

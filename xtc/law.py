@@ -9,17 +9,30 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.setpoint import Unit
+from xtc.units import CapFraction
+
+
+@dataclass(frozen=True, slots=True)
+class InBits:
+    """A sample's rates in kilobits/s, by the same counters."""
+
+    throughput: float
+    offered: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one period showed of one router."""
+    """What one period showed of one router.
 
-    throughput: PacketsPerSecond
+    Rates are in packets/s; those that a law gets are in its setpoint's unit, which is packets/s or
+    kilobits/s.
+    """
+
+    throughput: float
     cap: CapFraction | None
     """The cap in force while it was measured, as read back; None where the router was uncapped."""
-    offered: PacketsPerSecond | None = None
+    offered: float | None = None
     """Offered load, where the host can see it."""
     used: CapFraction | None = None
     """CPUs used on average, where the platform counts them."""
@@ -29,6 +42,26 @@ class Sample:
     """Whether the cap came so late that another one shaped the sample; then `used` tells more."""
     shielded: bool = False
     """Whether the shield dropped what the router might have forwarded beyond its setpoint."""
+    in_bits: InBits | None = None
+    """The same in bits; None where bytes were not counted."""
+    packets: float | None = None
+    """What was forwarded in packets/s, of a sample in bits."""
+
+    @property
+    def forwarded(self) -> float:
+        """What was forwarded in packets/s."""
+        return self.throughput if self.packets is None else self.packets
+
+    def counted_in(self, unit: Unit) -> "Sample | None":
+        """Return the sample of packets in a unit; None where it is not known in that."""
+        if unit is Unit.PACKETS:
+            return self
+        if self.in_bits is None:
+            return None
+        bits = self.in_bits
+        return replace(
+            self, throughput=bits.throughput, offered=bits.offered, packets=self.throughput
+        )
 
 
 class Reason(Enum):
@@ -71,10 +104,8 @@ class Law(Protocol[S]):
         """Return the state of a loop that begins at the cap in force (None: uncapped)."""
         ...
 
-    def step(
-        self, state: S, setpoint: PacketsPerSecond, sample: Sample, bounds: Bounds
-    ) -> tuple[S, Decision]:
-        """Return the next state and the next cap."""
+    def step(self, state: S, setpoint: float, sample: Sample, bounds: Bounds) -> tuple[S, Decision]:
+        """Return the next state and the next cap; setpoint and sample are in the same unit."""
         ...
 
 
@@ -124,7 +155,7 @@ class PaperLaw:
         return PaperState(log_cap=math.log10(_whole_percent(cap or 1.0, self.gains.min_cap)))
 
     def step(
-        self, state: PaperState, setpoint: PacketsPerSecond, sample: Sample, bounds: Bounds
+        self, state: PaperState, setpoint: float, sample: Sample, bounds: Bounds
     ) -> tuple[PaperState, Decision]:
         """Carry out Eq. 2 once; within the dead zone the last configured cap is maintained."""
         error = (setpoint - sample.throughput) / 1e3

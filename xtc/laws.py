@@ -12,6 +12,8 @@ from xtc.units import CapFraction
 
 DEFAULT = "default"
 SELF_TUNING = "self-tuning"
+NAMES_IN_BITS = (DEFAULT, SELF_TUNING)
+"""The laws that hold setpoints in bits/s: ratios mean the same in any unit."""
 NAMES = (DEFAULT, SELF_TUNING, "pi", "dead-beat", "dead-beat-min3")
 
 
@@ -43,6 +45,27 @@ def law_named(
     if name not in gains:
         raise ConfigError(where, f"there is no law {name!r}", f"choose one of {', '.join(NAMES)}")
     return PaperLaw(gains[name])
+
+
+def name_in_bits(name: str) -> str:
+    """Return the law that holds a router in bits/s where it has this law for packets/s.
+
+    The gains of the paper's laws are for errors in kp/s: bits are held by the default law.
+    """
+    return name if name in NAMES_IN_BITS else DEFAULT
+
+
+def law_in_bits(
+    name: str, model: HostModel | None = None, *, period: float | None = None
+) -> AdaptiveLaw | SelfTuningLaw:
+    """Return what holds a router in bits/s.
+
+    A host's curve is in packets/s, so that it tells nothing of bits; its lag and its delay are the
+    same in any unit.
+    """
+    if name_in_bits(name) == SELF_TUNING:
+        return replace(_self_tuning(model, period), curve=None)
+    return replace(_adaptive(model, period), curve=None)
 
 
 def _adaptive(model: HostModel | None, period: float | None) -> AdaptiveLaw:

@@ -2,14 +2,16 @@
 
 import math
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from xtc.errors import Refused
-from xtc.units import MAX_RATE, PacketsPerSecond, Seconds
+from xtc.setpoint import Setpoint, Unit, one_of
+from xtc.units import MAX_BIT_RATE, MAX_RATE, MIN_BIT_RATE, Seconds
 
 Rate = Annotated[float, msgspec.Meta(gt=0, le=MAX_RATE)]
+BitRate = Annotated[float, msgspec.Meta(ge=MIN_BIT_RATE, le=MAX_BIT_RATE)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 62) - 1)]
 
 
@@ -22,9 +24,15 @@ class Kind(Enum):
 
 
 class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A setpoint, who gave it (epoch and sequence), and until when it holds."""
+    """A setpoint, who gave it (epoch and sequence), and until when it holds.
 
-    setpoint_pps: Rate
+    Only the unit in force is written to the journal, so that a daemon that knows packets alone
+    reads the leases in packets.
+    """
+
+    setpoint_pps: Rate | msgspec.UnsetType = msgspec.UNSET
+    setpoint_bps: BitRate | msgspec.UnsetType = msgspec.UNSET
+    """Instead of the one in packets/s."""
     epoch: Count = 0
     sequence: Count = 0
     expires_at: float | None = None
@@ -33,16 +41,34 @@ class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     configured: bool = False
     """Whether the setpoint is the configuration's own, and changes with it."""
 
-    @property
-    def setpoint(self) -> PacketsPerSecond:
-        """The throughput that the router is to be held at."""
-        return PacketsPerSecond(self.setpoint_pps)
+    def __post_init__(self) -> None:
+        one_of(_given(self.setpoint_pps), _given(self.setpoint_bps))
 
-    def configured_as(self, setpoint: PacketsPerSecond) -> "Lease":
+    @staticmethod
+    def of(setpoint: Setpoint, **terms: Any) -> "Lease":
+        """Return a lease of a setpoint in either unit; the terms are the other fields."""
+        if setpoint.bps is not None:
+            return Lease(setpoint_bps=setpoint.bps, **terms)
+        return Lease(setpoint_pps=setpoint.rate, **terms)
+
+    @property
+    def setpoint(self) -> Setpoint:
+        """The throughput that the router is to be held at."""
+        return one_of(_given(self.setpoint_pps), _given(self.setpoint_bps))
+
+    @property
+    def unit(self) -> Unit:
+        """What the setpoint counts."""
+        return Unit.PACKETS if self.setpoint_bps is msgspec.UNSET else Unit.BITS
+
+    @property
+    def target(self) -> float:
+        """The setpoint as a loop counts it: packets/s or kilobits/s."""
+        return self.setpoint.target
+
+    def configured_as(self, setpoint: Setpoint) -> "Lease":
         """Return the configuration's lease after this one; what was ordered before stays old."""
-        return Lease(
-            setpoint_pps=setpoint, epoch=self.epoch, sequence=self.sequence, configured=True
-        )
+        return Lease.of(setpoint, epoch=self.epoch, sequence=self.sequence, configured=True)
 
     def ended(self) -> "Lease":
         """Return this lease, over."""
@@ -55,6 +81,10 @@ class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def remaining(self, now: Seconds) -> float:
         """Return the seconds left; infinity for a lease without end."""
         return math.inf if self.expires_at is None else max(0.0, self.expires_at - now)
+
+
+def _given(rate: float | msgspec.UnsetType) -> float | None:
+    return None if isinstance(rate, msgspec.UnsetType) else rate
 
 
 def check_successor(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from xtc.actuator.base import Actuator
 from xtc.actuator.spec import ActuatorSpec, Original
 from xtc.binding import Polling, binds, observed
-from xtc.collector import Reading
+from xtc.collector import Reading, with_dropped
 from xtc.dither import SLOTS, Dithered, steady
 from xtc.errors import Gone
 from xtc.instance import (
@@ -27,11 +27,13 @@ from xtc.instance import (
     step,
 )
 from xtc.keeper import CapView, Keeper, same_cap
-from xtc.law import Sample
+from xtc.law import InBits, Sample
+from xtc.laws import name_in_bits
 from xtc.lease import Kind, Lease
 from xtc.routers import RouterPlan
+from xtc.setpoint import Unit, counted
 from xtc.shielding import Shielded
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import Report
 
 OpenActuator = Callable[[ActuatorSpec, Original | None], Actuator]
@@ -121,7 +123,7 @@ class Managed:
             before = self.instance.lease
             same = (lease.setpoint, lease.kind) == (before.setpoint, before.kind)
             watch = self.instance.watch if same else Watch()
-            self.instance = replace(self.instance, lease=lease, watch=watch)
+            self.instance = replace(self.instance.given(lease), watch=watch)
 
     def replan(self, plan: RouterPlan) -> None:
         """Take over another law, model, bounds or configured setpoint; the cap stays."""
@@ -133,7 +135,7 @@ class Managed:
             self.instance = replace(self.instance, law_state=None)
         if plan.setpoint != before.setpoint:
             lease = _replanned(self.instance.lease, plan)
-            self.instance = replace(self.instance, lease=lease)
+            self.instance = self.instance.given(lease)
 
     def succeed(self, before: "Managed", lease: Lease | None, now: Seconds) -> None:
         """Take over the orders of this router at its place before; the lease is its loop's."""
@@ -183,13 +185,16 @@ class Managed:
     def _decide_on_the_rest(self, reading: Reading, now: Seconds, period: Seconds) -> Command:
         """Hold a router that lost an interface; what the others carry may lower its cap alone."""
         assert self.instance is not None  # step() has looked
-        rest, view = reading.at_least, self._view
-        if rest is None or view is None or rest <= self.instance.setpoint:
+        rest, view, lease = reading.at_least, self._view, self.instance.lease
+        counted_rest = counted(lease.unit, rest, reading.at_least_bps)
+        if rest is None or counted_rest is None or view is None or counted_rest <= lease.target:
             self.instance = replace(self.instance, seen_at=Seconds(now - HOLD_AFTER * period))
             return self._decide(now, None)
         cap = self._in_force(view.cap)
         binding = binds(view.evidence(rest, None, cap=cap), self._polling)
-        command = self._decide(now, Sample(rest, cap, used=_used(view), binding=binding))
+        in_bits = InBits(counted_rest) if lease.unit is Unit.BITS else None
+        sample = Sample(rest, cap, used=_used(view), binding=binding, in_bits=in_bits)
+        command = self._decide(now, sample)
         wanted = None if command.period is None else command.period.mean
         lower = wanted is not None and (cap is None or wanted < cap)
         return command if lower or command.act is not Act.SET else KEEP
@@ -243,6 +248,7 @@ class Managed:
             binding=binding,
             late=view.late,
             shielded=bool(self.shielded.dropped),
+            in_bits=_in_bits(reading),
         )
 
     def _in_force(self, read: CapFraction | None) -> CapFraction | None:
@@ -322,7 +328,7 @@ class Managed:
             active=instance is not None,
             mode=Mode.RELEASED if instance is None else instance.mode,
             finding=Finding.NONE if instance is None else instance.finding,
-            setpoint_pps=None if instance is None else instance.setpoint,
+            setpoint_pps=None if instance is None else instance.setpoint.pps,
             throughput_pps=None if reading is None else reading.throughput,
             offered_pps=self._offered(),
             cap=None if view is None else view.cap,
@@ -332,7 +338,7 @@ class Managed:
             sample_age_s=None if instance is None else now - instance.seen_at,
             interfaces=self.interfaces,
             problem=self._problem(),
-            law=self.plan.law,
+            law=self._law(),
             limit_pps=self.limit,
             shield_pps=self.shielded.rate,
             shield_problem=self.shielded.problem,
@@ -341,6 +347,9 @@ class Managed:
             sequence=None if instance is None else instance.lease.sequence,
             observing=self.observing,
             proposed_cap=self.proposed,
+            setpoint_bps=None if instance is None else instance.setpoint.bps,
+            throughput_bps=None if reading is None else reading.throughput_bps,
+            offered_bps=self._offered_bps(),
         )
 
     def bare_report(self) -> Report:
@@ -366,16 +375,32 @@ class Managed:
     def _offered(self) -> PacketsPerSecond | None:
         """Return what was sent towards the router, with what limit and shield dropped."""
         reached = None if self._reading is None else self._reading.offered
-        shielded = self.shielded.dropped
-        if reached is None or self.kept_back is None or shielded is None:
+        dropped = self._dropped()
+        return None if reached is None or dropped is None else PacketsPerSecond(reached + dropped)
+
+    def _offered_bps(self) -> BitsPerSecond | None:
+        reading = self._reading
+        if reading is None or reading.offered is None:
             return None
-        return PacketsPerSecond(reached + self.kept_back + shielded)
+        return with_dropped(reading.offered, reading.offered_bps, self._dropped())
+
+    def _dropped(self) -> PacketsPerSecond | None:
+        """Return what limit and shield dropped; None where that is not known."""
+        if self.kept_back is None or self.shielded.dropped is None:
+            return None
+        return PacketsPerSecond(self.kept_back + self.shielded.dropped)
+
+    def _law(self) -> str:
+        in_bits = self.instance is not None and self.instance.lease.unit is Unit.BITS
+        return name_in_bits(self.plan.law) if in_bits else self.plan.law
 
     def _problem(self) -> str:
         if problem := self.fault or self._problem_of_cap():
             return problem
         if self._reading is not None and self._reading.problems:
             return "; ".join(self._reading.problems)
+        if self._sample is not None and not self._is_counted(self._sample):
+            return "its interfaces do not count bytes plausibly (hold it in packets/s)"
         if self.limit_problem or self.observed:
             return self.limit_problem or self.observed
         if self.instance is not None and self.instance.finding is Finding.UNRESPONSIVE:
@@ -384,6 +409,10 @@ class Managed:
                 'kernel needs actuator kind = "deadline")'
             )
         return ""
+
+    def _is_counted(self, sample: Sample) -> bool:
+        """Whether a sample is known in the setpoint's unit."""
+        return self.instance is None or sample.counted_in(self.instance.lease.unit) is not None
 
     def _problem_of_cap(self) -> str:
         held = self.instance is not None or self.keeper.original is not None
@@ -403,6 +432,20 @@ def _replanned(lease: Lease, plan: RouterPlan) -> Lease:
     if not lease.configured:
         return lease
     return lease.ended() if plan.setpoint is None else lease.configured_as(plan.setpoint)
+
+
+def _in_bits(reading: Reading) -> InBits | None:
+    """Return what a reading is to a loop in bits.
+
+    The offered load is taken in frames of the size that is forwarded, so that it can be compared:
+    tunnels change the size, and some veths count frames without their header.
+    """
+    forwarded = counted(Unit.BITS, None, reading.throughput_bps)
+    if forwarded is None:
+        return None
+    if not reading.throughput or reading.offered is None:
+        return InBits(forwarded, counted(Unit.BITS, None, reading.offered_bps))
+    return InBits(forwarded, forwarded * reading.offered / reading.throughput)
 
 
 def _used(view: CapView) -> CapFraction | None:

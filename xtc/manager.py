@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from xtc.acceptance import check_active, check_long_enough, check_possible
+from xtc.acceptance import check_active, check_long_enough, check_possible, check_unit
 from xtc.actuator.spec import ActuatorSpec
 from xtc.clock import Clock
 from xtc.collector import Reading
@@ -173,7 +173,7 @@ class Manager:
             return
         last = managed.last_lease()
         if last is None:
-            lease = Lease(setpoint_pps=setpoint, epoch=self._epoch, configured=True)
+            lease = Lease.of(setpoint, epoch=self._epoch, configured=True)
         else:
             lease = last.configured_as(setpoint)  # what was ordered before is not to be repeated
         managed.activate(lease, now)
@@ -341,8 +341,8 @@ class Manager:
 
     def _grant(self, managed: Managed, request: Activate | Retune, now: Seconds) -> None:
         """Give a lease: durable before it is obeyed where it raises the highest epoch."""
-        lease = Lease(
-            setpoint_pps=request.setpoint_pps,
+        lease = Lease.of(
+            request.setpoint,
             epoch=request.epoch,
             sequence=request.sequence,
             expires_at=None if request.ttl_s is None else now + request.ttl_s,
@@ -350,6 +350,7 @@ class Manager:
         )
         check_successor(managed.last_lease(), lease, now, highest_epoch=self._epoch)
         check_long_enough(request.ttl_s, self._period)
+        check_unit(managed, request.setpoint)
         check_possible(managed)
         if lease.epoch > self._epoch:
             self._raise_epoch(lease.epoch)

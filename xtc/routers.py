@@ -15,8 +15,9 @@ from xtc.config import Config, LimiterSection, RouterSection
 from xtc.errors import ConfigError, Mistakes, UnitError
 from xtc.instance import Profile
 from xtc.law import Bounds, PaperLaw
-from xtc.laws import law_named
+from xtc.laws import NAMES, NAMES_IN_BITS, law_in_bits, law_named
 from xtc.places import Place, Spot, place_of
+from xtc.setpoint import Setpoint, Unit, parse_setpoint
 from xtc.shield.exemptions import DEFAULT, Exemptions
 from xtc.units import (
     CapFraction,
@@ -41,7 +42,7 @@ class RouterPlan:
     binding: Binding
     law: str
     model: HostModel | None
-    setpoint: PacketsPerSecond | None
+    setpoint: Setpoint | None
     floor: CapFraction | None
     ceiling: CapFraction | None
     safe_cap: CapFraction | None
@@ -68,6 +69,7 @@ class RouterPlan:
             period=period,
             default_setpoint=self.setpoint,
             safe_cap=self.safe_cap,
+            law_in_bits=law_in_bits(self.law, self.model, period=period),
         )
 
 
@@ -116,15 +118,16 @@ def _plan(name: str, section: RouterSection) -> RouterPlan:
         binding=Binding(section.interfaces, section.domid, Side(section.side)),
         law=section.law,
         model=values.model(),
-        setpoint=values.rate("setpoint"),
+        setpoint=values.setpoint("setpoint"),
         floor=values.cap("floor"),
         ceiling=values.cap("ceiling"),
         safe_cap=values.cap("safe_cap"),
         one_interface=section.one_interface,
         observe=section.observe,
     )
-    with mistakes.noted():
-        _check_bounds(plan, where)
+    for check_plan in (_check_bounds, _check_unit):
+        with mistakes.noted():
+            check_plan(plan, where)
     mistakes.check()
     return plan
 
@@ -149,6 +152,14 @@ def _check_law(section: RouterSection, where: str) -> None:
 def _check_bounds(plan: RouterPlan, where: str) -> None:
     if plan.floor is not None and plan.ceiling is not None and plan.floor > plan.ceiling:
         raise ConfigError(f"{where}.floor", "above the ceiling", "swap them")
+
+
+def _check_unit(plan: RouterPlan, where: str) -> None:
+    """Refuse bits/s for a law that knows packets/s alone."""
+    in_bits = plan.setpoint is not None and plan.setpoint.unit is Unit.BITS
+    if in_bits and plan.law in NAMES and plan.law not in NAMES_IN_BITS:
+        fix = f"give packets/s, such as 20kpps, or take the law {' or '.join(NAMES_IN_BITS)}"
+        raise ConfigError(f"{where}.setpoint", f"law {plan.law} holds no bits/s", fix)
 
 
 def _check_gains(plan: RouterPlan, period: float) -> None:
@@ -217,8 +228,8 @@ class _Values:
             return None if name is None else model_named(name, f"{self._where}.model")
         return None
 
-    def rate(self, key: str) -> PacketsPerSecond | None:
-        return self._read(key, _rate)
+    def setpoint(self, key: str) -> Setpoint | None:
+        return self._read(key, _setpoint)
 
     def cap(self, key: str) -> CapFraction | None:
         return self._read(key, _cap)
@@ -237,6 +248,12 @@ class _Values:
 def _rate(value: str | float, where: str) -> PacketsPerSecond:
     read = parse_rate(value, field=where) if isinstance(value, str) else value
     return check_rate(read, field=where)
+
+
+def _setpoint(value: str | float, where: str) -> Setpoint:
+    if isinstance(value, str):
+        return parse_setpoint(value, field=where)
+    return Setpoint(check_rate(value, field=where))
 
 
 def _cap(value: str | float, where: str) -> CapFraction:

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 DAMAGED = "the checksum does not match: what is shown may be wrong"
 _NAME = r'("(?:[^"\\]|\\.)*"):(?=\{"%s":)'
-_ENTRY, _LEASE = re.compile(_NAME % "spec"), re.compile(_NAME % "setpoint_pps")
+_ENTRY, _LEASE = re.compile(_NAME % "spec"), re.compile(_NAME % r"setpoint_[pb]ps")
 _LIMITS, _SHIELDS = re.compile(r'"limits":(?=\{)'), re.compile(r'"shields":(?=\{)')
 _BOOT, _EPOCH = re.compile(r'"boot_id":"([^"]*)"'), re.compile(r'"highest_epoch":(\d{1,19})\b')
 _MAX_EPOCH = (1 << 62) - 1

@@ -26,7 +26,7 @@ from models import ThroughputCurve
 from xtc.adaptive import FASTEST_RISE, NEAR, STARVED, extended_cap, is_binding
 from xtc.law import Bounds, Decision, Reason, Sample
 from xtc.tuning import LAGS, History, Tuning, learned
-from xtc.units import MAX_RATE, CapFraction, PacketsPerSecond
+from xtc.units import MAX_RATE, CapFraction
 
 SURPRISE = 8.0
 """Standard deviations of the noise beyond which a gap is answered in full."""
@@ -82,7 +82,7 @@ class SelfTuningLaw:
     def step(
         self,
         state: SelfTuningState,
-        setpoint: PacketsPerSecond,
+        setpoint: float,
         sample: Sample,
         bounds: Bounds,
     ) -> tuple[SelfTuningState, Decision]:

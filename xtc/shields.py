@@ -109,7 +109,7 @@ class Shields:
             self._set(managed, now, self._port)
 
     def _wanted(self, managed: Managed) -> PacketsPerSecond | None:
-        """Return the setpoint of a router that is to have a shield.
+        """Return the setpoint of a router that is to have a shield: it counts packets, not bits.
 
         One that does not answer to its cap keeps it: the shield is all that holds it.
         """
@@ -117,7 +117,7 @@ class Shields:
         if instance is None or not managed.plan.shield:
             return None
         given_up = instance.mode is Mode.RELEASED and instance.finding is not Finding.UNRESPONSIVE
-        return None if given_up else instance.setpoint
+        return None if given_up else instance.setpoint.pps
 
     def _learn(self, managed: Managed) -> None:
         shielded, seen = managed.shielded, _seen(managed)
@@ -125,8 +125,8 @@ class Shields:
             shielded.law = learned(shielded.law, shielded.setpoint, seen)
 
     def _set(self, managed: Managed, now: Seconds, port: ShieldPort) -> None:
-        assert managed.instance is not None  # _wanted() has looked
-        shielded, setpoint = managed.shielded, managed.instance.setpoint
+        shielded, setpoint = managed.shielded, self._wanted(managed)
+        assert setpoint is not None  # tend() has looked
         rate = shielded.law.rate(setpoint)
         shielded.setpoint, shielded.periods = setpoint, shielded.periods + 1
         if shielded.periods >= LOOK_EVERY or not {*managed.interfaces} <= {*shielded.asked}:

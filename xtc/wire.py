@@ -6,7 +6,8 @@ import msgspec
 
 from xtc.errors import Refused
 from xtc.instance import Finding, Mode
-from xtc.lease import Count, Kind, Rate
+from xtc.lease import BitRate, Count, Kind, Rate
+from xtc.setpoint import Setpoint, one_of
 
 __all__ = [
     "MAX_BATCH",
@@ -55,27 +56,37 @@ Ttl = Annotated[float, msgspec.Meta(gt=0, le=366 * 86400)]
 Drops = Annotated[float, msgspec.Meta(ge=0)]
 
 
-class Activate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="activate"):
-    """Begin to hold a router at a setpoint; a router already held takes the new lease."""
+class _Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A lease for a router, in packets/s or in bits/s.
+
+    What is not given is not sent, so that a daemon that knows packets alone takes those.
+    """
 
     vr: VrName
-    setpoint_pps: Rate
+    setpoint_pps: Rate | None = None
     epoch: Count = 0
     sequence: Count = 0
     ttl_s: Ttl | None = None
     """Seconds; None holds until further notice."""
     kind: Kind = Kind.NORMAL
+    setpoint_bps: BitRate | None = None
+    """Instead of the one in packets/s."""
+
+    def __post_init__(self) -> None:
+        one_of(self.setpoint_pps, self.setpoint_bps)
+
+    @property
+    def setpoint(self) -> Setpoint:
+        """The setpoint that is given."""
+        return one_of(self.setpoint_pps, self.setpoint_bps)
 
 
-class Retune(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="retune"):
+class Activate(_Grant, frozen=True, tag="activate"):
+    """Begin to hold a router at a setpoint; a router already held takes the new lease."""
+
+
+class Retune(_Grant, frozen=True, tag="retune"):
     """Give an active router another lease."""
-
-    vr: VrName
-    setpoint_pps: Rate
-    epoch: Count = 0
-    sequence: Count = 0
-    ttl_s: Ttl | None = None
-    kind: Kind = Kind.NORMAL
 
 
 class Pause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="pause"):
@@ -143,13 +154,14 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What there is to know of one router at one instant; rates in packets/s, caps in CPUs."""
+    """What there is to know of one router at one instant; units end the names, caps are in CPUs."""
 
     vr: VrName
     active: bool
     mode: Mode
     finding: Finding
     setpoint_pps: float | None
+    """None where the router is not active, and where it is held in bits/s."""
     throughput_pps: float | None
     offered_pps: float | None
     cap: float | None
@@ -177,6 +189,11 @@ class Report(msgspec.Struct, frozen=True):
     epoch: int | None = None
     """Of the lease in force; None where the router is not active, and from an older daemon."""
     sequence: int | None = None
+    setpoint_bps: float | None = None
+    """None where the router is not held in bits/s."""
+    throughput_bps: float | None = None
+    """None where it is not known, and from an older daemon."""
+    offered_bps: float | None = None
 
 
 class HostDrops(msgspec.Struct, frozen=True):

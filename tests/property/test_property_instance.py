@@ -10,9 +10,10 @@ from xtc.actuator.spec import SimulatedSpec
 from xtc.collector import Binding
 from xtc.dither import SLOTS
 from xtc.instance import RELEASE_AFTER, Act, Instance, Mode, step
-from xtc.law import Sample
+from xtc.law import InBits, Sample
 from xtc.lease import Kind, Lease
 from xtc.routers import RouterPlan
+from xtc.setpoint import Setpoint, Unit
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
 laws = st.sampled_from(["default", "self-tuning", "pi", "dead-beat", "dead-beat-min3"])
@@ -25,6 +26,7 @@ samples = st.none() | st.builds(
     offered=st.none() | rates,
     used=st.none() | st.floats(0, 64),
     binding=st.none() | st.booleans(),
+    in_bits=st.none() | st.builds(InBits, st.floats(0, 1e9), st.none() | st.floats(0, 1e9)),
 )
 limits = st.builds(
     lambda floor, width, quantum: CapLimits(
@@ -36,6 +38,10 @@ limits = st.builds(
 )
 
 
+packets = st.floats(1, 1e9).map(Setpoint)
+bits = st.builds(Setpoint, st.floats(1e3, 1e12), st.just(Unit.BITS))
+
+
 @st.composite
 def plans(draw: st.DrawFn) -> RouterPlan:
     bound = st.none() | caps
@@ -45,7 +51,7 @@ def plans(draw: st.DrawFn) -> RouterPlan:
         binding=Binding(("r.0",)),
         law=draw(laws),
         model=None,
-        setpoint=draw(st.none() | st.floats(1, 1e9).map(PacketsPerSecond)),
+        setpoint=draw(st.none() | packets | bits),
         floor=draw(bound),
         ceiling=draw(bound),
         safe_cap=draw(bound),
@@ -55,19 +61,19 @@ def plans(draw: st.DrawFn) -> RouterPlan:
 @given(
     plan=plans(),
     limits=limits,
-    setpoint=st.floats(1, 1e9),
+    setpoint=packets | bits,
     ttl=st.none() | st.floats(1, 50),
     seen=st.lists(st.tuples(samples, st.floats(0.01, 8)), max_size=25),
 )
 def test_no_cap_is_ever_out_of_bounds(
     plan: RouterPlan,
     limits: CapLimits,
-    setpoint: float,
+    setpoint: Setpoint,
     ttl: float | None,
     seen: list[tuple[Sample | None, float]],
 ) -> None:
     profile = plan.profile(limits, Seconds(1.0))
-    instance = Instance(Lease(setpoint, expires_at=ttl), Seconds(0.0))
+    instance = Instance(Lease.of(setpoint, expires_at=ttl), Seconds(0.0))
     now = 0.0
     for sample, passed in seen:
         now += passed

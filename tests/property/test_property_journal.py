@@ -18,6 +18,7 @@ from xtc.actuator.spec import (
 )
 from xtc.journal import Entry, Journal, Ledger, boot_id
 from xtc.lease import Kind, Lease
+from xtc.setpoint import Setpoint, Unit
 
 names = st.text(min_size=1, max_size=8).filter(lambda name: name.isprintable())
 whole = st.integers(0, 2**62 - 1)
@@ -40,9 +41,13 @@ entries = st.one_of(
         st.builds(DeadlineOriginal, st.lists(interfaces, max_size=2).map(tuple), names, whole),
     ),
 )
+setpoints = st.one_of(
+    st.floats(1e-3, 1e9).map(Setpoint),
+    st.builds(Setpoint, st.floats(1e3, 1e12), st.just(Unit.BITS)),
+)
 leases = st.builds(
-    Lease,
-    setpoint_pps=st.floats(1e-3, 1e9),
+    Lease.of,
+    setpoints,
     epoch=whole,
     sequence=whole,
     expires_at=st.none() | st.floats(0, 1e9),

@@ -31,9 +31,12 @@ rates = st.floats(0, 1e9, exclude_min=True)
 counts = st.integers(0, 2**62 - 1)
 ttls = st.none() | st.floats(0.001, 366 * 86400)
 orders = (names, rates, counts, counts, ttls, st.sampled_from(Kind))
+in_bits = (names, st.none(), *orders[2:], st.floats(1e3, 1e12))
 requests = st.one_of(
     st.builds(Activate, *orders),
     st.builds(Retune, *orders),
+    st.builds(Activate, *in_bits),
+    st.builds(Retune, *in_bits),
     st.builds(Pause, names),
     st.builds(Resume, names),
     st.builds(Deactivate, st.none() | names),

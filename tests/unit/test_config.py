@@ -184,7 +184,10 @@ def test_one_interface_without_brackets_is_told_what_to_write() -> None:
 @pytest.mark.parametrize(
     ("text", "fix"),
     [
-        (ROUTER + "setpoint = []", 'write a packet rate, such as "20kpps"'),
+        (
+            ROUTER + "setpoint = []",
+            'write a packet rate, such as "20kpps", or a bit rate, such as "50Mb/s"',
+        ),
         (ROUTER + "safe_cap = true", 'write a cap, such as "35%"'),
         ("daemon.period_s = 0.1", "a number of seconds"),
         (

@@ -430,4 +430,4 @@ def test_on_exit_keep_leaves_the_journal_to_the_next(process: RunningDaemon) -> 
     process.signal(signal.SIGTERM)
     assert process.ended() == 0
     with Journal(process.state) as journal:
-        assert journal.ledger.leases["a"].setpoint == 20e3
+        assert journal.ledger.leases["a"].target == 20e3

@@ -25,6 +25,7 @@ from xtc.instance import (
 )
 from xtc.law import PI, Bounds, PaperLaw, Sample
 from xtc.lease import Kind, Lease
+from xtc.setpoint import Setpoint
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
 START = 100.0
@@ -146,7 +147,7 @@ def test_a_lease_that_ends_without_a_default_releases_once() -> None:
 
 
 def test_a_lease_that_ends_falls_back_to_the_default() -> None:
-    profile = replace(PROFILE, default_setpoint=PacketsPerSecond(50e3))
+    profile = replace(PROFILE, default_setpoint=Setpoint(50e3))
     instance = running(Lease(20e3, epoch=3, sequence=9, expires_at=START + 5), profile)
     instance, command = step(instance, profile, Seconds(START + 5), sample())
     assert instance.lease == Lease(50e3, epoch=3, sequence=9, configured=True)

@@ -2,11 +2,13 @@
 
 import math
 
+import msgspec
 import pytest
 
 from xtc.errors import Refused
 from xtc.lease import Kind, Lease, check_successor
-from xtc.units import PacketsPerSecond, Seconds
+from xtc.setpoint import Setpoint, Unit
+from xtc.units import Seconds
 
 NOW = Seconds(100.0)
 PUNISHMENT = Lease(1e3, expires_at=160.0, kind=Kind.PUNISHMENT)
@@ -70,6 +72,30 @@ def test_a_punishment_that_is_over_stands_in_nobodys_way() -> None:
 
 
 def test_falling_back_to_the_configuration_makes_no_old_order_new() -> None:
-    fallen = Lease(1e3, epoch=5, sequence=7, expires_at=1.0).configured_as(PacketsPerSecond(9e3))
-    assert (fallen.setpoint, fallen.configured, fallen.expires_at) == (9e3, True, None)
+    fallen = Lease(1e3, epoch=5, sequence=7, expires_at=1.0).configured_as(Setpoint(9e3))
+    assert (fallen.setpoint, fallen.configured, fallen.expires_at) == (Setpoint(9e3), True, None)
     assert refusal(fallen, Lease(1e3, epoch=5, sequence=7)) == "stale_sequence"
+
+
+def test_a_lease_is_in_one_unit() -> None:
+    packets, bits = Lease(2e4), Lease(setpoint_bps=5e7)
+    assert (packets.unit, packets.target) == (Unit.PACKETS, 2e4)
+    assert (bits.unit, bits.target) == (Unit.BITS, 5e4)  # kilobits
+    assert (packets.setpoint, bits.setpoint) == (Setpoint(2e4), Setpoint(5e7, Unit.BITS))
+    assert packets.setpoint != Lease(setpoint_bps=2e4).setpoint
+
+
+@pytest.mark.parametrize("given", [{}, {"setpoint_pps": 2e4, "setpoint_bps": 5e7}])
+def test_a_lease_in_no_unit_or_two_is_none(given: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="give setpoint_pps or setpoint_bps, and not both"):
+        Lease(**given)
+
+
+def test_what_an_older_daemon_wrote_of_a_lease_is_read_and_written_as_it_was() -> None:
+    raw = (
+        b'{"setpoint_pps":30000.0,"epoch":7,"sequence":2,"expires_at":null,"kind":"normal",'
+        b'"configured":false}'
+    )
+    lease = msgspec.json.decode(raw, type=Lease)
+    assert lease == Lease(3e4, epoch=7, sequence=2)
+    assert msgspec.json.encode(lease) == raw

@@ -13,6 +13,7 @@ from xtc.dither import SLOTS
 from xtc.errors import Transient
 from xtc.instance import RELEASE_AFTER, RETRY_UNRESPONSIVE, Finding, Mode
 from xtc.lease import Kind
+from xtc.setpoint import Setpoint
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import Activate, Deactivate, Limit, Observe, Pause, Resume
 
@@ -249,7 +250,7 @@ def test_a_reload_does_not_hold_what_was_released_by_hand(tmp_path: Path) -> Non
 def test_another_setpoint_in_the_configuration_holds_it_again(tmp_path: Path) -> None:
     rig = configured_rig(tmp_path, r=SETPOINT)
     rig.ask(Deactivate("r"))
-    changed = {"r": replace(rig.plans["r"], setpoint=PacketsPerSecond(SETPOINT / 2))}
+    changed = {"r": replace(rig.plans["r"], setpoint=Setpoint(SETPOINT / 2))}
     rig.manager.reconfigure(changed, max_release_share=1.0)
     assert rig.report("r").setpoint_pps == SETPOINT / 2
 
@@ -259,7 +260,7 @@ def test_an_order_is_not_repeated_after_a_release_and_a_reload(tmp_path: Path) -
     order = Activate("r", 9e3, epoch=7, sequence=2, ttl_s=60.0)
     rig.ask(order)
     rig.ask(Deactivate("r"))
-    changed = {"r": replace(rig.plans["r"], setpoint=PacketsPerSecond(SETPOINT / 2))}
+    changed = {"r": replace(rig.plans["r"], setpoint=Setpoint(SETPOINT / 2))}
     rig.manager.reconfigure(changed, max_release_share=1.0)
     refused = rig.refused(order)
     assert refused.code == "stale_sequence"

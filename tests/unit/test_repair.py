@@ -39,7 +39,7 @@ def test_a_whole_journal_is_read_without_doubt() -> None:
 
 def test_a_value_that_was_changed_is_shown_and_doubted() -> None:
     found = salvage(written(WHOLE).replace(b"20000", b"30000"))
-    assert found.ledger.leases["a"].setpoint == 3e4
+    assert found.ledger.leases["a"].target == 3e4
     assert found.problems == (DAMAGED,)
 
 

@@ -11,7 +11,9 @@ from xtc.adaptive import AdaptiveLaw
 from xtc.configfile import load_config, located, parse_config
 from xtc.errors import ConfigError, ConfigErrors
 from xtc.law import Bounds, PaperLaw
+from xtc.laws import NAMES, NAMES_IN_BITS
 from xtc.routers import RouterPlan, exempted, plans
+from xtc.setpoint import Setpoint, Unit
 from xtc.shield.exemptions import DEFAULT
 from xtc.units import CapFraction, Seconds
 
@@ -34,7 +36,31 @@ def bounds(more: str, limits: CapLimits) -> Bounds:
 
 @pytest.mark.parametrize("setpoint", ["'20kpps'", "20000", "2e4", "'20 kp/s'"])
 def test_a_rate_is_read_as_it_is_written(setpoint: str) -> None:
-    assert planned(f"setpoint = {setpoint}").setpoint == 20e3
+    assert planned(f"setpoint = {setpoint}").setpoint == Setpoint(20e3)
+
+
+@pytest.mark.parametrize("setpoint", ["50Mb/s", "50 Mbit/s", "50000kb/s", "5e7b/s"])
+def test_a_bit_rate_is_read_as_it_is_written(setpoint: str) -> None:
+    assert planned(f"setpoint = '{setpoint}'").setpoint == Setpoint(50e6, Unit.BITS)
+
+
+@pytest.mark.parametrize("law", NAMES)
+def test_only_laws_of_ratios_hold_bits(law: str) -> None:
+    more = f"setpoint = '50Mb/s'\nlaw = '{law}'"
+    if law in NAMES_IN_BITS:
+        assert planned(more).law == law
+        return
+    with pytest.raises(ConfigError, match=f"law {law} holds no bits/s .*take the law default"):
+        planned(more)
+
+
+def test_a_trained_host_lends_bits_its_lag_and_no_curve() -> None:
+    plan = planned("model = 'paper'")
+    profile = plan.profile(CapLimits(CapFraction(0.01), CapFraction(1.0)), Seconds(1.0))
+    assert isinstance(profile.law, AdaptiveLaw)
+    assert profile.law.curve is not None
+    assert profile.law_of(Unit.PACKETS) is profile.law
+    assert profile.law_of(Unit.BITS) == replace(profile.law, curve=None)
 
 
 def test_caps_are_read_as_percent_or_fraction() -> None:
@@ -49,6 +75,10 @@ def test_caps_are_read_as_percent_or_fraction() -> None:
         ("setpoint = nan", "setpoint"),
         ("setpoint = inf", "setpoint"),
         ("setpoint = '20kbps'", "setpoint"),
+        ("setpoint = '50Mb'", "setpoint"),
+        ("setpoint = '-50Mb/s'", "setpoint"),
+        ("setpoint = '999b/s'", "setpoint"),
+        ("setpoint = '50Mb/s'\nlaw = 'pi'", "setpoint"),
         ("floor = 0", "floor"),
         ("floor = nan", "floor"),
         ("ceiling = '-5%'", "ceiling"),
@@ -85,7 +115,8 @@ def test_a_wrong_unit_names_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught, located(path):
         plans(load_config(path))
     assert str(caught.value) == (
-        f'{path}:5: router.edge1.setpoint: "20kbps" is not a packet rate such as 20kpps or 20000'
+        f'{path}:5: router.edge1.setpoint: "20kbps" is not clear: '
+        "write 20kb/s for bits, or packets as in 20kpps"
     )
 
 

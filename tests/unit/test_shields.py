@@ -47,6 +47,18 @@ def test_it_follows_the_setpoint(rig: Rig) -> None:
     assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
 
 
+def test_one_that_counts_packets_holds_no_bits(rig: Rig) -> None:
+    rig.ask(Activate("a", setpoint_bps=20e6))
+    rig.tick(4)
+    assert (rig.shield.rates, rig.report("a").shield_pps) == ({}, None)
+    rig.ask(Retune("a", SETPOINT))
+    rig.tick(2)
+    assert rig.shield.rates == {"a": HEADROOM * SETPOINT}
+    rig.ask(Retune("a", setpoint_bps=20e6))
+    rig.tick(2)
+    assert (rig.shield.rates, rig.shield.bearing, rig.report("a").shield_pps) == ({}, {}, None)
+
+
 def test_it_goes_with_the_cap(rig: Rig) -> None:
     rig.hold("a", SETPOINT)
     rig.ask(Deactivate("a"))

@@ -190,7 +190,7 @@ def test_a_slow_disk_delays_no_renewal(rig: WriterRig, disk: SlowDisk) -> None:
     assert rig.manager.journal_problem == ""
     disk.go_on()
     rig.settle()
-    assert rig.on_disk().leases["a"].setpoint == 30e3 + 4
+    assert rig.on_disk().leases["a"].target == 30e3 + 4
 
 
 def test_a_first_cap_waits_for_a_slow_disk_and_delays_no_other(
