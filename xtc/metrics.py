@@ -167,6 +167,9 @@ def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:
         ("xtc_vr_throughput_packets_per_second", "Packets forwarded", "throughput_pps"),
         ("xtc_vr_offered_packets_per_second", "Packets sent towards it", "offered_pps"),
         ("xtc_vr_setpoint_packets_per_second", "What it is to be held at", "setpoint_pps"),
+        ("xtc_vr_throughput_bits_per_second", "Bits forwarded", "throughput_bps"),
+        ("xtc_vr_offered_bits_per_second", "Bits sent towards it", "offered_bps"),
+        ("xtc_vr_setpoint_bits_per_second", "What it is to be held at, in bits", "setpoint_bps"),
         ("xtc_vr_cap_ratio", "CPU cap as a share of one CPU", "cap"),
         ("xtc_vr_proposed_cap_ratio", "CPU cap that is computed and not written", "proposed_cap"),
         ("xtc_vr_cpu_used_ratio", "CPUs used", "used"),
@@ -189,6 +192,11 @@ def _derived(reports: tuple[Report, ...]) -> Iterator[Metric]:
     error = GaugeMetricFamily(
         "xtc_vr_control_error_packets_per_second", "Setpoint minus throughput", labels=("vr",)
     )
+    error_in_bits = GaugeMetricFamily(
+        "xtc_vr_control_error_bits_per_second",
+        "Setpoint minus throughput, where it is held in bits",
+        labels=("vr",),
+    )
     problem = GaugeMetricFamily(
         "xtc_vr_problem", "Whether something keeps its loop from working", labels=("vr",)
     )
@@ -202,4 +210,6 @@ def _derived(reports: tuple[Report, ...]) -> Iterator[Metric]:
         problem.add_metric((report.vr,), float(bool(report.problem)))
         if report.setpoint_pps is not None and report.throughput_pps is not None:
             error.add_metric((report.vr,), report.setpoint_pps - report.throughput_pps)
-    yield from (capped, error, problem, observing)
+        if report.setpoint_bps is not None and report.throughput_bps is not None:
+            error_in_bits.add_metric((report.vr,), report.setpoint_bps - report.throughput_bps)
+    yield from (capped, error, error_in_bits, problem, observing)

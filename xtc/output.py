@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xtc.printable import printable
-from xtc.units import format_cap, format_rate, short_rate
+from xtc.units import format_bit_rate, format_cap, format_rate, short_bit_rate, short_rate
 from xtc.wire import HostDrops, Report
 
 UNBOUNDED = 10_000
@@ -23,6 +23,30 @@ STYLES = {
     "released": "dim",
     "manual": "cyan",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A report's rates in the unit that the router is held in: packets/s where it is not."""
+
+    report: Report
+
+    @property
+    def in_bits(self) -> bool:
+        """Whether that is bits/s."""
+        return self.report.setpoint_bps is not None
+
+    def throughput(self) -> float | None:
+        """Return what was forwarded."""
+        return self.report.throughput_bps if self.in_bits else self.report.throughput_pps
+
+    def setpoint(self) -> float | None:
+        """Return what it is to be held at."""
+        return self.report.setpoint_bps if self.in_bits else self.report.setpoint_pps
+
+    def offered(self) -> float | None:
+        """Return what was sent towards it."""
+        return self.report.offered_bps if self.in_bits else self.report.offered_pps
 
 
 def print_json(value: object) -> None:
@@ -120,6 +144,9 @@ class _Column:
     """Whether a router needs it; None is always."""
 
 
+_RATES = (format_rate, short_rate)
+_BIT_RATES = (format_bit_rate, short_bit_rate)
+"""How rates are written in full, and short."""
 _DROPPED = ("history", "error", "used", "epoch/seq", "limit", "offered")
 _LAYOUTS = (
     _Layout(problems=True, short=False),
@@ -135,13 +162,13 @@ _LAYOUTS = (
 def _columns(histories: Mapping[str, list[float]]) -> list[_Column]:
     columns = [
         _Column("router", "router", lambda report, _: Text(printable(report.vr)), right=False),
-        _rate_column("throughput", "pps", lambda report: report.throughput_pps),
-        _rate_column("setpoint", "set", lambda report: report.setpoint_pps),
+        _held_column("throughput", "rate", Shown.throughput),
+        _held_column("setpoint", "set", Shown.setpoint),
         _Column("error", "error", lambda report, _: _error(report)),
-        _rate_column("offered", "offered", lambda report: report.offered_pps),
+        _held_column("offered", "offered", Shown.offered),
         _Column("cap", "cap", lambda report, _: _cap(report)),
         _Column("used", "used", lambda r, _: "-" if r.used is None else format_cap(r.used)),
-        _rate_column("limit", "limit", lambda report: report.limit_pps, optional=True),
+        _Column("limit", "limit", _limit, needed=lambda r: r.limit_pps is not None),
         _Column("epoch/seq", "epoch/seq", lambda r, _: _order(r), needed=_is_ordered),
         _Column("mode", "mode", lambda r, _: Text(r.mode.value, STYLES[r.mode.value]), right=False),
         _Column("finding", "finding", _finding, right=False),
@@ -158,15 +185,23 @@ def _history_column(histories: Mapping[str, list[float]]) -> _Column:
     return _Column("history", "history", cell, right=False)
 
 
-def _rate_column(
-    name: str, short: str, rate: Callable[[Report], float | None], *, optional: bool = False
-) -> _Column:
-    def cell(report: Report, layout: _Layout) -> str:
-        value = rate(report)
-        return "-" if value is None else (short_rate if layout.short else format_rate)(value)
+def _held_column(name: str, short: str, rate: Callable[["Shown"], float | None]) -> _Column:
+    """Return a column of rates in the unit that each router is held in."""
 
-    needed = (lambda report: rate(report) is not None) if optional else None
-    return _Column(name, short, cell, needed=needed)
+    def cell(report: Report, layout: _Layout) -> str:
+        shown = Shown(report)
+        written = _BIT_RATES if shown.in_bits else _RATES
+        return _written(rate(shown), written[layout.short])
+
+    return _Column(name, short, cell)
+
+
+def _limit(report: Report, layout: _Layout) -> str:
+    return _written(report.limit_pps, _RATES[layout.short])
+
+
+def _written(rate: float | None, words: Callable[[float], str]) -> str:
+    return "-" if rate is None else words(rate)
 
 
 def _is_needed(column: _Column, reports: Sequence[Report]) -> bool:
@@ -204,9 +239,11 @@ def _cap(report: Report) -> str:
 
 
 def _error(report: Report) -> str:
-    if report.setpoint_pps is None or report.throughput_pps is None:
+    shown = Shown(report)
+    setpoint, throughput = shown.setpoint(), shown.throughput()
+    if setpoint is None or throughput is None:
         return "-"
-    return f"{(report.throughput_pps / report.setpoint_pps - 1) * 100:+.1f}%"
+    return f"{(throughput / setpoint - 1) * 100:+.1f}%"
 
 
 def sparkline(values: list[float]) -> str:

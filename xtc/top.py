@@ -8,7 +8,7 @@ import msgspec
 from rich.console import Console
 from rich.live import Live
 
-from xtc.output import status_view
+from xtc.output import Shown, status_view
 from xtc.wire import Telemetry
 
 HISTORY = 30
@@ -35,12 +35,17 @@ def _lines(stream: Iterator[Telemetry]) -> None:
 
 def _live(stream: Iterator[Telemetry]) -> None:
     histories: dict[str, list[float]] = {}
+    in_bits: dict[str, bool] = {}
     console = Console(highlight=False)
     with Live(console=console, auto_refresh=False) as live:
         for telemetry in stream:
             for report in telemetry.routers:
+                shown = Shown(report)
                 history = histories.setdefault(report.vr, [])
-                history.append(report.throughput_pps or 0.0)
+                if in_bits.get(report.vr) is not shown.in_bits:
+                    history.clear()
+                in_bits[report.vr] = shown.in_bits
+                history.append(shown.throughput() or 0.0)
                 del history[:-HISTORY]
             view = status_view(telemetry.routers, histories, telemetry.drops, console.width)
             live.update(view, refresh=True)

@@ -3,6 +3,7 @@
 import re
 import urllib.request
 
+import msgspec
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -27,7 +28,7 @@ HELD = Report(
     sample_age_s=0.1,
     interfaces=("vif7.0",),
 )
-UNITS = ("seconds", "ratio", "packets_per_second", "info", "total")
+UNITS = ("seconds", "ratio", "packets_per_second", "bits_per_second", "info", "total")
 STATES = {
     "xtc_libvirt_up",
     "xtc_listening",
@@ -67,6 +68,19 @@ def test_a_scrape_shows_the_latest_report(metrics: Metrics) -> None:
     assert seen["xtc_vr_problem", ""] == 0
     assert seen["xtc_mode", "closed_loop"] == 1
     assert seen["xtc_mode", "hold"] == 0
+
+
+def test_a_router_that_is_held_in_bits_has_its_error_in_bits(metrics: Metrics) -> None:
+    in_bits = {"setpoint_pps": None, "setpoint_bps": 50e6, "throughput_bps": 48e6}
+    metrics.show((msgspec.structs.replace(HELD, **in_bits, offered_bps=60e6),))
+    seen = samples(metrics)
+    assert seen["xtc_vr_setpoint_bits_per_second", ""] == 50e6
+    assert seen["xtc_vr_throughput_bits_per_second", ""] == 48e6
+    assert seen["xtc_vr_offered_bits_per_second", ""] == 60e6
+    assert seen["xtc_vr_control_error_bits_per_second", ""] == 2e6
+    assert seen["xtc_vr_throughput_packets_per_second", ""] == 19e3
+    for name in ("setpoint", "control_error"):
+        assert (f"xtc_vr_{name}_packets_per_second", "") not in seen
 
 
 def test_names_follow_the_rules(metrics: Metrics) -> None:

@@ -44,6 +44,30 @@ def test_a_table_shows_rates_error_and_cap() -> None:
     assert "closed_loop" in row
 
 
+IN_BITS = msgspec.structs.replace(
+    HELD,
+    setpoint_pps=None,
+    setpoint_bps=50e6,
+    throughput_bps=48e6,
+    offered_pps=30e3,
+    offered_bps=75.6e6,
+    limit_pps=35.1e3,
+)
+
+
+def test_each_router_is_shown_in_the_unit_that_it_is_held_in() -> None:
+    packets, bits = (row.split() for row in shown(HELD, IN_BITS).splitlines()[1:])
+    assert packets[1:5] == ["19", "kp/s", "20", "kp/s"]
+    assert bits[1:8] == ["48", "Mb/s", "50", "Mb/s", "-4.0%", "75.6", "Mb/s"]
+    assert "35.1 kp/s" in shown(IN_BITS)
+
+
+def test_bits_keep_their_unit_where_rates_are_written_short() -> None:
+    troubled = msgspec.structs.replace(IN_BITS, problem="eth0: not there; and so on, and so on")
+    row = shown(troubled, width=80).splitlines()[1].split()
+    assert row[1:3] == ["48Mb/s", "50Mb/s"]
+
+
 def test_a_router_under_observation_shows_the_cap_that_it_would_get() -> None:
     observed = msgspec.structs.replace(HELD, cap=None, observing=True, proposed_cap=0.062)
     assert "uncapped (6.2%)" in shown(observed)
