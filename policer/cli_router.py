@@ -8,6 +8,7 @@ from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, i
 from policer.cli_tables import ROUTER_HEADINGS, moment, rate, router_row, show, terms
 from policer.places import place
 from xtc.output import print_json
+from xtc.units import format_bit_rate
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How routers stand.")
 
@@ -60,6 +61,10 @@ def pardon(
         typer.echo(f"{host} {vr}: pardoned from {answer['pardoned_from'] or 'nothing'}")
 
 
+NOT_COUNTED = "which is not compared with contracts: they are in packets/s"
+"""What the policer makes of a setpoint in bits/s."""
+
+
 def _rows(item: Any) -> list[tuple[str, str]]:
     rows = [("host", item["host"]), ("router", item["vr"])]
     if item["contract"] is None:
@@ -78,7 +83,9 @@ def _report_rows(report: Any) -> list[tuple[str, str]]:
     if report is None:
         return [("report", "its host is not heard, or does not know it")]
     lease = report["lease_remaining_s"]
+    in_bits = report.get("setpoint_bps")
     return [
+        *([] if in_bits is None else [("held at", f"{format_bit_rate(in_bits)}, {NOT_COUNTED}")]),
         ("throughput", rate(report["throughput_pps"])),
         ("offered", rate(report["offered_pps"])),
         ("mode", report["mode"]),

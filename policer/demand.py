@@ -22,15 +22,26 @@ paper's host falls from 100 to 68 kp/s with it (section 7.3)."""
 def leased_pps(report: Report) -> float | None:
     """Return the setpoint of the lease in force; None where there is none, or it has ended.
 
-    A daemon goes on showing a lease that has ended, with nothing left of it.
+    A daemon goes on showing a lease that has ended, with nothing left of it. One in bits/s is none
+    of this policer's, whose contracts are in packets/s.
     """
-    ended = report.lease_remaining_s is not None and report.lease_remaining_s <= 0
-    return report.setpoint_pps if report.active and not ended else None
+    return report.setpoint_pps if _is_leased(report) else None
 
 
 def held_pps(report: Report) -> float | None:
     """Return the setpoint at which a router really is held; None where nothing holds it."""
     return None if report.mode is Mode.RELEASED else leased_pps(report)
+
+
+def is_held(report: Report) -> bool:
+    """Whether its daemon really holds a router, be it in packets/s or in bits/s."""
+    setpoints = (report.setpoint_pps, report.setpoint_bps)
+    return report.mode is not Mode.RELEASED and _is_leased(report) and setpoints != (None, None)
+
+
+def _is_leased(report: Report) -> bool:
+    ended = report.lease_remaining_s is not None and report.lease_remaining_s <= 0
+    return report.active and not ended
 
 
 def sent_pps(report: Report) -> float:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from policer.allocation import Claim, allocate, promised
 from policer.burst import ceiling_now
 from policer.contract import MAX_PPS, Contract
-from policer.demand import DELIVERY, held_pps, wasted_pps
+from policer.demand import DELIVERY, is_held, wasted_pps
 from policer.engagement import decide
 from policer.judge import EXCESS, judged, looked_at, lost_pps, sent_or_due
 from policer.ladder import Step
@@ -216,11 +216,7 @@ def _forwarded(reports: Mapping[str, Report]) -> dict[str, float]:
         vr: report.throughput_pps
         for vr, report in reports.items()
         if report.throughput_pps is not None
-        and not (
-            held_pps(report) is not None
-            and report.binding
-            and report.finding is not Finding.AT_CEILING
-        )
+        and not (is_held(report) and report.binding and report.finding is not Finding.AT_CEILING)
     }
 
 

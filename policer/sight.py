@@ -10,12 +10,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from policer.contract import MAX_PPS
+from xtc.units import MAX_BIT_RATE
 from xtc.wire import HostDrops, Report, Telemetry
 
 GONE_AFTER_S = 5.0
 """Silence after which a host is shown as gone."""
 REBOOT_S = 5.0
 """A host whose clock went back within less time has not rebooted: the message is an old one."""
+_HIGHEST = dict.fromkeys(
+    ("throughput_pps", "offered_pps", "setpoint_pps", "limit_pps", "cap", "used"), MAX_PPS
+) | dict.fromkeys(("throughput_bps", "offered_bps", "setpoint_bps"), MAX_BIT_RATE)
+"""What no report of a router exceeds."""
 BEYOND = 2.0
 """Routers that forward so many times the host's capacity are not believed."""
 MOST_ROUTERS = 4096
@@ -72,9 +77,9 @@ def _doubts(telemetry: Telemetry, capacity_pps: float) -> Iterator[str]:
     if len({report.vr for report in reports}) < len(reports):
         yield "a router is reported twice"
     for report in reports:
-        for name in ("throughput_pps", "offered_pps", "setpoint_pps", "limit_pps", "cap", "used"):
+        for name, most in _HIGHEST.items():
             value = getattr(report, name)
-            if value is not None and not 0 <= value <= MAX_PPS:
+            if value is not None and not 0 <= value <= most:
                 yield f"{report.vr}: {name} of {value:g}"
     drops = telemetry.drops or HostDrops({}, None)
     for rate in (*drops.cards.values(), drops.backlog or 0.0):

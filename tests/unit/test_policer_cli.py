@@ -10,6 +10,7 @@ from rest_rig import GOLD, Rig, opened, serving
 
 from models import load_host
 from policer import cli_watch
+from policer.cli_router import _report_rows
 from policer.client import Client
 from policer.ladder import Step
 from policer.store import Event
@@ -150,6 +151,20 @@ def test_a_router_is_shown_with_its_evidence(shell: "Shell") -> None:
     assert "22 kp/s" in said
     assert shell.json("router", "show", "gold", "r2")["contract"] is None
     assert "none" in shell("router", "show", "gold", "r2")
+
+
+def test_a_router_that_is_held_in_bits_is_shown_so() -> None:
+    report = {
+        "throughput_pps": 1e4,
+        "offered_pps": 2e4,
+        "mode": "closed_loop",
+        "finding": "none",
+        "problem": "",
+        "lease_remaining_s": None,
+    }
+    assert "held at" not in dict(_report_rows(report))  # nor from an older policer
+    held = dict(_report_rows(report | {"setpoint_bps": 50e6}))["held at"]
+    assert held == "50 Mb/s, which is not compared with contracts: they are in packets/s"
 
 
 def test_a_router_is_pardoned_from_the_command_line(rig: Rig, shell: "Shell") -> None:

@@ -3,7 +3,7 @@
 import pytest
 from policer_plant import held_report, report_of
 
-from policer.demand import LEAVES, MORE, held_pps, leased_pps, wanted_pps
+from policer.demand import LEAVES, MORE, held_pps, is_held, leased_pps, wanted_pps
 from xtc.instance import Finding, Mode
 
 
@@ -61,3 +61,19 @@ def test_a_router_that_its_daemon_gave_up_to_hold_is_leased_but_not_held() -> No
 
 def test_a_lease_without_end_holds() -> None:
     assert held_pps(held_report(setpoint=1e4, lease_remaining_s=None)) == 1e4
+
+
+def test_a_setpoint_in_bits_holds_and_is_no_rate_in_packets() -> None:
+    report = held_report(setpoint=1e4, setpoint_pps=None, setpoint_bps=50e6)
+    assert (leased_pps(report), held_pps(report), is_held(report)) == (None, None, True)
+    assert wanted_pps(report) == 1e4  # what was sent to it, and no more
+
+
+@pytest.mark.parametrize("unit", ["setpoint_pps", "setpoint_bps"])
+@pytest.mark.parametrize(
+    "over", [{"mode": Mode.RELEASED}, {"active": False}, {"lease_remaining_s": 0.0}]
+)
+def test_nothing_holds_a_router_without_a_lease(unit: str, over: dict[str, object]) -> None:
+    held = {"setpoint_pps": None, unit: 1e4}
+    assert is_held(held_report(**held))
+    assert not is_held(held_report(**(held | over)))

@@ -276,6 +276,19 @@ def test_a_router_that_its_own_cap_holds_is_no_reason_to_hold_others_down() -> N
     assert desk.play(starved, full("b", 55e3), rounds=5).state.standing.harmed == ("a",)
 
 
+def test_one_that_is_held_in_bits_is_no_reason_either() -> None:
+    desk = Desk(a=GOLD)
+    low = held_report("a", 40e3, throughput_pps=20e3, offered_pps=60e3)
+    in_bits = replace_report(low, setpoint_pps=None, setpoint_bps=10e6)
+    assert desk.play(in_bits, full("b", 55e3), rounds=20).state.standing.harmed == ()
+
+
+def test_a_contract_overrides_bits_of_the_configuration() -> None:
+    configured = held_report("a", lease_remaining_s=None, setpoint_pps=None, setpoint_bps=2e6)
+    assert Desk(a=GOLD).play(configured).orders["a"].setpoint_pps == MAX_PPS
+    assert Desk().play(configured).orders["a"] == Order()
+
+
 def replace_report(report: Report, **changed: object) -> Report:
     fields = {name: getattr(report, name) for name in report.__struct_fields__}
     return Report(**(fields | changed))

@@ -83,6 +83,9 @@ def test_a_clock_that_is_no_number_is_not_taken_over(at: float) -> None:
         (report_of("a", offered_pps=1.1e9),),
         (report_of("a", setpoint_pps=float("inf")),),
         (report_of("a", cap=-0.1),),
+        (report_of("a", throughput_bps=1.1e12),),
+        (report_of("a", offered_bps=-1.0),),
+        (report_of("a", setpoint_bps=float("nan")),),
         (report_of("a", throughput_pps=1.5e5), report_of("b", throughput_pps=0.6e5)),
         tuple(report_of(f"r{i}") for i in range(MOST_ROUTERS + 1)),
     ],
@@ -93,6 +96,11 @@ def test_what_cannot_be_makes_a_host_distrusted(routers: tuple[Report, ...]) -> 
     assert after.distrust
     assert after.routers == before.routers
     assert after.reachable(6.0)
+
+
+def test_more_bits_than_packets_can_be_are_believed() -> None:
+    sight = heard((5.0, tick(900.0, report_of("a", throughput_bps=4e10, offered_bps=1e12))))
+    assert sight.distrust == ""
 
 
 def test_one_believable_word_restores_trust() -> None:
