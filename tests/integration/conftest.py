@@ -31,7 +31,7 @@ from xtc.errors import Unreachable
 from xtc.kernel import forwarding
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.scheduling import SCHED_DEADLINE, get_policy
-from xtc.meter import parse
+from xtc.meter import Counters, parse
 from xtc.wire import Activate, Report, Request, Status
 
 PREFIX: Final = f"t{os.getpid()}"
@@ -176,19 +176,24 @@ class Host:
         most: float,
         setpoints: Mapping[str, float],
         routers: Mapping[str, Forwarding] | None = None,
+        *,
+        in_bits: bool = False,
     ) -> None:
         """Check that routers (by default the lab's) are held for so many of the daemon's ticks."""
         known = self.lab.routers if routers is None else routers
         held = {vr: known[vr].host_interfaces for vr in setpoints}
-        first = self._forwarded(held)
+        count = received_bits if in_bits else received
+        first = self._forwarded(held, count)
         seen = watch(daemon.runtime, ticks)
-        second = self._forwarded(held)
+        second = self._forwarded(held, count)
         rates = {vr: between(first[vr], second[vr]) for vr in setpoints}
         check_held(seen, rates, most, **setpoints)
 
-    def _forwarded(self, held: Mapping[str, Sequence[str]]) -> dict[str, Reading]:
+    def _forwarded(
+        self, held: Mapping[str, Sequence[str]], count: Callable[..., int]
+    ) -> dict[str, Reading]:
         dom0 = self.lab.dom0_netns
-        return {vr: read(partial(received, dom0, *names)) for vr, names in held.items()}
+        return {vr: read(partial(count, dom0, *names)) for vr, names in held.items()}
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
@@ -200,9 +205,19 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 def received(netns: str, *interfaces: str) -> int:
     """Return the packets that interfaces of a namespace have received."""
-    raw = in_namespace(netns, Path("/proc/thread-self/net/dev").read_bytes)
-    counters = parse(raw)
+    counters = counted(netns)
     return sum(counters[name].rx_packets for name in interfaces)
+
+
+def received_bits(netns: str, *interfaces: str) -> int:
+    """Return the bits that interfaces of a namespace have received."""
+    counters = counted(netns)
+    return sum(8 * counters[name].rx_bytes for name in interfaces)
+
+
+def counted(netns: str) -> Mapping[str, Counters]:
+    """Return what the kernel counted on the interfaces of a namespace."""
+    return parse(in_namespace(netns, Path("/proc/thread-self/net/dev").read_bytes))
 
 
 def cap_of(router: Router) -> float | None:

@@ -3,7 +3,7 @@
 From above by what the kernel counted: no load excuses a router that forwards more than its
 setpoint. From below by what was wanted, the smaller of setpoint and offered load, and by the part
 of its caps that the kernel gave it. Ticks in which it was offered more, and its cap was not what
-limited it, tell of the machine's other work.
+limited it, tell of the machine's other work. All rates are in the unit that the router is held in.
 """
 
 import math
@@ -16,6 +16,7 @@ from typing import Final
 from support.inconclusive import inconclusive
 from support.rates import Rate
 from xtc.client import Client
+from xtc.output import Shown
 from xtc.wire import Report, Telemetry
 
 TICKS: Final = 4
@@ -46,8 +47,8 @@ def of(vr: str, ticks: Sequence[Telemetry]) -> list[Report]:
 def is_near(reports: Sequence[Report]) -> bool:
     """Whether the last ticks' mean throughput is near the setpoint, and all were capped."""
     last = reports[-TICKS:]
-    rates = [report.throughput_pps for report in last if report.throughput_pps is not None]
-    setpoint = last[-1].setpoint_pps
+    rates = throughputs(last)
+    setpoint = Shown(last[-1]).setpoint()
     if len(rates) < TICKS or setpoint is None or None in [report.cap for report in last]:
         return False
     return abs(fmean(rates) / setpoint - 1) < NEAR
@@ -80,9 +81,9 @@ def check_held(
 
     Args:
         ticks: what the daemon streamed meanwhile.
-        rates: what the kernel counted meanwhile, by router, in packets/s.
+        rates: what the kernel counted meanwhile, by router.
         most: the largest error of the mean beyond its noise, as a part of the setpoint.
-        setpoints: by router, in packets/s.
+        setpoints: by router.
 
     Raises:
         AssertionError: a router was not held.
@@ -96,8 +97,8 @@ def check_held(
         if 2 * len(telling) < len(ticks):
             unknown.append(vr)
             continue
-        mean = fmean(one.throughput_pps or 0.0 for one in telling)
-        wanted = fmean(min(setpoint, one.offered_pps or setpoint) for one in telling)
+        mean = fmean(throughputs(telling))
+        wanted = fmean(min(setpoint, offered(one) or setpoint) for one in telling)
         wanted *= received(telling)
         assert mean >= wanted - error, f"{vr} forwarded {mean:.0f} of {wanted:.0f}"
     if unknown:
@@ -105,11 +106,11 @@ def check_held(
 
 
 def noise(reports: Sequence[Report]) -> float:
-    """Return two standard errors of the mean throughput, in packets/s.
+    """Return two standard errors of the mean throughput.
 
     So few samples say no more of the mean; a router under a small cap scatters by a tenth.
     """
-    rates = [report.throughput_pps for report in reports if report.throughput_pps is not None]
+    rates = throughputs(reports)
     return 2 * stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
 
 
@@ -125,6 +126,25 @@ def received(reports: Sequence[Report]) -> float:
 
 def is_telling(report: Report, setpoint: float) -> bool:
     """Whether a router that forwarded too little in this tick was held too low."""
-    if report.throughput_pps is None:
+    shown = Shown(report)
+    if shown.throughput() is None:
         return False
-    return bool(report.binding) or (report.offered_pps or setpoint) < setpoint
+    return bool(report.binding) or (offered(report) or setpoint) < setpoint
+
+
+def offered(report: Report) -> float | None:
+    """Return what a router was offered, in bits as frames of the size that it forwards.
+
+    A veth counts less of a frame than its peer where that polls.
+    """
+    if not Shown(report).in_bits:
+        return report.offered_pps
+    if not (report.throughput_pps and report.throughput_bps and report.offered_pps):
+        return None
+    return report.throughput_bps * report.offered_pps / report.throughput_pps
+
+
+def throughputs(reports: Sequence[Report]) -> list[float]:
+    """Return the throughputs that are known."""
+    rates = (Shown(report).throughput() for report in reports)
+    return [rate for rate in rates if rate is not None]
