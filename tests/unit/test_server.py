@@ -399,7 +399,8 @@ def test_a_key_that_is_removed_is_cut_off_and_the_others_come_back(
     Path(other).unlink()
     remote.reload_keys()
     assert happens(remote, refused)
-    stranger.send(STATUS)
+    with contextlib.suppress(zmq.Again):  # libzmq may have given up a peer that is refused
+        stranger.send(STATUS, zmq.NOBLOCK)
     friend.send(STATUS)
     assert answered(remote, friend)
     assert not stranger.poll(100)
