@@ -29,7 +29,7 @@ BURST = 256
 """Requests answered between two looks at the clock, so that a flood delays no tick."""
 QUEUE = 1000
 HANDSHAKE_MS = 5000
-REBIND_S = 0.2
+REBIND_S = 1.0
 """How long a TCP address may take to become free again, before ticks go on without it."""
 SAFE_LIBZMQ = (4, 3, 5)
 """Older libraries carry CVE-2019-13132, CVE-2020-15166 or CVE-2021-20237."""
@@ -214,8 +214,8 @@ class Server:
     def listen_again(self) -> None:
         """Try once to bind what a reload could not bind again."""
         for end in self._tcp_ends:
-            if end.problem:
-                end.bind()
+            if end.problem and end.bind():
+                log.info("listening", address=end.endpoint)
 
     @property
     def listening(self) -> Mapping[str, bool]:
@@ -278,15 +278,12 @@ class _TcpEnd:
 
     def bind(self) -> bool:
         """Try to listen; whether it succeeds."""
-        before = self.problem
         try:
             self.socket.bind(self.endpoint)
         except zmq.ZMQError as error:
             self.problem = str(error.strerror)
             return False
         self.problem = ""
-        if before:
-            log.info("listening", address=self.endpoint)
         return True
 
 
