@@ -31,8 +31,7 @@ def open_directory(path: Path, *, mode: int, group_may_write: bool = False) -> i
             which command changes that.
         OSError: it cannot be made or opened.
     """
-    path.mkdir(mode=mode, parents=True, exist_ok=True)
-    real = _checked_path(path)
+    real = _made_path(path, mode)
     descriptor = os.open(real, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         _check_directory(path, os.fstat(descriptor), group_may_write=group_may_write)
@@ -67,8 +66,11 @@ def _check_directory(path: Path, found: os.stat_result, *, group_may_write: bool
         raise _refusal(words, f"chmod {mode & ~forbidden:04o} {path}", path)
 
 
-def _checked_path(path: Path) -> Path:
+def _made_path(path: Path, mode: int) -> Path:
     """Return where a path leads; every part on the way belongs to root or to this user.
+
+    A part that is missing is made once all above it are checked: nothing is made in a place to
+    which another user's link leads.
 
     Raises:
         PermissionError: another user could replace a part of it.
@@ -81,7 +83,7 @@ def _checked_path(path: Path) -> Path:
         if name == "..":
             at = at.parent
             continue
-        found = (at / name).lstat()
+        found = _made(at / name, 0o777 if rest else mode)
         _check_owner(at / name, found)
         if not stat.S_ISLNK(found.st_mode):
             at /= name
@@ -93,6 +95,14 @@ def _checked_path(path: Path) -> Path:
         at = Path("/") if target.is_absolute() else at
         rest += reversed(target.parts[target.is_absolute() :])
     return at
+
+
+def _made(path: Path, mode: int) -> os.stat_result:
+    try:
+        return path.lstat()
+    except FileNotFoundError:
+        path.mkdir(mode=mode, exist_ok=True)
+        return path.lstat()
 
 
 def _check_parent(directory: Path) -> None:

@@ -132,3 +132,27 @@ def test_a_runtime_directory_names_itself_and_what_to_do(directory: Path) -> Non
     with pytest.raises(ConfigError, match=rf"daemon\.runtime_dir: {directory}: .*chmod 0775"):
         Server(Listen(directory), lambda _: Reply(Answer(()))).open()
     assert list(directory.iterdir()) == []
+
+
+@ROOT
+def test_nothing_is_made_where_another_users_link_leads(directory: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(directory)
+    os.lchown(tmp_path / "link", FOREIGN, FOREIGN)
+    refusal(tmp_path / "link" / "state")
+    assert not (directory / "state").exists()
+
+
+def test_nothing_is_made_where_others_could_replace_it(directory: Path) -> None:
+    directory.chmod(0o777)
+    refusal(directory / "state")
+    assert not (directory / "state").exists()
+
+
+def test_only_the_last_directory_has_the_mode_asked_for(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        assert opened(tmp_path / "a" / "b")
+    finally:
+        os.umask(before)
+    modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "a", tmp_path / "a" / "b")]
+    assert modes == [0o755, 0o700]
