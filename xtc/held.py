@@ -1,5 +1,6 @@
 """A directory that belongs to one daemon at a time (flock(2))."""
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -8,6 +9,8 @@ from xtc.directories import open_directory, open_within
 from xtc.errors import Busy
 
 LOCK = "lock"
+Identity = tuple[int, int]
+"""Device and inode of a file."""
 
 
 def hold(directory: Path, key: str) -> int:
@@ -31,31 +34,57 @@ def hold(directory: Path, key: str) -> int:
 def still_held(opened: int, lock: int) -> bool:
     """Whether a lock that was taken is still the directory's: `take_over` replaces it."""
     held = os.fstat(lock)
-    try:
-        there = os.stat(LOCK, dir_fd=opened, follow_symlinks=False)
-    except FileNotFoundError:
-        return True  # removed, and taken by no other
-    return (there.st_dev, there.st_ino) == (held.st_dev, held.st_ino)
+    # removed, it was taken by no other
+    return lock_of(opened) in {None, (held.st_dev, held.st_ino)}
 
 
-def take_over(opened: int, directory: Path) -> int:
+def take_over(opened: int, directory: Path, found: Identity | None) -> int:
     """Take an open directory from a daemon that holds it and does not answer; as `hold` does.
 
     The daemon keeps its lock on a file that is the directory's no longer, and finds that out.
 
+    Args:
+        opened: the directory.
+        directory: its path, for messages.
+        found: the lock that was busy, as `lock_of` told of it before it was tried.
+
     Raises:
-        Busy: another process takes it over at the same time.
+        Busy: another process has taken it over since, or does so at the same time.
         OSError: the lock file cannot be replaced.
     """
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)  # one takeover at a time
+    except BlockingIOError:
+        raise Busy(f"{directory} is being taken over by another process") from None
+    try:
+        if lock_of(opened) != found:
+            raise Busy(f"{directory} was taken over by another process just now")
+        return _replaced(opened)
+    finally:
+        fcntl.flock(opened, fcntl.LOCK_UN)
+
+
+def _replaced(opened: int) -> int:
     name = f"{LOCK}.{os.getpid()}"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=opened)  # of a process that died here, and had our number
     lock = open_within(opened, name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.replace(name, LOCK, src_dir_fd=opened, dst_dir_fd=opened)
-    except OSError as error:
+    except OSError:
         os.close(lock)
-        raise Busy(f"{directory}: {error.strerror}") from error
+        raise
     return lock
+
+
+def lock_of(opened: int) -> Identity | None:
+    """Return which file is an open directory's lock now, None where there is none."""
+    try:
+        found = os.stat(LOCK, dir_fd=opened, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def holders(directory: Path) -> list[int]:
@@ -72,12 +101,14 @@ def holders(directory: Path) -> list[int]:
 
 def hold_within(opened: int, directory: Path, key: str) -> int:
     """Take a directory that is open; as `hold` does."""
-    lock = open_within(opened, LOCK, os.O_RDWR | os.O_CREAT)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        raise Busy(
-            f"{directory} is held by a running xtc daemon; stop it, or give this one another {key}"
-        ) from None
-    return lock
+    while True:
+        lock = open_within(opened, LOCK, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            words = f"stop it, or give this one another {key}"
+            raise Busy(f"{directory} is held by a running xtc daemon; {words}") from None
+        if still_held(opened, lock):
+            return lock
+        os.close(lock)  # taken over between the two calls: what we have is the lock of before

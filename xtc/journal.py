@@ -17,7 +17,7 @@ import msgspec
 from xtc.actuator.spec import ActuatorSpec, Original
 from xtc.directories import open_directory, open_within
 from xtc.errors import Busy, JournalError, TakenOver, XtcError
-from xtc.held import hold_within, still_held, take_over
+from xtc.held import hold_within, lock_of, still_held, take_over
 from xtc.lease import Lease
 
 JOURNAL = "journal"
@@ -115,12 +115,13 @@ class Journal:
             raise
 
     def _taken(self) -> int:
+        found = lock_of(self._opened)
         try:
             return hold_within(self._opened, self._directory, "state_dir")
         except Busy:
             if not self._force:
                 raise
-            return take_over(self._opened, self._directory)
+            return take_over(self._opened, self._directory, found)
 
     @property
     def descriptor(self) -> int:
