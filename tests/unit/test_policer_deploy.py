@@ -197,9 +197,9 @@ HEALTHY = {
 }
 
 
-def fired(series: dict[str, str], tmp_path: Path) -> set[str]:
+def fired(series: dict[str, str], tmp_path: Path, component: str = "policer") -> set[str]:
     """Return the alerts that promtool sees after five minutes of these series."""
-    rules = DEPLOY / "prometheus" / "policer.yml"
+    rules = DEPLOY / "prometheus" / f"{component}.yml"
     names = re.findall(r"- alert: (\w+)", rules.read_text())
     found = set()
     for name in names:
@@ -224,6 +224,23 @@ def fired(series: dict[str, str], tmp_path: Path) -> set[str]:
 @pytest.mark.parametrize(("alert", "series"), FIRES)
 def test_an_alert_fires(alert: str, series: dict[str, str], tmp_path: Path) -> None:
     assert alert in fired(series, tmp_path)
+
+
+XTC_FIRES = [
+    ("XtcUnknownKey", {'xtc_keys_refused_total{instance="a"}': "0x30 3x30"}),
+    (
+        "XtcNotListening",
+        {'xtc_listening{instance="a", address="tcp://10.0.0.7:7077"}': "0x60"},
+    ),
+    ("XtcBug", {'xtc_unexpected_errors_total{instance="a", where="step"}': "0x30 1x30"}),
+]
+
+
+@pytest.mark.external
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool")
+@pytest.mark.parametrize(("alert", "series"), XTC_FIRES)
+def test_an_alert_of_the_daemon_fires(alert: str, series: dict[str, str], tmp_path: Path) -> None:
+    assert fired(series, tmp_path, "xtc") == {alert}
 
 
 @pytest.mark.external
