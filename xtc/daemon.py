@@ -308,7 +308,7 @@ class Daemon:
             return
         notify("RELOADING=1", f"MONOTONIC_USEC={round(self._clock.now() * 1e6)}")
         try:
-            self._server.reload_keys()
+            self._server.reload_keys()  # first: a mistake elsewhere must not keep a key admitted
             self._take_over(self._path)
         except (ConfigError, Refused) as error:
             self._metrics.reload_ok.set(0)

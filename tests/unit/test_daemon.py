@@ -291,6 +291,16 @@ def test_a_bad_file_keeps_the_last_good_one(bench: Bench, text: str) -> None:
     assert bench.host.routers["a"].state.throughput == pytest.approx(20e3, 0.02)
 
 
+def test_a_mistake_in_the_configuration_keeps_no_key_admitted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[bool] = []
+    monkeypatch.setattr(bench.server, "reload_keys", lambda: read.append(True))
+    bench.path.write_text("[router.a]\nsetpoit = 3\n")
+    bench.daemon.reload()
+    assert (read, bench.metric("xtc_config_last_reload_successful")) == ([True], 0)
+
+
 @pytest.mark.parametrize("claim", ["a.0", "*.0", "[ab].?"])
 def test_a_reload_that_claims_another_router_s_interface_is_refused(
     bench: Bench, claim: str
