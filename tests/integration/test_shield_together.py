@@ -209,6 +209,14 @@ def test_the_rate_is_changed_wherever_it_is() -> None:
     assert passed(*ENDS) == 100
 
 
+def test_a_bucket_that_is_full_at_a_low_rate_does_not_keep_a_higher_one_waiting() -> None:
+    shields = RouterShields()
+    limit(shields)
+    passed(*ENDS)
+    on_host(lambda: shields.change("edge", PacketsPerSecond(1e6)))
+    assert passed(*ENDS) == 100
+
+
 def test_the_next_daemon_adopts_it_with_its_level() -> None:
     limit(RouterShields())
     passed(*ENDS)

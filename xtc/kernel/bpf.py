@@ -120,9 +120,9 @@ class Map:
         with contextlib.suppress(FileNotFoundError):
             call("bpf_map_delete_elem", self._descriptor.fd, ctypes.byref(key))
 
-    def write(self, index: int, value: bytes) -> None:
-        """Replace a value. Raises OSError: EINVAL, of another size."""
-        self._update(index, value, 0)
+    def write(self, index: int, value: bytes, *, locked: bool = False) -> None:
+        """Replace a value; under its spin lock if it has one. Raises OSError: EINVAL, its size."""
+        self._update(index, value, _LOCKED if locked else 0)
 
     def _update(self, index: int, value: bytes, flags: int) -> None:
         if len(value) != self.value_size:

@@ -37,6 +37,11 @@ class Terms:
         """The rate in bits/s, None where packets or nothing is counted."""
         return BitsPerSecond(8 * _SECOND / self.per_byte) if self.per_byte else None
 
+    @property
+    def cost(self) -> int:
+        """What a packet, or a byte, takes of the bucket; 0 where neither is counted."""
+        return self.per_packet or self.per_byte
+
     def pack(self) -> bytes:
         """Return the map's value."""
         return _TERMS.pack(self.per_packet, self.per_byte, self.depth)

@@ -10,7 +10,7 @@ own maps; nothing is pinned.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -69,8 +69,18 @@ class Bucket:
         self.change(program, terms)
 
     def change(self, program: bpf.Program, terms: Terms) -> None:
-        """Set another limit alone."""
+        """Set another limit alone.
+
+        What has not drained yet is as many packets, or bytes, as before where they became cheaper:
+        at the old rate they could take seconds, in which nothing would pass.
+        """
+        before = self.terms(program)
         program.maps["terms"].write(_ORDINARY, terms.pack())
+        if (share := terms.cost / before.cost if before.cost else 1.0) < 1:
+            buckets = program.maps["buckets"]
+            state = State.unpack(buckets.read(_ORDINARY, locked=True))
+            cheaper = replace(state, level=int(state.level * share))
+            buckets.write(_ORDINARY, cheaper.pack(), locked=True)
 
     def share(self, program: bpf.Program, terms: Terms, change: Change) -> None:
         """Set what each of several interfaces may take however much others take."""
