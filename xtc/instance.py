@@ -196,6 +196,9 @@ def released(instance: Instance, finding: Finding) -> Instance:
 
 def _blind(instance: Instance, profile: Profile, now: Seconds) -> tuple[Instance, Command]:
     periods = (now - instance.seen_at) / profile.period + 1e-6
+    # What does not answer to its cap is held by its shield alone, which ends here as a cap does.
+    if instance.finding is Finding.UNRESPONSIVE and periods >= RELEASE_AFTER:
+        return replace(instance, finding=Finding.BLIND, watch=Watch()), KEEP
     if instance.mode is Mode.RELEASED or periods < HOLD_AFTER:
         return instance, KEEP
     held = replace(instance, finding=Finding.BLIND)
