@@ -446,7 +446,7 @@ class Manager:
             for name, managed in self._routers.items()
         }
         self._look_after_limits(now)
-        durable = self._durable_originals(commands, self._claim_shields())
+        durable = self._durable_originals(commands, self._claim_shields(now))
         for name, command in commands.items():
             managed = self._routers[name]
             may_act = command.act is not Act.SET or managed.observing or name in durable
@@ -500,10 +500,10 @@ class Manager:
                 continue
             self._firewall(managed, "limit", partial(self._limits.renew, managed))
 
-    def _claim_shields(self) -> bool:
+    def _claim_shields(self, now: Seconds) -> bool:
         """Note which interfaces are about to bear a shield; whether the journal must know first."""
         claimed = [
-            self._firewall(managed, "shield", partial(self._shields.claim, managed))
+            self._firewall(managed, "shield", partial(self._shields.claim, managed, now))
             for managed in self._routers.values()
         ]
         return any(claimed)

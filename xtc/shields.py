@@ -60,6 +60,8 @@ class Shields:
         self._port = port
         self.lifts = Lifts("shield", self._lift_one, guard)
         """What is still to be lifted."""
+        self._bearers: dict[str, str] = {}
+        """Who claimed an interface last: it may move from one router to another."""
 
     def look(self, managed: Managed, now: Seconds) -> None:
         """See what a router's shield dropped in the last period."""
@@ -81,13 +83,14 @@ class Shields:
             return None
         return None if counts is None else counts.dropped
 
-    def claim(self, managed: Managed) -> bool:
+    def claim(self, managed: Managed, now: Seconds) -> bool:
         """Note which interfaces are about to bear a shield; whether the journal must know first."""
         new = {*managed.interfaces} - {*managed.shielded.claimed}
-        if self._port is None or not new or _stands_still(managed):
+        if self._port is None or not new or managed.observing or _is_paused(managed):
             return False
-        if self._wanted(managed) is None:
+        if _wanted(managed, now) is None:
             return False
+        self._bearers |= dict.fromkeys(new, managed.plan.name)
         managed.shielded.claimed = tuple(sorted({*managed.shielded.claimed, *new}))
         self.lifts.leave(new)
         return True
@@ -98,66 +101,70 @@ class Shields:
         Args:
             managed: the router.
             now: the instant of this tick.
-            may_set: whether the journal knows of every interface that is to bear one.
+            may_set: whether the journal knows of every interface that is to bear one. Else those
+                that bear it follow the setpoint all the same.
         """
-        if self._port is None or _stands_still(managed):
+        if self._port is None or managed.observing:
             return
-        if self._wanted(managed) is None:
+        setpoint = _wanted(managed, now)
+        if setpoint is None:
             self.lift(managed)
-        elif managed.interfaces and may_set:
+        elif not managed.interfaces:
+            managed.shielded.asked = ()  # what comes back is to bear it at once
+        elif not _is_paused(managed):
             self._learn(managed)
-            self._set(managed, now, self._port)
-
-    def _wanted(self, managed: Managed) -> PacketsPerSecond | None:
-        """Return the setpoint of a router that is to have a shield: it counts packets, not bits.
-
-        One that does not answer to its cap keeps it: the shield is all that holds it.
-        """
-        instance = managed.instance
-        if instance is None or not managed.plan.shield:
-            return None
-        given_up = instance.mode is Mode.RELEASED and instance.finding is not Finding.UNRESPONSIVE
-        return None if given_up else instance.setpoint.pps
+            self._set(managed, setpoint, now, may_set=may_set)
 
     def _learn(self, managed: Managed) -> None:
         shielded, seen = managed.shielded, _seen(managed)
         if seen is not None and shielded.setpoint is not None:
             shielded.law = learned(shielded.law, shielded.setpoint, seen)
 
-    def _set(self, managed: Managed, now: Seconds, port: ShieldPort) -> None:
-        shielded, setpoint = managed.shielded, self._wanted(managed)
-        assert setpoint is not None  # tend() has looked
+    def _set(
+        self, managed: Managed, setpoint: PacketsPerSecond, now: Seconds, *, may_set: bool
+    ) -> None:
+        assert self._port is not None  # tend() has looked
+        shielded = managed.shielded
         rate = shielded.law.rate(setpoint)
         shielded.setpoint, shielded.periods = setpoint, shielded.periods + 1
-        if shielded.periods >= LOOK_EVERY or not {*managed.interfaces} <= {*shielded.asked}:
-            self._put(managed, rate, port)
+        look = shielded.periods >= LOOK_EVERY or {*managed.interfaces} != {*shielded.asked}
+        if look and may_set:
+            self._put(managed, rate, self._port)
             shielded.counted, shielded.looked_at = self._counted(managed.plan.name), now
         elif shielded.rate is not None and abs(rate / shielded.rate - 1) > CHANGE:
-            port.change(managed.plan.name, rate)
-            shielded.rate = rate
+            _change(managed, rate, self._port)
 
     def _put(self, managed: Managed, rate: PacketsPerSecond, port: ShieldPort) -> None:
         """Put the shield on the router's interfaces, as far as they bear it, and on no others."""
         shielded, name, interfaces = managed.shielded, managed.plan.name, managed.interfaces
-        side = managed.plan.binding.side
-        self.lifts.lift({*shielded.claimed} - {*interfaces})
-        refused = port.limit(name, interfaces, rate, side)
+        self.lifts.lift(self._borne(managed) - {*interfaces})
         shielded.claimed = shielded.asked = interfaces
         shielded.periods, shielded.rate = 0, None
+        try:
+            refused = port.limit(name, interfaces, rate, managed.plan.binding.side)
+        except ActuatorError as error:
+            shielded.problem = str(error)
+            return
         shielded.problem = "; ".join(str(error) for error in refused.values())
         if len(refused) < len(interfaces):
             shielded.rate = rate
+
+    def _borne(self, managed: Managed) -> set[str]:
+        """Return the interfaces that may bear the router's shield, and no other router's."""
+        name = managed.plan.name
+        return {one for one in managed.shielded.claimed if self._bearers.get(one, name) == name}
 
     def lift(self, managed: Managed) -> str:
         """Lift a router's shield; why not, in words, where it must be tried again."""
         if self._port is None or not managed.shielded.claimed:
             return ""
-        trouble = self.lifts.lift(managed.shielded.claimed)
+        trouble = self.lifts.lift(sorted(self._borne(managed)))
         self._port.forget(managed.plan.name)
         managed.shielded = Shielded()
         return trouble
 
     def _lift_one(self, interface: str) -> None:
+        self._bearers.pop(interface, None)
         if self._port is not None:
             self._port.lift(interface)
 
@@ -167,10 +174,34 @@ class Shields:
         return claimed | self.lifts.left()
 
 
-def _stands_still(managed: Managed) -> bool:
-    """Whether nothing is to be changed: who paused or only observes finds it as it was."""
-    paused = managed.instance is not None and managed.instance.mode is Mode.MANUAL
-    return paused or managed.observing
+def _wanted(managed: Managed, now: Seconds) -> PacketsPerSecond | None:
+    """Return the setpoint of a router that is to have a shield.
+
+    One that does not answer to its cap keeps it: the shield is all that holds it. A loop whose
+    actuator is not to be had, or whose cap is left to others, does not see its lease end.
+    """
+    instance = managed.instance
+    if instance is None or not managed.plan.shield:
+        return None
+    if instance.mode is Mode.RELEASED and instance.finding is not Finding.UNRESPONSIVE:
+        return None
+    setpoint = managed.plan.setpoint if instance.lease.expired(now) else instance.setpoint
+    return None if setpoint is None else setpoint.pps
+
+
+def _is_paused(managed: Managed) -> bool:
+    return managed.instance is not None and managed.instance.paused
+
+
+def _change(managed: Managed, rate: PacketsPerSecond, port: ShieldPort) -> None:
+    """Let another rate by; where that fails, the shield is set anew in the next period."""
+    shielded = managed.shielded
+    try:
+        port.change(managed.plan.name, rate)
+    except ActuatorError as error:
+        shielded.problem, shielded.asked = str(error), ()
+    else:
+        shielded.rate = rate
 
 
 def _seen(managed: Managed) -> Seen | None:

@@ -9,12 +9,13 @@ import pytest
 from simulated_rig import Rig, flat, plan
 
 from xtc import journal as journal_module
+from xtc.collector import Binding
 from xtc.errors import Denied, Permanent, Transient
-from xtc.instance import Finding, Mode
+from xtc.instance import RELEASE_AFTER, Finding, Mode
 from xtc.lifts import AGAIN_EVERY
 from xtc.shielding import HEADROOM
 from xtc.shields import LOOK_EVERY
-from xtc.units import Seconds
+from xtc.units import CapFraction, Seconds
 from xtc.wire import Activate, Deactivate, Observe, Pause, Resume, Retune
 
 SETPOINT = 20e3
@@ -87,6 +88,37 @@ def test_a_pause_leaves_it_as_it_is(rig: Rig) -> None:
     assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
 
 
+def test_a_pause_keeps_none_that_is_not_wanted_any_longer(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.ask(Pause("a"))
+    rig.plans["a"] = replace(rig.plans["a"], shield=False)
+    rig.manager.reconfigure(rig.plans, max_release_share=1.0)
+    rig.tick()
+    assert not rig.shield.bearing
+
+
+def test_it_goes_with_the_lease_where_the_actuator_is_not_to_be_had(rig: Rig) -> None:
+    rig.faults.errors["a", "open"] = Transient("a", "the hypervisor does not answer")
+    rig.ask(Activate("a", SETPOINT, ttl_s=5.0))
+    rig.tick(3)
+    assert rig.shield.bearing
+    rig.tick(4)
+    assert not rig.shield.bearing
+
+
+def test_it_follows_the_lease_where_the_cap_is_left_to_others(rig: Rig) -> None:
+    rig.ask(Activate("a", SETPOINT, ttl_s=40.0))
+    for _ in range(8):
+        rig.tick(2)
+        rig.plant.routers["a"].cap = CapFraction(0.77)
+    assert rig.report("a").finding is Finding.FOREIGN
+    rig.ask(Retune("a", 2 * SETPOINT, ttl_s=10.0))
+    rig.tick()
+    assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
+    rig.tick(12)
+    assert not rig.shield.bearing
+
+
 def test_who_only_observes_finds_it_as_it_was(rig: Rig) -> None:
     rig.hold("a", SETPOINT)
     rig.ask(Observe(on=True))
@@ -111,6 +143,17 @@ def test_where_the_journal_cannot_be_written_none_is_set_and_those_there_are_lif
     assert not rig.shield.bearing
 
 
+def test_where_the_journal_cannot_be_written_one_that_is_there_follows_the_setpoint(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.hold("a", SETPOINT)
+    monkeypatch.setattr(journal_module.os, "write", no_space)
+    for share in (2, 3):
+        rig.ask(Retune("a", share * SETPOINT))
+        rig.tick(2)
+        assert rig.shield.rates == {"a": pytest.approx(HEADROOM * share * SETPOINT)}
+
+
 def no_space(*_: object) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -127,6 +170,59 @@ def test_one_that_does_not_answer_to_its_cap_is_found_and_keeps_it(rig: Rig) -> 
     assert rig.report("a").finding is Finding.UNRESPONSIVE
     assert rig.cap("a") is None
     assert rig.shield.bearing == {"a.0": "a"}
+
+
+def test_one_that_does_not_answer_loses_it_where_nobody_sees_what_it_does(rig: Rig) -> None:
+    test_one_that_does_not_answer_to_its_cap_is_found_and_keeps_it(rig)
+    rig.blind = True
+    rig.tick(RELEASE_AFTER - 1)
+    assert rig.shield.bearing
+    rig.tick(2)
+    assert not rig.shield.bearing
+    rig.blind = False
+    rig.tick(2)
+    assert rig.shield.bearing
+
+
+def bind(rig: Rig, **patterns: str) -> None:
+    """Reload with other interfaces."""
+    plans = {n: replace(p, binding=Binding((patterns[n],))) for n, p in rig.plans.items()}
+    rig.manager.reconfigure(plans, max_release_share=1.0)
+    rig.collector.rebind({name: each.binding for name, each in plans.items()})
+
+
+def test_interfaces_that_two_routers_exchange_bear_their_new_ones_shield(rig: Rig) -> None:
+    for name in "ab":
+        rig.hold(name, SETPOINT)
+    bind(rig, a="b.0", b="a.0")
+    for _ in range(2 * LOOK_EVERY):
+        rig.tick()
+        assert rig.shield.bearing == {"a.0": "b", "b.0": "a"}
+    rig.ask(Deactivate("a"))
+    assert rig.shield.bearing == {"a.0": "b"}
+
+
+def test_an_interface_that_another_router_takes_keeps_that_ones_shield(rig: Rig) -> None:
+    bind(rig, a="[ab].0", b="none")
+    for name in "ab":
+        rig.hold(name, SETPOINT)
+    assert rig.shield.bearing == {"a.0": "a", "b.0": "a"}
+    bind(rig, a="a.0", b="b.0")
+    for _ in range(2 * LOOK_EVERY):
+        rig.tick()
+        assert rig.shield.bearing == {"a.0": "a", "b.0": "b"}
+
+
+def test_one_that_cannot_be_changed_is_set_anew_and_the_report_says_why(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.ask(Retune("a", 2 * SETPOINT))
+    rig.shield.error = Transient("a", "busy")
+    rig.tick(2)
+    assert (rig.report("a").shield_problem, rig.report("a").problem) == ("a: busy", "")
+    rig.shield.error = None
+    rig.tick(LOOK_EVERY)
+    assert rig.report("a").shield_problem == ""
+    assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
 
 
 def test_what_it_drops_is_offered_all_the_same(rig: Rig) -> None:
