@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from xtc.actuator.base import Actuator
 from xtc.actuator.spec import ActuatorSpec, Original
 from xtc.binding import Polling, binds, observed
-from xtc.collector import Reading, with_dropped
+from xtc.collector import Reading, Side, with_dropped
 from xtc.dither import SLOTS, Dithered, steady
 from xtc.errors import Gone
 from xtc.instance import (
@@ -237,13 +237,14 @@ class Managed:
         if reading is None or reading.throughput is None or view is None:
             return None
         cap = self._in_force(view.cap)
-        evidence = view.evidence(reading.throughput, reading.offered, cap=cap)
+        offered = self._reached()
+        evidence = view.evidence(reading.throughput, offered, cap=cap)
         binding = binds(evidence, self._polling)
         self._polling = observed(self._polling, evidence)
         return Sample(
             throughput=reading.throughput,
             cap=cap,
-            offered=reading.offered,
+            offered=offered,
             used=_used(view),
             binding=binding,
             late=view.late,
@@ -372,6 +373,14 @@ class Managed:
             cap_known=False,
         )
 
+    def _reached(self) -> PacketsPerSecond | None:
+        """Return what reached the router: its own end counts what the shield drops right after."""
+        counted = None if self._reading is None else self._reading.offered
+        dropped = self.shielded.dropped
+        if counted is None or self.plan.binding.side is Side.HOST:
+            return counted
+        return None if dropped is None else PacketsPerSecond(max(0.0, counted - dropped))
+
     def _offered(self) -> PacketsPerSecond | None:
         """Return what was sent towards the router, with what limit and shield dropped."""
         reached = None if self._reading is None else self._reading.offered
@@ -385,10 +394,11 @@ class Managed:
         return with_dropped(reading.offered, reading.offered_bps, self._dropped())
 
     def _dropped(self) -> PacketsPerSecond | None:
-        """Return what limit and shield dropped; None where that is not known."""
+        """Return what limit and shield dropped beyond what is counted; None where not known."""
         if self.kept_back is None or self.shielded.dropped is None:
             return None
-        return PacketsPerSecond(self.kept_back + self.shielded.dropped)
+        uncounted = self.shielded.dropped if self.plan.binding.side is Side.HOST else 0.0
+        return PacketsPerSecond(self.kept_back + uncounted)
 
     def _law(self) -> str:
         in_bits = self.instance is not None and self.instance.lease.unit is Unit.BITS

@@ -9,9 +9,9 @@ import pytest
 from simulated_rig import Rig, flat, plan
 
 from xtc import journal as journal_module
-from xtc.collector import Binding
+from xtc.collector import Binding, Reading, Side
 from xtc.errors import Denied, Permanent, Transient
-from xtc.instance import RELEASE_AFTER, Finding, Mode
+from xtc.instance import RELEASE_AFTER, Command, Finding, Mode
 from xtc.lifts import AGAIN_EVERY
 from xtc.shielding import HEADROOM
 from xtc.shields import LOOK_EVERY
@@ -234,6 +234,26 @@ def test_what_it_drops_is_offered_all_the_same(rig: Rig) -> None:
     assert rig.report("a").offered_pps == pytest.approx(before + 7000)
     rig.tick()
     assert rig.report("a").offered_pps == pytest.approx(before)
+
+
+def test_at_the_routers_own_end_what_it_drops_is_not_counted_twice(tmp_path: Path) -> None:
+    own = Binding(("a.0",), side=Side.ROUTER)
+    rig = Rig(tmp_path, {"a": replace(plan("a"), shield=True, binding=own)})
+    rig.hold("a", SETPOINT)
+    counted = []
+    step = rig.manager.routers["a"].step
+
+    def watched(reading: Reading, *rest: Seconds) -> Command:
+        counted.append(reading.offered)
+        return step(reading, *rest)
+
+    rig.manager.routers["a"].step = watched  # type: ignore[method-assign, assignment]
+    rig.shield.drops["a"] = 1000
+    rig.tick()
+    sample = rig.manager.routers["a"].sample
+    assert sample is not None
+    assert sample.offered == pytest.approx(counted[0] - 1000)
+    assert rig.report("a").offered_pps == pytest.approx(counted[0])
 
 
 def test_where_it_cannot_be_read_what_was_offered_is_not_known(rig: Rig) -> None:
