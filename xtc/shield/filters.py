@@ -106,7 +106,8 @@ class Filters:
             return 0
 
     def _remove(self, index: int) -> None:
-        if _at(index, self._direction, self._place) is None:
+        """Remove our filter from an interface; with one that is gone it went."""
+        if not _is_there(index) or _at(index, self._direction, self._place) is None:
             return
         made = self._is_made_by_us(index)
         clsact.detach(index, self._direction, self._place)
@@ -159,6 +160,14 @@ def index_of(interface: str) -> int:
         return socket.if_nametoindex(interface)
     except OSError as error:
         raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), interface) from error
+
+
+def _is_there(index: int) -> bool:
+    try:
+        socket.if_indextoname(index)
+    except OSError:
+        return False
+    return True
 
 
 def is_current(program: bpf.Program) -> bool:
