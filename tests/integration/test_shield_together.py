@@ -17,7 +17,8 @@ from xtc.errors import ActuatorError
 from xtc.kernel import bpf, clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace
-from xtc.shield.bucket import MIN_PACKETS
+from xtc.shield import together
+from xtc.shield.bucket import MIN_PACKETS, State
 from xtc.shield.filters import LIMIT, OBJECT, PROGRAM, SHIELD
 from xtc.shield.shield import Shield
 from xtc.shield.together import RouterShields
@@ -296,3 +297,41 @@ def test_at_the_routers_own_end_it_limits_what_comes_in() -> None:
     index = on_host(lambda: socket.if_nametoindex("v0"))
     assert on_host(lambda: clsact.attached(index, Direction.INGRESS, SHIELD)) is not None
     assert passed(*ENDS) == 100
+
+
+def test_who_is_counted_at_the_other_end_is_not_limited_in_both_directions() -> None:
+    limit(RouterShields())
+    shields = RouterShields()
+    limit(shields, side=Side.ROUTER)
+    assert [places(name) for name in ENDS] == [[SHIELD], [SHIELD]]
+    assert passed(*ENDS) == 100
+    limit(shields, side=Side.HOST)
+    assert [places(name) for name in ENDS] == [[SHIELD], [SHIELD]]
+    assert passed(*ENDS) <= MIN_PACKETS + 3
+
+
+def test_one_that_another_process_set_on_a_new_interface_of_the_name_is_lifted() -> None:
+    shields = RouterShields()
+    limit(shields)
+    on_host(remove_v0)
+    on_host(partial(make, "v0"))
+    limit(RouterShields())
+    on_host(lambda: shields.lift("v0"))
+    assert places("v0") == []
+
+
+def test_more_interfaces_than_have_a_share_bear_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "SHARERS", 1)
+    shields = RouterShields()
+    assert limit(shields) == {}
+    with pytest.raises(FileNotFoundError):
+        shares_of("v0", on_host(lambda: socket.if_nametoindex("v1")))
+    assert passed(*ENDS) <= MIN_PACKETS + 3
+
+
+def test_as_many_interfaces_have_a_share_as_there_is_room_for() -> None:
+    shares = bpf.load(OBJECT, PROGRAM).maps["shares"]
+    for number in range(together.SHARERS):
+        shares.add(number, State().pack())
+    with pytest.raises(OSError, match="too long"):
+        shares.add(together.SHARERS, State().pack())

@@ -21,11 +21,14 @@ from xtc.shield.shield import EXEMPT_RATE, Bucket, Change, Counts
 from xtc.shielding import BURST_S
 from xtc.units import PacketsPerSecond
 
+SHARERS: Final = 256
+"""How many interfaces have a part of their own (`bucket.bpf.h`); others take what is there."""
 _DIRECTIONS: Final[Mapping[Side, Direction]] = {
     Side.HOST: Direction.EGRESS,
     Side.ROUTER: Direction.INGRESS,
 }
 """In which direction of an interface that is counted packets go to the router."""
+_OTHER: Final[Mapping[Side, Side]] = {Side.HOST: Side.ROUTER, Side.ROUTER: Side.HOST}
 
 
 class RouterShields:
@@ -45,6 +48,8 @@ class RouterShields:
         """By the name of the owner."""
         self._sharing: dict[str, tuple[int, ...]] = {}
         """The numbers of the interfaces of each owner."""
+        self._sides: dict[str, Side] = {}
+        """At which end the interfaces of each owner are."""
 
     def limit(
         self,
@@ -63,11 +68,14 @@ class RouterShields:
         for interface in interfaces:
             try:
                 with explained(interface):
+                    if self._sides.get(owner) is not side:
+                        self._filters[_DIRECTIONS[_OTHER[side]]].remove(interface)
                     self._bear(owner, interface, rate, _DIRECTIONS[side])
                     numbers.append(index_of(interface))
             except ActuatorError as error:
                 problems[interface] = error
         if numbers:
+            self._sides[owner] = side
             with explained(owner):
                 self._share(owner, rate, numbers)
         return problems
@@ -75,7 +83,8 @@ class RouterShields:
     def _share(self, owner: str, rate: PacketsPerSecond, numbers: Sequence[int]) -> None:
         """Have no interface keep the others from an equal part of the limit."""
         program, terms = self._programs[owner], in_packets(rate, BURST_S)
-        before, now = frozenset(self._sharing.get(owner, ())), frozenset(numbers)
+        before = frozenset(self._sharing.get(owner, ())[:SHARERS])
+        now = frozenset(numbers[:SHARERS])
         self._sharing[owner] = tuple(numbers)
         change = Change(now - before, before - now)
         self._bucket.share(program, _share_of(terms, len(numbers)), change)
@@ -126,6 +135,7 @@ class RouterShields:
         """Let go of an owner whose interfaces have no limit any longer."""
         self._programs.pop(owner, None)
         self._sharing.pop(owner, None)
+        self._sides.pop(owner, None)
 
     def _bear(
         self, owner: str, interface: str, rate: PacketsPerSecond, direction: Direction
