@@ -5,7 +5,8 @@ carries it there, so that the router's queue is not drowned and the host does no
 must never be what holds the router: not all that arrives is forwarded (a firewall drops, some is
 meant for the router itself), so the law learns how many packets must arrive for each that is
 forwarded. It learns where the cap does not bind, since what is lost otherwise may be lost to the
-cap.
+cap, and at the cap's ceiling: a router that polls (VPP), and one whose CPU is not counted, seem
+bound whatever arrives, and their caps rise in vain.
 """
 
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ class Seen:
     dropped: float
     """What the shield dropped."""
     binding: bool
+    """Whether its cap held the router back, and may yet rise."""
 
 
 class Shielding(msgspec.Struct, frozen=True, gc=False):
@@ -57,13 +59,12 @@ def learned(shielding: Shielding, setpoint: PacketsPerSecond, seen: Seen) -> Shi
     """Return what is known after one more period."""
     if seen.dropped <= 0:
         return shielding
-    before = shielding.arriving
+    before, kept = shielding.arriving, seen.throughput >= KEPT * setpoint
     if seen.binding:
-        return replace(shielding, arriving=1 + (1 - FADE) * (before - 1))
-    if seen.throughput >= KEPT * setpoint:
-        return shielding
+        return replace(shielding, arriving=1 + (1 - FADE) * (before - 1)) if kept else shielding
     needed = seen.arrived / seen.throughput if seen.throughput > 0 else MOST
-    return replace(shielding, arriving=max(before, min(needed, RISE * before, MOST)))
+    reached = max(1.0, min(needed, RISE * before, MOST))
+    return replace(shielding, arriving=reached if kept else max(before, reached))
 
 
 @dataclass

@@ -206,7 +206,8 @@ def _change(managed: Managed, rate: PacketsPerSecond, port: ShieldPort) -> None:
 
 def _seen(managed: Managed) -> Seen | None:
     """Return what the law learns from, None where a part of it is not known."""
-    sample, dropped = managed.sample, managed.shielded.dropped
-    if sample is None or sample.offered is None or dropped is None:
+    sample, dropped, instance = managed.sample, managed.shielded.dropped, managed.instance
+    if sample is None or sample.offered is None or dropped is None or instance is None:
         return None
-    return Seen(sample.throughput, sample.offered, dropped, bool(sample.binding))
+    binding = bool(sample.binding) and instance.finding is not Finding.AT_CEILING
+    return Seen(sample.throughput, sample.offered, dropped, binding)

@@ -52,7 +52,19 @@ def test_one_that_drops_what_it_likes_reaches_its_setpoint(forwards: float) -> N
 
 
 def test_what_a_cap_holds_back_teaches_nothing() -> None:
-    assert after(9, Shielding(), offered=40e3, forwards=1.0, capacity=1e3) == Shielding()
+    for known in (Shielding(), Shielding(3.0)):
+        assert after(9, known, offered=400e3, forwards=0.5, capacity=1e3) == known
+
+
+def test_who_makes_it_open_and_then_forwards_all_gains_no_more_than_a_period() -> None:
+    shielding, forwarded, periods = Shielding(), 0.0, 200
+    forwards = 0.05
+    for _ in range(periods):
+        period = router(shielding, offered=400e3, forwards=forwards, capacity=1e6)
+        forwarded += period.throughput
+        shielding = learned(shielding, SETPOINT, period)
+        forwards = 1.0 if shielding.arriving >= MOST else 0.05
+    assert forwarded <= 3 * periods * SETPOINT
 
 
 def test_where_nothing_is_dropped_nothing_changes() -> None:

@@ -225,6 +225,16 @@ def test_one_that_cannot_be_changed_is_set_anew_and_the_report_says_why(rig: Rig
     assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
 
 
+def test_it_opens_for_one_that_is_short_although_its_cap_can_rise_no_more(tmp_path: Path) -> None:
+    ceiling = CapFraction(0.2)
+    rig = Rig(tmp_path, {"a": replace(plan("a"), shield=True, ceiling=ceiling)})
+    rig.hold("a", 4 * SETPOINT)
+    assert rig.report("a").finding is Finding.AT_CEILING
+    rig.shield.drops["a"] = 1000
+    rig.tick()
+    assert rig.shield.rates["a"] > HEADROOM * 4 * SETPOINT
+
+
 def test_what_it_drops_is_offered_all_the_same(rig: Rig) -> None:
     rig.hold("a", SETPOINT)
     before = rig.report("a").offered_pps
