@@ -454,7 +454,7 @@ class Manager:
             if may_act:
                 self._firewall(managed, "carry_out", partial(managed.carry_out, command))
         self._tend_shields(now)
-        for left in (self._leftovers, self._limits.lifts, self._shields.lifts):
+        for left in (self._leftovers, self._limits.lifts, self._shields):
             left.try_again()
         self._store_lazily()
 

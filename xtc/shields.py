@@ -19,6 +19,8 @@ from xtc.units import PacketsPerSecond, Seconds
 
 LOOK_EVERY = 10
 """Periods between two looks whether every interface still bears its shield."""
+MOST_NEW = 32
+"""Routers that get a new shield in a period: the kernel takes 10 ms to check the program of one."""
 NOTHING = PacketsPerSecond(0.0)
 CHANGE = 0.001
 """Relative difference to the rate in force below which that is left alone."""
@@ -62,6 +64,8 @@ class Shields:
         """What is still to be lifted."""
         self._bearers: dict[str, str] = {}
         """Who claimed an interface last: it may move from one router to another."""
+        self._new = 0
+        """Routers that had none yet, of those looked at in this period."""
 
     def look(self, managed: Managed, now: Seconds) -> None:
         """See what a router's shield dropped in the last period."""
@@ -128,11 +132,16 @@ class Shields:
         rate = shielded.law.rate(setpoint)
         shielded.setpoint, shielded.periods = setpoint, shielded.periods + 1
         look = shielded.periods >= LOOK_EVERY or {*managed.interfaces} != {*shielded.asked}
-        if look and may_set:
+        if look and may_set and self._has_time(shielded):
             self._put(managed, rate, self._port)
             shielded.counted, shielded.looked_at = self._counted(managed.plan.name), now
         elif shielded.rate is not None and abs(rate / shielded.rate - 1) > CHANGE:
             _change(managed, rate, self._port)
+
+    def _has_time(self, shielded: Shielded) -> bool:
+        """Whether a shield may be looked at in this period; a new one is among the first few."""
+        self._new += shielded.rate is None
+        return shielded.rate is not None or self._new <= MOST_NEW
 
     def _put(self, managed: Managed, rate: PacketsPerSecond, port: ShieldPort) -> None:
         """Put the shield on the router's interfaces, as far as they bear it, and on no others."""
@@ -167,6 +176,11 @@ class Shields:
         self._bearers.pop(interface, None)
         if self._port is not None:
             self._port.lift(interface)
+
+    def try_again(self) -> None:
+        """End a period: try to lift what could not be lifted."""
+        self._new = 0
+        self.lifts.try_again()
 
     def interfaces(self, routers: Iterable[Managed]) -> dict[str, tuple[str, ...]]:
         """Return what the journal must hold: the interfaces that may bear a shield, by router."""

@@ -14,7 +14,7 @@ from xtc.errors import Denied, Permanent, Transient
 from xtc.instance import RELEASE_AFTER, Command, Finding, Mode
 from xtc.lifts import AGAIN_EVERY
 from xtc.shielding import HEADROOM
-from xtc.shields import LOOK_EVERY
+from xtc.shields import LOOK_EVERY, MOST_NEW
 from xtc.units import CapFraction, Seconds
 from xtc.wire import Activate, Deactivate, Observe, Pause, Resume, Retune
 
@@ -39,6 +39,17 @@ def test_one_that_is_not_wanted_is_not_set(tmp_path: Path) -> None:
     rig = Rig(tmp_path, {"a": plan("a")})
     rig.hold("a", SETPOINT)
     assert (rig.shield.rates, rig.journal.ledger.shields) == ({}, {})
+
+
+def test_many_that_are_new_at_once_are_set_in_turn(tmp_path: Path) -> None:
+    names = [f"r{number}" for number in range(2 * MOST_NEW + 1)]
+    rig = Rig(tmp_path, {name: replace(plan(name), shield=True) for name in names})
+    rig.tick(2)
+    for name in names:
+        rig.ask(Activate(name, SETPOINT))
+    for count in (MOST_NEW, 2 * MOST_NEW, 2 * MOST_NEW + 1):
+        rig.tick()
+        assert len(rig.shield.rates) == count
 
 
 def test_it_follows_the_setpoint(rig: Rig) -> None:
