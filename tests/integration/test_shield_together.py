@@ -256,6 +256,28 @@ def remove_v0() -> None:
         route.link("del", ifname="v0")
 
 
+def test_a_qdisc_that_another_made_meanwhile_stays() -> None:
+    shields = RouterShields()
+    limit(shields)
+    on_host(lambda: shields.lift("v0"))
+    on_host(lambda: clsact.make_qdisc(socket.if_nametoindex("v0")))
+    limit(shields)
+    on_host(lambda: shields.lift("v0"))
+    assert "clsact" in qdiscs("v0")
+
+
+def test_however_often_an_interface_is_replaced_its_qdisc_goes() -> None:
+    shields = RouterShields()
+    for _ in range(40):
+        limit(shields)
+        on_host(remove_v0)
+        on_host(partial(make, "v0"))
+    limit(shields)
+    for name in ENDS:
+        on_host(lambda name=name: shields.lift(name))  # type: ignore[misc]
+        assert qdiscs(name) == ["noqueue"]
+
+
 def test_a_limit_beside_it_outlives_it_and_the_last_one_removes_the_qdisc() -> None:
     shields, limits = RouterShields(), Shield()
     on_host(lambda: limits.limit("v0", SLOW))

@@ -77,7 +77,7 @@ class Filters:
             raise Permanent(interface, f"{what} belongs to another owner", fix)
         made = clsact.make_qdisc(index)
         if made or self._is_made_by_us(index):
-            _note(program, [*made_qdiscs(program), index])
+            _note(program, [*_made_without(program, index), index])
         try:
             clsact.attach(index, self._direction, program, self._place)
         except OSError:
@@ -107,10 +107,13 @@ class Filters:
 
     def _remove(self, index: int) -> None:
         """Remove our filter from an interface; with one that is gone it went."""
-        if not _is_there(index) or _at(index, self._direction, self._place) is None:
+        program = _at(index, self._direction, self._place) if _is_there(index) else None
+        if program is None:
             return
         made = self._is_made_by_us(index)
         clsact.detach(index, self._direction, self._place)
+        if is_current(program):
+            _note(program, _made_without(program, index))  # it may serve other interfaces still
         if made and not any(clsact.filters(index, direction) for direction in Direction):
             clsact.remove_qdisc(index)
         elif made:
@@ -151,7 +154,7 @@ class Filters:
     def _hand_on(self, index: int) -> None:
         """Leave the qdisc that a removed filter brought to those of ours that stay."""
         for program in _every(index):
-            _note(program, [*made_qdiscs(program), index])
+            _note(program, [*_made_without(program, index), index])
 
 
 def index_of(interface: str) -> int:
@@ -178,6 +181,11 @@ def is_current(program: bpf.Program) -> bool:
 def made_qdiscs(program: bpf.Program) -> tuple[int, ...]:
     """Return the numbers of the interfaces to which a program brought the clsact qdisc."""
     return _origin(program)[1]
+
+
+def _made_without(program: bpf.Program, index: int) -> list[int]:
+    """Return the numbers of the other interfaces to which a program brought the qdisc."""
+    return [made for made in made_qdiscs(program) if made != index and _is_there(made)]
 
 
 def _origin(program: bpf.Program) -> tuple[int, tuple[int, ...]]:
