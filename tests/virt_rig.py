@@ -41,18 +41,18 @@ def quiet(session: Session) -> None:
 
 
 def blocked(session: Session, host: FakeHost) -> bool:
-    """Whether every hand hangs, or has nothing that it may do before time passes."""
+    """Whether every worker hangs, or has nothing that it may do before time passes."""
     board = session._board
     return (
         board.view.surveyed
         and not (board._survey or board._steps)
-        and board._hands + len(board._lost) == host.hanging + board._idle
+        and board._workers + len(board._lost) == host.hanging + board._idle
         and (board._idle == 0 or board._next() is None)
     )
 
 
 def idle_threads() -> int:
-    """Return how many threads of crews there are."""
+    """Return how many threads of pools there are."""
     return sum(thread.name == "xtc-libvirt" for thread in threading.enumerate())
 
 

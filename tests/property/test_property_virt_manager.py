@@ -13,7 +13,7 @@ from libvirt_rig import LibvirtRig, plan
 from virt_rig import idle_threads, until
 
 from xtc.keeper import MAX_BACKOFF
-from xtc.virt import crew
+from xtc.virt import pool
 from xtc.virt.session import CALL_DEADLINE_S
 from xtc.wire import Activate, Answer, Deactivate, Envelope, Pause, Request, Resume, encode
 
@@ -159,7 +159,7 @@ def test_every_cap_can_be_undone_and_in_the_end_is(story: list[tuple[object, ...
 
 def tell(story: list[tuple[object, ...]]) -> None:
     """Let a story happen, from a first router that is capped on."""
-    crew.BACKOFF_S, before = (0.005,), crew.BACKOFF_S
+    pool.BACKOFF_S, before = (0.005,), pool.BACKOFF_S
     with (
         tempfile.TemporaryDirectory() as directory,
         structlog.testing.capture_logs() as logs,
@@ -178,4 +178,4 @@ def tell(story: list[tuple[object, ...]]) -> None:
             assert rig.calls_of_this_thread() == []
         finally:
             rig.end()
-            crew.BACKOFF_S = before
+            pool.BACKOFF_S = before

@@ -13,7 +13,7 @@ from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec
 from xtc.clock import MonotonicClock
 from xtc.journal import Entry, _decode
 from xtc.units import Seconds
-from xtc.virt import crew
+from xtc.virt import pool
 from xtc.virt.hypervisors import Hypervisors
 from xtc.virt.mark import URI, original_of
 from xtc.wire import Activate, Retune
@@ -53,7 +53,7 @@ class InspectedRig(LibvirtRig):
 def rig(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[InspectedRig]:
-    monkeypatch.setattr(crew, "BACKOFF_S", (0.01,))
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.01,))
     rig = InspectedRig(tmp_path, request.param)
     yield rig
     rig.end()

@@ -11,8 +11,8 @@ from libvirt_rig import LibvirtRig, plan
 from virt_rig import idle_threads, until
 
 from xtc.instance import Mode
-from xtc.virt import crew
-from xtc.virt.board import HANDS, SLOW_AT_ONCE, Board
+from xtc.virt import pool
+from xtc.virt.board import SLOW_AT_ONCE, WORKERS, Board
 from xtc.virt.quarantine import BACKOFF_S
 from xtc.virt.session import CALL_DEADLINE_S
 from xtc.wire import Deactivate, Retune
@@ -26,7 +26,7 @@ HEALTHY = "healthy"
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LibvirtRig]:
     """Many routers of one hypervisor, all held; the last of them stays healthy."""
-    monkeypatch.setattr(crew, "BACKOFF_S", (0.01,))
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.01,))
     plans = {name: plan(name, URI, 20e3) for name in (*NAMES, HEALTHY)}
     rig = LibvirtRig(tmp_path, {URI: FakeHost("QEMU")}, plans)
     rig.tick(8)
@@ -55,7 +55,7 @@ def thaw(rig: LibvirtRig) -> None:
 
 
 @pytest.mark.parametrize("call", [SET, "info"])
-@pytest.mark.parametrize("hanging", [1, HANDS, HANDS + 1, MOST])
+@pytest.mark.parametrize("hanging", [1, WORKERS, WORKERS + 1, MOST])
 def test_however_many_hang_the_healthy_one_is_held_and_obeys(
     rig: LibvirtRig, call: str, hanging: int
 ) -> None:
@@ -83,7 +83,7 @@ def test_while_all_hang_nothing_piles_up_and_all_come_back(rig: LibvirtRig, call
         rig.ask(Retune(name, 40e3))
     for _ in range(20):
         rig.tick(10)
-        assert idle_threads() <= 1 + HANDS + len(every)
+        assert idle_threads() <= 1 + WORKERS + len(every)
     for name in every:
         assert rig.report(name).mode is not Mode.CLOSED_LOOP
     thaw(rig)
@@ -91,7 +91,7 @@ def test_while_all_hang_nothing_piles_up_and_all_come_back(rig: LibvirtRig, call
     for name in every:
         assert rig.report(name).mode is Mode.CLOSED_LOOP
         assert rig.holds(name, 40e3)
-    until(board(rig), lambda: idle_threads() == 1 + HANDS)
+    until(board(rig), lambda: idle_threads() == 1 + WORKERS)
 
 
 def test_a_domain_that_hangs_is_called_once(rig: LibvirtRig) -> None:

@@ -11,7 +11,7 @@ from libvirt_rig import LibvirtRig, plan
 from virt_rig import until
 
 from xtc.instance import DEGRADE_AFTER, HOLD_AFTER, RELEASE_AFTER, Mode
-from xtc.virt import crew
+from xtc.virt import pool
 from xtc.wire import Activate, Deactivate, Retune
 
 BAD, GOOD = "qemu:///bad", "qemu:///good"
@@ -21,7 +21,7 @@ HUNG = ("gold", "silver")
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LibvirtRig]:
     """Two routers of a hypervisor that will hang, one of another; all are held."""
-    monkeypatch.setattr(crew, "BACKOFF_S", (0.01,))
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.01,))
     hosts = {BAD: FakeHost("QEMU"), GOOD: FakeHost("QEMU")}
     plans = {name: plan(name, BAD, 20e3) for name in HUNG} | {"bronze": plan("bronze", GOOD, 20e3)}
     rig = LibvirtRig(tmp_path, hosts, plans)
@@ -154,7 +154,7 @@ def test_a_hypervisor_that_lies_is_told_and_tried_less_and_less(rig: LibvirtRig)
 def test_to_release_many_that_hang_costs_the_patience_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "BACKOFF_S", (0.01,))
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.01,))
     names = [f"vr{number}" for number in range(30)]
     plans = {name: plan(name, BAD, 20e3) for name in names}
     rig = LibvirtRig(tmp_path, {BAD: FakeHost("QEMU")}, plans, patience=1.0)

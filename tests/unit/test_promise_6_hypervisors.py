@@ -14,7 +14,7 @@ from xtc.assemble import release_all
 from xtc.clock import Clock
 from xtc.journal import Journal
 from xtc.units import Seconds
-from xtc.virt import crew
+from xtc.virt import pool
 from xtc.virt.board import Board
 from xtc.virt.hypervisors import Hypervisors
 
@@ -27,7 +27,7 @@ NAMES = dict.fromkeys(ON_XEN, XEN) | {"bronze": LXC}
 @pytest.fixture
 def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LibvirtRig]:
     """What a daemon that was killed left: capped domains of two hypervisors."""
-    monkeypatch.setattr(crew, "BACKOFF_S", (0.01,))
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.01,))
     hosts = {XEN: FakeHost("Xen"), LXC: FakeHost("LXC")}
     rig = LibvirtRig(tmp_path, hosts, {n: plan(n, uri, 20e3) for n, uri in NAMES.items()})
     rig.tick(5)

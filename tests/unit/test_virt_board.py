@@ -7,7 +7,7 @@ import pytest
 from xtc.clock import FakeClock
 from xtc.errors import ActuatorError, Gone, Overtaken, Transient
 from xtc.units import Seconds
-from xtc.virt.board import ANSWER_MEMORY, HANDS, MOST_HANDS, SLOW_AT_ONCE, Board
+from xtc.virt.board import ANSWER_MEMORY, MOST_WORKERS, SLOW_AT_ONCE, WORKERS, Board
 from xtc.virt.domains import DomainView, Order, Outcome, Visit
 from xtc.virt.quarantine import BACKOFF_S, OVERDUE_S
 
@@ -16,19 +16,19 @@ GOLD, SILVER = DomainView("u-gold", "gold", 1), DomainView("u-silver", "silver",
 
 
 class Scene:
-    """A board with a crew and a link that stand for the threads, and two domains."""
+    """A board with a pool and a link that stand for the threads, and two domains."""
 
     def __init__(self) -> None:
         self.clock = FakeClock(100.0)
         self.board = Board(self.clock)
-        self.crew, self.link = object(), object()
+        self.pool, self.link = object(), object()
         self.board.want(lambda _view: True)
-        self.board.employ(self.crew)
+        self.board.employ(self.pool)
         self.connect(self.link)
 
     def connect(self, link: object) -> None:
         self.link = link
-        self.board.connected(self.crew, link, "QEMU")
+        self.board.connected(self.pool, link, "QEMU")
         self.found(GOLD, SILVER)
 
     def found(self, *found: DomainView) -> None:
@@ -239,7 +239,7 @@ def test_what_an_old_link_says_is_void(idle: Scene) -> None:
     assert not idle.board.take_survey(old, AT_ONCE)
 
 
-def test_an_old_links_survey_does_not_hide_that_the_new_crew_hangs(idle: Scene) -> None:
+def test_an_old_links_survey_does_not_hide_that_the_new_pool_hangs(idle: Scene) -> None:
     old, new = idle.link, object()
     idle.board.employ(new)
     idle.board.connecting(new)
@@ -248,9 +248,9 @@ def test_an_old_links_survey_does_not_hide_that_the_new_crew_hangs(idle: Scene) 
     assert idle.board.longest() == 5.0
 
 
-def test_what_an_old_crew_says_is_void(idle: Scene) -> None:
-    old, idle.crew = idle.crew, object()
-    idle.board.employ(idle.crew)
+def test_what_an_old_pool_says_is_void(idle: Scene) -> None:
+    old, idle.pool = idle.pool, object()
+    idle.board.employ(idle.pool)
     idle.connect(object())
     idle.board.connecting(old)
     idle.board.connected(old, object(), "LXC")
@@ -277,7 +277,7 @@ def test_a_lost_link_fails_every_order_and_forgets_everything(idle: Scene) -> No
     assert idle.error(GOLD) is problem
 
 
-def test_what_an_earlier_crew_began_is_in_doubt(idle: Scene) -> None:
+def test_what_an_earlier_pool_began_is_in_doubt(idle: Scene) -> None:
     idle.order(1)
     assert idle.take() is not None
     idle.board.employ(object())
@@ -287,7 +287,7 @@ def test_what_an_earlier_crew_began_is_in_doubt(idle: Scene) -> None:
 
 def test_to_employ_nobody_ends_it(idle: Scene) -> None:
     idle.board.employ(None)
-    assert not idle.board.employs(idle.crew)
+    assert not idle.board.employs(idle.pool)
     assert not idle.board.take_survey(idle.link, AT_ONCE)
     assert idle.take() is None
 
@@ -298,7 +298,7 @@ DEADLINE, LATE = Seconds(15.0), Seconds(OVERDUE_S + 0.1)
 
 
 class Crowd(Scene):
-    """Many domains, all of which were visited once, and the hands that the board wants."""
+    """Many domains, all of which were visited once, and the workers that the board wants."""
 
     def __init__(self, domains: int) -> None:
         super().__init__()
@@ -307,7 +307,7 @@ class Crowd(Scene):
         self.found(*self.every)
         self.pay_all()
         self.clock.sleep(Seconds(1.0))
-        assert self.board.hire(self.link) == HANDS
+        assert self.board.add_workers(self.link) == WORKERS
 
     def hang(self, visits: int) -> list[Visit]:
         """Begin so many visits, and let them become overdue."""
@@ -326,30 +326,30 @@ class Crowd(Scene):
 def test_a_hand_that_is_held_up_is_replaced_and_leaves_when_it_comes_back() -> None:
     crowd = Crowd(1)
     [visit] = crowd.hang(1)
-    assert crowd.board.hire(crowd.link) == 1
-    assert crowd.board.hire(crowd.link) == 0
-    assert crowd.board.keeps_hand(crowd.link)
+    assert crowd.board.add_workers(crowd.link) == 1
+    assert crowd.board.add_workers(crowd.link) == 0
+    assert crowd.board.keeps_worker(crowd.link)
     crowd.pay(visit)
-    assert not crowd.board.keeps_hand(crowd.link)
-    assert crowd.board.keeps_hand(crowd.link)
+    assert not crowd.board.keeps_worker(crowd.link)
+    assert crowd.board.keeps_worker(crowd.link)
 
 
 @pytest.mark.parametrize(
-    ("domains", "hands"), [(HANDS + 10, 11), (HANDS + 100, MOST_HANDS - HANDS)]
+    ("domains", "workers"), [(WORKERS + 10, 11), (WORKERS + 100, MOST_WORKERS - WORKERS)]
 )
 def test_where_all_hands_hang_each_domain_that_waits_gets_one_of_its_own(
-    domains: int, hands: int
+    domains: int, workers: int
 ) -> None:
     crowd = Crowd(domains)
-    crowd.hang(HANDS)
-    assert crowd.board.hire(crowd.link) == hands
+    crowd.hang(WORKERS)
+    assert crowd.board.add_workers(crowd.link) == workers
 
 
 def test_the_last_free_hand_is_for_those_that_have_answered_meanwhile() -> None:
     crowd = Crowd(3)
     [hanging] = crowd.hang(1)
-    crowd.board._hands = MOST_HANDS
-    crowd.board._idle = 1  # another hand waits, too
+    crowd.board._workers = MOST_WORKERS
+    crowd.board._idle = 1  # another worker waits, too
     answered = crowd.take()
     assert answered is not None
     crowd.pay(answered)
@@ -367,14 +367,14 @@ def test_the_last_free_hand_is_for_those_that_have_answered_meanwhile() -> None:
 
 
 def test_slow_domains_get_some_of_the_hands_only() -> None:
-    crowd = Crowd(HANDS + 2)
+    crowd = Crowd(WORKERS + 2)
     quick = crowd.every[-1]
     crowd.board.want(lambda view: view.uuid != quick.uuid)
-    for visit in crowd.hang(HANDS + 1):
+    for visit in crowd.hang(WORKERS + 1):
         crowd.pay(visit)
     crowd.board.want(lambda _view: True)
     crowd.board.ask()
-    taken = [visit.known.uuid for _ in range(HANDS + 2) if (visit := crowd.take()) is not None]
+    taken = [visit.known.uuid for _ in range(WORKERS + 2) if (visit := crowd.take()) is not None]
     assert quick.uuid in taken
     assert len(taken) == SLOW_AT_ONCE + 1
 
@@ -400,7 +400,7 @@ def test_a_domain_has_one_call_under_way_at_most_whatever_becomes_of_its_connect
     crowd = Crowd(2)
     [visit] = crowd.hang(1)
     crowd.give_up([visit])
-    crowd.board.employ(crowd.crew)
+    crowd.board.employ(crowd.pool)
     crowd.connect(object())
     crowd.board.note_change(None)
     crowd.found(*crowd.every)
@@ -460,7 +460,7 @@ def test_who_is_asked_in_vain_is_noticed(idle: Scene) -> None:
 
 
 def test_an_order_that_hangs_makes_its_domain_unanswered(idle: Scene) -> None:
-    idle.board.resting(idle.crew)
+    idle.board.resting(idle.pool)
     idle.order(1)
     assert idle.take() is not None
     idle.clock.sleep(Seconds(3.0))
@@ -510,7 +510,7 @@ def test_the_version_counts_what_changes_who_owns_which_interface(
 
 
 def test_a_hand_that_hangs_while_it_opens_its_connection_counts_as_work(idle: Scene) -> None:
-    idle.board.resting(idle.crew)
+    idle.board.resting(idle.pool)
     idle.board.opening(idle.link, 0)
     idle.clock.sleep(20.0)
     assert idle.board.longest() == 20.0

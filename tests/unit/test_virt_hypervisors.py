@@ -13,7 +13,7 @@ from xtc.collector import Binding
 from xtc.errors import ActuatorError, Gone, Permanent, Transient, Unsupported
 from xtc.places import place_of
 from xtc.units import Seconds
-from xtc.virt import crew
+from xtc.virt import pool
 from xtc.virt.api import Api
 from xtc.virt.board import Board
 from xtc.virt.hypervisors import LEAST_LEAD_S, ConnectionState, Hypervisors
@@ -71,7 +71,7 @@ class Scene:
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    monkeypatch.setattr(crew, "BACKOFF_S", (0.01,))
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.01,))
     scene = Scene()
     yield scene
     boards = [session._board for session in scene.hypervisors._sessions.values()]

@@ -12,7 +12,7 @@ from xtc.actuator.spec import LibvirtOriginal
 from xtc.instance import Finding, Mode
 from xtc.keeper import MAX_CONFLICTS
 from xtc.units import Seconds
-from xtc.virt import crew
+from xtc.virt import pool
 from xtc.wire import Activate, Deactivate, Pause, Resume
 
 HERE, THERE = "qemu:///here", "qemu:///there"
@@ -34,7 +34,7 @@ class Scene(LibvirtRig):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "BACKOFF_S", (0.01,))
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.01,))
 
 
 @pytest.fixture(params=["Xen", "QEMU", "LXC"])

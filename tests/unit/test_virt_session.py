@@ -12,9 +12,9 @@ from virt_rig import Running, idle_threads, quiet, running, until
 from xtc.clock import FakeClock, MonotonicClock
 from xtc.errors import Denied, Gone, Transient, Unsupported
 from xtc.units import Seconds
-from xtc.virt import board, crew, session
+from xtc.virt import board, pool, session
 from xtc.virt.api import Api
-from xtc.virt.board import HANDS
+from xtc.virt.board import WORKERS
 from xtc.virt.domains import Order
 from xtc.virt.mark import URI
 from xtc.virt.session import CALL_DEADLINE_S, MAX_GIVEN_UP, STALE_S, Session
@@ -30,7 +30,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def host(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> FakeHost:
-    monkeypatch.setattr(crew, "BACKOFF_S", (0.01,))
+    monkeypatch.setattr(pool, "BACKOFF_S", (0.01,))
     host = FakeHost("Xen", clock)
     host.add("gold", nics=2)
     host.add("silver")
@@ -79,7 +79,7 @@ def test_settling_tells_of_the_others_where_some_hang(
 ) -> None:
     monkeypatch.setattr(session, "SETTLE_STEP_S", Seconds(0.01))
     monkeypatch.setattr(board, "OVERDUE_S", Seconds(0.005))
-    hanging = [f"vr{number}" for number in range(HANDS + 1)]
+    hanging = [f"vr{number}" for number in range(WORKERS + 1)]
     host.guests = {}
     for name in (*hanging, "gold"):
         host.add(name)
@@ -161,7 +161,7 @@ def test_a_restart_without_an_event_is_found_by_looking_twice(scene: Running) ->
 def test_surveys_come_without_events_too(
     host: FakeHost, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "SURVEY_S", Seconds(0.01))
+    monkeypatch.setattr(pool, "SURVEY_S", Seconds(0.01))
     host.silent = True
     with running(host, clock) as scene:
         until(scene.board, lambda: scene.known("gold"))
@@ -188,9 +188,9 @@ def test_a_dropped_connection_leaves_nothing_behind(scene: Running) -> None:
     for _ in range(5):
         for connection in [c for c in scene.host.connections if c.alive]:
             connection.die()
-        until(scene.board, lambda: scene.host.living() == 1 + HANDS)
+        until(scene.board, lambda: scene.host.living() == 1 + WORKERS)
         until(scene.board, lambda: scene.known("gold"))
-    until(scene.board, lambda: idle_threads() == 1 + HANDS)
+    until(scene.board, lambda: idle_threads() == 1 + WORKERS)
     dead = [connection for connection in scene.host.connections if not connection.alive]
     assert not any(connection.close_callbacks or connection.listeners for connection in dead)
 
@@ -298,26 +298,26 @@ def test_after_a_hang_that_passed_all_are_known_and_obey(scene: Running, clock: 
     until(scene.board, lambda: scene.known("gold") and scene.known("silver"))
     given = order(scene, "gold", CAP, FREE)
     assert scene.outcome("gold", given.number).error is None
-    until(scene.board, lambda: idle_threads() == 1 + HANDS)
+    until(scene.board, lambda: idle_threads() == 1 + WORKERS)
 
 
 @pytest.mark.parametrize(
     "call",
     ["open", "getType", "listAllDomains"],
 )
-def test_crews_are_given_up_at_most_three_times_while_nothing_answers(
+def test_pools_are_given_up_at_most_three_times_while_nothing_answers(
     host: FakeHost, clock: FakeClock, call: str
 ) -> None:
     host.freeze("*", call)
     with running(host, clock) as scene:
-        for crews in range(1, 3 * MAX_GIVEN_UP):
-            host.wait_for_hang(min(crews, MAX_GIVEN_UP + 1))
+        for pools in range(1, 3 * MAX_GIVEN_UP):
+            host.wait_for_hang(min(pools, MAX_GIVEN_UP + 1))
             clock.sleep(OVERDUE)
             scene.session.supervise()
-            assert scene.session.given_up == min(crews, MAX_GIVEN_UP)
+            assert scene.session.given_up == min(pools, MAX_GIVEN_UP)
         host.thaw()
         until(scene.board, lambda: scene.known("gold"))
-        until(scene.board, lambda: idle_threads() == 1 + HANDS)
+        until(scene.board, lambda: idle_threads() == 1 + WORKERS)
 
 
 @pytest.mark.parametrize("call", ["lookupByUUIDString", "info"])
@@ -334,7 +334,7 @@ def test_each_domain_that_hangs_is_given_up_once(
             assert scene.session.given_up == 2
         host.thaw()
         until(scene.board, lambda: scene.known("gold") and scene.known("silver"))
-        until(scene.board, lambda: idle_threads() == 1 + HANDS)
+        until(scene.board, lambda: idle_threads() == 1 + WORKERS)
 
 
 def test_calls_that_came_back_do_not_count(scene: Running, clock: FakeClock) -> None:
@@ -346,7 +346,7 @@ def test_calls_that_came_back_do_not_count(scene: Running, clock: FakeClock) -> 
         scene.session.supervise()
         assert scene.session.given_up == number
         scene.host.thaw()
-        until(scene.board, lambda: scene.known("gold") and idle_threads() == 1 + HANDS)
+        until(scene.board, lambda: scene.known("gold") and idle_threads() == 1 + WORKERS)
 
 
 def test_a_close_that_hangs_is_given_up(scene: Running, clock: FakeClock) -> None:
@@ -372,7 +372,7 @@ def test_a_given_up_hand_does_nothing_more_after_it_thaws(scene: Running, clock:
     back = order(scene, "gold", FREE)
     scene.host.thaw()
     assert scene.outcome("gold", back.number).error is None
-    until(scene.board, lambda: idle_threads() == 1 + HANDS)
+    until(scene.board, lambda: idle_threads() == 1 + WORKERS)
     assert not scene.session.in_doubt(gold)
     assert (cap(scene), scene.host.guests["gold"].metadata) == (0, {})
     assert Call(stuck, "setSchedulerParametersFlags", "gold") not in scene.host.calls

@@ -17,11 +17,11 @@ from xtc.units import Seconds
 from xtc.virt.domains import DomainView, HostView, Order, Outcome, Visit
 from xtc.virt.quarantine import OVERDUE_S, Quarantine
 
-HANDS: Final = 4
+WORKERS: Final = 4
 """Threads that visit, beside those that a slow or hanging domain holds."""
-MOST_HANDS: Final = 64
+MOST_WORKERS: Final = 64
 """Threads that visit or wait for a domain that hangs, until its call is given up."""
-SLOW_AT_ONCE: Final = HANDS - 1
+SLOW_AT_ONCE: Final = WORKERS - 1
 """Domains known to be slow that are visited at the same time."""
 _SURVEY: Final = "survey"
 _NO_TIME: Final = Seconds(0.0)
@@ -32,12 +32,12 @@ ANSWER_MEMORY: Final = 0.9
 
 
 class Board:
-    """One connection's board. It hears one crew and one link of it; what others say is void."""
+    """One connection's board. It hears one pool and one link of it; what others say is void."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._changed = threading.Condition(threading.RLock())
-        self._crew: object = None
+        self._pool: object = None
         self._link: object = None
         self._orders: dict[str, Order] = {}
         self._visits: dict[str, Visit] = {}
@@ -53,7 +53,7 @@ class Board:
         """Since when each visit is under way."""
         self._steps: dict[str, Seconds] = {}
         """What is done with connections rather than with a domain, since when."""
-        self._hands = 0
+        self._workers = 0
         """Threads that visit over the link that is heard, without those that are given up."""
         self._idle = 0
         """How many of them wait for a domain to visit."""
@@ -135,7 +135,7 @@ class Board:
     def _give_up(self, uuid: str) -> str:
         visit = self._lost[uuid] = self._visits.pop(uuid)
         del self._busy[uuid]
-        self._hands -= 1
+        self._workers -= 1
         self._quarantine.give_up(uuid)
         name = visit.known.name
         if visit.order is not None:
@@ -168,71 +168,71 @@ class Board:
             self._survey = True
             self._changed.notify_all()
 
-    # What crews say and ask.
+    # What pools say and ask.
 
-    def employ(self, crew: object) -> None:
-        """Hear this crew alone; what an earlier one has begun is in doubt."""
+    def employ(self, pool: object) -> None:
+        """Hear this pool alone; what an earlier one has begun is in doubt."""
         with self._changed:
-            earlier, self._crew = self._crew, crew
+            earlier, self._pool = self._pool, pool
             self._drop(None if earlier is None else Transient("libvirt", _IN_DOUBT))
 
-    def employs(self, crew: object) -> bool:
-        """Whether this crew is the one that is heard."""
-        return self._crew is crew
+    def employs(self, pool: object) -> bool:
+        """Whether this pool is the one that is heard."""
+        return self._pool is pool
 
     def serves(self, link: object) -> bool:
         """Whether this link is the one that is heard."""
         return self._link is link
 
-    def connecting(self, crew: object) -> None:
+    def connecting(self, pool: object) -> None:
         """Note that a connection is being opened or closed, which may hang."""
         with self._changed:
-            if self._crew is crew:
+            if self._pool is pool:
                 self._steps[_SURVEY] = self._clock.now()
 
-    def resting(self, crew: object) -> None:
+    def resting(self, pool: object) -> None:
         """Note that nothing is being done that may hang."""
         with self._changed:
-            if self._crew is crew:
+            if self._pool is pool:
                 self._steps.pop(_SURVEY, None)
 
-    def unreachable(self, crew: object, problem: ActuatorError) -> None:
+    def unreachable(self, pool: object, problem: ActuatorError) -> None:
         """Publish that no connection could be opened."""
         with self._changed:
-            if self._crew is crew:
+            if self._pool is pool:
                 self._drop(problem)
 
-    def connected(self, crew: object, link: object, driver: str) -> None:
+    def connected(self, pool: object, link: object, driver: str) -> None:
         """Publish a connection; its domains follow with the survey."""
         with self._changed:
-            if self._crew is crew:
-                self._link, self._survey, self._hands = link, True, 0
+            if self._pool is pool:
+                self._link, self._survey, self._workers = link, True, 0
                 self._publish(HostView(driver, connected=True))
 
-    def hire(self, link: object) -> int:
-        """Return how many hands to add now, so that enough are free; they count as added.
+    def add_workers(self, link: object) -> int:
+        """Return how many workers to add now, so that enough are free; they count as added.
 
-        Where all hang, each domain that waits gets a hand of its own, and one is kept free.
+        Where all hang, each domain that waits gets a worker of its own, and one is kept free.
         """
         now = self._clock.now()
         with self._changed:
             if self._link is not link:
                 return 0
-            free = self._hands - len(self._overdue(now))
-            wanted = HANDS if free > 0 else max(HANDS, len(self._waiting(now)) + 1)
-            more = max(0, min(wanted - free, MOST_HANDS - self._hands))
-            self._hands += more
+            free = self._workers - len(self._overdue(now))
+            wanted = WORKERS if free > 0 else max(WORKERS, len(self._waiting(now)) + 1)
+            more = max(0, min(wanted - free, MOST_WORKERS - self._workers))
+            self._workers += more
             return more
 
-    def keeps_hand(self, link: object) -> bool:
-        """Whether a hand that is free is to stay; one that is not leaves, and counts no more."""
+    def keeps_worker(self, link: object) -> bool:
+        """Whether a worker that is free is to stay; one that is not leaves, and counts no more."""
         now = self._clock.now()
         with self._changed:
             if self._link is not link:
                 return False
-            surplus = self._hands - len(self._overdue(now)) > HANDS
+            surplus = self._workers - len(self._overdue(now)) > WORKERS
             leaves = surplus and not self._waiting(now)
-            self._hands -= leaves
+            self._workers -= leaves
             return not leaves
 
     def _overdue(self, now: Seconds) -> list[Seconds]:
@@ -248,17 +248,17 @@ class Board:
             if uuid in self.view.domains and not self._quarantine.bars(uuid, now)
         }
 
-    def opening(self, link: object, hand: int) -> None:
-        """Note that a hand of a link opens its own connection, which may hang."""
+    def opening(self, link: object, worker: int) -> None:
+        """Note that a worker of a link opens its own connection, which may hang."""
         with self._changed:
             if self._link is link:
-                self._steps[f"hand {hand}"] = self._clock.now()
+                self._steps[f"worker {worker}"] = self._clock.now()
 
-    def opened(self, link: object, hand: int) -> None:
+    def opened(self, link: object, worker: int) -> None:
         """Note that it has."""
         with self._changed:
             if self._link is link:
-                self._steps.pop(f"hand {hand}", None)
+                self._steps.pop(f"worker {worker}", None)
 
     def lost(self, link: object, problem: ActuatorError) -> None:
         """Publish that the connection ended: nothing is known any more."""
@@ -320,15 +320,15 @@ class Board:
     def _next(self) -> str | None:
         """Return the domain whose turn it is.
 
-        Where no more hands can be had, the last free one is for those that have answered since the
-        oldest visit that is overdue began.
+        Where no more workers can be had, the last free one is for those that have answered since
+        the oldest visit that is overdue began.
         """
         now = self._clock.now()
         may = self._waiting(now)
         if sum(map(self._quarantine.is_slow, self._visits)) >= SLOW_AT_ONCE:
             may = {uuid for uuid in may if not self._quarantine.is_slow(uuid)}
         overdue = self._overdue(now)
-        if overdue and self._idle <= 1 and self._hands >= MOST_HANDS:
+        if overdue and self._idle <= 1 and self._workers >= MOST_WORKERS:
             may = {uuid for uuid in may if self._quarantine.has_answered(uuid, min(overdue))}
         turns = (uuid for work in (self._orders, self._describe, self._asked) for uuid in work)
         return next((uuid for uuid in turns if uuid in may), None)

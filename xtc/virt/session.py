@@ -11,19 +11,19 @@ from xtc.errors import Unsupported
 from xtc.units import Seconds
 from xtc.virt.api import Api
 from xtc.virt.board import Board
-from xtc.virt.crew import Crew
 from xtc.virt.domains import DomainView, HostView, Order, Outcome
 from xtc.virt.patience import Patience
+from xtc.virt.pool import Pool
 
 CALL_DEADLINE_S: Final = Seconds(15.0)
 """After this a call is given up, with its thread: keepalive should have failed it long before.
 
-A domain's call costs the domain alone; one that concerns the connection costs the whole crew.
+A domain's call costs the domain alone; one that concerns the connection costs the whole pool.
 """
 RELEASE_PATIENCE_S: Final = Seconds(0.3)
 """How long a hypervisor's releases may hold up the loop in a period."""
 MAX_GIVEN_UP: Final = 3
-"""Crews that hang with their connection; with so many, no more are sent after them."""
+"""Pools that hang with their connection; with so many, no more are sent after them."""
 SETTLE_STEP_S: Final = Seconds(1.0)
 """How often threads are looked after while nothing else does."""
 STALE_S: Final = Seconds(1.5)
@@ -48,8 +48,8 @@ class Session:
         self.uri = uri
         self._board = Board(clock)
         self._numbers = count(1)
-        self._crew: Crew | None = None
-        self._given_up: list[Crew] = []
+        self._pool: Pool | None = None
+        self._given_up: list[Pool] = []
         self.given_up = 0
         """How many calls were given up, for metrics."""
 
@@ -71,9 +71,9 @@ class Session:
             self._board.employ(self)
             self._board.unreachable(self, problem)
             return
-        self._crew = Crew(api, self.uri, self._board, self._clock)
-        self._board.employ(self._crew)
-        self._crew.begin()
+        self._pool = Pool(api, self.uri, self._board, self._clock)
+        self._board.employ(self._pool)
+        self._pool.begin()
 
     @property
     def answer_time(self) -> Seconds:
@@ -94,20 +94,20 @@ class Session:
 
     def supervise(self) -> None:
         """Give up calls that hang beyond their deadline, and replace the threads they hold."""
-        self._given_up = [crew for crew in self._given_up if crew.working]
-        if self._crew is None:
+        self._given_up = [pool for pool in self._given_up if pool.working]
+        if self._pool is None:
             return
         for name in self._board.give_up(CALL_DEADLINE_S):
             log.warning("libvirt_domain_hangs", uri=self.uri, domain=name)
             self.given_up += 1
         if self._board.longest() < CALL_DEADLINE_S:
-            self._crew.reinforce()
+            self._pool.reinforce()
         elif len(self._given_up) < MAX_GIVEN_UP:
-            self._replace(self._crew)
+            self._replace(self._pool)
 
-    def _replace(self, crew: Crew) -> None:
+    def _replace(self, pool: Pool) -> None:
         log.warning("libvirt_hangs", uri=self.uri, given_up=len(self._given_up) + 1)
-        self._given_up.append(crew)
+        self._given_up.append(pool)
         self.given_up += 1
         self.start()
 

@@ -36,7 +36,7 @@ LULL_S: Final = Seconds(5.0)
 log = structlog.get_logger()
 
 
-class Crew:
+class Pool:
     """Connects, surveys and visits for as long as the board employs it."""
 
     def __init__(self, api: Api, uri: str | None, board: Board, clock: Clock) -> None:
@@ -98,7 +98,7 @@ class Crew:
         return Transient(self._name, f"{type(error).__name__}: {error}")
 
     def _serve(self, link: Link) -> None:
-        """Survey while the connection stands; hands visit meanwhile."""
+        """Survey while the connection stands; workers visit meanwhile."""
         if not self._employed():
             return
         self._board.connected(self, link, link.driver)
@@ -108,12 +108,12 @@ class Crew:
         self._guarded(link, self._survey)
 
     def reinforce(self) -> None:
-        """Start as many hands as are needed, so that some are free."""
+        """Start as many workers as are needed, so that some are free."""
         link = self._link
         if link is None:
             return
-        for _ in range(self._board.hire(link)):
-            visit = partial(self._visit, hand=next(self._numbers))
+        for _ in range(self._board.add_workers(link)):
+            visit = partial(self._visit, worker=next(self._numbers))
             self._start(partial(self._guarded, link, visit))
 
     def _guarded(self, link: Link, work: Callable[[Link], bool]) -> None:
@@ -142,13 +142,13 @@ class Crew:
                 self._board.surveyed(link, survey(link))
         return True
 
-    def _visit(self, link: Link, hand: int) -> bool:
-        """Visit one domain after the other while both connections stand, this hand's and that."""
-        self._board.opening(link, hand)
+    def _visit(self, link: Link, worker: int) -> bool:
+        """Visit one domain after the other while both connections stand, this worker's and that."""
+        self._board.opening(link, worker)
         with closing(Link(self._api, self._uri)) as own:
-            self._board.opened(link, hand)
+            self._board.opened(link, worker)
             while own.alive:
-                if not self._board.keeps_hand(link):
+                if not self._board.keeps_worker(link):
                     return False
                 visit = self._board.take(link, LULL_S)
                 if visit is not None and not self._heard(link, own, visit):
@@ -156,7 +156,7 @@ class Crew:
         return True
 
     def _heard(self, link: Link, own: Link, visit: Visit) -> bool:
-        """Pay a visit and tell; whether it was heard, or else this hand has been replaced."""
+        """Pay a visit and tell; whether it was heard, or else this worker has been replaced."""
         visitor = Visitor(own, self._clock, partial(self._board.hears, link, visit))
         self._visiting.add(threading.current_thread())
         try:
