@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo demo-xco core shield prepared packages guests check test test-xen lint mutants bench bench-xco deb man lock clean
 
-demo: .venv/.ready
+demo: .venv/.ready shield
 	$(BIN)/python -m benchmarks.demo
 	$(BIN)/python -m benchmarks.demo_policer
 
@@ -20,7 +20,7 @@ demo-xco: .venv/.ready core
 core:
 	sh scripts/setup-xco.sh
 
-# The limiter's BPF program, where there is clang; else limits are TBFs.
+# The BPF program of shields and limits, where there is clang; else there are no shields.
 shield:
 	sh scripts/setup-shield.sh
 

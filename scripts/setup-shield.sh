@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the BPF program of the shield, as root with what the system lacks for it (Debian's
-# packages). Where it may not or cannot, it says what is missing and ends well: limits are then TBFs.
+# packages). Where it may not or cannot, it says what is missing and ends well: no router has a shield
+# then, and limits are TBFs.
 set -eu
 cd "$(dirname "$0")/.."
 PACKAGES="clang libbpf-dev libc6-dev make"
@@ -8,7 +9,7 @@ PACKAGES="clang libbpf-dev libc6-dev make"
 say() { echo "setup-shield: $*" >&2; }
 
 give_up() {
-    say "$*; the shield is not built, and limits are set as TBFs"
+    say "$*; without it routers have no shields, and limits are TBFs"
     exit 0
 }
 

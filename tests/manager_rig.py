@@ -76,6 +76,7 @@ class FakeShield:
     """Shields by router, and the interfaces that bear them; all fails while `error` is set."""
 
     rates: dict[str, float] = field(default_factory=dict)
+    """In packets/s, or bits/s."""
     bearing: dict[str, str] = field(default_factory=dict)
     """The router by interface."""
     refusals: dict[str, ActuatorError] = field(default_factory=dict)
@@ -83,23 +84,25 @@ class FakeShield:
     error: ActuatorError | None = None
     drops: dict[str, int] = field(default_factory=dict)
     sides: dict[str, Side] = field(default_factory=dict)
+    others: dict[str, str] = field(default_factory=dict)
+    """What decides before the shield on an interface."""
 
     def limit(
-        self, owner: str, interfaces: Sequence[str], rate: PacketsPerSecond, side: Side
+        self, owner: str, interfaces: Sequence[str], rate: Setpoint, side: Side
     ) -> dict[str, ActuatorError]:
         """Let the rate by on those that bear it."""
         self._check()
         bearing = [name for name in interfaces if name not in self.refusals]
         self.bearing |= dict.fromkeys(bearing, owner)
         if bearing:
-            self.rates[owner] = rate
+            self.rates[owner] = rate.rate
             self.sides[owner] = side
         return {name: self.refusals[name] for name in interfaces if name in self.refusals}
 
-    def change(self, owner: str, rate: PacketsPerSecond) -> None:
+    def change(self, owner: str, rate: Setpoint) -> None:
         """Let another rate by."""
         self._check()
-        self.rates[owner] = rate
+        self.rates[owner] = rate.rate
 
     def counts(self, owner: str) -> Counts | None:
         """Return what the test has laid out."""
@@ -110,6 +113,10 @@ class FakeShield:
         """Lift a shield, or crash."""
         self._check()
         self.bearing.pop(interface, None)
+
+    def overruled(self, interfaces: Iterable[str], _side: Side) -> str:
+        """Return what the test has laid out."""
+        return "; ".join(self.others[name] for name in interfaces if name in self.others)
 
     def forget(self, owner: str) -> None:
         """Forget a rate."""

@@ -92,6 +92,8 @@ class Manager:
         self.observe = observe
         """Why every router is only observed; empty where they are held."""
         self._ticked_at: Seconds | None = None
+        self._turn = 0
+        """Whose turn it is to be looked at for filters of other owners."""
         self._capping: frozenset[str] = frozenset()
         """Routers that are to be capped in this tick."""
         self._journal = journal
@@ -514,6 +516,10 @@ class Manager:
         for managed in self._routers.values():
             tend = partial(self._shields.tend, managed, now, may_set=known)
             self._firewall(managed, "shield", tend)
+        if self._routers:
+            self._turn += 1
+            one = list(self._routers.values())[self._turn % len(self._routers)]
+            self._firewall(one, "shield", partial(self._shields.look_ahead, one))
 
     def falling_caps(self) -> list[tuple[int, Managed]]:
         """Return (slot, router) for every cap that alternates within this period."""

@@ -175,6 +175,7 @@ def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:
         ("xtc_vr_cpu_used_ratio", "CPUs used", "used"),
         ("xtc_vr_limit_packets_per_second", "What the host may send into it", "limit_pps"),
         ("xtc_vr_shield_packets_per_second", "What its shield lets by", "shield_pps"),
+        ("xtc_vr_shield_bits_per_second", "What its shield lets by", "shield_bps"),
         ("xtc_meter_sample_age_seconds", "Time since its last sample", "sample_age_s"),
         ("xtc_setpoint_lease_remaining_seconds", "Time its lease has left", "lease_remaining_s"),
     ):

@@ -15,7 +15,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from xtc.units import MAX_RATE, PacketsPerSecond, Seconds
+from xtc.setpoint import Setpoint, Unit
+from xtc.units import MAX_BIT_RATE, MAX_RATE, PacketsPerSecond, Seconds
 
 HEADROOM: Final = 1.02
 """The shield's rate for a router that forwards all, in setpoints; the cap still binds below it."""
@@ -30,10 +31,12 @@ RISE: Final = 1.5
 FADE: Final = 0.02
 """The share of what was learned that is forgotten in a period in which the cap binds."""
 
+_BOUNDS: Final = {Unit.PACKETS: (1.0, MAX_RATE), Unit.BITS: (1e3, MAX_BIT_RATE)}
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a period showed of a shielded router; rates in packets/s."""
+    """What a period showed of a shielded router; rates as its loop counts them."""
 
     throughput: float
     arrived: float
@@ -50,16 +53,18 @@ class Shielding(msgspec.Struct, frozen=True, gc=False):
     arriving: float = 1.0
     """Packets that must arrive for each that it forwards."""
 
-    def rate(self, setpoint: PacketsPerSecond) -> PacketsPerSecond:
-        """Return what the shield lets by, at least 1 packet/s."""
-        return PacketsPerSecond(min(max(1.0, HEADROOM * self.arriving * setpoint), MAX_RATE))
+    def rate(self, setpoint: Setpoint) -> Setpoint:
+        """Return what the shield lets by, at least 1 packet/s or 1 kb/s."""
+        least, most = _BOUNDS[setpoint.unit]
+        rate = min(max(least, HEADROOM * self.arriving * setpoint.rate), most)
+        return Setpoint(rate, setpoint.unit)
 
 
-def learned(shielding: Shielding, setpoint: PacketsPerSecond, seen: Seen) -> Shielding:
+def learned(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> Shielding:
     """Return what is known after one more period."""
     if seen.dropped <= 0:
         return shielding
-    before, kept = shielding.arriving, seen.throughput >= KEPT * setpoint
+    before, kept = shielding.arriving, seen.throughput >= KEPT * setpoint.target
     if seen.binding:
         return replace(shielding, arriving=1 + (1 - FADE) * (before - 1)) if kept else shielding
     needed = seen.arrived / seen.throughput if seen.throughput > 0 else MOST
@@ -72,16 +77,18 @@ class Shielded:
     """How one router's shield stands."""
 
     law: Shielding = Shielding()
-    setpoint: PacketsPerSecond | None = None
+    setpoint: Setpoint | None = None
     """That for which it was set."""
-    rate: PacketsPerSecond | None = None
-    """What it lets by, in packets/s; None where there is none."""
+    rate: Setpoint | None = None
+    """What it lets by, in the setpoint's unit; None where there is none."""
     claimed: tuple[str, ...] = ()
     """The interfaces that may bear it, as the journal has them."""
     asked: tuple[str, ...] = ()
     """The interfaces on which it was to be when they were last looked at."""
     problem: str = ""
     """Why it is not on every interface."""
+    overruled: str = ""
+    """Which filters of other owners decide before it."""
     dropped: PacketsPerSecond | None = PacketsPerSecond(0.0)
     """What it dropped in the last period, in packets/s; None while that is not known."""
     counted: int | None = None

@@ -5,6 +5,7 @@ reports say why. What is set is in the journal beforehand.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from xtc.collector import Side
@@ -13,6 +14,7 @@ from xtc.firewall import Firewall
 from xtc.instance import Finding, Mode
 from xtc.lifts import Lifts
 from xtc.managed import Managed
+from xtc.setpoint import Setpoint
 from xtc.shield.shield import Counts
 from xtc.shielding import Seen, Shielded, learned
 from xtc.units import PacketsPerSecond, Seconds
@@ -30,7 +32,7 @@ class ShieldPort(Protocol):
     """What is needed of `xtc.shield.together`; owners are routers."""
 
     def limit(
-        self, owner: str, interfaces: Sequence[str], rate: PacketsPerSecond, side: Side
+        self, owner: str, interfaces: Sequence[str], rate: Setpoint, side: Side
     ) -> Mapping[str, ActuatorError]:
         """Let so much by on all interfaces together; return those that do not bear it, and why.
 
@@ -38,7 +40,7 @@ class ShieldPort(Protocol):
         """
         ...
 
-    def change(self, owner: str, rate: PacketsPerSecond) -> None:
+    def change(self, owner: str, rate: Setpoint) -> None:
         """Let another rate by where the limit is."""
         ...
 
@@ -52,6 +54,10 @@ class ShieldPort(Protocol):
 
     def forget(self, owner: str) -> None:
         """Let go of an owner without any limit."""
+        ...
+
+    def overruled(self, interfaces: Iterable[str], side: Side) -> str:
+        """Say which filters of others decide before ours, "" where none does."""
         ...
 
 
@@ -124,9 +130,7 @@ class Shields:
         if seen is not None and shielded.setpoint is not None:
             shielded.law = learned(shielded.law, shielded.setpoint, seen)
 
-    def _set(
-        self, managed: Managed, setpoint: PacketsPerSecond, now: Seconds, *, may_set: bool
-    ) -> None:
+    def _set(self, managed: Managed, setpoint: Setpoint, now: Seconds, *, may_set: bool) -> None:
         assert self._port is not None  # tend() has looked
         shielded = managed.shielded
         rate = shielded.law.rate(setpoint)
@@ -135,7 +139,7 @@ class Shields:
         if look and may_set and self._has_time(shielded):
             self._put(managed, rate, self._port)
             shielded.counted, shielded.looked_at = self._counted(managed.plan.name), now
-        elif shielded.rate is not None and abs(rate / shielded.rate - 1) > CHANGE:
+        elif shielded.rate is not None and _is_another(rate, shielded.rate):
             _change(managed, rate, self._port)
 
     def _has_time(self, shielded: Shielded) -> bool:
@@ -143,7 +147,7 @@ class Shields:
         self._new += shielded.rate is None
         return shielded.rate is not None or self._new <= MOST_NEW
 
-    def _put(self, managed: Managed, rate: PacketsPerSecond, port: ShieldPort) -> None:
+    def _put(self, managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
         """Put the shield on the router's interfaces, as far as they bear it, and on no others."""
         shielded, name, interfaces = managed.shielded, managed.plan.name, managed.interfaces
         self.lifts.lift(self._borne(managed) - {*interfaces})
@@ -172,6 +176,18 @@ class Shields:
         managed.shielded = Shielded()
         return trouble
 
+    def look_ahead(self, managed: Managed) -> None:
+        """See whether another owner's filter decides before a router's shield or limit.
+
+        This takes milliseconds for each interface: the caller takes the routers in turn.
+        """
+        managed.shielded.overruled = ""
+        if self._port is None or (managed.shielded.rate is None and not managed.limited):
+            return
+        with suppress(ActuatorError):
+            side = managed.plan.binding.side
+            managed.shielded.overruled = self._port.overruled(managed.interfaces, side)
+
     def _lift_one(self, interface: str) -> None:
         self._bearers.pop(interface, None)
         if self._port is not None:
@@ -188,7 +204,7 @@ class Shields:
         return claimed | self.lifts.left()
 
 
-def _wanted(managed: Managed, now: Seconds) -> PacketsPerSecond | None:
+def _wanted(managed: Managed, now: Seconds) -> Setpoint | None:
     """Return the setpoint of a router that is to have a shield.
 
     One that does not answer to its cap keeps it: the shield is all that holds it. A loop whose
@@ -199,15 +215,18 @@ def _wanted(managed: Managed, now: Seconds) -> PacketsPerSecond | None:
         return None
     if instance.mode is Mode.RELEASED and instance.finding is not Finding.UNRESPONSIVE:
         return None
-    setpoint = managed.plan.setpoint if instance.lease.expired(now) else instance.setpoint
-    return None if setpoint is None else setpoint.pps
+    return managed.plan.setpoint if instance.lease.expired(now) else instance.setpoint
+
+
+def _is_another(rate: Setpoint, before: Setpoint) -> bool:
+    return rate.unit is not before.unit or abs(rate.rate / before.rate - 1) > CHANGE
 
 
 def _is_paused(managed: Managed) -> bool:
     return managed.instance is not None and managed.instance.paused
 
 
-def _change(managed: Managed, rate: PacketsPerSecond, port: ShieldPort) -> None:
+def _change(managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
     """Let another rate by; where that fails, the shield is set anew in the next period."""
     shielded = managed.shielded
     try:

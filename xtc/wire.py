@@ -178,6 +178,8 @@ class Report(msgspec.Struct, frozen=True):
     limit_pps: float | None = None
     shield_pps: float | None = None
     """What its shield lets by, on all its interfaces together; None where it has none."""
+    shield_bps: float | None = None
+    """The same of a router that is held in bits/s."""
     shield_problem: str = ""
     """Why the shield is not on every interface."""
     cap_known: bool = True

@@ -17,11 +17,12 @@ from xtc.errors import ActuatorError
 from xtc.kernel import bpf, clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace
+from xtc.setpoint import Setpoint, Unit
 from xtc.shield import together
 from xtc.shield.bucket import MIN_PACKETS, State
 from xtc.shield.filters import LIMIT, OBJECT, PROGRAM, SHIELD
-from xtc.shield.shield import Shield
-from xtc.shield.together import RouterShields
+from xtc.shield.shield import EXEMPT_BURST_S, Shield
+from xtc.shield.together import LEAST_EXEMPT, RouterShields
 from xtc.units import PacketsPerSecond
 
 pytestmark = [
@@ -29,7 +30,7 @@ pytestmark = [
     pytest.mark.skipif(not OBJECT.exists(), reason="shield.bpf.o is not built (clang, libbpf-dev)"),
 ]
 HOST, ROUTER = "xtcto-host", "xtcto-router"
-SLOW = PacketsPerSecond(1)
+SLOW = Setpoint(1.0)
 PLAIN = ethernet(0x0800, ipv4(17, udp(5000, 9)))
 OSPF = ethernet(0x0800, ipv4(89))
 ENDS = ("v0", "v1")
@@ -149,12 +150,12 @@ def test_all_interfaces_share_one_bucket() -> None:
 def test_routing_passes_a_full_bucket() -> None:
     limit(RouterShields())
     passed(*ENDS)
-    assert passed("v1", frame=OSPF, each=20) == 20
+    assert passed("v1", frame=OSPF, each=12) == 12
 
 
 def test_a_flood_by_one_interface_leaves_the_others_their_part() -> None:
     shields = RouterShields()
-    on_host(lambda: shields.limit("edge", ENDS, PacketsPerSecond(10)))
+    on_host(lambda: shields.limit("edge", ENDS, Setpoint(10.0)))
     before = time.monotonic()
     flood = passed("v0", each=200)
     assert flood <= MIN_PACKETS + 10 * (time.monotonic() - before) + 1
@@ -163,7 +164,7 @@ def test_a_flood_by_one_interface_leaves_the_others_their_part() -> None:
 
 def test_one_interface_alone_may_take_all_that_there_is() -> None:
     shields = RouterShields()
-    on_host(lambda: shields.limit("edge", ENDS, PacketsPerSecond(1e4)))
+    on_host(lambda: shields.limit("edge", ENDS, Setpoint(1e4)))
     before = time.monotonic()
     total = passed("v0", each=2_000)
     elapsed = time.monotonic() - before
@@ -206,7 +207,7 @@ def test_two_routers_have_two_buckets() -> None:
 def test_the_rate_is_changed_wherever_it_is() -> None:
     shields = RouterShields()
     limit(shields)
-    on_host(lambda: shields.change("edge", PacketsPerSecond(1e6)))
+    on_host(lambda: shields.change("edge", Setpoint(1e6)))
     assert passed(*ENDS) == 100
 
 
@@ -214,7 +215,7 @@ def test_a_bucket_that_is_full_at_a_low_rate_does_not_keep_a_higher_one_waiting(
     shields = RouterShields()
     limit(shields)
     passed(*ENDS)
-    on_host(lambda: shields.change("edge", PacketsPerSecond(1e6)))
+    on_host(lambda: shields.change("edge", Setpoint(1e6)))
     assert passed(*ENDS) == 100
 
 
@@ -280,7 +281,7 @@ def test_however_often_an_interface_is_replaced_its_qdisc_goes() -> None:
 
 def test_a_limit_beside_it_outlives_it_and_the_last_one_removes_the_qdisc() -> None:
     shields, limits = RouterShields(), Shield()
-    on_host(lambda: limits.limit("v0", SLOW))
+    on_host(lambda: limits.limit("v0", PacketsPerSecond(1)))
     limit(shields)
     assert places("v0") == [LIMIT, SHIELD]
     on_host(lambda: limits.lift("v0"))
@@ -292,7 +293,7 @@ def test_a_limit_beside_it_outlives_it_and_the_last_one_removes_the_qdisc() -> N
 def test_the_shield_first_and_the_limit_after_it_leave_nothing_either() -> None:
     shields, limits = RouterShields(), Shield()
     limit(shields)
-    on_host(lambda: limits.limit("v0", SLOW))
+    on_host(lambda: limits.limit("v0", PacketsPerSecond(1)))
     on_host(lambda: shields.lift("v0"))
     assert places("v0") == [LIMIT]
     on_host(lambda: limits.lift("v0"))
@@ -312,6 +313,34 @@ def test_another_owners_filter_stays_and_the_other_interface_bears_it() -> None:
     assert "another owner" in str(refused["v0"])
     assert (places("v0"), places("v1")) == ([1], [SHIELD])
     assert passed("v1") <= MIN_PACKETS + 3
+
+
+def test_a_filter_that_comes_before_ours_later_is_told() -> None:
+    shields = RouterShields()
+    limit(shields)
+    assert on_host(lambda: shields.overruled(ENDS)) == ""
+    program = on_host(lambda: bpf.load(OBJECT, PROGRAM))
+    number = on_host(lambda: socket.if_nametoindex("v1"))
+    on_host(lambda: clsact.attach(number, Direction.EGRESS, program, 1))
+    assert "pref 1) decides before xtc's on v1" in on_host(lambda: shields.overruled(ENDS))
+
+
+def test_a_shield_in_bits_counts_the_bytes_of_small_and_large_frames() -> None:
+    shields, rate = RouterShields(), Setpoint(8e3, Unit.BITS)
+    on_host(lambda: shields.limit("edge", ENDS, rate))
+    before = time.monotonic()
+    small = passed("v0", frame=PLAIN.ljust(100, b"\0"), each=1_000)
+    assert small * 100 <= 16 * 1518 + 1_000 * (time.monotonic() - before) + 100
+    assert small >= 16 * 1518 // 2 // 100 - 1, "half of the depth, by one interface"
+    assert passed("v0", frame=PLAIN.ljust(1514, b"\0"), each=9) <= 1
+
+
+def test_routing_gets_no_more_beside_a_small_setpoint_than_a_router_needs() -> None:
+    shields = RouterShields()
+    on_host(lambda: shields.limit("edge", ENDS, SLOW))
+    before = time.monotonic()
+    most = MIN_PACKETS + LEAST_EXEMPT * (EXEMPT_BURST_S + 1)
+    assert passed("v0", frame=OSPF, each=1_000) <= most + 52 * (time.monotonic() - before)
 
 
 def test_at_the_routers_own_end_it_limits_what_comes_in() -> None:

@@ -4,18 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.shield.bucket import in_packets
+from xtc.setpoint import Setpoint, Unit
+from xtc.shield.bucket import in_bits, in_packets
 from xtc.shielding import BURST_S, HEADROOM, MOST, Seen, Shielding, learned
-from xtc.units import MAX_RATE, PacketsPerSecond
+from xtc.units import MAX_BIT_RATE, MAX_RATE
 
-SETPOINT = PacketsPerSecond(5e3)
+RATE = 5e3
+SETPOINT = Setpoint(RATE)
 rates = st.floats(min_value=0, max_value=1e7)
 seen = st.builds(Seen, rates, rates, rates, st.booleans())
 
 
 def router(shielding: Shielding, offered: float, forwards: float, capacity: float) -> Seen:
     """Return a period of a router that forwards a share of what arrives, as far as its cap goes."""
-    arrived = min(offered, shielding.rate(SETPOINT))
+    arrived = min(offered, shielding.rate(SETPOINT).rate)
     throughput = min(arrived * forwards, capacity)
     return Seen(throughput, arrived, offered - arrived, throughput == capacity)
 
@@ -26,29 +28,35 @@ def after(periods: int, shielding: Shielding, **period: float) -> Shielding:
     return shielding
 
 
-@given(st.lists(seen), st.floats(min_value=1e-3, max_value=MAX_RATE).map(PacketsPerSecond))
+@given(
+    st.lists(seen),
+    st.floats(min_value=1e-3, max_value=MAX_RATE).map(Setpoint)
+    | st.floats(min_value=1e3, max_value=MAX_BIT_RATE).map(lambda bps: Setpoint(bps, Unit.BITS)),
+)
 def test_whatever_is_seen_it_lets_by_the_setpoint_and_headroom_and_at_most_so_much(
-    periods: list[Seen], setpoint: PacketsPerSecond
+    periods: list[Seen], setpoint: Setpoint
 ) -> None:
     shielding = Shielding()
     for period in periods:
         shielding = learned(shielding, setpoint, period)
     rate = shielding.rate(setpoint)
-    least, most = max(1, HEADROOM * setpoint), max(1, HEADROOM * MOST * setpoint) * (1 + 1e-12)
-    assert min(least, MAX_RATE) <= rate <= min(most, MAX_RATE)
-    assert in_packets(rate, BURST_S).depth > 0
+    bits = rate.unit is Unit.BITS
+    smallest, largest = (1e3, MAX_BIT_RATE) if bits else (1, MAX_RATE)
+    least, most = (max(smallest, HEADROOM * setpoint.rate * times) for times in (1, MOST))
+    assert min(least, largest) <= rate.rate <= min(most * (1 + 1e-12), largest)
+    assert (in_bits if bits else in_packets)(rate.rate, burst_s=BURST_S).depth > 0
 
 
 def test_one_that_forwards_all_gets_no_more_than_the_headroom() -> None:
-    held = after(100, Shielding(), offered=40e3, forwards=1.0, capacity=SETPOINT)
-    assert held.rate(SETPOINT) == HEADROOM * SETPOINT
+    held = after(100, Shielding(), offered=40e3, forwards=1.0, capacity=RATE)
+    assert held.rate(SETPOINT) == Setpoint(HEADROOM * RATE)
 
 
 @pytest.mark.parametrize("forwards", [0.8, 0.5, 0.1])
 def test_one_that_drops_what_it_likes_reaches_its_setpoint(forwards: float) -> None:
     learnt = after(7, Shielding(), offered=400e3, forwards=forwards, capacity=1e6)
     period = router(learnt, offered=400e3, forwards=forwards, capacity=1e6)
-    assert SETPOINT * 0.98 <= period.throughput <= SETPOINT * HEADROOM * 1.001
+    assert RATE * 0.98 <= period.throughput <= RATE * HEADROOM * 1.001
 
 
 def test_what_a_cap_holds_back_teaches_nothing() -> None:
@@ -64,7 +72,7 @@ def test_who_makes_it_open_and_then_forwards_all_gains_no_more_than_a_period() -
         forwarded += period.throughput
         shielding = learned(shielding, SETPOINT, period)
         forwards = 1.0 if shielding.arriving >= MOST else 0.05
-    assert forwarded <= 3 * periods * SETPOINT
+    assert forwarded <= 3 * periods * RATE
 
 
 def test_where_nothing_is_dropped_nothing_changes() -> None:
@@ -78,8 +86,8 @@ def test_bursts_that_overrun_it_are_no_reason_to_let_more_by() -> None:
 
 
 def test_what_is_not_needed_any_longer_is_forgotten() -> None:
-    learnt = after(300, Shielding(10.0), offered=400e3, forwards=1.0, capacity=SETPOINT)
-    assert learnt.rate(SETPOINT) == pytest.approx(HEADROOM * SETPOINT, rel=0.05)
+    learnt = after(300, Shielding(10.0), offered=400e3, forwards=1.0, capacity=RATE)
+    assert learnt.rate(SETPOINT).rate == pytest.approx(HEADROOM * RATE, rel=0.05)
 
 
 def test_it_opens_no_faster_than_by_half_in_a_period() -> None:

@@ -86,10 +86,10 @@ def in_packets(rate: PacketsPerSecond, burst_s: float = BURST_S) -> Terms:
     return Terms(per_packet=cost, depth=round(cost * max(MIN_PACKETS, rate * burst_s)))
 
 
-def in_bits(rate: BitsPerSecond, frame: int = LARGEST_FRAME) -> Terms:
+def in_bits(rate: BitsPerSecond, frame: int = LARGEST_FRAME, burst_s: float = BURST_S) -> Terms:
     """Return the terms of a limit in bits/s of Ethernet frames without preamble and checksum.
 
-    10 ms pass at once, at least 16 frames of the given size.
+    By default 10 ms pass at once, at least 16 frames of the given size.
 
     Raises:
         UnitError: the rate is not from 1 kb/s to 1 Tb/s.
@@ -97,4 +97,4 @@ def in_bits(rate: BitsPerSecond, frame: int = LARGEST_FRAME) -> Terms:
     if not 1e3 <= rate <= 1e12:
         raise UnitError("rate", f"{rate:g}", "a rate from 1e3 to 1e12 bits/s")
     cost = max(1, round(8 * _SECOND / rate))
-    return Terms(per_byte=cost, depth=round(cost * max(MIN_PACKETS * frame, rate / 8 * BURST_S)))
+    return Terms(per_byte=cost, depth=round(cost * max(MIN_PACKETS * frame, rate / 8 * burst_s)))

@@ -60,13 +60,18 @@ class Bucket:
     ) -> None:
         """Exempt, by default, what routers speak to their neighbours."""
         self._exempt = Exemptions.parse(DEFAULT) if exempt is None else exempt
-        self._exempt_terms = in_packets(exempt_rate, EXEMPT_BURST_S)
+        self._exempt_rate = exempt_rate
 
     def write(self, program: bpf.Program, terms: Terms) -> None:
         """Set what is exempt first, so that it never counts as ordinary traffic."""
         program.maps["exempt"].write(0, self._exempt.pack())
-        program.maps["terms"].write(_EXEMPT, self._exempt_terms.pack())
+        self.exempt(program, self._exempt_rate)
         self.change(program, terms)
+
+    def exempt(self, program: bpf.Program, most: PacketsPerSecond) -> None:
+        """Let what is exempt through up to its own rate, or this one where that is less."""
+        terms = in_packets(PacketsPerSecond(min(self._exempt_rate, most)), EXEMPT_BURST_S)
+        program.maps["terms"].write(_EXEMPT, terms.pack())
 
     def change(self, program: bpf.Program, terms: Terms) -> None:
         """Set another limit alone.
@@ -184,19 +189,6 @@ class Shield:
             except Gone:
                 continue
         return found
-
-    def trouble(self, interface: str) -> str:
-        """Say what keeps our limit on an interface from being in force, "" where nothing does.
-
-        Raises:
-            Gone: there is no such interface.
-        """
-        with explained(interface):
-            if self._filters.ours(interface) is None:
-                return f"the limit's filter on {interface} was removed by another process"
-            foreign = self._filters.foreign(interface)
-            first = [what for priority, what in foreign if priority < LIMIT]
-            return f"{first[0]} decides before the limit on {interface}" if first else ""
 
     def look(self, interface: str, tbf: str = "") -> Findings:
         """Find out what could limit an interface; changes nothing on it.

@@ -6,7 +6,7 @@ comes by one of them must not keep the others out: each may take an equal part w
 do, and what they leave.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,13 +14,18 @@ from xtc.collector import Side
 from xtc.errors import ActuatorError, Denied, Gone
 from xtc.kernel import bpf
 from xtc.kernel.clsact import Direction
-from xtc.shield.bucket import Terms, in_packets
+from xtc.setpoint import Setpoint, Unit
+from xtc.shield.bucket import Terms, in_bits, in_packets
 from xtc.shield.exemptions import Exemptions
 from xtc.shield.filters import OBJECT, SHIELD, Filters, explained, index_of, is_current
 from xtc.shield.shield import EXEMPT_RATE, Bucket, Change, Counts
 from xtc.shielding import BURST_S
-from xtc.units import PacketsPerSecond
+from xtc.units import BitsPerSecond, PacketsPerSecond
 
+LEAST_EXEMPT: Final = 50.0
+"""Packets/s of routing that pass the shield of a router with the smallest setpoint."""
+SMALLEST_BITS: Final = 64 * 8
+"""Of a frame of Ethernet."""
 SHARERS: Final = 256
 """How many interfaces have a part of their own (`bucket.bpf.h`); others take what is there."""
 _DIRECTIONS: Final[Mapping[Side, Direction]] = {
@@ -55,7 +60,7 @@ class RouterShields:
         self,
         owner: str,
         interfaces: Sequence[str],
-        rate: PacketsPerSecond,
+        rate: Setpoint,
         side: Side = Side.HOST,
     ) -> dict[str, ActuatorError]:
         """Let so much by on all interfaces together; what stands is changed in place.
@@ -80,17 +85,18 @@ class RouterShields:
                 self._share(owner, rate, numbers)
         return problems
 
-    def _share(self, owner: str, rate: PacketsPerSecond, numbers: Sequence[int]) -> None:
+    def _share(self, owner: str, rate: Setpoint, numbers: Sequence[int]) -> None:
         """Have no interface keep the others from an equal part of the limit."""
-        program, terms = self._programs[owner], in_packets(rate, BURST_S)
+        program, terms = self._programs[owner], _terms(rate)
         before = frozenset(self._sharing.get(owner, ())[:SHARERS])
         now = frozenset(numbers[:SHARERS])
         self._sharing[owner] = tuple(numbers)
         change = Change(now - before, before - now)
+        self._bucket.exempt(program, _most_exempt(rate))
         self._bucket.share(program, _share_of(terms, len(numbers)), change)
         self._bucket.change(program, terms)
 
-    def change(self, owner: str, rate: PacketsPerSecond) -> None:
+    def change(self, owner: str, rate: Setpoint) -> None:
         """Let another rate by wherever the owner's program is.
 
         Raises:
@@ -110,6 +116,20 @@ class RouterShields:
             return None
         with explained(owner):
             return self._bucket.counts(program)
+
+    def overruled(self, interfaces: Iterable[str], side: Side = Side.HOST) -> str:
+        """Say which filters of others decide before shield and limit, "" where none does.
+
+        Raises:
+            ActuatorError: an interface is gone, or the kernel did not tell.
+        """
+        found = []
+        for interface in interfaces:
+            with explained(interface):
+                for priority, what in self._filters[_DIRECTIONS[side]].foreign(interface):
+                    if priority < SHIELD:
+                        found.append(f"{what} decides before xtc's on {interface}")
+        return "; ".join(found)
 
     def lift(self, interface: str) -> None:
         """Remove the limit from an interface; one that is gone or has none is done already.
@@ -137,15 +157,13 @@ class RouterShields:
         self._sharing.pop(owner, None)
         self._sides.pop(owner, None)
 
-    def _bear(
-        self, owner: str, interface: str, rate: PacketsPerSecond, direction: Direction
-    ) -> None:
+    def _bear(self, owner: str, interface: str, rate: Setpoint, direction: Direction) -> None:
         filters, program = self._filters[direction], self._programs.get(owner)
         there = filters.ours(interface)
         if program is None:
             program = there if self._is_free(there) else None
             program = filters.load() if program is None else program
-            self._bucket.write(program, in_packets(rate, BURST_S))
+            self._bucket.write(program, _terms(rate))
             self._programs[owner] = program
         if there is None or there.id != program.id:
             filters.put(interface, program)
@@ -155,6 +173,18 @@ class RouterShields:
         if program is None or not is_current(program):
             return False
         return all(program.id != other.id for other in self._programs.values())
+
+
+def _most_exempt(rate: Setpoint) -> PacketsPerSecond:
+    """Return what routing may take at most: not a multiple of what the router is held at."""
+    packets = rate.rate / SMALLEST_BITS if rate.unit is Unit.BITS else rate.rate
+    return PacketsPerSecond(max(LEAST_EXEMPT, packets))
+
+
+def _terms(rate: Setpoint) -> Terms:
+    if rate.unit is Unit.BITS:
+        return in_bits(BitsPerSecond(rate.rate), burst_s=BURST_S)
+    return in_packets(PacketsPerSecond(rate.rate), BURST_S)
 
 
 def _share_of(terms: Terms, interfaces: int) -> Terms:
