@@ -56,4 +56,4 @@ def test_without_clang_the_set_up_says_what_is_missing_and_ends_well(tmp_path: P
         capture_output=True,
         text=True,
     )
-    assert "no clang or no libbpf headers; the shield is not built" in done.stderr
+    assert "no clang or no libbpf headers; without it routers have no shields" in done.stderr
