@@ -14,7 +14,7 @@ from xtc.firewall import Firewall
 from xtc.instance import Finding, Mode
 from xtc.lifts import Lifts
 from xtc.managed import Managed
-from xtc.setpoint import Setpoint
+from xtc.setpoint import Setpoint, Unit
 from xtc.shield.shield import Counts
 from xtc.shielding import Seen, Shielded, learned
 from xtc.units import PacketsPerSecond, Seconds
@@ -240,7 +240,11 @@ def _change(managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
 def _seen(managed: Managed) -> Seen | None:
     """Return what the law learns from, None where a part of it is not known."""
     sample, dropped, instance = managed.sample, managed.shielded.dropped, managed.instance
-    if sample is None or sample.offered is None or dropped is None or instance is None:
+    if sample is None or dropped is None or instance is None:
+        return None
+    in_packets = instance.lease.unit is Unit.PACKETS
+    rates = sample if in_packets else sample.in_bits
+    if rates is None or rates.offered is None:
         return None
     binding = bool(sample.binding) and instance.finding is not Finding.AT_CEILING
-    return Seen(sample.throughput, sample.offered, dropped, binding)
+    return Seen(rates.throughput, rates.offered, dropped, binding)

@@ -15,7 +15,7 @@ from xtc.instance import RELEASE_AFTER, Command, Finding, Mode
 from xtc.lifts import AGAIN_EVERY
 from xtc.shielding import HEADROOM
 from xtc.shields import LOOK_EVERY, MOST_NEW
-from xtc.units import CapFraction, Seconds
+from xtc.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import Activate, Deactivate, Observe, Pause, Resume, Retune
 
 SETPOINT = 20e3
@@ -44,6 +44,26 @@ def test_one_that_is_held_in_bits_has_one_in_bits(rig: Rig) -> None:
     rig.tick()
     report = rig.report("a")
     assert (report.shield_pps, report.shield_bps) == (HEADROOM * 20e6, None)
+
+
+def test_one_in_bits_opens_for_a_router_that_drops_a_part_of_what_arrives(rig: Rig) -> None:
+    rig.ask(Activate("a", None, setpoint_bps=20e6))
+    managed = rig.manager.routers["a"]
+    rig.tick(2)
+    shield = rig.report("a").shield_bps
+    for dropped in range(1000, 6000, 1000):  # half of what arrives, in any unit, is not forwarded
+        rig.shield.drops["a"] = dropped
+        half = Reading(
+            PacketsPerSecond(1e3),
+            PacketsPerSecond(2e3),
+            ("a.0",),
+            throughput_bps=BitsPerSecond(10e6),
+            offered_bps=BitsPerSecond(20e6),
+        )
+        rig.clock.sleep(Seconds(1.0))
+        rig.manager.tick({"a": half}, rig.clock.now())
+    assert managed.instance is not None
+    assert rig.report("a").shield_bps == pytest.approx(2 * (shield or 0), rel=0.01)
 
 
 def test_what_decides_before_it_is_told_within_a_turn_of_all_routers(rig: Rig) -> None:
