@@ -22,15 +22,20 @@ HEADROOM: Final = 1.02
 """The shield's rate for a router that forwards all, in setpoints; the cap still binds below it."""
 BURST_S: Final = 0.2
 """What passes at once, in time; half of it by one interface, while others want more."""
-KEPT: Final = 0.99
+KEPT: Final = 0.98
 """At this share of its setpoint a router gets what it was promised."""
 MOST: Final = 16.0
 """Packets let by, at most, for each that is to be forwarded."""
-RISE: Final = 1.5
-"""By how much that may rise in a period: a router short of CPU looks the same at first."""
+RISE: Final = 2.0
+"""By how much that may rise at a time."""
+PERIODS: Final = 3
+"""Periods whose mean says that too little is forwarded, and whether opening has helped."""
+HELPED: Final = 0.5
+"""The share of what opening promised that must have come true."""
+REST: Final = 60
+"""Periods until it is opened again where that has not helped."""
 FADE: Final = 0.02
 """The share of what was learned that is forgotten in a period in which the cap binds."""
-
 _BOUNDS: Final = {Unit.PACKETS: (1.0, MAX_RATE), Unit.BITS: (1e3, MAX_BIT_RATE)}
 
 
@@ -47,11 +52,25 @@ class Seen:
     """Whether its cap held the router back, and may yet rise."""
 
 
+class Trial(msgspec.Struct, frozen=True, gc=False):
+    """What was before the shield was opened."""
+
+    arriving: float
+    throughput: float
+
+
 class Shielding(msgspec.Struct, frozen=True, gc=False):
     """What is known of a router."""
 
     arriving: float = 1.0
     """Packets that must arrive for each that it forwards."""
+    periods: int = 0
+    """In a row in which too little was forwarded, and these two in them together."""
+    throughput: float = 0.0
+    arrived: float = 0.0
+    trial: Trial | None = None
+    rest: int = 0
+    """Periods in which it is not opened."""
 
     def rate(self, setpoint: Setpoint) -> Setpoint:
         """Return what the shield lets by, at least 1 packet/s or 1 kb/s."""
@@ -61,15 +80,56 @@ class Shielding(msgspec.Struct, frozen=True, gc=False):
 
 
 def learned(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> Shielding:
-    """Return what is known after one more period."""
+    """Return what is known after one more period.
+
+    A router that is short of CPU forwards as little as one that drops what it likes, but it does
+    not forward more when more arrives: then the shield goes back, and rests.
+    """
+    shielding = replace(shielding, rest=max(0, shielding.rest - 1))
     if seen.dropped <= 0:
-        return shielding
-    before, kept = shielding.arriving, seen.throughput >= KEPT * setpoint.target
+        return _anew(shielding)
+    kept = seen.throughput >= KEPT * setpoint.target
     if seen.binding:
-        return replace(shielding, arriving=1 + (1 - FADE) * (before - 1)) if kept else shielding
-    needed = seen.arrived / seen.throughput if seen.throughput > 0 else MOST
-    reached = max(1.0, min(needed, RISE * before, MOST))
-    return replace(shielding, arriving=reached if kept else max(before, reached))
+        share = 1 - FADE if kept else 1.0
+        return _anew(replace(shielding, arriving=1 + share * (shielding.arriving - 1)))
+    if kept:
+        needed = max(1.0, min(_ratio(seen.arrived, seen.throughput), shielding.arriving))
+        return _anew(replace(shielding, arriving=needed, trial=None))
+    shielding = replace(
+        shielding,
+        periods=shielding.periods + 1,
+        throughput=shielding.throughput + seen.throughput,
+        arrived=shielding.arrived + seen.arrived,
+    )
+    return shielding if shielding.periods < PERIODS else _judged(shielding)
+
+
+def _judged(shielding: Shielding) -> Shielding:
+    """Return what follows from some periods in which too little was forwarded."""
+    before, trial = shielding.arriving, shielding.trial
+    throughput = shielding.throughput / shielding.periods
+    if trial is not None and not _has_helped(trial, before, throughput):
+        return Shielding(trial.arriving, rest=REST)
+    reached = min(_ratio(shielding.arrived, shielding.throughput), RISE * before, MOST)
+    if shielding.rest or reached <= before:
+        return _anew(replace(shielding, trial=None))
+    return Shielding(reached, trial=Trial(before, throughput))
+
+
+def _has_helped(trial: Trial, arriving: float, throughput: float) -> bool:
+    """Whether more was forwarded since more arrives."""
+    return _ratio(throughput, trial.throughput) - 1 >= HELPED * (arriving / trial.arriving - 1)
+
+
+def _ratio(part: float, whole: float) -> float:
+    if whole > 0:
+        return part / whole
+    return MOST if part > 0 else 1.0
+
+
+def _anew(shielding: Shielding) -> Shielding:
+    """Count periods in which too little was forwarded from here on."""
+    return replace(shielding, periods=0, throughput=0.0, arrived=0.0)
 
 
 @dataclass

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from xtc.setpoint import Setpoint, Unit
 from xtc.shield.bucket import in_bits, in_packets
-from xtc.shielding import BURST_S, HEADROOM, MOST, Seen, Shielding, learned
+from xtc.shielding import BURST_S, HEADROOM, MOST, PERIODS, REST, RISE, Seen, Shielding, learned
 from xtc.units import MAX_BIT_RATE, MAX_RATE
 
 RATE = 5e3
@@ -54,7 +54,7 @@ def test_one_that_forwards_all_gets_no_more_than_the_headroom() -> None:
 
 @pytest.mark.parametrize("forwards", [0.8, 0.5, 0.1])
 def test_one_that_drops_what_it_likes_reaches_its_setpoint(forwards: float) -> None:
-    learnt = after(7, Shielding(), offered=400e3, forwards=forwards, capacity=1e6)
+    learnt = after(5 * PERIODS, Shielding(), offered=400e3, forwards=forwards, capacity=1e6)
     period = router(learnt, offered=400e3, forwards=forwards, capacity=1e6)
     assert RATE * 0.98 <= period.throughput <= RATE * HEADROOM * 1.001
 
@@ -81,8 +81,11 @@ def test_where_nothing_is_dropped_nothing_changes() -> None:
 
 
 def test_bursts_that_overrun_it_are_no_reason_to_let_more_by() -> None:
-    burst = Seen(throughput=1e3, arrived=1e3, dropped=500.0, binding=False)
-    assert learned(Shielding(), SETPOINT, burst) == Shielding()
+    shielding = Shielding()
+    for _ in range(10 * PERIODS):
+        burst = Seen(throughput=1e3, arrived=1e3, dropped=500.0, binding=False)
+        shielding = learned(shielding, SETPOINT, burst)
+    assert shielding.arriving == 1.0
 
 
 def test_what_is_not_needed_any_longer_is_forgotten() -> None:
@@ -90,6 +93,31 @@ def test_what_is_not_needed_any_longer_is_forgotten() -> None:
     assert learnt.rate(SETPOINT).rate == pytest.approx(HEADROOM * RATE, rel=0.05)
 
 
-def test_it_opens_no_faster_than_by_half_in_a_period() -> None:
-    dead = Seen(throughput=0.0, arrived=5e3, dropped=9e3, binding=False)
-    assert learned(Shielding(), SETPOINT, dead) == Shielding(1.5)
+def test_it_doubles_at_most_and_only_after_some_periods() -> None:
+    short = Seen(throughput=1.0, arrived=5e3, dropped=9e3, binding=False)
+    shielding = Shielding()
+    for _ in range(PERIODS - 1):
+        shielding = learned(shielding, SETPOINT, short)
+        assert shielding.arriving == 1.0
+    assert learned(shielding, SETPOINT, short).arriving == RISE
+
+
+def test_for_a_router_that_is_short_of_cpu_it_goes_back_and_rests() -> None:
+    shielding, opened = Shielding(), 0
+    for _ in range(10 * (REST + 2 * PERIODS)):
+        arrived = shielding.rate(SETPOINT).rate
+        starved = Seen(min(0.8 * RATE, arrived), arrived, 400e3 - arrived, binding=False)
+        shielding = learned(shielding, SETPOINT, starved)
+        opened += shielding.arriving > 1.0
+    assert 0 < opened <= 10 * (PERIODS + 1)
+    assert shielding.arriving <= RISE
+
+
+def test_a_period_in_which_it_gets_what_it_was_promised_begins_the_count_anew() -> None:
+    short = Seen(throughput=4e3, arrived=5e3, dropped=9e3, binding=False)
+    kept = Seen(throughput=5e3, arrived=5e3, dropped=9e3, binding=False)
+    shielding = Shielding()
+    for _ in range(10):
+        for seen_now in (short, short, kept):
+            shielding = learned(shielding, SETPOINT, seen_now)
+    assert shielding == Shielding()

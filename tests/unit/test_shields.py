@@ -13,7 +13,7 @@ from xtc.collector import Binding, Reading, Side
 from xtc.errors import Denied, Permanent, Transient
 from xtc.instance import RELEASE_AFTER, Command, Finding, Mode
 from xtc.lifts import AGAIN_EVERY
-from xtc.shielding import HEADROOM
+from xtc.shielding import HEADROOM, PERIODS
 from xtc.shields import LOOK_EVERY, MOST_NEW
 from xtc.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import Activate, Deactivate, Observe, Pause, Resume, Retune
@@ -51,7 +51,9 @@ def test_one_in_bits_opens_for_a_router_that_drops_a_part_of_what_arrives(rig: R
     managed = rig.manager.routers["a"]
     rig.tick(2)
     shield = rig.report("a").shield_bps
-    for dropped in range(1000, 6000, 1000):  # half of what arrives, in any unit, is not forwarded
+    for dropped in range(
+        1000, 1000 * (PERIODS + 1), 1000
+    ):  # half of what arrives, in any unit, is not forwarded
         rig.shield.drops["a"] = dropped
         half = Reading(
             PacketsPerSecond(1e3),
@@ -270,8 +272,9 @@ def test_it_opens_for_one_that_is_short_although_its_cap_can_rise_no_more(tmp_pa
     rig = Rig(tmp_path, {"a": replace(plan("a"), shield=True, ceiling=ceiling)})
     rig.hold("a", 4 * SETPOINT)
     assert rig.report("a").finding is Finding.AT_CEILING
-    rig.shield.drops["a"] = 1000
-    rig.tick()
+    for dropped in range(1000, 1000 * (PERIODS + 1), 1000):
+        rig.shield.drops["a"] = dropped
+        rig.tick()
     assert rig.shield.rates["a"] > HEADROOM * 4 * SETPOINT
 
 
