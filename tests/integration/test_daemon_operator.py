@@ -9,9 +9,9 @@ from typing import Final
 
 import pytest
 from conftest import PREFIX, Daemon, Host
+from support.edge import INNER, ROUTER, Echo, Site
 from support.holding import check_held, of, watch
 from support.inconclusive import inconclusive
-from support.operator import INNER, ROUTER, Echo, Site
 from support.rates import Rate, between, read
 from support.stalls import Stalls
 
