@@ -183,7 +183,7 @@ def test_a_limit_in_bits_counts_the_bytes_of_large_and_small_packets(loaded: Loa
         loaded.stop_the_clock()
         loaded.run(PLAIN.ljust(size, b"\0"), 5_000)
         room = terms.depth // terms.per_byte
-        assert loaded.state().passed == room // size
+        assert loaded.state().passed == room // size + 1, "the last one may run over"
 
 
 def test_a_joined_packet_costs_what_it_holds(loaded: Loaded) -> None:

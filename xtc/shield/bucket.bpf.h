@@ -1,8 +1,9 @@
 /* Token buckets that are exact whatever the number of CPUs, in integers alone.
  *
  * A bucket holds what was let through and has not yet drained, as time: each packet adds what it
- * costs, the clock takes away, and a packet passes while there is room for one like it. That is
- * the generic cell rate algorithm (ITU-T I.371) as a leaky bucket. Unit: 2^-16 ns.
+ * costs, the clock takes away, and a packet passes while there is room: for one packet, or where
+ * bytes are counted for anything at all. That is the generic cell rate algorithm (ITU-T I.371) as a
+ * leaky bucket. Unit: 2^-16 ns.
  *
  * A joined packet (segmentation offload) passes when there is room for one of its segments, and
  * costs all of them: the bucket runs over by at most one joined packet, and what follows waits
@@ -89,7 +90,7 @@ static __always_inline void drain(struct bucket *bucket, __u64 now) {
 static __always_inline bool fill(struct bucket *bucket, const struct terms *set, __u64 depth,
                                  const struct load *load) {
     __u64 cost = load->segments * set->per_packet + load->bytes * set->per_byte;
-    __u64 least = load->segments > 1 ? cost / load->segments : cost;
+    __u64 least = set->per_packet; /* not its bytes, or large frames would be dropped before small */
 
     bpf_spin_lock(&bucket->lock);
     drain(bucket, load->now);
