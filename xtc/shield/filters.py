@@ -254,6 +254,6 @@ def explain(interface: str, error: OSError) -> ActuatorError:
             return Unsupported(interface, f"{OBJECT.name} is not built", fix)
         case errno.EACCES | errno.EINVAL | errno.ENOENT | errno.EOPNOTSUPP | errno.ENOSYS:
             problem = f"the kernel refuses the BPF program or its filter ({error.strerror})"
-            return Unsupported(interface, problem, "needs cls_bpf, sch_ingress and Linux 5.14")
+            return Unsupported(interface, problem, "needs cls_bpf, sch_ingress and a newer Linux (6.18 takes it)")
         case _:
             return Transient(interface, str(error))
