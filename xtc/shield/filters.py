@@ -254,6 +254,7 @@ def explain(interface: str, error: OSError) -> ActuatorError:
             return Unsupported(interface, f"{OBJECT.name} is not built", fix)
         case errno.EACCES | errno.EINVAL | errno.ENOENT | errno.EOPNOTSUPP | errno.ENOSYS:
             problem = f"the kernel refuses the BPF program or its filter ({error.strerror})"
-            return Unsupported(interface, problem, "needs cls_bpf, sch_ingress and a newer Linux (6.18 takes it)")
+            fix = "needs cls_bpf, sch_ingress and a newer Linux (6.18 takes it)"
+            return Unsupported(interface, problem, fix)
         case _:
             return Transient(interface, str(error))
