@@ -100,7 +100,7 @@ class FakeShield:
         return {name: self.refusals[name] for name in interfaces if name in self.refusals}
 
     def change(self, owner: str, rate: Setpoint) -> None:
-        """Let another rate by."""
+        """Change a rate."""
         self._check()
         self.rates[owner] = rate.rate
 

@@ -49,7 +49,7 @@ class InterfaceRate(NamedTuple):
     """Rates of one interface, in packets/s; dropped packets are counted apart from sent ones.
 
     Bits are those of the packets that were not dropped, and None where the bytes' counter made no
-    sense: that of the packets is told all the same.
+    sense: that of the packets is reported all the same.
     """
 
     rx: PacketsPerSecond

@@ -41,7 +41,7 @@ class ShieldPort(Protocol):
         ...
 
     def change(self, owner: str, rate: Setpoint) -> None:
-        """Let another rate by where the limit is."""
+        """Change the rate of an owner's limit."""
         ...
 
     def counts(self, owner: str) -> Counts | None:
@@ -53,7 +53,7 @@ class ShieldPort(Protocol):
         ...
 
     def forget(self, owner: str) -> None:
-        """Let go of an owner without any limit."""
+        """Forget an owner that no longer has a limit."""
         ...
 
     def overruled(self, interfaces: Iterable[str], side: Side) -> str:
@@ -227,7 +227,7 @@ def _is_paused(managed: Managed) -> bool:
 
 
 def _change(managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
-    """Let another rate by; where that fails, the shield is set anew in the next period."""
+    """Change the rate; where that fails, the shield is set again in the next period."""
     shielded = managed.shielded
     try:
         port.change(managed.plan.name, rate)

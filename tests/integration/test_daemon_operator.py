@@ -1,6 +1,7 @@
 """A router as its operator has it, with OSPF, under floods and after them."""
 
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -101,6 +102,7 @@ def hold(daemon: Daemon) -> None:
 
 
 def test_a_flood_of_small_frames_leaves_at_the_setpoint(story: Story) -> None:
+    sys.stdout.write(f"left, packets/s: {story.left}\n")
     check_held(story.ticks, {ROUTER: story.left}, 0.05, **{ROUTER: SETPOINT})
 
 
@@ -113,6 +115,9 @@ def test_a_flood_costs_no_adjacency(story: Story) -> None:
 
 def test_pings_cross_a_held_router_that_is_idle_without_delay(story: Story, stalls: Stalls) -> None:
     assert None not in [report.cap for report in story.after], "it is not held"
+    took = sorted(echo.answered - echo.sent for echo in story.echoes)
+    p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
+    sys.stdout.write(f"pings, s: p50 {p50:.5f}, p99 {p99:.5f}\n")
     late = [echo for echo in story.echoes if echo.answered - echo.sent > SLOWEST_S]
     unexplained = [echo for echo in late if without_stalls(echo, stalls) > SLOWEST_S]
     missing = PINGS - len(story.echoes)

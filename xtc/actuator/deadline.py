@@ -175,7 +175,7 @@ class DeadlineActuator:
     def _check_switches(self) -> None:
         """See that nobody has undone what makes the router's packets count.
 
-        Its tenant can at any time, in its own namespace; whoever has the other ends, more rarely.
+        Its tenant may do so at any time, in its own namespace, and so may who owns the other ends.
         """
         if not self._complete:
             return  # they are set right in any case

@@ -120,7 +120,7 @@ class Filters:
             self._hand_on(index)
 
     def forget(self, interface: str) -> None:
-        """Let go of an interface that is gone."""
+        """Forget an interface that no longer exists."""
         self._programs.pop(interface, None)
         self._numbers.pop(interface, None)
 

@@ -97,7 +97,7 @@ class RouterShields:
         self._bucket.change(program, terms)
 
     def change(self, owner: str, rate: Setpoint) -> None:
-        """Let another rate by wherever the owner's program is.
+        """Change the rate of an owner's limit on all interfaces.
 
         Raises:
             Transient: the kernel refuses.
@@ -152,7 +152,7 @@ class RouterShields:
                         raise
 
     def forget(self, owner: str) -> None:
-        """Let go of an owner whose interfaces have no limit any longer."""
+        """Forget an owner whose interfaces no longer have a limit."""
         self._programs.pop(owner, None)
         self._sharing.pop(owner, None)
         self._sides.pop(owner, None)
