@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from fnmatch import translate
 
+import msgspec
+
 from xtc.meter import Fault, InterfaceRate
 from xtc.units import BitsPerSecond, PacketsPerSecond
 
@@ -32,8 +34,7 @@ class Binding:
     side: Side = Side.HOST
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """What one router did in an interval; without a throughput, the reasons why there is none."""
 
     throughput: PacketsPerSecond | None
@@ -121,6 +122,23 @@ def with_dropped(passed: float, bits: float | None, dropped: float | None) -> Bi
     return BitsPerSecond(bits * (1 + dropped / passed) if dropped > 0 else bits)
 
 
+def reached_bps(reading: Reading, reached: float | None) -> BitsPerSecond | None:
+    """Return the bits of the packets/s that reached a router, of the size that it forwards.
+
+    Where it forwards none, they have the size of those that were sent towards it.
+    """
+    if reached is None:
+        return None
+    known = (
+        (reading.throughput, reading.throughput_bps),
+        (reading.offered, reading.offered_bps),
+    )
+    for packets, bits in known:
+        if packets and bits is not None:
+            return BitsPerSecond(reached * bits / packets)
+    return BitsPerSecond(0.0) if reached == 0 else None
+
+
 class Collector:
     """Keeps the map from interfaces to routers, redone only when interfaces come or go."""
 
@@ -132,6 +150,8 @@ class Collector:
         self._contested: dict[str, tuple[str, ...]] = {}
         self._full: dict[str, tuple[str, ...]] = {}
         """The most interfaces that each router had since it last had none."""
+        self._missing: dict[str, tuple[str, ...]] = {}
+        """The interfaces of each router that must be there and are not, if there are any."""
 
     def rebind(self, bindings: Mapping[str, Binding], *, forget: bool = False) -> None:
         """Take over other routers; interfaces are mapped again at the next reading.
@@ -151,11 +171,18 @@ class Collector:
         """Return the interfaces that the router had at the last reading."""
         return self._owned.get(vr, ())
 
+    def owned(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Return whose interfaces are there, before there is anything to be counted."""
+        self._map(names)
+        self._names = None  # what each router must have is told by the first rates
+        return {vr: self._owned.get(vr, ()) for vr in self._bindings}
+
     def aggregate(self, rates: Mapping[str, InterfaceRate | Fault]) -> dict[str, Reading]:
         """Return a reading for every router, summed over its interfaces (paper, 8.1)."""
         if self._names is None or rates.keys() != self._names:
             self._map(rates.keys())
             self._expect(rates)
+            self._missing = {vr: found for vr in self._bindings if (found := self._miss(vr, rates))}
         return {vr: self._reading(vr, binding, rates) for vr, binding in self._bindings.items()}
 
     def _map(self, names: Iterable[str]) -> None:
@@ -181,10 +208,10 @@ class Collector:
             elif len(now) >= len(self._full.get(vr, ())):
                 self._full[vr] = now
 
-    def _missing(self, vr: str, rates: Mapping[str, object]) -> list[str]:
+    def _miss(self, vr: str, rates: Mapping[str, object]) -> tuple[str, ...]:
         """Return the interfaces that must be there and are not: named ones, and those it had."""
         expected = {*self._claims.named[vr], *self._full.get(vr, ())}
-        return sorted(name for name in expected if name not in rates)
+        return tuple(sorted(name for name in expected if name not in rates))
 
     def _reading(
         self, vr: str, binding: Binding, rates: Mapping[str, InterfaceRate | Fault]
@@ -192,7 +219,7 @@ class Collector:
         names = self._owned.get(vr, ())
         contested = self._contested.get(vr, ())
         problems = [f"{name}: claimed by several routers" for name in contested]
-        missing = self._missing(vr, rates)
+        missing = self._missing.get(vr, ())
         problems += [f"{name}: not there" for name in missing]
         sent, received = _Sum(), _Sum()
         for name in names:

@@ -25,6 +25,10 @@ _counted = itemgetter(0, 1, 3, 8, 9, 11)
 _HEADER_LINES = 2
 
 
+_Deltas = tuple[int, int, int, int]
+"""Of packets received, dropped on the way in, sent, and dropped on the way out."""
+
+
 class Counters(NamedTuple):
     """What the kernel has counted on one interface since it was created."""
 
@@ -121,25 +125,35 @@ def rate(before: Counters, after: Counters, dt: Seconds) -> InterfaceRate | Faul
     A counter that fell has wrapped if it was within reach of 2^32 at line rate; otherwise the
     interface was reset, and the interval says nothing.
     """
-    deltas = []
-    for old, new in (
-        (before.rx_packets, after.rx_packets),
-        (before.rx_dropped, after.rx_dropped),
-        (before.tx_packets, after.tx_packets),
-        (before.tx_dropped, after.tx_dropped),
-    ):
-        delta = new - old
-        if delta < 0:
-            delta += 1 << 32
-            if old >= 1 << 32 or delta > WRAP_RATE * dt:
-                return Fault.RESET
-        if delta > LINE_RATE * dt:
-            return Fault.IMPLAUSIBLE
-        deltas.append(PacketsPerSecond(delta / dt))
+    deltas = (
+        after.rx_packets - before.rx_packets,
+        after.rx_dropped - before.rx_dropped,
+        after.tx_packets - before.tx_packets,
+        after.tx_dropped - before.tx_dropped,
+    )
+    if min(deltas) < 0 or max(deltas) > LINE_RATE * dt:
+        unwrapped = _unwrapped(deltas, before, dt)
+        if isinstance(unwrapped, Fault):
+            return unwrapped
+        deltas = unwrapped
     rx_bits = _bits(before.rx_bytes, after.rx_bytes, dt)
     tx_bits = _bits(before.tx_bytes, after.tx_bytes, dt)
-    rx, rx_dropped, tx, tx_dropped = deltas
+    rx, rx_dropped, tx, tx_dropped = [PacketsPerSecond(delta / dt) for delta in deltas]
     return InterfaceRate(rx, rx_dropped, tx, tx_dropped, rx_bits, tx_bits)
+
+
+def _unwrapped(deltas: _Deltas, before: Counters, dt: Seconds) -> _Deltas | Fault:
+    """Return what was counted where counters of 32 bits have wrapped; or what is wrong."""
+    counted = []
+    olds = before.rx_packets, before.rx_dropped, before.tx_packets, before.tx_dropped
+    for old, delta in zip(olds, deltas, strict=True):
+        passed = delta + (1 << 32) if delta < 0 else delta
+        if delta < 0 and (old >= 1 << 32 or passed > WRAP_RATE * dt):
+            return Fault.RESET
+        if passed > LINE_RATE * dt:
+            return Fault.IMPLAUSIBLE
+        counted.append(passed)
+    return counted[0], counted[1], counted[2], counted[3]
 
 
 def _bits(old: int, new: int, dt: Seconds) -> BitsPerSecond | None:

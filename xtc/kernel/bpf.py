@@ -84,12 +84,14 @@ class Descriptor:
 
 
 class Map:
-    """A map of BPF from numbers of 32 bits; each value is read and written whole."""
+    """A map of BPF from numbers of 32 bits, for one thread; values are read and written whole."""
 
     def __init__(self, fd: int) -> None:
         self._descriptor = Descriptor(fd)
         self._info = _MapInfo()
         _describe(fd, self._info)
+        self._index = c_uint32()
+        self._value = ctypes.create_string_buffer(self.value_size)
 
     @property
     def name(self) -> str:
@@ -103,11 +105,10 @@ class Map:
 
     def read(self, index: int, *, locked: bool = False) -> bytes:
         """Return a value; under its own spin lock if it has one. Raises OSError."""
-        value = ctypes.create_string_buffer(self.value_size)
-        key, flags = c_uint32(index), _LOCKED if locked else 0
-        fd = self._descriptor.fd
-        call("bpf_map_lookup_elem_flags", fd, ctypes.byref(key), value, flags)
-        return value.raw
+        self._index.value = index
+        where, flags = ctypes.byref(self._index), _LOCKED if locked else 0
+        call("bpf_map_lookup_elem_flags", self._descriptor.fd, where, self._value, flags)
+        return self._value.raw
 
     def add(self, index: int, value: bytes) -> None:
         """Write a value where there is none yet. Raises OSError: EINVAL, of another size."""

@@ -8,22 +8,24 @@ has no clsact or no cls_bpf, or the interface has an ingress qdisc instead.
 import ctypes
 import errno
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import socket
+import struct
 from ctypes import c_int, c_size_t, c_uint32
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
-
-from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
+from typing import Final
 
 from xtc.kernel.bpf import Program, library
+from xtc.kernel.netlink import attributes, dump, text
 
 _PARENTS: Final = {1: 0xFFFF_FFF2, 2: 0xFFFF_FFF3}
 _TCX: Final = {1: 46, 2: 47}  # BPF_TCX_INGRESS, BPF_TCX_EGRESS
 _BOTH: Final = 3  # BPF_TC_INGRESS | BPF_TC_EGRESS: the qdisc itself
 _REPLACE: Final = 1  # BPF_TC_F_REPLACE
+_RTM_GETTFILTER: Final = 46
+_TCA_KIND, _TCA_OPTIONS, _TCA_BPF_NAME = 1, 2, 7
+_MESSAGE: Final = struct.Struct("=BxxxiIII")
+"""``struct tcmsg``: family, interface, handle, parent, and priority with protocol."""
 
 
 class Direction(Enum):
@@ -109,9 +111,8 @@ def detach(index: int, direction: Direction, place: int) -> None:
 
 def filters(index: int, direction: Direction) -> tuple[Filter, ...]:
     """Return the filters of one direction in the order in which the kernel asks them."""
-    parent = _PARENTS[direction.value]
-    with _netlink() as route:
-        found = [_filter(message) for message in route.get_filters(index=index, parent=parent)]
+    request = _MESSAGE.pack(socket.AF_UNSPEC, index, 0, _PARENTS[direction.value], 0)
+    found = [_filter(message) for message in dump(_RTM_GETTFILTER, request)]
     return tuple(sorted((one for one in found if one.handle), key=lambda one: one.priority))
 
 
@@ -123,10 +124,12 @@ def tcx_programs(index: int, direction: Direction) -> int:
     return int(count.value) if result == 0 else 0
 
 
-def _filter(message: Any) -> Filter:
-    kind, options = message.get_attr("TCA_KIND"), message.get_attr("TCA_OPTIONS")
-    name = options.get_attr("TCA_BPF_NAME") if kind == "bpf" and options is not None else None
-    return Filter(kind, message["info"] >> 16, message["handle"], name or "")
+def _filter(message: bytes) -> Filter:
+    _, _, handle, _, info = _MESSAGE.unpack_from(message)
+    found = attributes(message, _MESSAGE.size)
+    kind = text(found.get(_TCA_KIND, b""))
+    options = attributes(found.get(_TCA_OPTIONS, b"")) if kind == "bpf" else {}
+    return Filter(kind, info >> 16, handle, text(options.get(_TCA_BPF_NAME, b"")))
 
 
 def _hook(index: int, point: int) -> _Hook:
@@ -144,12 +147,3 @@ def _call(function: str, *arguments: ctypes.Structure) -> None:
     result = call(*map(ctypes.byref, arguments))
     if result < 0:
         raise OSError(-result, os.strerror(-result), function)
-
-
-@contextmanager
-def _netlink() -> Iterator[IPRoute]:
-    try:
-        with IPRoute() as route:
-            yield route
-    except NetlinkError as error:
-        raise OSError(error.code, os.strerror(error.code), "filters") from error
