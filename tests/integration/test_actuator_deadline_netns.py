@@ -18,9 +18,10 @@ from support.paced import Paced
 from support.rates import Rate, between, read
 from support.waiting import eventually
 
+from xtc.actuator import deadline
 from xtc.actuator.deadline import DeadlineActuator, least_share, share_of
 from xtc.actuator.factory import probe, release
-from xtc.actuator.spec import DeadlineOriginal, DeadlineSpec, Joining
+from xtc.actuator.spec import DeadlineOriginal, DeadlineSpec, Joining, ThreadPolicy
 from xtc.clock import FakeClock
 from xtc.errors import Admission, Gone, Transient
 from xtc.keeper import MAX_CONFLICTS, Keeper
@@ -29,7 +30,7 @@ from xtc.kernel.joining import SINGLE, gso_segments, joining, set_gso_segments, 
 from xtc.kernel.namespaces import cookie, in_namespace
 from xtc.kernel.offload import gro, set_gro, set_gro_list, set_tso, set_uso, tso
 from xtc.kernel.peer import find_peer
-from xtc.kernel.scheduling import SCHED_DEADLINE, SCHED_OTHER, get_policy
+from xtc.kernel.scheduling import SCHED_DEADLINE, SCHED_OTHER, get_policy, set_policy
 from xtc.kernel.sysfs import namespace_sysfs
 from xtc.units import CapFraction, Seconds
 
@@ -320,6 +321,38 @@ def test_a_cap_is_divided_again_while_it_stands(flood: DeadlineSpec) -> None:
     low, high = sorted(share_of(get_policy(tid)) for tid in tids())
     assert high > 2 * low
     assert low + high == pytest.approx(CAPS[1], rel=0.01)
+
+
+def test_a_thread_that_somebody_else_set_free_is_capped_again_while_the_cap_stands(
+    router: DeadlineSpec,
+) -> None:
+    actuator = DeadlineActuator(router)
+    actuator.apply(CapFraction(CAPS[1]))
+    for free in tids():
+        set_policy(free, ThreadPolicy(SCHED_OTHER, 0, 0, 0, 0, 0))
+        assert actuator.applied() is None
+        assert actuator.rebalance() == pytest.approx(CAPS[1], rel=0.01)
+        assert {get_policy(tid).policy for tid in tids()} == {SCHED_DEADLINE}
+        assert actuator.applied() == pytest.approx(CAPS[1], rel=0.01)
+
+
+def test_shares_that_do_are_left_alone(
+    flood: DeadlineSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    actuator = DeadlineActuator(flood)
+    settle(actuator, CAPS[1])
+    written: list[int] = []
+
+    def noted(tid: int, policy: ThreadPolicy) -> None:
+        written.append(tid)
+        set_policy(tid, policy)
+
+    monkeypatch.setattr(deadline, "set_policy", noted)
+    for _ in range(10):
+        time.sleep(0.1)
+        actuator.applied()
+        actuator.rebalance()
+    assert len(written) <= 2 * len(ENDS)
 
 
 def test_an_interface_that_comes_up_later_is_capped_then(router: DeadlineSpec) -> None:

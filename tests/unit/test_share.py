@@ -2,7 +2,7 @@
 
 import pytest
 
-from xtc.actuator.share import fill, split
+from xtc.actuator.share import fill, is_worth, split
 
 FLOOR = 0.001
 
@@ -74,3 +74,21 @@ def test_threads_that_need_nothing_get_nothing_where_there_is_no_floor() -> None
 )
 def test_filling_by_hand(total: float, wants: list[float], given: list[float]) -> None:
     assert fill(total, wants) == pytest.approx(given)
+
+
+@pytest.mark.parametrize(
+    ("shares", "usages", "previous", "worth"),
+    [
+        ([0.5, 0.1], [0.4, 0.0], [0.5, 0.1], False),
+        ([0.52, 0.08], [0.4, 0.0], [0.5, 0.1], False),
+        ([0.54, 0.06], [0.4, 0.0], [0.5, 0.1], True),
+        ([0.598, 0.002], [0.4, 0.0010], [0.599, 0.0010], True),
+        ([0.598, 0.002], [0.4, 0.0005], [0.599, 0.0010], False),
+        ([0.6, 0.0], [0.59, 0.0], [0.59, 0.01], False),
+    ],
+    ids=["same", "little", "much", "a hungry one gets more", "no hungry one", "hungry, little"],
+)
+def test_shares_are_given_anew_where_that_is_worth_it(
+    shares: list[float], usages: list[float], previous: list[float], worth: bool
+) -> None:
+    assert is_worth(shares, usages, previous) is worth

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from xtc.actuator.spec import Original
 from xtc.errors import Permanent
 from xtc.units import CapFraction, Seconds
@@ -33,8 +35,7 @@ class CapLimits:
         return min(max(cap, self.floor), self.ceiling)
 
 
-@dataclass(frozen=True, slots=True)
-class CpuUsage:
+class CpuUsage(msgspec.Struct, frozen=True):
     """How much CPU a router has used, as counters that only grow."""
 
     used: Seconds | None
@@ -45,6 +46,8 @@ class CpuUsage:
     """Periods in which the router ran at all; None where the platform does not count them."""
     at: Seconds | None = None
     """When they were read; None is just now."""
+    refill: Seconds = Seconds(0.0)
+    """Seconds after which the cap is given out again; 0 where that is often in every period."""
     grain: Seconds = Seconds(0.0)
     """The steps in which CPU time is given out or counted; each part is counted in such steps."""
     parts: tuple[Seconds, ...] = ()

@@ -4,12 +4,13 @@ import os
 from pathlib import Path
 
 from xtc.actuator.base import CapLimits, CpuUsage
-from xtc.actuator.quota import FLOOR, Quota, quota_for
-from xtc.actuator.refusals import explain_cgroup
+from xtc.actuator.groupweights import GroupWeights
+from xtc.actuator.quota import FLOOR, Quota, longest_period_us, quota_for
+from xtc.actuator.refusals import Translated
 from xtc.actuator.spec import CgroupOriginal, CgroupSpec, Original
 from xtc.errors import Gone, Permanent, Transient, Unsupported
 from xtc.kernel.cgroupfs import Group, open_group
-from xtc.units import CapFraction
+from xtc.units import CapFraction, Seconds
 
 _ENABLE = "enable cpu in the parent's cgroup.subtree_control, or on v1 name the cpu hierarchy"
 
@@ -21,8 +22,12 @@ class CgroupActuator:
     is another group, and this actuator says Gone. It makes no groups.
     """
 
-    def __init__(self, spec: CgroupSpec, original: CgroupOriginal | None = None) -> None:
+    def __init__(
+        self, spec: CgroupSpec, original: CgroupOriginal | None = None, *, loop_s: float = 1.0
+    ) -> None:
         """Open the group; ``original`` is what the journal holds of it, if anything.
+
+        The quota is refilled several times in ``loop_s``, the seconds between two samples.
 
         Raises:
             Gone: there is no such group, or it is not the one that the journal knows.
@@ -30,12 +35,15 @@ class CgroupActuator:
             Unsupported: it has no CPU controller.
         """
         self._path, self._original = spec.path, original
-        self._translated = _Translated(spec.path)
+        self._translated = Translated(spec.path)
         self._group = _open(spec.path)
+        self.weights = GroupWeights(spec.path)
+        """The floor, beside the cap."""
         if original is not None and original.inode not in {0, self._inode()}:
             raise Gone(spec.path, "another control group has taken this name")
         ceiling = CapFraction(float(os.cpu_count() or 1))
         self._limits = CapLimits(floor=FLOOR, ceiling=ceiling)
+        self._longest_us = longest_period_us(loop_s)
         self._last: Quota | None = None
         """What was read last; it spares `apply` a reading, and what it writes is read back."""
 
@@ -66,7 +74,7 @@ class CgroupActuator:
             self._read()
         )  # not Gone: the open group was still there, and so the inode is its own
         path = os.path.realpath(self._path)
-        return CgroupOriginal(quota.quota_us, quota.period_us, path, inode)
+        return CgroupOriginal(quota.quota_us, quota.period_us, path, inode, self.weights.claimed)
 
     def applied(self) -> CapFraction | None:
         """Return the cap in force, None where the group is uncapped."""
@@ -83,16 +91,18 @@ class CgroupActuator:
         """
         wanted = self._limits.bound(cap, target=self._path)
         old = self._last or self._read()
-        new = quota_for(wanted, old.period_us)
+        new = quota_for(wanted, old.period_us, self._longest_us)
         return self._write(old, new) or wanted
 
     def usage(self) -> CpuUsage:
         """Return the group's CPU time and how often its quota stopped it."""
         with self._translated:
-            return CpuUsage(*self._group.usage())
+            usage = self._group.usage()
+        refill = 0.0 if self._last is None or self._last.cap is None else self._last.period_us
+        return CpuUsage(*usage, refill=Seconds(refill / 1e6))
 
     def restore(self, original: Original) -> None:
-        """Put the captured quota back; a group that is gone is restored already.
+        """Put captured quota and weight back; a group that is gone is restored already.
 
         Raises:
             Permanent: the original is another actuator's.
@@ -102,6 +112,7 @@ class CgroupActuator:
             raise Permanent(self._path, f"cannot restore a {type(original).__name__}")
         try:
             self._write(self._read(), Quota(original.quota_us, original.period_us))
+            self.weights.put_back(original.weight)
         except Gone:
             return  # nothing of ours is left where the group is gone
 
@@ -130,28 +141,8 @@ def _same(got: Quota, wanted: Quota) -> bool:
 
 
 def _open(path: str) -> Group:
-    with _Translated(path):
+    with Translated(path):
         group = open_group(path)
     if group is None:
         raise Unsupported(path, "this directory has no CPU controller", _ENABLE)
     return group
-
-
-class _Translated:
-    """Turns what the kernel says about one group into typed errors; a class, since it is quick."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
-    ) -> None:
-        if isinstance(error, OSError):
-            raise explain_cgroup(self._path, error) from error
-        if isinstance(error, ValueError):
-            raise Permanent(self._path, f"its files are no control group's: {error}") from error

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from xtc.actuator.base import CapLimits, CpuUsage
 from xtc.actuator.refusals import explain_namespace, explain_scheduling
-from xtc.actuator.share import split
+from xtc.actuator.share import is_worth, split
 from xtc.actuator.spec import (
     DeadlineOriginal,
     DeadlineSpec,
@@ -42,6 +42,7 @@ _FAIR_SERVER: Final = 0.05  # what the kernel itself promises to each CPU's ordi
 _FAIR_SINCE: Final = (6, 12)  # from this Linux on (kernel/sched/fair.c, fair_server_init)
 _NUMBERS: Final = re.compile("[0-9]+")
 _QUIET: Final = 0.005  # 5 us in each ms: a packet now and then waits for no longer than that
+_LOOK_S: Final = Seconds(0.9)  # each tick of 1 s, whenever that comes: the tenant may undo them
 _CHECK_S: Final = Seconds(5.0)  # the other ends are the host's, or another tenant's
 _TAKEN: Final = "another network namespace has taken this name"
 _WINDOW: Final = Seconds(0.2)  # use measured for less says little about need
@@ -76,8 +77,12 @@ class DeadlineActuator:
         """What was applied last."""
         self._shares: dict[int, float] = {}
         """Each thread's share of it, as the kernel took it."""
+        self._doubtful = False
+        """Whether the kernel may have given threads other shares than those."""
         self._checked = self._clock.now()
         """When the switches of the interfaces' other ends were looked at last."""
+        self._looked = self._checked
+        """When the switches of its own interfaces were."""
         self._complete = False  # whether every interface's threads are followed
         self._since, self._used_then = self._clock.now(), dict[int, Seconds]()
         self._following, self._indexes = Following(spec.interfaces), frozenset[int]()
@@ -125,7 +130,11 @@ class DeadlineActuator:
             policies = {tid: self._on_thread(get_policy, tid) for tid in self._times.tids}
         except ProcessLookupError:
             return None  # ended just now; the one that follows it is not capped yet
-        if not policies or any(each.policy != SCHED_DEADLINE for each in policies.values()):
+        given = {
+            tid: share_of(p) if p.policy == SCHED_DEADLINE else None for tid, p in policies.items()
+        }
+        self._doubtful |= any(given[tid] != self._shares.get(tid) for tid in given)
+        if not policies or None in given.values():
             return None
         ended = (share for tid, share in self._shares.items() if tid not in policies)
         return CapFraction(sum(map(share_of, policies.values())) + sum(ended))
@@ -144,7 +153,9 @@ class DeadlineActuator:
             Unsupported: an interface has no NAPI, or this kernel lacks something needed.
         """
         wanted = self._limits.bound(cap, target=self._spec.netns)
-        self._check_switches()
+        if wanted != self._cap or self._clock.now() - self._looked >= _LOOK_S:
+            self._looked = self._clock.now()
+            self._check_switches()
         self._follow(forwarding.enable)
         try:
             return self._cap_threads(wanted)
@@ -246,9 +257,18 @@ class DeadlineActuator:
         if not used:
             names = ", ".join(self._spec.interfaces)
             raise Transient(self._spec.netns, f"no NAPI thread: none of {names} is up")
-        self._give(self._split(cap, used))
+        previous = [self._shares.get(tid, cap / len(used)) for tid in used]
+        usages = self._usages(used)
+        floor = least_share(cap, len(used))
+        shares = split(cap, usages or previous, previous, floor, self._thread_ceiling)
+        known = not self._doubtful and self._shares.keys() == used.keys()
+        stands = known and cap == self._cap
+        if stands and not (usages and is_worth(shares, usages, previous)):
+            return CapFraction(sum(previous))
+        self._doubtful = True
+        self._give(dict(zip(used, shares, strict=True)))
         self._shares = {tid: share_of(self._on_thread(get_policy, tid)) for tid in used}
-        self._cap = cap
+        self._cap, self._doubtful = cap, False
         return CapFraction(sum(self._shares.values()))
 
     def _give(self, shares: Mapping[int, float]) -> None:
@@ -267,18 +287,13 @@ class DeadlineActuator:
     def _give_one(self, tid: int, share: float) -> None:
         self._on_thread(set_policy, tid, policy_for(share, self._spec.period_us))
 
-    def _split(self, cap: CapFraction, used: dict[int, Seconds]) -> dict[int, float]:
-        equal = cap / len(used)
-        previous = [self._shares.get(tid, equal) for tid in used]
+    def _usages(self, used: Mapping[int, Seconds]) -> list[float]:
+        """Return what each thread used of a CPU lately; nothing while that says too little."""
         elapsed = self._clock.now() - self._since
-        usages = previous
-        if elapsed >= _WINDOW:
-            then = self._used_then
-            usages = [(now - then.get(tid, 0.0)) / elapsed for tid, now in used.items()]
-            self._since, self._used_then = self._clock.now(), used
-        floor = least_share(cap, len(used))
-        shares = split(cap, usages, previous, floor, self._thread_ceiling)
-        return dict(zip(used, shares, strict=True))
+        if elapsed < _WINDOW:
+            return []
+        then, self._since, self._used_then = self._used_then, self._clock.now(), dict(used)
+        return [(now - then.get(tid, 0.0)) / elapsed for tid, now in used.items()]
 
     def _on_links(self, work: Callable[[Mapping[str, Link]], _Result]) -> _Result:
         """Work on the router's interfaces that exist, by their names of now, in its namespace."""

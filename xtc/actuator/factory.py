@@ -61,6 +61,7 @@ def open_actuator(
     *,
     simulated: Callable[[str], Actuator] | None = None,
     domains: Domains | None = None,
+    loop_s: float = 1.0,
 ) -> Actuator:
     """Return the actuator that a specification names.
 
@@ -71,6 +72,7 @@ def open_actuator(
             that it was captured of is opened, whatever its name stands for by now.
         simulated: finds a router of the simulated plant by name.
         domains: opens the domains of hypervisors.
+        loop_s: seconds between the samples of the loop that caps it.
 
     Raises:
         Gone: the router does not exist.
@@ -80,7 +82,8 @@ def open_actuator(
     """
     match _located(spec, original):
         case CgroupSpec() as spec:
-            return CgroupActuator(spec, _typed(original, CgroupOriginal, spec.path))
+            found = _typed(original, CgroupOriginal, spec.path)
+            return CgroupActuator(spec, found, loop_s=loop_s)
         case DeadlineSpec() as spec:
             return DeadlineActuator(spec, _typed(original, DeadlineOriginal, spec.netns))
         case SimulatedSpec() as spec:

@@ -9,8 +9,9 @@ import os
 from typing import Final
 
 from xtc.actuator.base import CapLimits, CpuUsage
+from xtc.actuator.domainweights import Captured, DomainWeights, is_unified, scale_of
 from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec, Original
-from xtc.errors import Gone, Permanent, Transient, UnderWay
+from xtc.errors import Gone, Overtaken, Permanent, Transient, UnderWay
 from xtc.units import CapFraction, Seconds
 from xtc.virt.api import Parameters
 from xtc.virt.domains import DomainView, Order, afresh
@@ -40,7 +41,12 @@ class LibvirtActuator:
         self._uuid, self._domid, self._name = view.uuid, view.domid, view.name
         self._way = way_of(view.name, session.view.driver, spec.scope)
         self._limits = self._way.limits(view.vcpus, os.cpu_count() or 1)
-        self._original = original
+        self._captured = Captured(original)
+        scale = scale_of(session.view.driver, unified=is_unified())
+        self.weights = DomainWeights(
+            session, scale, self._way.flags, view.uuid, self._view, captured=self._captured
+        )
+        """The floor, beside the cap."""
         self._expected: Parameters | None = None
         """What the original was read from; it must stand there until the first cap is written."""
         self._order: Order | None = None
@@ -65,8 +71,12 @@ class LibvirtActuator:
             ActuatorError: the last cap failed; said once for each that was ordered.
         """
         order, outcome = self._order, self._session.outcome(self._uuid)
+        without_weight = self.weights.settle(outcome)
         if order is None:
             return True
+        if without_weight and not (outcome and isinstance(outcome.error, Overtaken)):
+            self._order = self._ordered(self._view(), without_weight)
+            return False
         if outcome is None or outcome.order.number < order.number:
             return False
         self._order = None
@@ -80,16 +90,16 @@ class LibvirtActuator:
 
         A domain that came with a cap from another host bears a mark of what it was before.
         """
-        if self._original is None:
+        if self._captured.original is None:
             view = self._view()
             try:
                 found = self._way.original(view.parameters)
             except KeyError as error:
                 raise self._untold(error) from error
             parameters = found | dict(view.mark or {})
-            self._original = LibvirtOriginal(self._uuid, self._domid, parameters)
+            self._captured.original = LibvirtOriginal(self._uuid, self._domid, parameters)
             self._expected = found
-        return self._original
+        return self._captured.original
 
     def applied(self) -> CapFraction | None:
         """Return the cap in force or under way.
@@ -100,20 +110,26 @@ class LibvirtActuator:
         """
         pending = self._session.pending(self._uuid)  # first: it may be carried out just now
         view = self._view()
-        return self._cap(view.parameters if pending is None else pending.parameters, view)
+        ordered = {} if pending is None else pending.parameters
+        return self._cap({**view.parameters, **ordered}, view)
 
     def apply(self, cap: CapFraction) -> CapFraction:
         """Order a cap and return it as the hypervisor will hold it; `settle` says if it did."""
         view = self._view()
         wanted = self._limits.bound(cap, target=self._name)
         parameters = self._way.parameters(wanted, view.vcpus, view.parameters)
-        mark = self.capture().parameters
-        self._order = self._session.order(
-            view, parameters, self._way.flags, mark=mark, expected=self._expected
-        )
-        self._expected = None  # from here on what stands there may be ours
+        self._order = self._ordered(view, parameters)
         self._restoring = None  # a release that was under way is overtaken
         return self._cap(parameters, view) or wanted
+
+    def _ordered(self, view: DomainView, parameters: Parameters) -> Order:
+        """Order parameters, and the weight that is under way, since an order replaces another."""
+        mark = self.capture().parameters
+        expected, self._expected = self._expected, None  # what stands there may be ours from now on
+        every = {**parameters, **self.weights.under_way()}
+        order = self._session.order(view, every, self._way.flags, mark=mark, expected=expected)
+        self.weights.took_along(order)
+        return order
 
     def rebalance(self) -> CapFraction | None:
         """Return None: every vCPU has the same share, whatever it needs."""
@@ -155,8 +171,11 @@ class LibvirtActuator:
             raise Transient(self._name, "a cap that was given up may still land: released again")
 
     def _order_back(self, original: LibvirtOriginal) -> Order:
-        view = self._view()
-        return self._session.order(view, original.parameters, self._way.flags, mark=None)
+        """Put back what was changed: where no cap was written, another one may stand there."""
+        view, capless = self._view(), self._expected or {}
+        changed = {k: v for k, v in original.parameters.items() if k not in capless}
+        parameters = changed or original.parameters
+        return self._session.order(view, parameters, self._way.flags, mark=None)
 
     def _cap(self, parameters: Parameters, view: DomainView) -> CapFraction | None:
         try:

@@ -15,6 +15,7 @@ FLOOR = CapFraction(MIN_QUOTA_US / MAX_PERIOD_US)
 _TARGET_QUOTA_US = 2_000  # twice the kernel's minimum: short periods, yet room for small caps
 _SHORTEST_US, _LONGEST_US = 10_000, 100_000  # below 10 ms the CPU used strays from the cap
 _HYSTERESIS = 2.0  # a period within this factor of the ideal one is kept
+_REFILLS = 10  # of a quota between two samples, so that one more or less changes little
 
 
 class Quota(NamedTuple):
@@ -29,26 +30,36 @@ class Quota(NamedTuple):
         return None if self.quota_us is None else CapFraction(self.quota_us / self.period_us)
 
 
-def quota_for(cap: CapFraction, current_period_us: int) -> Quota:
+def quota_for(cap: CapFraction, current_period_us: int, longest_us: int = _LONGEST_US) -> Quota:
     """Return the legal quota nearest to a cap, keeping the current period while it serves.
 
     The quota aims at 2 ms in a period of 10 to 100 ms; caps under 1 % get up to 1 s, since the
     kernel takes no quota below 1 ms. Caps below 0.1 % give the smallest legal quota.
+
+    Args:
+        cap: as a fraction of one CPU.
+        current_period_us: the period in force.
+        longest_us: of the periods that the kernel's smallest quota does not ask for.
     """
-    period = _period_for(cap, current_period_us)
+    period = _period_for(cap, current_period_us, longest_us)
     return Quota(max(MIN_QUOTA_US, round(cap * period)), period)
 
 
-def _period_for(cap: CapFraction, current_us: int) -> int:
-    ideal = ideal_period_us(cap)
+def _period_for(cap: CapFraction, current_us: int, longest_us: int) -> int:
+    ideal = ideal_period_us(cap, longest_us)
     fits = cap * current_us >= MIN_QUOTA_US and _SHORTEST_US <= current_us <= MAX_PERIOD_US
     near = ideal / _HYSTERESIS <= current_us <= ideal * _HYSTERESIS
     return current_us if fits and near else ideal
 
 
-def ideal_period_us(cap: CapFraction) -> int:
+def longest_period_us(loop_s: float) -> int:
+    """Return the longest period that a quota should have under a loop of this period."""
+    return min(_LONGEST_US, max(_SHORTEST_US, round(loop_s * 1e6 / _REFILLS)))
+
+
+def ideal_period_us(cap: CapFraction, longest_us: int = _LONGEST_US) -> int:
     """Return the period for a cap where no other is in force."""
-    wanted = min(max(_TARGET_QUOTA_US / cap, _SHORTEST_US), _LONGEST_US)
+    wanted = min(max(_TARGET_QUOTA_US / cap, _SHORTEST_US), longest_us)
     legal = -(-MIN_QUOTA_US // cap)  # rounded up, so that the quota does not fall below 1 ms
     return min(MAX_PERIOD_US, max(round(wanted), int(legal)))
 
@@ -101,11 +112,8 @@ def parse_cpu_stat(text: str) -> dict[str, int]:
     Raises:
         ValueError: a line is not a name and a number.
     """
-    counters = {}
-    for line in text.splitlines():
-        name, value = line.split()
-        counters[name] = int(value)
-    return counters
+    words = text.split()
+    return dict(zip(words[::2], map(int, words[1::2]), strict=True))
 
 
 def controller_mount(mounts: Iterable[str], controller: str) -> str | None:

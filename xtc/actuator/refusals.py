@@ -65,3 +65,23 @@ def explain_scheduling(path: str, error: OSError) -> ActuatorError:
             return Unsupported(path, str(error.strerror), "use a cgroup quota")
         case _:
             return Transient(path, f"sched_setattr: {error.strerror}")
+
+
+class Translated:
+    """Turns what the kernel says about one group into typed errors; a class, since it is quick."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        if isinstance(error, OSError):
+            raise explain_cgroup(self._path, error) from error
+        if isinstance(error, ValueError):
+            raise Permanent(self._path, f"its files are no control group's: {error}") from error

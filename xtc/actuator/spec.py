@@ -74,6 +74,8 @@ class CgroupOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="cgroup"
     older xtc captured it."""
     inode: int = 0
     """The group's, which no other gets; 0 where an older xtc captured it."""
+    weight: int | None = None
+    """`cpu.weight` or `cpu.shares`; None where xtc did not change it."""
 
 
 class ThreadPolicy(msgspec.Struct, frozen=True):

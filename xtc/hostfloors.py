@@ -1,0 +1,131 @@
+"""The floors of all held routers: which weights they get together, and what is left of the host.
+
+Weights are looked at in turns, and written on change: a tick costs next to nothing for them.
+"""
+
+import os
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from xtc.actuator.spec import DeadlineSpec
+from xtc.actuator.weights import Weights
+from xtc.errors import ActuatorError
+from xtc.firewall import Firewall, Unforeseen
+from xtc.floors import AUTO, KEEP, Claim, Grant, Scale, fits, grants, shortage, uncovered
+from xtc.managed import Managed
+from xtc.units import CapFraction
+
+LOOK_EVERY: Final = 10
+"""Periods between two looks at a router's weight and need, and at who contends with it."""
+
+
+class HostFloors:
+    """Decides on the floors of a host; the loop writes them."""
+
+    def __init__(self, guard: Firewall) -> None:
+        self._guard = guard
+        self._periods = 0
+        self._rivals: dict[Hashable, Mapping[str, int]] = {}
+        """Who contends in each arena, as of the last look."""
+
+    def decide(self, routers: Iterable[Managed]) -> None:
+        """Decide on the weights for a period."""
+        self._periods += 1
+        held = [managed for managed in routers if managed.weighable]
+        changed = [managed for number, managed in enumerate(held) if self._look(managed, number)]
+        anew = self._periods % LOOK_EVERY == 0
+        if anew:
+            self._rivals.clear()
+        if changed or anew:
+            self._guard.run("floor", "", partial(self._weigh, held))
+
+    def _look(self, managed: Managed, number: int) -> bool:
+        """Look at one router, if it is its turn or it can be learned from; whether that matters."""
+        turn = (self._periods + number) % LOOK_EVERY == 0
+        instance, floor = managed.instance, managed.floor
+        if instance is None or not floor.is_due(instance.lease, managed.sample, turn=turn):
+            return False
+        before = floor.terms
+        done = self._guard.run("floor", managed.plan.name, managed.look_at_floor)
+        return not isinstance(done, Unforeseen) and floor.terms != before
+
+    def _weigh(self, held: list[Managed]) -> None:
+        """Share out the CPU of each arena, and say where the host has too little."""
+        self._tell_shortage(held)
+        arenas: dict[Hashable, dict[str, Managed]] = {}
+        for managed in held:
+            weights = managed.keeper.weights
+            if weights is not None and managed.floor.may_weigh:
+                place, member = weights.arena
+                arenas.setdefault(place, {})[member] = managed
+        for place, members in arenas.items():
+            self._share_out(place, members)
+
+    def _tell_shortage(self, held: Iterable[Managed]) -> None:
+        needs = {managed.plan.name: _need(managed) for managed in held}
+        known = {name: need for name, need in needs.items() if need is not None}
+        total = sum(known.values())
+        for managed in held:
+            cpus = _cpus(managed.keeper.weights)
+            short = cpus is not None and not fits(total, cpus)
+            managed.floor.short = shortage(managed.plan.name, known, cpus or 1) if short else ""
+
+    def _share_out(self, place: Hashable, members: Mapping[str, Managed]) -> None:
+        """Weigh the routers of one arena."""
+        one = next(iter(members.values())).keeper.weights
+        assert one is not None  # _weigh() has looked
+        assert one.scale is not None  # may_weigh
+        following = {
+            name: managed for name, managed in members.items() if managed.floor.mode == AUTO
+        }
+        rivals = self._contending(place, one, following)
+        if rivals is None:
+            return  # who contends is not known: weights stay
+        others = sum(weight for name, weight in rivals.items() if name not in following)
+        claims = {
+            name: claim
+            for name, managed in following.items()
+            if (claim := _claim(managed)) is not None
+        }
+        found = grants(claims, float(others), one.scale)
+        for name, managed in members.items():
+            decide = partial(_decide, managed, found.get(name), one.scale)
+            self._guard.run("floor", managed.plan.name, decide)
+
+    def _contending(
+        self, place: Hashable, weights: Weights, but: Collection[str]
+    ) -> Mapping[str, int] | None:
+        if place not in self._rivals:
+            try:
+                self._rivals[place] = weights.rivals(but)
+            except ActuatorError:
+                return None
+        return self._rivals[place]
+
+
+def _claim(managed: Managed) -> Claim | None:
+    """Return what a router needs; None where that is not known yet."""
+    need, standing = managed.floor.need, managed.floor.standing
+    return None if need is None or standing is None else Claim(need, standing)
+
+
+def _decide(managed: Managed, grant: Grant | None, scale: Scale) -> None:
+    floor = managed.floor
+    if isinstance(floor.mode, int):
+        floor.want(min(max(floor.mode, scale.least), scale.most))
+        if not scale.least <= floor.mode <= scale.most:
+            floor.short = f"{scale.parameter} takes {scale.least} to {scale.most}"
+    elif grant is not None and floor.need is not None:
+        floor.want(grant.weight)
+        floor.short = floor.short or uncovered(floor.need, grant, scale)
+
+
+def _need(managed: Managed) -> CapFraction | None:
+    """Return the CPU that a router's setpoint takes of the host; None where no floor backs it."""
+    backed = isinstance(managed.plan.spec, DeadlineSpec) or managed.keeper.weights is not None
+    return managed.floor.need if backed and managed.floor.mode != KEEP else None
+
+
+def _cpus(weights: Weights | None) -> int | None:
+    return os.cpu_count() if weights is None else weights.cpus
