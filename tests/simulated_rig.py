@@ -11,6 +11,7 @@ from xtc.actuator.simulated import SimulatedRouter
 from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
 from xtc.meter import rates
 from xtc.routers import RouterPlan
+from xtc.setpoint import Setpoint, Unit
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import Activate
 
@@ -90,6 +91,8 @@ class Rig(ManagerRig):
         super().__init__(directory, plans)
         self.faults = Faults()
         self.blind = False
+        self.sent: dict[str, PacketsPerSecond] = {}
+        """What is sent to the routers whose shields let less by, in packets/s."""
         self.start()
 
     def start(self) -> None:
@@ -108,12 +111,30 @@ class Rig(ManagerRig):
         for _ in range(periods):
             self.clock.sleep(lasting)
             now = self.clock.now()
+            self.let_by()
             after = self.plant.read(now)
             before, self.before = self.before, after
             seeing = before is not None and not self.blind
             found = rates(before, after) if seeing and before is not None else None
             readings = {} if found is None else self.collector.aggregate(found)
             self.manager.tick(readings, now)
+
+    def let_by(self) -> None:
+        """Have the shields let by what they are set to, and all where there is none any longer."""
+        rates = {name: self.in_packets(name, rate) for name, rate in self.shield.set.items()}
+        for name in {*rates, *self.sent} & {*self.plant.routers}:
+            router = self.plant.routers[name]
+            sent = self.sent.setdefault(name, router.plant.offered)
+            offered = PacketsPerSecond(min(sent, rates.get(name, sent)))
+            router.plant = replace(router.plant, offered=offered)
+            if name not in rates:
+                del self.sent[name]
+
+    def in_packets(self, name: str, rate: Setpoint) -> float:
+        """Return a rate in packets/s of a router's own size."""
+        if rate.unit is Unit.PACKETS or name not in self.plant.routers:
+            return rate.rate
+        return rate.rate / 8 / self.plant.routers[name].frame_bytes
 
     def hold(self, name: str, setpoint: float, *, periods: int = 8) -> None:
         """Activate a router and let its loop settle."""

@@ -1,10 +1,11 @@
 """Whether a request may be carried out on a router; a refusal names the field and the fix."""
 
+from xtc.burst import burst_bounds, burst_words
 from xtc.errors import Permanent, Refused
 from xtc.laws import NAMES_IN_BITS
 from xtc.managed import Managed
 from xtc.setpoint import Setpoint, Unit
-from xtc.timing import LEASE_PERIODS
+from xtc.timing import least_ttl
 from xtc.units import Seconds
 
 
@@ -35,6 +36,20 @@ def check_unit(managed: Managed, setpoint: Setpoint) -> None:
         raise Refused("unit", "setpoint_bps", f"law {law} holds no bits/s", fix)
 
 
+def check_burst(setpoint: Setpoint) -> None:
+    """Refuse a burst that is none, or that makes the setpoint none.
+
+    Raises:
+        Refused: it is less than a packet or a frame, or more than a minute of the setpoint.
+    """
+    if setpoint.burst is None:
+        return
+    least, most = burst_bounds(setpoint)
+    if not least <= setpoint.burst <= most:
+        fix = f"give one {burst_words(setpoint)}"
+        raise Refused("burst", "burst", f"{setpoint.burst:g} is out of range", fix)
+
+
 def check_possible(managed: Managed) -> None:
     """Refuse to promise what this host cannot do; what may yet come right is no reason.
 
@@ -51,8 +66,8 @@ def check_long_enough(ttl_s: float | None, period: Seconds) -> None:
     """Refuse a lease that would end before its effect can be seen (`xtc.timing`).
 
     Raises:
-        Refused: the time to live is shorter than LEASE_PERIODS of the loop.
+        Refused: the time to live is shorter than LEASE_PERIODS steps of the ladder.
     """
-    if ttl_s is not None and ttl_s < LEASE_PERIODS * period:
-        least = LEASE_PERIODS * period
+    least = least_ttl(period)
+    if ttl_s is not None and ttl_s < least:
         raise Refused("too_short", "ttl_s", f"{ttl_s:g} s is too short", f"at least {least:g} s")

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from models import ThroughputCurve
 from xtc.binding import Evidence, binds
-from xtc.estimate import SLOPE_DOUBT, Estimate, moved, updated
+from xtc.estimate import SLOPE_DOUBT, UNSHAPED_DOUBT, Estimate, moved, updated
 from xtc.law import Bounds, Decision, Reason, Sample
+from xtc.prior import MISSED, Prior
 from xtc.units import MAX_RATE, CapFraction, PacketsPerSecond
 
 NEAR = 0.3
@@ -51,6 +52,8 @@ class AdaptiveState(msgspec.Struct, frozen=True, gc=False):
     """The last sample's, for the plant's lag."""
     below: Side | None = None
     above: Side | None = None
+    prior: Prior | None = None
+    """What was known beforehand, until a sample that the cap shaped has confirmed it or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,10 @@ class AdaptiveLaw:
     delay: int = 0
     """Samples until a cap shows in the throughput, where it is known beforehand."""
 
-    def start(self, cap: CapFraction | None) -> AdaptiveState:
-        """Begin at the cap in force, with no opinion on the router."""
+    def start(self, cap: CapFraction | None, prior: Prior | None = None) -> AdaptiveState:
+        """Begin at the cap in force, with no opinion on the router but what is known of it."""
         caps = () if cap is None else (math.log(cap),)
-        return AdaptiveState(Estimate(caps=caps, delay=self.delay))
+        return AdaptiveState(Estimate(caps=caps, delay=self.delay), prior=prior)
 
     def step(
         self, state: AdaptiveState, setpoint: float, sample: Sample, bounds: Bounds
@@ -74,9 +77,12 @@ class AdaptiveLaw:
         """Learn from the sample, then choose the cap at which the learned line meets the setpoint.
 
         A sample that the cap did not shape teaches little: below the setpoint the offered load is
-        to blame and the cap is held; above it the CPU really used stands in for the cap.
+        to blame and the cap is held; above it the CPU really used stands in for the cap, and so it
+        does where a shield held the router.
         """
         binding = is_binding(sample)
+        if not binding and sample.needed is not None:
+            return self._shown(state, setpoint, sample, sample.needed, bounds)
         if not binding and sample.throughput < setpoint:
             return self._idle(state, setpoint, sample, bounds)
         state, error = self._learned(state, setpoint, sample, binding=binding, bounds=bounds)
@@ -100,6 +106,29 @@ class AdaptiveLaw:
             return held, _decision(math.log(extended_cap(self.curve, setpoint)), bounds)
         return held, Decision(bounds.ceiling, Reason.NOT_BINDING)
 
+    def _shown(
+        self,
+        state: AdaptiveState,
+        setpoint: float,
+        sample: Sample,
+        needed: CapFraction,
+        bounds: Bounds,
+    ) -> tuple[AdaptiveState, Decision]:
+        """Lay the line through what the throughput took; work per packet has elasticity 1."""
+        if setpoint != state.setpoint:
+            state = self._retuned(state, setpoint)
+        log_y = math.log(min(max(STARVED * setpoint, sample.throughput), MAX_RATE))
+        log_needed = math.log(max(needed, 1e-6))
+        wanted = log_needed + min(math.log(setpoint) - log_y, FASTEST_RISE)
+        slope = state.estimate.slope
+        estimate = moved(
+            replace(state.estimate, caps=(wanted,), seen=None, starved=False),
+            offset=log_y - slope * log_needed,
+            slope=slope,
+            variance=UNSHAPED_DOUBT,
+        )
+        return AdaptiveState(estimate, setpoint, sample.throughput), _decision(wanted, bounds)
+
     def _retuned(self, state: AdaptiveState, setpoint: float) -> AdaptiveState:
         """Carry the line over to another setpoint: along the trained curve where there is one."""
         estimate, before = state.estimate, state.setpoint
@@ -113,7 +142,7 @@ class AdaptiveLaw:
         elif before is not None and estimate.offset is not None:
             doubt = (SLOPE_DOUBT * math.log(setpoint / before)) ** 2
             estimate = replace(estimate, variance=estimate.variance + doubt)
-        return AdaptiveState(estimate, setpoint, state.throughput)
+        return AdaptiveState(estimate, setpoint, state.throughput, prior=state.prior)
 
     def _line_of_model(self, estimate: Estimate, setpoint: float, bias: float) -> Estimate:
         """Lay the line through the curve's cap for the setpoint, shifted by what was learned."""
@@ -138,6 +167,7 @@ class AdaptiveLaw:
         log_y = math.log(min(max(STARVED * setpoint, steady), MAX_RATE))
         late = state.estimate.delay == 0 and sample.late
         log_cap = math.log(_effective_cap(sample, bounds, binding=binding, late=late))
+        state = _believed(state, log_cap, log_y, setpoint)
         estimate = updated(state.estimate, log_cap, log_y, shaped=binding, starved=starved)
         error = log_y - math.log(setpoint)
         state = replace(
@@ -175,6 +205,19 @@ def _effective_cap(sample: Sample, bounds: Bounds, *, binding: bool, late: bool 
     if sample.used is not None and (late or not binding):
         cap = sample.used if late else min(cap, sample.used)
     return max(cap, 1e-6)
+
+
+def _believed(state: AdaptiveState, log_cap: float, log_y: float, setpoint: float) -> AdaptiveState:
+    """Begin from what was known beforehand, unless this first sample shows otherwise."""
+    prior = state.prior
+    if prior is None or state.estimate.offset is not None:
+        return state
+    offset, slope = prior.towards(setpoint)
+    if abs(log_y - offset - slope * log_cap) > MISSED:
+        return replace(state, prior=None)
+    doubt = prior.doubt_at(setpoint)
+    line = moved(state.estimate, offset=offset, slope=slope, variance=doubt)
+    return replace(state, estimate=line, prior=None)
 
 
 def _bracketed(state: AdaptiveState, estimate: Estimate, error: float) -> AdaptiveState:

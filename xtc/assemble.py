@@ -31,6 +31,7 @@ from xtc.notify import watchdog_timeout
 from xtc.places import place_of
 from xtc.plant import LAG_S, Plant
 from xtc.releasing import ROUND_S, all_released
+from xtc.remembered import Remembered, cpu_model
 from xtc.renamed import renamed
 from xtc.routers import RouterPlan, exempted, plans
 from xtc.server import CurveKeys, Listen, Server
@@ -38,7 +39,7 @@ from xtc.shield.limiting import BestLimiter
 from xtc.shield.shield import Shield
 from xtc.shield.together import RouterShields
 from xtc.starts import OBSERVED, Starts
-from xtc.timing import check_timing
+from xtc.timing import check_followed, check_timing
 from xtc.units import PacketsPerSecond, Seconds
 from xtc.virt.hypervisors import Hypervisors
 from xtc.wire import Reply
@@ -70,6 +71,7 @@ def run_daemon(config: Config, path: Path | None) -> None:
     with located(path):
         check_timing(period, Seconds(daemon_section.meter_period_s), watchdog_timeout())
         routers = plans(config)
+        check_followed(routers, period)
     for doubt in doubts(config, routers, path):
         log.warning("configuration_doubtful", problem=str(doubt))
     clock = MonotonicClock()
@@ -82,21 +84,25 @@ def run_daemon(config: Config, path: Path | None) -> None:
         hypervisors = Hypervisors(clock)
         metrics = Metrics()
         metrics.configured(msgspec.json.encode(config))
+        shields = RouterShields(*exempted(config.limiter))
+        if simulated is None and any(plan.shield for plan in routers.values()):
+            shields.load_ahead()
         manager = Manager(
             routers,
             journal=journal,
             clock=clock,
-            open_actuator=opener(simulated, hypervisors),
+            open_actuator=opener(simulated, hypervisors, loop_s=period),
             limiter=BestLimiter(Shield(*exempted(config.limiter))),
-            shield=RouterShields(*exempted(config.limiter)),
+            shield=shields,
             period=period,
+            remembered=Remembered(journal, cpu=cpu_model()),
             place=partial(place_of, uuid_of=hypervisors.uuid_of),
             unexpected=lambda where: metrics.unexpected.labels(where).inc(),
         )
         late: list[Daemon] = []
 
-        def handle(raw: bytes) -> Reply:
-            return late[0].handle(raw)
+        def handle(raw: bytes) -> Reply | None:
+            return late[0].answer(raw)
 
         server = stack.enter_context(
             Server(_listen(config), handle, on_refused_key=metrics.refused_keys.inc)
@@ -149,12 +155,14 @@ def _watch(proc_net_dev: str, simulated: SimulatedHost | None) -> HostWatch | No
     return None if simulated else HostWatch(Path(proc_net_dev).parent / "softnet_stat")
 
 
-def opener(simulated: SimulatedHost | None, hypervisors: Hypervisors | None) -> OpenActuator:
-    """Return the function that opens actuators for this process."""
+def opener(
+    simulated: SimulatedHost | None, hypervisors: Hypervisors | None, *, loop_s: float = 1.0
+) -> OpenActuator:
+    """Return the function that opens actuators for this process, whose loop has this period."""
 
     def open_one(spec: ActuatorSpec, original: Original | None) -> Actuator:
         find = None if simulated is None else simulated.actuator
-        return open_actuator(spec, original, simulated=find, domains=hypervisors)
+        return open_actuator(spec, original, simulated=find, domains=hypervisors, loop_s=loop_s)
 
     return open_one
 

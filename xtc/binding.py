@@ -12,8 +12,6 @@ CPU that it has shown it can do. A router that sleeps when it has nothing to do,
 cap by senders that adapt (TCP), forwards all that is offered, too, but at its full efficiency.
 """
 
-from dataclasses import dataclass
-
 import msgspec
 from msgspec.structs import replace
 
@@ -33,8 +31,7 @@ STEADY = 0.9
 """Offered load, as a share of the last period's, that counts as the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(msgspec.Struct, frozen=True, gc=False):
     """What one period showed of one router, as far as its platform reports it."""
 
     cap: CapFraction | None

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from xtc.burst import parse_burst
 from xtc.cli_config import app as config_app
 from xtc.cli_discover import discover
 from xtc.cli_epoch import app as epoch_app
@@ -44,6 +45,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Vr = Annotated[str, typer.Argument(help="The router's name in the configuration.")]
 Setpoint = Annotated[
     str, typer.Option(help="A packet rate, such as 20kpps, or a bit rate, such as 50Mb/s.")
+]
+Burst = Annotated[
+    str | None,
+    typer.Option(help="Beyond the setpoint at once: 4000 (packets), 2Mb, or 200ms, the default."),
 ]
 Ttl = Annotated[
     str | None, typer.Option(help="How long it holds, such as 10min; without it there is no end.")
@@ -100,6 +105,7 @@ def top(
 def activate(
     vr: Vr,
     setpoint: Setpoint,
+    burst: Burst = None,
     ttl: Ttl = None,
     epoch: Epoch = 0,
     sequence: Sequence = 0,
@@ -108,13 +114,14 @@ def activate(
     json: Json = False,
 ) -> None:
     """Begin to hold a router at a setpoint."""
-    _ask(_grant(Activate, vr, setpoint, ttl, epoch, sequence, punish), runtime_dir, json)
+    _ask(_grant(Activate, vr, setpoint, burst, ttl, epoch, sequence, punish), runtime_dir, json)
 
 
 @app.command()
 def retune(
     vr: Vr,
     setpoint: Setpoint,
+    burst: Burst = None,
     ttl: Ttl = None,
     epoch: Epoch = 0,
     sequence: Sequence = 0,
@@ -123,7 +130,7 @@ def retune(
     json: Json = False,
 ) -> None:
     """Give a router that is being held another setpoint."""
-    _ask(_grant(Retune, vr, setpoint, ttl, epoch, sequence, punish), runtime_dir, json)
+    _ask(_grant(Retune, vr, setpoint, burst, ttl, epoch, sequence, punish), runtime_dir, json)
 
 
 @app.command()
@@ -245,6 +252,7 @@ def _grant(
     order: type[Activate] | type[Retune],
     vr: str,
     setpoint: str,
+    burst: str | None,
     ttl: str | None,
     epoch: int,
     sequence: int,
@@ -252,7 +260,8 @@ def _grant(
 ) -> Activate | Retune:
     asked = parse_setpoint(setpoint, field="--setpoint")
     kind = Kind.PUNISHMENT if punish else Kind.NORMAL
-    return order(vr, asked.pps, epoch, sequence, _ttl(ttl), kind, asked.bps)
+    beyond = None if burst is None else parse_burst(burst, asked, field="--burst")
+    return order(vr, asked.pps, epoch, sequence, _ttl(ttl), kind, asked.bps, beyond)
 
 
 def _ttl(text: str | None) -> float | None:

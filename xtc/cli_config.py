@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show.")
 ConfigPath = Annotated[Path, typer.Option("--config", "-c", envvar="XTC_CONFIG")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+_FLOORS = {"none": "left alone", "reservation": "its reservation"}
+"""What is said of floors that are no weight."""
 
 
 @app.command()
@@ -49,6 +51,9 @@ def check(
             why = f" ({limit.reason})" if limit.reason else ""
             shield = "shielded" if limit.shield else "not shielded"
             say(f"{limit.router}: {limit.interface} is {shield}, limited by {limit.way}{why}")
+        for floor in told.floors:
+            advice = f" ({floor.advice})" if floor.advice else ""
+            say(f"{floor.router}: its CPU floor is {_FLOORS.get(floor.way, floor.way)}{advice}")
         say(f"{', '.join(told.files)}: {_counts(told)}", err=refused)
     if refused:
         raise typer.Exit(EXIT_USAGE)

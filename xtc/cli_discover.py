@@ -1,19 +1,21 @@
 """xtc discover: the namespaces, containers and domains that xtc would control, or why not."""
 
 from collections.abc import Sequence
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from xtc.clock import MonotonicClock
-from xtc.localrouters import Local, LocalRouter, look_around
 from xtc.output import fitting_console, natural_width, print_json
 from xtc.printable import printable, say
 from xtc.units import CapFraction, format_cap
 from xtc.virt.api import real_api
 from xtc.virt.discover import Candidate, Host, look
+
+if TYPE_CHECKING:
+    from xtc.localrouters import Local, LocalRouter
 
 EXIT_FAILED = 1
 _AND_LOCAL = " (so no domains are listed)"
@@ -36,6 +38,8 @@ def discover(
     With --uri, the domains of those hypervisors alone; exit code 1 if one could not be asked.
     Without it, a host that has no libvirt is no error.
     """
+    from xtc.localrouters import look_around  # noqa: PLC0415  pyroute2 takes 0.25 s to load
+
     uris: Sequence[str | None] = uri or (None,)
     hosts = [look(real_api, one, MonotonicClock()) for one in uris]
     local = None if uri else look_around()
@@ -52,14 +56,14 @@ def discover(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _print_toml(hosts: list[Host], local: Local | None) -> None:
+def _print_toml(hosts: list[Host], local: "Local | None") -> None:
     domains = [domain.configuration for host in hosts for domain in host.domains]
     routers = [router.configuration for router in (local.routers if local else ())]
     for configuration in filter(None, [*routers, *domains]):
         say(configuration)
 
 
-def _print_tables(hosts: list[Host], local: Local | None) -> None:
+def _print_tables(hosts: list[Host], local: "Local | None") -> None:
     domains = [domain for host in hosts for domain in host.domains]
     if local is not None and local.routers:
         _print_table(_LOCAL_HEADINGS, [_local_row(router) for router in local.routers])
@@ -102,7 +106,7 @@ def _table(headings: tuple[str, ...], rows: Sequence[_Row], *, with_reasons: boo
     return table
 
 
-def _local_row(router: LocalRouter) -> _Row:
+def _local_row(router: "LocalRouter") -> _Row:
     cells = (
         router.name,
         router.kind,

@@ -2,23 +2,28 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from models import HostModel
+from xtc.burst import parse_burst
 from xtc.errors import UnitError
 from xtc.law import Bounds
 from xtc.laws import DEFAULT, NAMES, law_named
+from xtc.loads import Load
+from xtc.loadtext import FORMS, OWN_RATES, parse_load
 from xtc.output import print_json, sparkline
 from xtc.plant import LAG_S, Plant
-from xtc.routers import model_named
+from xtc.routers import check_gains, model_named
+from xtc.setpoint import Setpoint
 from xtc.simulate import Scenario, SecondOfRun, Summary, run, summarise
 from xtc.units import (
     CapFraction,
     PacketsPerSecond,
+    Seconds,
     format_cap,
     format_rate,
     parse_cap,
@@ -27,6 +32,11 @@ from xtc.units import (
     parse_rate,
 )
 
+MOST_SAMPLES = 1_000_000
+PERIODS = (0.2, 60.0)
+"""As in the configuration of a daemon."""
+QUEUE = 1000
+"""Packets that wait for a router's CPU at most, as at a Linux interface."""
 LEAST_CAP = CapFraction(0.001)
 """Fine caps go down to a tenth of a percent, as a cgroup quota does."""
 
@@ -54,12 +64,42 @@ def parse_disturbance(text: str) -> Disturbance:
     return Disturbance(stolen, round(parse_duration(second, field="--disturb")))
 
 
+def parse_efficiency(text: str) -> tuple[float, float]:
+    """Read ``3x@60s``: from second 60 on three times what the model says; return (60, 3).
+
+    Raises:
+        UnitError: it is not a factor from 0.01 to 100, an x, an @, and a time.
+    """
+    factor, at, second = text.partition("x@")
+    wrong = UnitError("--efficiency-step", text, "a factor and a time, such as 3x@60s or 0.5x@60s")
+    try:
+        times = float(factor)
+    except ValueError:
+        raise wrong from None
+    if not at or not 0.01 <= times <= 100:
+        raise wrong
+    return parse_duration(second, field="--efficiency-step"), times
+
+
 def simulate(
     setpoint: Annotated[str, typer.Option(help="A packet rate, such as 20kpps.")],
     model: Annotated[str, typer.Option(help="A model file, or paper, hinge or log.")] = "paper",
     law: Annotated[str, typer.Option(help=f"One of {', '.join(NAMES)}.")] = DEFAULT,
     offered: Annotated[
         str | None, typer.Option(help="Offered load; the model's own if not.")
+    ] = None,
+    load: Annotated[
+        str, typer.Option(help=f"How it is offered: {', '.join(FORMS.values())}.")
+    ] = "steady",
+    burst: Annotated[
+        str | None, typer.Option(help="Beyond the setpoint at once: 4000 (packets) or 200ms.")
+    ] = None,
+    shield: Annotated[
+        bool, typer.Option("--shield/--no-shield", help="Drop the excess before the router.")
+    ] = True,
+    period: Annotated[str, typer.Option(help="Of a sample, such as 500ms.")] = "1s",
+    efficiency_step: Annotated[
+        list[str] | None, typer.Option(help="Speed from a second on, such as 3x@60s; repeatable.")
     ] = None,
     cap_step: Annotated[
         str | None, typer.Option(help="Step between caps, such as 1%; 0 is none.")
@@ -79,25 +119,36 @@ def simulate(
         bool, typer.Option("--json", help="Print samples and summary as JSON.")
     ] = False,
 ) -> None:
-    """Run the closed loop on a model of a host, one sample a second."""
+    """Run the closed loop on a model of a host, behind a shield, one sample a period."""
     host = model_named(model, "--model")
+    length = _period(period)
+    wanted = Setpoint(parse_rate(setpoint, field="--setpoint"))
     step = host.cap_step if cap_step is None else parse_fraction(cap_step, field="--cap-step")
     thief = Disturbance() if disturb is None else parse_disturbance(disturb)
     bounds = _bounds(host, step, floor)
+    samples_wanted = _samples(duration, thief, length)
+    sent = _load(load, host, offered, samples_wanted * length, seed)
     scenario = Scenario(
-        setpoint=parse_rate(setpoint, field="--setpoint"),
-        duration=_samples(duration, thief),
+        setpoint=PacketsPerSecond(wanted.rate),
+        duration=samples_wanted,
         start_cap=_start_cap(start_cap, bounds),
         bounds=bounds,
         quantum=step,
         noise=_noise(noise),
         delay=delay,
         stolen=thief.share,
-        stolen_from=thief.second,
+        stolen_from=round(thief.second / length),
         seed=seed,
+        period=length,
+        burst=None if burst is None else parse_burst(burst, wanted, field="--burst"),
+        load=sent,
+        shield=shield,
+        queue=QUEUE,
+        efficiency=tuple(sorted(parse_efficiency(step) for step in efficiency_step or ())),
     )
-    plant = Plant(host.curve, _offered(host, offered), host.lag_at(LAG_S), gain)
-    held_by = law_named(law, None if untrained else host, period=LAG_S, where="--law")
+    plant = Plant(host.curve, PacketsPerSecond(sent.peak), host.lag_at(LAG_S), gain)
+    held_by = law_named(law, None if untrained else host, period=length, where="--law")
+    check_gains(law, None if untrained else host, length, where="--law")
     samples = run(plant, held_by, scenario)
     summary = summarise(samples, scenario)
     if json:
@@ -106,13 +157,31 @@ def simulate(
         _print_run(host, law, scenario, samples, summary)
 
 
-def _samples(duration: str, thief: Disturbance) -> int:
-    count = round(parse_duration(duration, field="--duration"))
-    if not 2 <= count <= 1_000_000:
-        raise UnitError("--duration", duration, "between 2 s and 1000000 s")
-    if thief.share and thief.second >= count:
-        raise UnitError("--disturb", f"{thief.second}s", f"before the run's end at {count}s")
+def _samples(duration: str, thief: Disturbance, period: Seconds) -> int:
+    seconds = parse_duration(duration, field="--duration")
+    count = round(seconds / period)
+    if not 2 <= count <= MOST_SAMPLES:
+        words = f"between {2 * period:g} s and {MOST_SAMPLES * period:g} s"
+        raise UnitError("--duration", duration, words)
+    if thief.share and thief.second >= seconds:
+        raise UnitError("--disturb", f"{thief.second}s", f"before the run's end at {seconds:g}s")
     return count
+
+
+def _period(text: str) -> Seconds:
+    period = parse_duration(text, field="--period")
+    if not PERIODS[0] <= period <= PERIODS[1]:
+        raise UnitError("--period", text, f"between {PERIODS[0]:g} s and {PERIODS[1]:g} s")
+    return period
+
+
+def _load(text: str, host: HostModel, offered: str | None, duration_s: float, seed: int) -> Load:
+    """Return what is sent; loads with rates of their own leave no room for another."""
+    own = text.partition(":")[0] in OWN_RATES
+    if own and offered is not None:
+        raise UnitError("--offered", offered, f"needed: --load {text} names its own rates")
+    rate = _offered(host, offered)
+    return parse_load(text, rate, duration_s=duration_s, seed=seed)
 
 
 def _bounds(host: HostModel, step: float, floor: str | None) -> Bounds:
@@ -155,11 +224,12 @@ def _print_run(
     console = Console(highlight=False)
     console.print(f"{host.name}, law {law}, setpoint {format_rate(scenario.setpoint)} (simulated)")
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("second", "throughput", "cap", "next cap", "reason"):
+    for heading in ("second", "offered", "throughput", "cap", "next cap", "reason"):
         table.add_column(heading, justify="left" if heading == "reason" else "right")
     for sample in samples[:12]:
         table.add_row(
-            str(sample.t),
+            f"{sample.t * scenario.period:g}",
+            format_rate(sample.offered_pps),
             format_rate(sample.throughput_pps),
             format_cap(sample.cap),
             format_cap(sample.next_cap),
@@ -169,20 +239,33 @@ def _print_run(
     width = max(sys.stdout.isatty() and console.width, 60) - 12
     stride = max(1, len(samples) // width)
     console.print(f"throughput {sparkline([s.throughput_pps for s in samples[::stride]])}")
-    for words, value in _figures(summary).items():
+    for words, value in {**_figures(summary, scenario), **_kept(summary)}.items():
         console.print(f"{words}: {value}")
 
 
-def _figures(summary: Summary) -> dict[str, Any]:
+def _figures(summary: Summary, scenario: Scenario) -> dict[str, str]:
+    """Return how close to the setpoint a run was; where the load varies, only its mean says it."""
+    mean = {"mean throughput": format_rate(summary.mean_throughput_pps)}
+    if scenario.varies:
+        return mean
     figures = {
         "settling": _samples_words(summary.settling_samples),
-        "mean throughput": format_rate(summary.mean_throughput_pps),
+        **mean,
         "mean error": f"{summary.mean_error * 100:.2f}%",
         "relative RMSE": f"{summary.relative_rmse * 100:.2f}%",
     }
     if summary.recovery_samples is not None:
         figures["recovery from the disturbance"] = _samples_words(summary.recovery_samples)
     return figures
+
+
+def _kept(summary: Summary) -> dict[str, str]:
+    """Return what the run kept of its promise, its start included."""
+    return {
+        "over the promise": f"{summary.over_promise_packets:.0f} packets",
+        "under the promise": f"{summary.under_promise_packets:.0f} packets",
+        "in breach": f"{summary.breach_seconds:.3g} s",
+    }
 
 
 def _samples_words(samples: int | None) -> str:

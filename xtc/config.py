@@ -15,6 +15,10 @@ Rate = str | float
 """A packet rate: "20kpps", or a number of packets/s."""
 Cap = str | float
 """A cap: "35%", or a fraction of one CPU."""
+Burst = str | float
+"""A burst: "200ms" of the setpoint, "2Mb", or a number of packets."""
+Weight = str | int
+"""A weight: "auto", "keep", or a number in its platform's unit."""
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -24,10 +28,10 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class DaemonSection(Section, frozen=True):
     """The loop and its surroundings."""
 
-    period_s: Annotated[float, msgspec.Meta(ge=0.2, le=60)] = 1.0
-    """Seconds between two caps."""
+    period_s: Annotated[float, msgspec.Meta(ge=0.1, le=60)] = 1.0
+    """Seconds between two caps; what is less than 0.2 is for cgroup and deadline alone."""
     meter_period_s: Annotated[float, msgspec.Meta(ge=0.02, le=10)] = 0.1
-    """Seconds between two readings of /proc/net/dev."""
+    """Seconds after which a reading of /proc/net/dev that failed is repeated."""
     state_dir: str = "/var/lib/xtc"
     """Journal and lock; must survive the daemon."""
     runtime_dir: str = "/run/xtc"
@@ -38,6 +42,8 @@ class DaemonSection(Section, frozen=True):
     """What a stopping daemon does with its caps; `keep` leaves them for the next one to adopt."""
     observe: bool = False
     """Compute and show every cap, and write none."""
+    floors: bool = True
+    """Give held routers weights, so that others cannot take the CPU that setpoints need."""
     max_release_share: Share = 0.5
     """A reload that would release more than this share of the routers is refused."""
 
@@ -99,6 +105,8 @@ class RouterSection(Section, frozen=True):
 
     Held from the start and whenever no lease is in force; none leaves the router uncapped.
     """
+    burst: Burst | None = None
+    """What the setpoint allows beyond its rate in any window; 0.2 s of it by default."""
     law: str = "default"
     model: str | None = None
     """A model file, or the name of one that comes with xtc."""
@@ -107,6 +115,8 @@ class RouterSection(Section, frozen=True):
     ceiling: Cap | None = None
     safe_cap: Cap | None = None
     """Where the cap goes when the loop has been blind for five periods."""
+    weight: Weight = "auto"
+    """Its CPU floor while it is held: `auto` follows the setpoint, `keep` changes no weight."""
 
 
 RouterName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$(?!\n)")]

@@ -13,12 +13,13 @@ from xtc.collector import Side
 from xtc.config import Config
 from xtc.configfile import config_files, key_places, load_config, located
 from xtc.errors import ConfigError, mistakes_of
+from xtc.floorcheck import FloorWay, floor_ways
 from xtc.hostcheck import check_host, owned_interfaces
 from xtc.hostfacts import AS_ROOT, HostFacts, look
 from xtc.routers import RouterPlan, exempted, plans
 from xtc.shield.limiting import BestLimiter
 from xtc.shield.ways import Choice, Way
-from xtc.timing import check_timing
+from xtc.timing import check_followed, check_timing
 from xtc.units import Seconds
 
 
@@ -57,6 +58,8 @@ class Checked(msgspec.Struct, frozen=True):
     """What is doubtful on this host."""
     limits: tuple[LimitWay, ...] = ()
     """The way in which each interface would be limited."""
+    floors: tuple[FloorWay, ...] = ()
+    """How each router gets its CPU floor."""
 
 
 def check_file(path: Path) -> tuple[Checked, tuple[ConfigError, ...], tuple[ConfigError, ...]]:
@@ -65,6 +68,7 @@ def check_file(path: Path) -> tuple[Checked, tuple[ConfigError, ...], tuple[Conf
     routers: tuple[str, ...] = ()
     warnings: tuple[ConfigError, ...] = ()
     limits: tuple[LimitWay, ...] = ()
+    floors: tuple[FloorWay, ...] = ()
     try:
         config, planned = load_checked(path)
     except ConfigError as error:
@@ -75,7 +79,9 @@ def check_file(path: Path) -> tuple[Checked, tuple[ConfigError, ...], tuple[Conf
         mistakes = _unsupported(planned)
         warnings = _placed(check_host(planned, facts), path)
         limits = limit_ways(planned, facts, BestLimiter().choice)
-    told = Checked(files, routers, _for_programs(mistakes), _for_programs(warnings), limits)
+        floors = floor_ways(planned, facts)
+    found = _for_programs(mistakes), _for_programs(warnings)
+    told = Checked(files, routers, *found, limits, floors)
     return told, mistakes, warnings
 
 
@@ -112,6 +118,7 @@ def load_checked(path: Path) -> tuple[Config, dict[str, RouterPlan]]:
         planned = plans(config)
         exempted(config.limiter)
         check_timing(Seconds(config.daemon.period_s), Seconds(config.daemon.meter_period_s), None)
+        check_followed(planned, Seconds(config.daemon.period_s))
     return config, planned
 
 

@@ -1,5 +1,6 @@
 """The daemon: one loop that reads, ticks, answers and tells systemd that it is alive."""
 
+import gc
 import math
 import signal
 from collections.abc import Callable, Mapping
@@ -10,7 +11,6 @@ from typing import Protocol
 
 import msgspec
 import structlog
-import zmq
 
 from xtc.claims import added, claim_mistakes, contested
 from xtc.clock import Clock
@@ -18,6 +18,7 @@ from xtc.collector import Binding, Collector, Reading
 from xtc.config import Config
 from xtc.configfile import load_config, located
 from xtc.dither import SLOTS
+from xtc.durablefirst import DurableFirst
 from xtc.errors import ConfigError, MeterError, Mistakes, Refused, TakenOver
 from xtc.hostdrops import HostWatch
 from xtc.instance import Finding, Mode
@@ -29,9 +30,11 @@ from xtc.notify import notify
 from xtc.places import place_of
 from xtc.routers import RouterPlan, plans
 from xtc.server import Server
-from xtc.timing import LATE
+from xtc.timing import LATE, check_followed
 from xtc.units import Seconds
 from xtc.virt.hypervisors import Hypervisors
+from xtc.wake import Wake
+from xtc.wakes import Wakes
 from xtc.wire import Answer, HostDrops, Outcomes, Refusal, Reply, Report, Telemetry
 
 SETTLE_S = Seconds(5.0)
@@ -39,6 +42,7 @@ SETTLE_S = Seconds(5.0)
 STOP_S = Seconds(10.0)
 """How long the end waits for hypervisors to put caps back; TimeoutStopSec must be longer."""
 STOP_PAUSE_S = Seconds(0.2)
+NEVER = Seconds(math.inf)
 MAX_LEAD = 0.4
 """Share of the period before a tick at which hypervisors are asked at the earliest."""
 
@@ -77,6 +81,7 @@ class Daemon:
         self._clock, self._source = clock, source
         self._manager, self._server, self._metrics = manager, server, metrics
         self._hypervisors, self._watch = hypervisors, watch
+        self._requests = DurableFirst(manager, self.handle)
         self._collector = Collector(self._bindings())
         self._before: Snapshot | None = None
         """The snapshot of the tick before."""
@@ -90,39 +95,50 @@ class Daemon:
 
     def run(self) -> None:
         """Run until a signal asks to stop; then release or keep the caps, as configured."""
+        with Wake() as wake:
+            self._run(wake)
+
+    def _run(self, wake: Wake) -> None:
         self._catch_signals()
         self._follow()
         self._hypervisors.settle(SETTLE_S)
         for trouble in self._manager.start():
             log.error("release_failed", problem=trouble)
-        poller = zmq.Poller()
-        for socket in self._server.request_sockets:
-            poller.register(socket, zmq.POLLIN)
+        wakes = Wakes(wake, self._server.request_sockets, self._manager.wakes)
+        self._begin()
+        _keep_from_collector()
         notify("READY=1", self._status())
         log.info("started", routers=len(self._manager.routers))
         now = self._clock.now()
-        next_read = next_ask = next_tick = now
+        next_ask = next_tick = now
+        next_try = NEVER
         while not self._stopping:
-            wait = min(next_read, next_ask, next_tick, *(at for at, _ in self._falls)) - now
-            asked = poller.poll(max(0, round(wait * 1000)))
+            wait = min(next_try, next_ask, next_tick, *(at for at, _ in self._falls)) - now
+            asked, written = wakes.sleep(wait, hearing=not self._server.waiting)
             self._check_held()
-            if asked:
+            if written:
+                self._guarded("journal", self._manager.go_on)
+            if asked or self._server.waiting:
                 self._guarded("serve", self._server.serve)
             if self._reload:
                 self._guarded("reload", self.reload)
             now = self._clock.now()
-            if now >= next_read:
-                self._read(now)
-                next_read = _next(next_read, now, self._config.daemon.meter_period_s)
+            if now >= min(next_try, next_tick):
+                again = not self._read(now) and now >= next_tick
+                next_try = Seconds(now + self._config.daemon.meter_period_s) if again else NEVER
             self._let_fall(now)
             if now >= next_ask:
                 self._hypervisors.ask()
-                next_ask = Seconds(math.inf)
+                next_ask = NEVER
             if now >= next_tick:
                 self._guarded("tick", partial(self._timed_tick, now))
                 next_tick = _next(next_tick, now, self._config.daemon.period_s)
                 next_ask = Seconds(next_tick - self._lead())
         self._stop()
+
+    def _begin(self) -> None:
+        """Shield and cap what is held from the start, before the first period has ended."""
+        self._manager.begin(self._collector.owned(self._present()))
 
     def _check_held(self) -> None:
         """Go on only while the state directory is ours: what took it over has put caps back.
@@ -186,7 +202,7 @@ class Daemon:
             troubles = self._manager.stop(release=release)
         return troubles
 
-    def _read(self, now: Seconds) -> None:
+    def _read(self, now: Seconds) -> bool:
         """Take a snapshot; one that cannot be read leaves the loops to grow blind."""
         try:
             self._latest = self._source.read(now)
@@ -195,6 +211,9 @@ class Daemon:
             if self._latest is not None:
                 log.warning("meter_blind", problem=str(error))
             self._latest = None
+            return False
+        self._before = self._before or self._latest  # after a failure rates begin here
+        return True
 
     def _let_fall(self, now: Seconds) -> None:
         """Lower the caps that alternate within the period."""
@@ -289,6 +308,10 @@ class Daemon:
             problem=report.problem or None,
         )
 
+    def answer(self, raw: bytes) -> Reply | None:
+        """Answer a request once the journal holds what it must hold first, None until then."""
+        return self._requests.answer(raw)
+
     def handle(self, raw: bytes) -> Reply:
         """Answer a request, count those that are refused, and tell what the host drops."""
         reply = self._manager.handle(raw)
@@ -330,6 +353,7 @@ class Daemon:
         config = load_config(path)
         with located(path):
             routers = plans(config, place=partial(place_of, uuid_of=self._hypervisors.uuid_of))
+            check_followed(routers, Seconds(self._config.daemon.period_s))
             self._check_claims(routers)
         self._manager.reconfigure(routers, max_release_share=config.daemon.max_release_share)
         in_force = msgspec.structs.replace(self._config, router=config.router)
@@ -339,6 +363,7 @@ class Daemon:
         self._follow()
         self._collector.rebind(self._bindings(), forget=True)
         self._metrics.configured(msgspec.json.encode(config))
+        _keep_from_collector()
         log.info("reloaded", routers=len(self._manager.routers))
 
     def _check_claims(self, routers: Mapping[str, RouterPlan]) -> None:
@@ -354,7 +379,8 @@ class Daemon:
         Mistakes(claim_mistakes(conflicts, bindings)).check()
 
     def _present(self) -> frozenset[str]:
-        """Return the interfaces of the last snapshot; none where it cannot be understood."""
+        """Return the interfaces that are there now; none where they cannot be told."""
+        self._read(self._clock.now())
         try:
             return frozenset(self._latest.counters if self._latest is not None else ())
         except MeterError:
@@ -368,3 +394,13 @@ def _next(due: Seconds, now: Seconds, period: float) -> Seconds:
     """Return the next instant on the grid: late ticks are skipped, never made up for."""
     missed = max(0, int((now - due) / period))
     return Seconds(due + (missed + 1) * period)
+
+
+def _keep_from_collector() -> None:
+    """Have the garbage collector leave alone what lives as long as the configuration.
+
+    To look through all of it takes tens of milliseconds, at some tick or other.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()

@@ -1,7 +1,8 @@
 """Whole-percent caps used well: neighbouring caps alternated so that their mean is right."""
 
 import math
-from dataclasses import dataclass
+
+import msgspec
 
 from xtc.units import CapFraction
 
@@ -11,8 +12,7 @@ WORTH_ALTERNATING = 0.02
 """A step that is less of the cap than this is left to the next periods: no meter sees it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dithered:
+class Dithered(msgspec.Struct, frozen=True, gc=False):
     """A period at a high cap for some slots, then at a low one for the rest."""
 
     high: CapFraction

@@ -7,6 +7,7 @@ from xtc.actuator.spec import CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSp
 from xtc.claims import claim_mistakes, contested
 from xtc.collector import Claims, Side, is_glob
 from xtc.errors import ConfigError
+from xtc.floorcheck import unbacked
 from xtc.hostfacts import HostFacts, Inside, Trouble
 from xtc.routers import RouterPlan
 from xtc.units import format_cap
@@ -30,7 +31,8 @@ def check_host(plans: Mapping[str, RouterPlan], facts: HostFacts) -> tuple[Confi
         for check in (_bounds, _place, _matches, _directions)
         for warning in check(plan, facts, owned[name])
     ]
-    return (*claim_mistakes(contested(bindings, facts.present or ()), bindings), *each)
+    claims = claim_mistakes(contested(bindings, facts.present or ()), bindings)
+    return (*claims, *each, *unbacked(plans, facts.cpus))
 
 
 def owned_interfaces(

@@ -9,17 +9,20 @@ from functools import partial
 from pathlib import Path
 
 from xtc.actuator.refusals import explain_namespace
-from xtc.actuator.spec import CgroupSpec, DeadlineSpec, SimulatedSpec
+from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
 from xtc.config import DaemonSection
 from xtc.containers import finder
 from xtc.errors import ActuatorError, MeterError
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.peer import other_ends, readable
+from xtc.kernel.weights import Level, levels
 from xtc.meter import parse
 from xtc.routers import RouterPlan
 
 _V1, _V2 = "cpu.cfs_quota_us", "cpu.max"
 _ROOT = Path("/sys/fs/cgroup")
+_MACHINES = _ROOT / "machine.slice"
+"""Where systemd has the domains of QEMU and LXC."""
 OWN = "/proc/self/ns/net"
 """The namespace of this process, from whichever of its threads."""
 AS_ROOT = "run it as root, as the daemon is"
@@ -52,10 +55,13 @@ class HostFacts:
     """By path of a control group; None where nothing is wrong."""
     namespaces: Mapping[str, Inside | Trouble] = field(default_factory=dict)
     """By path."""
+    levels: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
+    """How a router's control group and those above it stand against others, by router."""
 
 
 def look(daemon: DaemonSection, plans: Iterable[RouterPlan]) -> HostFacts:
     """Look at this host; what cannot be read is told in the facts."""
+    plans = tuple(plans)
     specs = [plan.spec for plan in plans]
     simulated = frozenset(f"{spec.plant}.0" for spec in specs if isinstance(spec, SimulatedSpec))
     counted = Path(daemon.proc_net_dev)
@@ -67,7 +73,24 @@ def look(daemon: DaemonSection, plans: Iterable[RouterPlan]) -> HostFacts:
         namespaces={
             spec.netns: _namespace(spec, here) for spec in specs if isinstance(spec, DeadlineSpec)
         },
+        levels={plan.name: _levels(plan.spec) for plan in plans},
     )
+
+
+def _levels(spec: ActuatorSpec) -> tuple[Level, ...]:
+    """Return the levels at which a router contends; of domains, those of the group of all."""
+    if isinstance(spec, LibvirtSpec):
+        return levels(_MACHINES) if _MACHINES.is_dir() and is_on_groups(spec) else ()
+    try:
+        found = finder.resolve(spec) if isinstance(spec, CgroupSpec) else None
+    except ActuatorError:
+        return ()
+    return levels(Path(found.path)) if isinstance(found, CgroupSpec) else ()
+
+
+def is_on_groups(spec: LibvirtSpec) -> bool:
+    """Whether a hypervisor keeps its domains in control groups, as its URI tells."""
+    return spec.uri is not None and spec.uri.startswith(("qemu", "lxc"))
 
 
 def _namespace_of(counted: Path) -> str | None:

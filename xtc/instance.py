@@ -18,10 +18,20 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from xtc.adaptive import AdaptiveLaw
+from xtc.adaptive import AdaptiveLaw, is_binding
 from xtc.dither import Dithered, dither, slots_for
+from xtc.headroom import (
+    IN_A_ROW,
+    TOO_LITTLE,
+    Headroom,
+    is_held,
+    is_short,
+    stepped,
+    wanted,
+)
 from xtc.law import Bounds, Law, Reason, Sample
 from xtc.lease import Kind, Lease
+from xtc.prior import Prior
 from xtc.setpoint import Setpoint, Unit
 from xtc.units import CapFraction, Seconds
 
@@ -29,6 +39,10 @@ HOLD_AFTER = 2
 DEGRADE_AFTER = 5
 RELEASE_AFTER = 30
 """Blind periods; the timing inequality in docs/timing.md stands on these three."""
+
+LEAST_STEP = Seconds(0.2)
+"""The shortest step of the ladder: a faster loop climbs it as slowly as one of this period, since
+what blinds a meter takes its time, and to release is to open the gate to a flood."""
 
 UNRESPONSIVE_AFTER = 3
 """Samples at the floor without effect before the router is called unresponsive."""
@@ -38,12 +52,15 @@ NO_EFFECT = 0.8
 """A throughput that keeps this share of what it was has not answered to its cap."""
 TOO_MUCH = 1.1
 """At this multiple of the setpoint, a router at its floor is plainly not held."""
-SHIELDED_TOO_MUCH = 1.01
-"""The same of a router whose shield lets a little more by than its setpoint."""
 MOST_PER_CPU = 50e6
 """Packets that no software forwards in a second of one CPU; one that seems to uses another's."""
-TOO_LITTLE = 0.9
-"""A router that forwards less than this share of what is wanted lacks something."""
+WAITED = 0.1
+"""Share of the time that a router has waited for a CPU at least where it is CPU that it lacks."""
+
+
+def ladder_step(period: Seconds) -> Seconds:
+    """Return the seconds in which the ladder counts."""
+    return max(period, LEAST_STEP)
 
 
 class Mode(Enum):
@@ -141,6 +158,9 @@ class Instance(msgspec.Struct, frozen=True):
     paused: bool = False
     capped: bool = False
     watch: Watch = Watch()
+    headroom: Headroom = Headroom()
+    prior: Prior | None = None
+    """What an earlier run has told of the router, in this lease's unit."""
 
     @property
     def setpoint(self) -> Setpoint:
@@ -154,7 +174,9 @@ class Instance(msgspec.Struct, frozen=True):
         """
         if lease.unit is self.lease.unit:
             return replace(self, lease=lease)
-        return replace(self, lease=lease, law_state=None, watch=Watch())
+        return replace(
+            self, lease=lease, law_state=None, watch=Watch(), headroom=Headroom(), prior=None
+        )
 
 
 def step(
@@ -190,12 +212,18 @@ def _with_valid_lease(
 def released(instance: Instance, finding: Finding) -> Instance:
     """Return the loop after its router got back what stood there before."""
     return replace(
-        instance, mode=Mode.RELEASED, finding=finding, law_state=None, owed=0.0, capped=False
+        instance,
+        mode=Mode.RELEASED,
+        finding=finding,
+        law_state=None,
+        owed=0.0,
+        capped=False,
+        headroom=Headroom(),
     )
 
 
 def _blind(instance: Instance, profile: Profile, now: Seconds) -> tuple[Instance, Command]:
-    periods = (now - instance.seen_at) / profile.period + 1e-6
+    periods = (now - instance.seen_at) / ladder_step(profile.period) + 1e-6
     # What does not answer to its cap is held by its shield alone, which ends here as a cap does.
     if instance.finding is Finding.UNRESPONSIVE and periods >= RELEASE_AFTER:
         return replace(instance, finding=Finding.BLIND, watch=Watch()), KEEP
@@ -214,7 +242,7 @@ def _degraded(instance: Instance, profile: Profile) -> tuple[Instance, Command]:
     instance = replace(instance, mode=Mode.DEGRADED)
     if profile.safe_cap is None or not instance.capped:
         return instance, KEEP
-    period, _ = _spent(profile.safe_cap, profile)
+    period, _ = spent(profile.safe_cap, profile)
     return replace(instance, law_state=None), Command(Act.SET, period)
 
 
@@ -227,22 +255,29 @@ def _seeing(instance: Instance, profile: Profile, sample: Sample) -> tuple[Insta
     law, target = profile.law_of(instance.lease.unit), instance.lease.target
     state = instance.law_state
     if state is None:
-        state = law.start(sample.cap)
-    state, decision = law.step(state, target, sample, profile.bounds)
+        state = _started(law, sample.cap, instance.prior)
+    memory, decision = stepped(law, (state, instance.headroom), target, sample, profile.bounds)
+    state, headroom = memory
+    instance = replace(instance, headroom=headroom)
     if decision.reason is Reason.NOT_BINDING and sample.cap is None:
         return replace(instance, law_state=state, finding=_unbound(sample, target)), KEEP
-    period, owed = _spent(decision.cap, profile, instance.owed)
+    period, owed = spent(decision.cap, profile, instance.owed)
     instance = replace(
         instance,
         law_state=state,
         owed=owed,
         capped=True,
-        finding=_finding(decision.reason, sample, target),
+        finding=_finding(decision.reason, sample, target, headroom),
     )
     return instance, Command(Act.SET, period)
 
 
-def _spent(cap: CapFraction, profile: Profile, owed: float = 0.0) -> tuple[Dithered, float]:
+def _started(law: Law[Any], cap: CapFraction | None, prior: Prior | None) -> Any:
+    """Return the state in which a law begins, with what is known of the router."""
+    return law.start(cap, prior) if isinstance(law, AdaptiveLaw) else law.start(cap)
+
+
+def spent(cap: CapFraction, profile: Profile, owed: float = 0.0) -> tuple[Dithered, float]:
     """Return how a period is spent at a cap; whatever the law says, no part is out of bounds."""
     bounds = profile.bounds
     wanted = bounds.clamp(cap)
@@ -272,14 +307,19 @@ def _watched(watch: Watch, bounds: Bounds, sample: Sample, lease: Lease) -> Watc
 
 def _has_not_fallen(watch: Watch, sample: Sample) -> bool:
     """Whether throughput is what it was at a higher cap, or all that a shield lets by."""
-    if sample.shielded and sample.used is not None:
-        return True
+    if sample.shielded:
+        return sample.used is not None
     return watch.reference is not None and sample.forwarded > NO_EFFECT * watch.reference
 
 
 def _is_too_much(sample: Sample, setpoint: float) -> bool:
-    share = SHIELDED_TOO_MUCH if sample.shielded else TOO_MUCH
-    return sample.throughput > share * setpoint
+    """Whether so much is forwarded as no router does that is held by so small a cap.
+
+    Behind a shield that is never much: then it is the CPU that tells (`_forwards_elsewhere`).
+    """
+    if sample.shielded:
+        return not is_short(sample, setpoint, TOO_LITTLE)
+    return sample.throughput > TOO_MUCH * setpoint
 
 
 def _forwards_elsewhere(sample: Sample) -> bool:
@@ -293,10 +333,14 @@ def _forwards_elsewhere(sample: Sample) -> bool:
     return sample.forwarded > MOST_PER_CPU * sample.used
 
 
-def _finding(reason: Reason, sample: Sample, setpoint: float) -> Finding:
+def _finding(reason: Reason, sample: Sample, setpoint: float, headroom: Headroom) -> Finding:
+    if sample.shielded and (reason is Reason.NOT_BINDING or not is_short(sample, setpoint)):
+        return _behind_shield(sample, setpoint, headroom)
     if reason is Reason.NOT_BINDING:
         return _unbound(sample, setpoint)
-    if reason is Reason.AT_FLOOR and _is_too_much(sample, setpoint):
+    if _lacks_cpu(sample, setpoint, headroom) and not is_binding(sample):
+        return Finding.STARVED
+    if reason is Reason.AT_FLOOR and sample.throughput > TOO_MUCH * setpoint:
         return Finding.AT_FLOOR
     if reason is Reason.AT_CEILING:
         return Finding.AT_CEILING
@@ -304,9 +348,40 @@ def _finding(reason: Reason, sample: Sample, setpoint: float) -> Finding:
     return Finding.NONE if settled else Finding.SETTLING
 
 
+def _behind_shield(sample: Sample, setpoint: float, headroom: Headroom) -> Finding:
+    """Return what there is to say of a router whose cap does not hold it, but whose shield drops.
+
+    In bursts a shield drops from a load that is less than the setpoint, and what it lets by may
+    wait in the router's queue until the next period.
+    """
+    if _lacks_cpu(sample, setpoint, headroom):
+        return Finding.STARVED
+    if sample.throughput > TOO_MUCH * setpoint:
+        return Finding.SETTLING
+    enough = sample.throughput >= TOO_LITTLE * setpoint
+    return Finding.NONE if enough else Finding.NOT_BINDING
+
+
+def _lacks_cpu(sample: Sample, setpoint: float, headroom: Headroom) -> bool:
+    """Whether a router has forwarded less than its shield lets by for more than a moment."""
+    short = sample.shielded and not is_held(sample, setpoint)
+    return short and headroom.shorts >= IN_A_ROW
+
+
 def _unbound(sample: Sample, setpoint: float) -> Finding:
     """Return why a router that its cap does not hold forwards less than its setpoint."""
     if sample.offered is None:
         return Finding.NOT_BINDING
-    wanted = min(sample.offered, setpoint)
-    return Finding.STARVED if sample.throughput < TOO_LITTLE * wanted else Finding.NOT_BINDING
+    short = sample.throughput < TOO_LITTLE * wanted(sample, setpoint)
+    return Finding.STARVED if short else Finding.NOT_BINDING
+
+
+def proven(instance: Instance, waited: float | None) -> Instance:
+    """Return the loop without the finding `starved` where the router did not wait for a CPU.
+
+    Args:
+        instance: the loop after its step.
+        waited: the share of the time in which the router waited; None where nothing tells.
+    """
+    lossy = instance.finding is Finding.STARVED and waited is not None and waited < WAITED
+    return replace(instance, finding=Finding.NOT_BINDING) if lossy else instance

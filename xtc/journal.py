@@ -5,14 +5,16 @@ trusted is set aside, never guessed at and never a reason not to start.
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import msgspec
+import structlog
 
 from xtc.actuator.spec import ActuatorSpec, Original
 from xtc.directories import open_directory, open_within
@@ -23,7 +25,11 @@ from xtc.lease import Lease
 JOURNAL = "journal"
 NEW = "journal.new"
 UNSTORED = "no new router will be capped until this is fixed"
+UNWRITTEN = "the journal is not written yet"
 _MAGIC = b"xtc-journal 1 sha256="
+_Value = TypeVar("_Value")
+
+log = structlog.get_logger()
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -67,7 +73,10 @@ class Journal:
         self._stored = Ledger(boot_id=boot_id())
         self._in_doubt = False
         """Whether a write failed half-way, so that the disk may hold either ledger."""
-        self._secured: Mapping[str, Entry] = {}
+        self._secured = Ledger(boot_id="")
+        """What is durable whichever of the ledgers in doubt the disk holds."""
+        self._unkept = False
+        """Whether the last file that was to be kept could not be."""
         self.quarantined: Path | None = None
         """Where a journal that could not be trusted was set aside at the start."""
 
@@ -89,10 +98,18 @@ class Journal:
 
         None, once another process has taken the state directory over.
         """
+        return self.certain.entries
+
+    @property
+    def certain(self) -> Ledger:
+        """What is durable, leases apart, whichever of the ledgers in doubt the disk holds.
+
+        Nothing, once another process has taken the state directory over.
+        """
         try:
             self.check_held()
         except TakenOver:
-            return {}
+            return Ledger(boot_id="")
         return self._secured
 
     def open(self) -> None:
@@ -106,7 +123,7 @@ class Journal:
             self._opened = open_directory(self._directory, mode=0o700)
             self._lock = self._taken()
             self._stored = self._read()
-            self._secured = self._stored.entries
+            self._secured = self._stored
         except OSError as error:
             self.close()
             raise JournalError(f"{self._directory}: {error.strerror}") from error
@@ -155,7 +172,24 @@ class Journal:
             return
         self._expect(ledger)
         self._write(ledger)
-        self._stored, self._in_doubt, self._secured = ledger, False, ledger.entries
+        self._stored, self._in_doubt, self._secured = ledger, False, ledger
+
+    @property
+    def ticket(self) -> int:
+        """The number of the newest ledger that was given, to ask later whether it is settled."""
+        return 0
+
+    def settled(self, ticket: int) -> bool:
+        """Whether a ledger was written or could not be, or takes longer than anybody may wait."""
+        return ticket <= self.ticket
+
+    @property
+    def wakes(self) -> int | None:
+        """The descriptor that becomes readable when a write ends; None where none is waited for."""
+        return None
+
+    def woken(self) -> None:
+        """Wait for the next write that ends."""
 
     def store_later(self, ledger: Ledger) -> None:
         """Make the ledger durable when there is time for it: here, immediately.
@@ -165,6 +199,22 @@ class Journal:
         """
         self.store(ledger)
 
+    def keep(self, name: str, data: bytes) -> None:
+        """Keep a file of which nothing depends in the state directory: here, immediately.
+
+        It is not synced, and where it cannot be written, the log says so once.
+        """
+        try:
+            self.check_held()
+            _write_whole(self._opened, f"{name}.new", data)
+            os.replace(f"{name}.new", name, src_dir_fd=self._opened, dst_dir_fd=self._opened)
+        except (OSError, TakenOver) as error:
+            if not self._unkept:
+                log.warning("not_kept", file=name, problem=str(error))
+            self._unkept = True
+        else:
+            self._unkept = False
+
     def _stands(self, ledger: Ledger) -> bool:
         """Whether the ledger is on the disk already."""
         return ledger == self._stored and not self._in_doubt and self._is_there()
@@ -172,7 +222,7 @@ class Journal:
     def _expect(self, ledger: Ledger) -> None:
         """Note that the disk may hold this ledger from now on."""
         self._in_doubt = True
-        self._secured = common(self._secured, ledger.entries)
+        self._secured = common(self._secured, ledger)
 
     def _write(self, ledger: Ledger) -> None:
         self.check_held()
@@ -215,9 +265,34 @@ class Journal:
         self.quarantined = self._directory / name
 
 
-def common(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> dict[str, Entry]:
-    """Return the entries that are the same in both."""
-    return {name: entry for name, entry in one.items() if other.get(name) == entry}
+def common(one: Ledger, other: Ledger) -> Ledger:
+    """Return what is in both ledgers, leases apart."""
+    if one is other:
+        return one
+    return Ledger(
+        one.boot_id,
+        _same(one.entries, other.entries),
+        limits=_in_both(one.limits, other.limits),
+        highest_epoch=min(one.highest_epoch, other.highest_epoch),
+        shields=_in_both(one.shields, other.shields),
+        numbers=_same(one.numbers, other.numbers),
+    )
+
+
+def _same(one: Mapping[str, _Value], other: Mapping[str, _Value]) -> dict[str, _Value]:
+    return {name: value for name, value in one.items() if other.get(name) == value}
+
+
+def _in_both(
+    one: Mapping[str, tuple[str, ...]], other: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    return {
+        name: names
+        if names == other[name]
+        else tuple(each for each in names if each in other[name])
+        for name, names in one.items()
+        if name in other
+    }
 
 
 def boot_id() -> str:
@@ -256,18 +331,21 @@ def _checksum(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest().encode()
 
 
-def read_file(directory: int, name: str) -> bytes:
+def read_file(directory: int, name: str, *, at_most: int | None = None) -> bytes:
     """Return what a file of an open directory holds.
 
     Raises:
-        OSError: it cannot be read; a symbolic link never is.
+        OSError: it cannot be read, or is larger than it may be; a symbolic link never is read.
     """
 
     def opened(name: str, flags: int) -> int:
         return open_within(directory, name, flags | os.O_NONBLOCK)
 
     with open(name, "rb", opener=opened) as file:
-        return file.read()
+        found = file.read(-1 if at_most is None else at_most + 1)
+    if at_most is not None and len(found) > at_most:
+        raise OSError(errno.EFBIG, f"{name} is larger than {at_most} bytes")
+    return found
 
 
 def free_name(directory: int, wanted: str) -> str:
@@ -281,6 +359,10 @@ def free_name(directory: int, wanted: str) -> str:
 
 
 def _write_durably(directory: int, name: str, data: bytes) -> None:
+    _write_whole(directory, name, data, sync=True)
+
+
+def _write_whole(directory: int, name: str, data: bytes, *, sync: bool = False) -> None:
     """Write a file that is new: whatever bore its name, a link or a leftover, is not written to."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=directory)
@@ -289,7 +371,8 @@ def _write_durably(directory: int, name: str, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
+        if sync:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

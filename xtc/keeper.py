@@ -2,14 +2,17 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeVar
 
+import msgspec
+
 from xtc.actuator.base import Actuator, CapLimits, CpuUsage
 from xtc.actuator.spec import ActuatorSpec, Original
+from xtc.actuator.weights import Weighted, Weights
 from xtc.binding import Evidence
 from xtc.errors import ActuatorError, Admission, Gone, Overtaken, Permanent
+from xtc.journal import Entry
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
 T = TypeVar("T")
@@ -41,8 +44,7 @@ class _Work(Enum):
     RELEASE = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class CapView:
+class CapView(msgspec.Struct, frozen=True, gc=False):
     """What the actuator showed of one period."""
 
     cap: CapFraction | None
@@ -54,6 +56,8 @@ class CapView:
     None where CPU time is counted too coarsely for the cap."""
     throttled: float | None = None
     """Share of the periods in which the cap stopped the router."""
+    refill: Seconds = Seconds(0.0)
+    """Seconds after which the cap is given out again; 0 where that is often in every period."""
     late: bool = False
     """Whether the cap came so late that more was used than it gives."""
 
@@ -85,6 +89,10 @@ class Keeper:
         """What went wrong last, until the same work succeeds."""
         self.limits: CapLimits | None = None
         """What the actuator can express, once it is open."""
+        self.weights: Weights | None = None
+        """What weighs the router, where its actuator is open and its platform has weights."""
+        self._entry: Entry | None = None
+        """What the journal was given last."""
         self.yielded = False
         """Whether somebody else keeps changing the cap, so that it is left to them."""
         self._open = open_actuator
@@ -94,6 +102,8 @@ class Keeper:
         """Whether it is not known yet what became of the cap that was accepted last."""
         self._untouched = original is None
         """Whether nothing was written yet since the original was captured."""
+        self._uncapped = original is None
+        """Whether no cap was, so that another one that is found is the original."""
         self._later = False
         """Whether caps are carried out after they were accepted, and so may come late."""
         self._usage: tuple[Seconds, CpuUsage, int] | None = None
@@ -107,6 +117,15 @@ class Keeper:
         """The cap for which there was no CPU time left to promise; what is less need not rest."""
         self._conflicts: list[int] = []
         self._periods = 0
+
+    @property
+    def entry(self) -> Entry | None:
+        """What the journal must hold; None while there is nothing to put back."""
+        if self.original is None:
+            return None
+        if self._entry is None or self._entry.original is not self.original:
+            self._entry = Entry(self.spec, self.original)
+        return self._entry
 
     @property
     def resting(self) -> bool:
@@ -125,7 +144,7 @@ class Keeper:
 
     def take_over(self) -> None:
         """Know that the cap that stands there is an earlier xtc's, and is to be put back."""
-        self._untouched = False
+        self._untouched = self._uncapped = False
 
     def begin_period(self) -> None:
         """Count a period: rests and the memory of conflicts are measured in them."""
@@ -198,7 +217,7 @@ class Keeper:
         late = self._later and _lowered(cap, earlier) and _overused(cap, used, grain)
         coarse = _is_coarse(cap, CapFraction(grain * max(1, len(usage.parts))))
         hottest = None if coarse else _hottest(before[1], usage, elapsed, used)
-        return CapView(cap, used, hottest, _throttled(before[1], usage), late)
+        return CapView(cap, used, hottest, _throttled(before[1], usage), usage.refill, late)
 
     def _note_conflict(self, cap: CapFraction | None) -> None:
         self._conflicts = [p for p in self._conflicts if p > self._periods - CONFLICT_MEMORY]
@@ -224,10 +243,8 @@ class Keeper:
             self.rebalance()
             return True
         actuator = self._actuator
-        if self._untouched:
-            self._untouched = False  # what is found from here on may be ours, or made to stop us
-            if not self._guarded(_Work.SET, lambda: self._is_original(actuator)):
-                return False
+        if not self._stands_still(actuator):
+            return False
         self._wanted = self._guarded(_Work.SET, lambda: actuator.apply(cap))
         self._refused = cap if isinstance(self.problem, Admission) and not self._wanted else None
         self._underway = self._wanted is not None
@@ -236,6 +253,17 @@ class Keeper:
         self._settle()
         self._later = self._underway
         return self._wanted is not None
+
+    def touch(self) -> None:
+        """Know that something besides a cap is written now, which release is to undo."""
+        self._untouched = False
+
+    def _stands_still(self, actuator: Actuator) -> bool:
+        """Whether a first cap may be written: what stands there is still the original."""
+        if not self._uncapped:
+            return True
+        self._untouched = self._uncapped = False  # what is found from here on may be ours
+        return bool(self._guarded(_Work.SET, lambda: self._is_original(actuator)))
 
     def _is_original(self, actuator: Actuator) -> bool:
         """Whether the original still stands; another one must be durable before the first cap."""
@@ -273,7 +301,10 @@ class Keeper:
         return True
 
     def _restore(self, original: Original) -> bool:
-        self._opened(original).restore(original)
+        actuator = self._opened(original)
+        if self._uncapped:
+            original = actuator.capture()  # a cap that somebody set meanwhile is to stay
+        actuator.restore(original)
         return True
 
     def _opened(self, original: Original | None) -> Actuator:
@@ -281,17 +312,19 @@ class Keeper:
         if self._actuator is None:
             actuator = self._open(self.spec, original)
             self.limits, self._actuator = actuator.limits, actuator
+            self.weights = actuator.weights if isinstance(actuator, Weighted) else None
         return self._actuator
 
     def forget(self) -> None:
         """Start from nothing: what is opened next may be another router, or others' work on it."""
         self._close()
-        self.original, self._untouched = None, True
+        self.original, self._untouched, self._uncapped = None, True, True
         self._conflicts, self.yielded = [], False
         self._earlier.clear()
 
     def _close(self) -> None:
         self._actuator, self.limits, self._wanted, self._usage = None, None, None, None
+        self.weights = None
         self._underway = False
 
     def _guarded(self, work: _Work, call: Callable[[], T]) -> T | None:

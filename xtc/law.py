@@ -9,20 +9,21 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol, TypeVar
 
+import msgspec
+from msgspec import structs
+
 from xtc.setpoint import Unit
 from xtc.units import CapFraction
 
 
-@dataclass(frozen=True, slots=True)
-class InBits:
+class InBits(msgspec.Struct, frozen=True, gc=False):
     """A sample's rates in kilobits/s, by the same counters."""
 
     throughput: float
     offered: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True, gc=False):
     """What one period showed of one router.
 
     Rates are in packets/s; those that a law gets are in its setpoint's unit, which is packets/s or
@@ -36,12 +37,18 @@ class Sample:
     """Offered load, where the host can see it."""
     used: CapFraction | None = None
     """CPUs used on average, where the platform counts them."""
+    coarse: bool = False
+    """Whether it counts them too coarsely to tell how much of the cap was used."""
     binding: bool | None = None
     """Whether the cap held the router back; None where the platform cannot tell."""
     late: bool = False
     """Whether the cap came so late that another one shaped the sample; then `used` tells more."""
     shielded: bool = False
     """Whether the shield dropped what the router might have forwarded beyond its setpoint."""
+    guarded: bool = False
+    """Whether the shield stands on every interface, so that the cap need not hold the rate."""
+    needed: CapFraction | None = None
+    """CPUs that the throughput takes, where the shield and not the cap held the router."""
     in_bits: InBits | None = None
     """The same in bits; None where bytes were not counted."""
     packets: float | None = None
@@ -59,7 +66,7 @@ class Sample:
         if self.in_bits is None:
             return None
         bits = self.in_bits
-        return replace(
+        return structs.replace(
             self, throughput=bits.throughput, offered=bits.offered, packets=self.throughput
         )
 
@@ -74,8 +81,7 @@ class Reason(Enum):
     AT_CEILING = "at_ceiling"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """The next cap, and why."""
 
     cap: CapFraction

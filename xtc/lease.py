@@ -2,6 +2,7 @@
 
 import math
 from enum import Enum
+from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
@@ -12,6 +13,7 @@ from xtc.units import MAX_BIT_RATE, MAX_RATE, MIN_BIT_RATE, Seconds
 
 Rate = Annotated[float, msgspec.Meta(gt=0, le=MAX_RATE)]
 BitRate = Annotated[float, msgspec.Meta(ge=MIN_BIT_RATE, le=MAX_BIT_RATE)]
+Burst = Annotated[float, msgspec.Meta(ge=1, le=MAX_BIT_RATE)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 62) - 1)]
 
 
@@ -40,6 +42,8 @@ class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: Kind = Kind.NORMAL
     configured: bool = False
     """Whether the setpoint is the configuration's own, and changes with it."""
+    burst: Burst | msgspec.UnsetType = msgspec.UNSET
+    """What the setpoint allows beyond its rate, in packets or bits; unset is the default."""
 
     def __post_init__(self) -> None:
         one_of(_given(self.setpoint_pps), _given(self.setpoint_bps))
@@ -47,6 +51,8 @@ class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @staticmethod
     def of(setpoint: Setpoint, **terms: Any) -> "Lease":
         """Return a lease of a setpoint in either unit; the terms are the other fields."""
+        if setpoint.burst is not None:
+            terms["burst"] = setpoint.burst
         if setpoint.bps is not None:
             return Lease(setpoint_bps=setpoint.bps, **terms)
         return Lease(setpoint_pps=setpoint.rate, **terms)
@@ -54,7 +60,7 @@ class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def setpoint(self) -> Setpoint:
         """The throughput that the router is to be held at."""
-        return one_of(_given(self.setpoint_pps), _given(self.setpoint_bps))
+        return _setpoint(self.setpoint_pps, self.setpoint_bps, self.burst)
 
     @property
     def unit(self) -> Unit:
@@ -81,6 +87,14 @@ class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def remaining(self, now: Seconds) -> float:
         """Return the seconds left; infinity for a lease without end."""
         return math.inf if self.expires_at is None else max(0.0, self.expires_at - now)
+
+
+@lru_cache(maxsize=4096)
+def _setpoint(
+    pps: float | msgspec.UnsetType, bps: float | msgspec.UnsetType, burst: float | msgspec.UnsetType
+) -> Setpoint:
+    """Return what a lease's fields say; laws, shields and reports ask in every period."""
+    return one_of(_given(pps), _given(bps), _given(burst))
 
 
 def _given(rate: float | msgspec.UnsetType) -> float | None:

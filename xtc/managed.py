@@ -10,9 +10,13 @@ from msgspec.structs import replace
 from xtc.actuator.base import Actuator
 from xtc.actuator.spec import ActuatorSpec, Original
 from xtc.binding import Polling, binds, observed
-from xtc.collector import Reading, Side, with_dropped
+from xtc.collector import Reading, Side, reached_bps, with_dropped
 from xtc.dither import SLOTS, Dithered, steady
 from xtc.errors import Gone
+from xtc.firstcap import first
+from xtc.floorkeeper import FloorKeeper
+from xtc.floors import KEEP as KEEP_WEIGHT
+from xtc.headroom import is_held
 from xtc.instance import (
     HOLD_AFTER,
     KEEP,
@@ -23,17 +27,22 @@ from xtc.instance import (
     Mode,
     Profile,
     Watch,
+    ladder_step,
+    proven,
     released,
     step,
 )
 from xtc.keeper import CapView, Keeper, same_cap
-from xtc.law import InBits, Sample
+from xtc.law import InBits, PaperLaw, Sample
 from xtc.laws import name_in_bits
 from xtc.lease import Kind, Lease
+from xtc.prior import Prior
+from xtc.promise import Accounting
 from xtc.routers import RouterPlan
-from xtc.setpoint import Unit, counted
+from xtc.setpoint import Setpoint, Unit, counted
 from xtc.shielding import Shielded
 from xtc.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
+from xtc.window import Calm, Seen, joined, mean_of, steadied
 from xtc.wire import Report
 
 OpenActuator = Callable[[ActuatorSpec, Original | None], Actuator]
@@ -42,11 +51,23 @@ OpenActuator = Callable[[ActuatorSpec, Original | None], Actuator]
 class Managed:
     """A router of the configuration; active while it has an instance."""
 
+    observed = ""
+    """Why the whole host is only observed; empty where it is not."""
+    fault = ""
+    """The unforeseen error of its last period, in words."""
+    _spanned_s = Seconds(1.0)
+    """What the last sample spans."""
+    undurable = ""
+    """Why its original could not be made durable, so that it is not capped."""
+    lost = False
+    """Whether it was gone, and it is not known yet whether it came back with our cap."""
+
     def __init__(
         self, plan: RouterPlan, open_actuator: OpenActuator, original: Original | None = None
     ) -> None:
         self.plan = plan
         self.keeper = Keeper(plan.spec, open_actuator, original=original)
+        self.floor = FloorKeeper(self.keeper, plan.weight)
         self.instance: Instance | None = None
         self.limit: PacketsPerSecond | None = None
         """What the host may send into each interface; None is no limit."""
@@ -60,29 +81,35 @@ class Managed:
         """What the limit dropped in the last period; None while that is not known."""
         self.shielded = Shielded()
         """How its shield stands."""
+        self.accounting = Accounting()
+        """What it kept of its promises since the daemon started."""
         self._obeyed: Lease | None = None
         """The last lease, even after the router was released: it is not to be replayed."""
         self.by_hand = False
         """Whether it was released on request, so that a reload does not hold it again."""
-        self.undurable = ""
-        """Why its original could not be made durable, so that it is not capped."""
         self._reading: Reading | None = None
         self._view: CapView | None = None
         self._sample: Sample | None = None
         self._polling = Polling()
+        self._recent: tuple[float, ...] = ()
+        """The shares of its cap that it used lately."""
+        self._period_s = Seconds(1.0)
+        """Between two ticks."""
+        self._window: tuple[Seen, ...] = ()
+        """The periods that are to be one sample, where the cap is given out rarely."""
+        self._calm = Calm()
+        """The samples of a second that are to be one, where a shield holds the rate."""
         self._period: Dithered | None = None
         """How the period is spent, as far as it was written."""
+        self.found: tuple[str, ...] = ()
+        """The interfaces that are there at the start, before the first period has ended."""
+        self.mixed = False
+        """Whether the cap was written in the middle of this period."""
         self._fell = False
         """Whether the low part of an alternating cap was written in this period."""
         self._profile: Profile | None = None
-        self.observed = ""
-        """Why the whole host is only observed; empty where it is not."""
         self.proposed: CapFraction | None = None
         """The cap that an observed router would get."""
-        self.fault = ""
-        """The unforeseen error of its last period, in words."""
-        self.lost = False
-        """Whether it was gone, and it is not known yet whether it came back with our cap."""
         self._owes_release = False
         """Whether the loop's release failed, and is to be tried again."""
 
@@ -92,9 +119,15 @@ class Managed:
         return bool(self.observed) or self.plan.observe
 
     @property
+    def weighable(self) -> bool:
+        """Whether it is held, so that its weight may be changed."""
+        held = self.instance is not None and self.instance.mode is not Mode.RELEASED
+        return held and self.keeper.original is not None and not self.observing
+
+    @property
     def interfaces(self) -> tuple[str, ...]:
         """The interfaces that the router had in the last period."""
-        return () if self._reading is None else self._reading.interfaces
+        return self.found if self._reading is None else self._reading.interfaces
 
     @property
     def sample(self) -> Sample | None:
@@ -115,7 +148,7 @@ class Managed:
         """
         self._obeyed, self.by_hand = lease, False
         if self.instance is None:
-            adopted = self.keeper.original is not None
+            adopted = not self.keeper.untouched
             self.instance = Instance(lease=lease, seen_at=now, capped=adopted)
             if self.keeper.prepare():
                 self.keeper.view(now)  # from here on it is known how much CPU was used
@@ -125,10 +158,27 @@ class Managed:
             watch = self.instance.watch if same else Watch()
             self.instance = replace(self.instance.given(lease), watch=watch)
 
+    def remember(self, of: "Callable[[Managed, Unit], Prior | None]") -> None:
+        """Let a loop that knows nothing yet begin with what an earlier run has learned."""
+        if self.instance is not None and self.instance.law_state is None:
+            self.instance = replace(self.instance, prior=of(self, self.instance.lease.unit))
+
+    def first(self, period: Seconds) -> Command | None:
+        """Return the cap to begin with where no sample is waited for; None where one is."""
+        instance = self.instance
+        if instance is None or instance.capped or instance.paused or not self._opened(period):
+            return None
+        assert self._profile is not None  # _opened() has set it
+        in_force = None if self._view is None else self._view.cap
+        forwarded = None if self._reading is None else self._reading.throughput
+        self.instance, command = first(instance, self._profile, in_force, forwarded)
+        return command
+
     def replan(self, plan: RouterPlan) -> None:
         """Take over another law, model, bounds or configured setpoint; the cap stays."""
         before, self.plan, self._profile = self.plan, plan, None
         self.by_hand = self.by_hand and plan.setpoint == before.setpoint
+        self.floor.mode = plan.weight
         if self.instance is None:
             return
         if (plan.law, plan.model) != (before.law, before.model):
@@ -139,6 +189,7 @@ class Managed:
 
     def succeed(self, before: "Managed", lease: Lease | None, now: Seconds) -> None:
         """Take over the orders of this router at its place before; the lease is its loop's."""
+        self.accounting = before.accounting
         self._obeyed = before.last_lease()
         self.by_hand = before.by_hand and self.plan.setpoint == before.plan.setpoint
         if lease is not None:
@@ -153,6 +204,7 @@ class Managed:
         self.instance = replace(self.instance, paused=paused, mode=mode, law_state=None)
         if not paused:
             self.keeper.reclaim()
+            self.floor.reclaim()
 
     def excuse(self, pause: Seconds, now: Seconds) -> None:
         """Do not count a pause of the daemon itself as blindness of the meter."""
@@ -162,7 +214,8 @@ class Managed:
 
     def step(self, reading: Reading | None, now: Seconds, period: Seconds) -> Command:
         """Let the loop decide on what this period showed."""
-        self._reading = reading
+        self._reading, self._period_s = reading, period
+        self.found = self.found if reading is None else ()
         self._view = self._sample = None
         self.keeper.begin_period()
         if self.instance is None:
@@ -177,10 +230,35 @@ class Managed:
         if self.keeper.yielded:
             self.instance = replace(self.instance, mode=Mode.MANUAL, finding=Finding.FOREIGN)
             return KEEP
+        if self.mixed or self._too_early(period):
+            self.mixed = False
+            self.instance = replace(self.instance, seen_at=now)
+            return self._decide(now, None)
         self._sample = self._sampled()
         if reading is not None and reading.incomplete:
             return self._decide_on_the_rest(reading, now, period)
-        return self._decide(now, self._sample)
+        return self._decide_calmly(now)
+
+    def _decide_calmly(self, now: Seconds) -> Command:
+        """Decide on the period, or on the mean of a second of which it is the last."""
+        assert self.instance is not None  # step() has looked
+        if self._sample is None or not self._may_be_calm(self.instance):
+            self._calm.begin()
+            return self._decide(now, self._sample)
+        judged = self._calm.gather(self._sample, self.instance.setpoint, self._spanned_s)
+        if judged is None:
+            self.instance = replace(self.instance, seen_at=now)
+        return self._decide(now, judged)
+
+    def _may_be_calm(self, instance: Instance) -> bool:
+        """Whether the loop runs as it is to, with a law that does not count its steps.
+
+        What a router that polls uses says nothing of what it needs, in however long a sample.
+        """
+        assert self._profile is not None  # _opened() has set it
+        runs = instance.mode is Mode.CLOSED_LOOP and instance.law_state is not None
+        counts = isinstance(self._profile.law_of(instance.lease.unit), PaperLaw)
+        return runs and not (counts or self._polling.polls or self._alternates())
 
     def _decide_on_the_rest(self, reading: Reading, now: Seconds, period: Seconds) -> Command:
         """Hold a router that lost an interface; what the others carry may lower its cap alone."""
@@ -188,7 +266,9 @@ class Managed:
         rest, view, lease = reading.at_least, self._view, self.instance.lease
         counted_rest = counted(lease.unit, rest, reading.at_least_bps)
         if rest is None or counted_rest is None or view is None or counted_rest <= lease.target:
-            self.instance = replace(self.instance, seen_at=Seconds(now - HOLD_AFTER * period))
+            self.instance = replace(
+                self.instance, seen_at=Seconds(now - HOLD_AFTER * ladder_step(period))
+            )
             return self._decide(now, None)
         cap = self._in_force(view.cap)
         binding = binds(view.evidence(rest, None, cap=cap), self._polling)
@@ -203,11 +283,36 @@ class Managed:
         assert self.instance is not None  # step() has looked
         assert self._profile is not None  # _opened() has set it
         self.instance, command = step(self.instance, self._profile, now, sample)
+        if self.instance.finding is Finding.STARVED:
+            self.instance = proven(self.instance, self.floor.contended())
         return command
 
     def go_blind(self, now: Seconds) -> Command:
         """Let the loop decide as if there were no sample: its own work on one has failed."""
         return KEEP if self.instance is None or self._profile is None else self._decide(now, None)
+
+    def keep_account(self, now: Seconds) -> None:
+        """Count what the period that ends kept of its promise; the next has what is in force."""
+        promised = self.accounting.promised
+        if promised is not None and self.instance is not None:
+            self.accounting.end(*self._delivered(promised.unit), now)
+        self.accounting.begin(self._promised(now), now)
+
+    def _delivered(self, unit: Unit) -> tuple[float | None, float | None]:
+        """Return what was forwarded and what reached the router, in packets/s or bits/s."""
+        reading = self._reading
+        if reading is None or reading.throughput is None:
+            return None, None
+        reached = self._reached(reading)
+        if unit is Unit.PACKETS:
+            return reading.throughput, reached
+        return reading.throughput_bps, reached_bps(reading, reached)
+
+    def _promised(self, now: Seconds) -> Setpoint | None:
+        """Return the setpoint of a router that is to be held, whatever keeps its loop from it."""
+        if self.instance is None or self.observing:
+            return None
+        return self.plan.setpoint if self.instance.lease.expired(now) else self.instance.setpoint
 
     def _opened(self, period: Seconds) -> bool:
         """Open the actuator if it is not; a router that is gone is waited for."""
@@ -231,24 +336,40 @@ class Managed:
         self._polling = Polling()
         self.instance = released(self.instance, Finding.GONE)
 
+    def _too_early(self, period: Seconds) -> bool:
+        """Whether a cap that is given out rarely asks for more periods before it can be judged."""
+        reading, view = self._reading, self._view
+        if reading is None or reading.throughput is None or view is None or not view.refill:
+            self._window = ()
+            return False
+        self._window, enough = joined(self._window, (reading, view), period)
+        return not enough
+
     def _sampled(self) -> Sample | None:
         """Return what the period showed, with whether the cap bound."""
         reading, view = self._reading, self._view
         if reading is None or reading.throughput is None or view is None:
             return None
+        self._spanned_s = Seconds(max(1, len(self._window)) * self._period_s)
+        if self._window:
+            (reading, view), self._window = mean_of(self._window), ()
+        assert reading.throughput is not None  # only such readings are in a window
         cap = self._in_force(view.cap)
-        offered = self._reached()
+        offered = self._reached(reading)
         evidence = view.evidence(reading.throughput, offered, cap=cap)
-        binding = binds(evidence, self._polling)
+        self._recent, judged = steadied(self._recent, evidence, self._period_s)
+        binding = binds(judged, self._polling)
         self._polling = observed(self._polling, evidence)
         return Sample(
             throughput=reading.throughput,
             cap=cap,
             offered=offered,
             used=_used(view),
+            coarse=view.hottest is None,
             binding=binding,
             late=view.late,
-            shielded=bool(self.shielded.dropped),
+            shielded=self.shielded.stands and bool(self.shielded.dropped),
+            guarded=self.shielded.stands,
             in_bits=_in_bits(reading),
         )
 
@@ -274,12 +395,17 @@ class Managed:
         elif command.act is Act.RELEASE:
             self._owes_release = True
             self._owes_release = not self.release()
-        elif self._owes_release:
+        elif self._owes_release or self._has_floor_alone():
             self._owes_release = not self._release_again()
         else:
             self._keep()
         if isinstance(self.keeper.problem, Gone) and self.instance is not None:
             self._lose()
+
+    def _has_floor_alone(self) -> bool:
+        """Whether a weight is left of a router that the loop has released without a cap."""
+        released = self.instance is not None and self.instance.mode is Mode.RELEASED
+        return released and self.floor.claimed
 
     def _observe(self, command: Command) -> None:
         """Write nothing, but for a cap that alternates, which is left at its mean."""
@@ -299,6 +425,25 @@ class Managed:
             self._spend(steady(self._period.mean, self._profile.quantum))
         self.keeper.rebalance()
 
+    def look_at_floor(self) -> None:
+        """Look at the weight, and learn what the setpoint needs."""
+        instance, limits = self.instance, self.keeper.limits
+        if instance is None or limits is None:
+            return
+        self.floor.look()
+        if self.floor.mode == KEEP_WEIGHT:
+            self.floor.give_back()
+        most = limits.ceiling
+        sample = self._sample
+        if self._polling.polls and sample is not None and sample.used is not None:
+            most = sample.used  # it uses what it gets, whatever that forwards
+        self.floor.observe(instance.lease, sample, most)
+
+    def weigh(self) -> None:
+        """Write the weight that was decided on; the original must be durable by now."""
+        if self.weighable:
+            self.floor.carry_out()
+
     def low_part(self) -> tuple[int, CapFraction] | None:
         """Return the slot in which an alternating cap falls, and to what; None if it does not."""
         if self._period is None or not self._alternates() or self._period.high_slots >= SLOTS:
@@ -314,7 +459,12 @@ class Managed:
     def release(self) -> bool:
         """Put back what stood there before; whether it is done."""
         self._period = self._view = None
+        self.floor.rest()
         return self.keeper.release()
+
+    def release_when(self, *, durable: bool) -> None:
+        """Put back what stood there before, or leave that to the next period."""
+        self._owes_release = not (durable and self.release())
 
     def _release_again(self) -> bool:
         """Try a release that failed once more, when the actuator has rested; whether it is done."""
@@ -334,7 +484,7 @@ class Managed:
             offered_pps=self._offered(),
             cap=None if view is None else view.cap,
             used=None if view is None else view.used,
-            binding=None if self._sample is None else self._sample.binding,
+            binding=self._binding(),
             lease_remaining_s=None if math.isinf(remaining) else remaining,
             sample_age_s=None if instance is None else now - instance.seen_at,
             interfaces=self.interfaces,
@@ -352,6 +502,14 @@ class Managed:
             setpoint_bps=None if instance is None else instance.setpoint.bps,
             throughput_bps=None if reading is None else reading.throughput_bps,
             offered_bps=self._offered_bps(),
+            burst=None if instance is None else instance.setpoint.allowance,
+            over_promise_packets=self.accounting.over(Unit.PACKETS),
+            under_promise_packets=self.accounting.under(Unit.PACKETS),
+            over_promise_bits=self.accounting.over(Unit.BITS),
+            under_promise_bits=self.accounting.under(Unit.BITS),
+            breach_seconds=self.accounting.breach_s,
+            weight=self.floor.weight if self.keeper.weights is not None else None,
+            floor_problem=self.floor.problem if instance is not None else "",
         )
 
     def bare_report(self) -> Report:
@@ -374,9 +532,17 @@ class Managed:
             cap_known=False,
         )
 
-    def _reached(self) -> PacketsPerSecond | None:
+    def _binding(self) -> bool | None:
+        """Return whether the router is held back, by its cap or by its shield."""
+        instance, sample = self.instance, self._sample
+        if sample is None or sample.binding or instance is None:
+            return None if sample is None else sample.binding
+        counted = sample.counted_in(instance.lease.unit)
+        return counted is not None and is_held(counted, instance.lease.target)
+
+    def _reached(self, reading: Reading) -> PacketsPerSecond | None:
         """Return what reached the router: its own end counts what the shield drops right after."""
-        counted = None if self._reading is None else self._reading.offered
+        counted = reading.offered
         dropped = self.shielded.dropped
         if counted is None or self.plan.binding.side is Side.HOST:
             return counted

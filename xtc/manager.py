@@ -9,20 +9,29 @@ from typing import TypeVar
 
 import msgspec
 
-from xtc.acceptance import check_active, check_long_enough, check_possible, check_unit
+from xtc.acceptance import (
+    check_active,
+    check_burst,
+    check_long_enough,
+    check_possible,
+    check_unit,
+)
 from xtc.actuator.spec import ActuatorSpec
+from xtc.beginnings import Beginnings
 from xtc.clock import Clock
 from xtc.collector import Reading
 from xtc.errors import JournalError, Refused
 from xtc.firewall import Firewall, Unforeseen
+from xtc.hostfloors import HostFloors
 from xtc.instance import KEEP, Act, Command
-from xtc.journal import Entry, Journal, Ledger
+from xtc.journal import UNWRITTEN, Entry, Journal, Ledger
 from xtc.keeper import Keeper
 from xtc.lease import Lease, check_successor
 from xtc.leftovers import Leftovers
 from xtc.limits import CountingLimiter, Limits
 from xtc.managed import Managed, OpenActuator
 from xtc.places import PlaceOf, place_of, takes_over
+from xtc.remembered import Remembered
 from xtc.renamed import Numbers, renamed
 from xtc.routers import RouterPlan
 from xtc.shields import ShieldPort, Shields
@@ -48,6 +57,9 @@ from xtc.wire import (
     request_id,
 )
 
+MIXED = 0.1
+"""Share of a period after which a cap that is written shapes too little of its sample."""
+
 _Result = TypeVar("_Result")
 _Order = Activate | Retune | Limit
 """What carries an epoch."""
@@ -72,6 +84,7 @@ class Manager:
         shield: ShieldPort | None = None,
         place: PlaceOf = place_of,
         observe: str = "",
+        remembered: Remembered | None = None,
         unexpected: Callable[[str], None] = _uncounted,
     ) -> None:
         """Take over the routers.
@@ -86,6 +99,7 @@ class Manager:
             shield: drops what exceeds a held router's setpoint; None where nothing does.
             place: tells which specifications name one place.
             observe: why every cap is only computed and shown; empty where caps are written.
+            remembered: keeps what was learned for the next run; None where nothing does.
             unexpected: counts an error that nobody foresaw, by where it came up.
         """
         self._guard = Firewall(unexpected)
@@ -94,8 +108,6 @@ class Manager:
         self._ticked_at: Seconds | None = None
         self._turn = 0
         """Whose turn it is to be looked at for filters of other owners."""
-        self._capping: frozenset[str] = frozenset()
-        """Routers that are to be capped in this tick."""
         self._journal = journal
         self._clock = clock
         self._open, self._place = open_actuator, place
@@ -103,6 +115,9 @@ class Manager:
         self._leftovers = Leftovers(self._guard)
         self._limits = Limits(limiter, self._guard)
         self._shields = Shields(shield, self._guard)
+        self._floors = HostFloors(self._guard)
+        self._beginnings = Beginnings(self._shields)
+        self._remembered = remembered
         self._numbers = Numbers(journal.ledger.numbers)
         self._routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
         self._epoch = journal.ledger.highest_epoch
@@ -205,22 +220,84 @@ class Manager:
         lost are looked at where `changed` says that domains came or went.
         """
         for managed in self._routers.values():
-            look = partial(self._release_marked, managed, is_marked, changed=changed)
-            self._firewall(managed, "release_marked", look)
+            if changed or managed.lost:
+                look = partial(self._release_marked, managed, is_marked)
+                self._firewall(managed, "release_marked", look)
 
-    def _release_marked(
-        self, managed: Managed, is_marked: Callable[[ActuatorSpec], bool], *, changed: bool
-    ) -> None:
-        arrived = managed.instance is None and managed.keeper.original is None
-        if not arrived or not (changed or managed.lost):
+    def _release_marked(self, managed: Managed, is_marked: Callable[[ActuatorSpec], bool]) -> None:
+        if managed.instance is not None or managed.keeper.original is not None:
             return
         marked = is_marked(managed.plan.spec)
         prepared = marked and managed.keeper.prepare()
         managed.lost = marked and not prepared
         if prepared:
             managed.keeper.take_over()
-            self._store(self._journal.store)
-            managed.release()
+            self._store_lazily()
+            managed.release_when(durable=managed.plan.name in self._durable())
+
+    @property
+    def wakes(self) -> int | None:
+        """The descriptor that wakes the loop when the journal has written."""
+        return self._journal.wakes
+
+    def prepare(self, raw: bytes) -> int | None:
+        """Give the journal what it must hold before a request may be carried out.
+
+        Returns:
+            The number to wait for (`settled`); None where there is nothing to wait for.
+        """
+        try:
+            request = decode_request(raw).request
+        except Refused:
+            return None
+        changes = request.requests if isinstance(request, Batch) else (request,)
+        epoch = max(map(self._asked, changes), default=0)
+        self._reserved = epoch if epoch > self._epoch else 0
+        claimed = self._claim_limits(changes)
+        if not self._reserved and not claimed:
+            return None
+        self._store_lazily()
+        return self._journal.ticket
+
+    def settled(self, ticket: int) -> bool:
+        """Whether what `prepare` gave to the journal is written, or will not be in time."""
+        return self._journal.settled(ticket)
+
+    def begin(self, found: Mapping[str, tuple[str, ...]]) -> None:
+        """Shield and cap the routers that are held from the start; their interfaces were found."""
+        for name, managed in self._routers.items():
+            managed.found = found.get(name, ())
+            if managed.instance is not None:
+                begin = partial(self._begin, managed, self._clock.now(), new=True)
+                self._firewall(managed, "begin", begin)
+
+    def go_on(self) -> None:
+        """Shield and cap the routers that waited for nothing but the journal."""
+        self._journal.woken()
+        self._go_on(self._clock.now())
+        self._store_lazily()
+
+    def _go_on(self, now: Seconds) -> None:
+        waiting = [m for name, m in self._routers.items() if self._beginnings.waits(name)]
+        for managed in waiting:
+            self._firewall(managed, "begin", partial(self._go_on_with, managed, now))
+
+    def _go_on_with(self, managed: Managed, now: Seconds) -> None:
+        if managed.observing:
+            return
+        self._beginnings.follow(managed, now, self._journal.certain)
+        self._beginnings.first_cap(managed, self._period)
+        name = managed.plan.name
+        if name in self._beginnings.capping - self._durable():
+            self._store_lazily()
+        if name in self._durable() and (command := self._beginnings.due(name)) is not None:
+            managed.undurable = ""
+            managed.carry_out(command)
+            managed.mixed = self._is_within(now)
+
+    def _is_within(self, now: Seconds) -> bool:
+        """Whether an instant is so far within a period that its sample would be of two caps."""
+        return self._ticked_at is not None and now - self._ticked_at > MIXED * self._period
 
     def handle(self, raw: bytes) -> Reply:
         """Return the reply to the bytes of a request; whatever they are, it is a reply."""
@@ -228,7 +305,10 @@ class Manager:
             envelope = decode_request(raw)
         except Refused as refused:
             return Reply(_refusal(refused), id=request_id(raw))
-        return Reply(self._result(envelope.request), id=envelope.id)
+        try:
+            return Reply(self._result(envelope.request), id=envelope.id)
+        finally:
+            self._reserved = 0
 
     def _result(self, request: Request | Batch) -> Answer | Outcomes | Refusal:
         if isinstance(request, Batch):
@@ -245,14 +325,12 @@ class Manager:
         """
         raised = {epoch for change in changes if (epoch := self._asked(change)) > self._epoch}
         unstored = self._reserve(max(raised)) if len(raised) > 1 else None
-        self._claim_limits(changes)
-        try:
-            return tuple(
-                unstored if unstored and self._asked(change) in raised else self._outcome(change)
-                for change in changes
-            )
-        finally:
-            self._reserved = 0
+        if self._claim_limits(changes):
+            self._store_lazily()
+        return tuple(
+            unstored if unstored and self._asked(change) in raised else self._outcome(change)
+            for change in changes
+        )
 
     def _reserve(self, epoch: int) -> Refusal | None:
         """Make the highest epoch of a batch durable; why it cannot be, if it cannot."""
@@ -263,23 +341,23 @@ class Manager:
         self._reserved = epoch
         return None
 
-    def _asked(self, change: Change) -> int:
+    def _asked(self, change: Request) -> int:
         """Return the epoch of an order for a router of ours; 0 for all else."""
-        known = change.vr in self._routers
-        return (change.epoch or 0) if known and isinstance(change, _Order) else 0
+        if not isinstance(change, _Order) or change.vr not in self._routers:
+            return 0
+        return change.epoch or 0
 
-    def _claim_limits(self, changes: Iterable[Change]) -> None:
-        """Have the journal know of all limits of a batch by one write, before any is set."""
+    def _claim_limits(self, changes: Iterable[Request]) -> bool:
+        """Note all limits of a request, of which one write tells; whether it is needed."""
         limits = [one for one in changes if isinstance(one, Limit) and one.vr in self._routers]
-        for request in limits if len(limits) > 1 else ():
+        for request in limits:
             with suppress(Refused):  # it is refused in its turn
                 self._claim_limit(self._routers[request.vr], request)
-        if any(not self._knows_limit(self._routers[one.vr]) for one in limits):
-            self._store(self._journal.store)
+        return any(not self._knows_limit(self._routers[one.vr]) for one in limits)
 
     def _knows_limit(self, managed: Managed) -> bool:
         """Whether the journal has every interface that may bear a router's limit."""
-        return {*managed.limited} <= {*self._journal.ledger.limits.get(managed.plan.name, ())}
+        return {*managed.limited} <= {*self._journal.certain.limits.get(managed.plan.name, ())}
 
     def _outcome(self, change: Change) -> Refusal | None:
         """Carry out one change of a batch; why it was not, if it was not."""
@@ -326,6 +404,7 @@ class Manager:
                 self._grant(managed, request, now)
             case Pause() | Resume():
                 check_active(managed)
+                self._beginnings.end(managed.plan.name)
                 managed.pause(paused=isinstance(request, Pause))
             case Deactivate():
                 self._deactivate(managed)
@@ -353,14 +432,30 @@ class Manager:
         check_successor(managed.last_lease(), lease, now, highest_epoch=self._epoch)
         check_long_enough(request.ttl_s, self._period)
         check_unit(managed, request.setpoint)
+        check_burst(request.setpoint)
         check_possible(managed)
         if lease.epoch > self._epoch:
             self._raise_epoch(lease.epoch)
+        before = None if managed.instance is None else managed.instance.setpoint
         managed.activate(lease, now)
+        if before != lease.setpoint:
+            self._beginnings.overrule(managed.plan.name)
+            begin = partial(self._begin, managed, now, new=before is None)
+            self._firewall(managed, "begin", begin)
+
+    def _begin(self, managed: Managed, now: Seconds, *, new: bool) -> None:
+        """Shield a router as it is held from now on, or cap it, as soon as the journal knows."""
+        managed.observed = self.observe
+        if self._remembered is not None:
+            managed.remember(self._remembered.of)
+        if new:
+            self._beginnings.start(managed.plan.name)
+        if self._beginnings.claim(managed, now):
+            self._store_lazily()
+        self._go_on_with(managed, now)
 
     def _raise_epoch(self, epoch: int) -> None:
-        if epoch > self._reserved:
-            self._remember(epoch)
+        self._remember(epoch)
         self._epoch = epoch
 
     def _remember(self, epoch: int) -> None:
@@ -369,10 +464,14 @@ class Manager:
         Raises:
             Refused: the journal cannot be written.
         """
+        if self._journal.certain.highest_epoch >= epoch:
+            return
         try:
-            self._journal.store(msgspec.structs.replace(self._ledger(), highest_epoch=epoch))
+            self._journal.store_later(msgspec.structs.replace(self._ledger(), highest_epoch=epoch))
         except JournalError as error:
             raise Refused("journal", "epoch", str(error)) from error
+        if self._journal.certain.highest_epoch < epoch:
+            raise Refused("journal", "epoch", UNWRITTEN)
 
     def _deactivate(self, *routers: Managed) -> None:
         """Release routers.
@@ -392,7 +491,10 @@ class Manager:
         """End loops and undo what they did; what could not be undone yet, in words."""
         troubles = []
         for managed in routers:
+            if self._remembered is not None:
+                self._firewall(managed, "remember", partial(self._remembered.note, managed))
             managed.instance = None
+            self._beginnings.end(managed.plan.name)
             released = self._firewall(managed, "release", partial(_release, managed))
             lifted = self._firewall(managed, "release", partial(self._limits.lift, managed))
             open_ = self._firewall(managed, "release", partial(self._shields.lift, managed))
@@ -410,11 +512,11 @@ class Manager:
                 raise Refused("not_lifted", "vr", trouble, "it is tried again until it is done")
             return
         if not self._knows_limit(managed):
-            self._store(self._journal.store)
+            self._store_lazily()
         if not self._knows_limit(managed):
             if managed.limit is None:
                 self._limits.lift(managed)  # or its drops would be waited for, and not be known
-            raise Refused("journal", "vr", self.journal_problem)
+            raise Refused("journal", "vr", self.journal_problem or UNWRITTEN)
         ends_at = None if request.ttl_s is None else Seconds(now + request.ttl_s)
         self._limits.set(managed, PacketsPerSecond(request.rate_pps), ends_at)
 
@@ -441,21 +543,33 @@ class Manager:
         return report or managed.bare_report()
 
     def tick(self, readings: Mapping[str, Reading], now: Seconds) -> None:
-        """Let every loop decide on its reading, make originals durable, and carry decisions out."""
+        """Let every loop decide on its reading, and carry out what the journal knows of.
+
+        What it does not know yet is given to it, and carried out when it does: a tick never waits
+        for the disk.
+        """
         self._excuse(now)
         commands = {
             name: self._stepped(managed, readings.get(name), now)
             for name, managed in self._routers.items()
         }
         self._look_after_limits(now)
-        durable = self._durable_originals(commands, self._claim_shields(now))
+        self._floors.decide(self._routers.values())
+        claimed = self._claim_shields(now)
+        durable = self._durable_originals(commands, unstored=claimed)
         for name, command in commands.items():
             managed = self._routers[name]
             may_act = command.act is not Act.SET or managed.observing or name in durable
             managed.undurable = "" if may_act else self.journal_problem
             if may_act:
                 self._firewall(managed, "carry_out", partial(managed.carry_out, command))
+            if managed.floor.pending and name in durable:
+                self._firewall(managed, "floor", managed.weigh)
         self._tend_shields(now)
+        self._go_on(now)
+        if self._remembered is not None:
+            save = partial(self._remembered.look, self._routers.values(), now)
+            self._guard.run("remember", "", save)
         for left in (self._leftovers, self._limits.lifts, self._shields):
             left.try_again()
         self._store_lazily()
@@ -476,6 +590,7 @@ class Manager:
         decided = self._firewall(managed, "step", step)
         if decided is None:
             decided = self._firewall(managed, "blind", partial(managed.go_blind, now))
+        self._firewall(managed, "promise", partial(managed.keep_account, now))
         return KEEP if decided is None else decided
 
     def _firewall(
@@ -496,26 +611,25 @@ class Manager:
         for managed in lost:
             self._firewall(managed, "limit", partial(self._limits.claim, managed))
         if lost:
-            self._store(self._journal.store)
-        for managed in lost if not self.journal_problem else ():
-            if managed.observing:
+            self._store_lazily()
+        for managed in lost:
+            if managed.observing or not self._knows_limit(managed):
                 continue
             self._firewall(managed, "limit", partial(self._limits.renew, managed))
 
     def _claim_shields(self, now: Seconds) -> bool:
         """Note which interfaces are about to bear a shield; whether the journal must know first."""
         claimed = [
-            self._firewall(managed, "shield", partial(self._shields.claim, managed, now))
+            self._firewall(managed, "shield", partial(self._beginnings.claim, managed, now))
             for managed in self._routers.values()
         ]
         return any(claimed)
 
     def _tend_shields(self, now: Seconds) -> None:
         """Set, change and lift shields; none is set that the journal does not know."""
-        known = not self.journal_problem
+        certain = self._journal.certain  # once: each look asks the kernel whose directory it is
         for managed in self._routers.values():
-            tend = partial(self._shields.tend, managed, now, may_set=known)
-            self._firewall(managed, "shield", tend)
+            self._firewall(managed, "shield", partial(self._beginnings.tend, managed, now, certain))
         if self._routers:
             self._turn += 1
             one = list(self._routers.values())[self._turn % len(self._routers)]
@@ -533,22 +647,28 @@ class Manager:
         """Write the low part of a cap that alternates."""
         self._firewall(managed, "fall", managed.fall)
 
-    def _durable_originals(self, commands: Mapping[str, Command], unstored: bool) -> set[str]:
+    def _durable_originals(self, commands: Mapping[str, Command], *, unstored: bool) -> set[str]:
         """Return the routers that may be capped: those whose original survives a crash.
+
+        The others are capped when it does.
 
         Args:
             commands: what each loop has decided.
             unstored: whether the journal must be written whatever they are.
         """
         wanted = {
-            name
+            name: command
             for name, command in commands.items()
-            if command.act is Act.SET and not self._routers[name].observing
+            if (command.act is Act.SET or self._routers[name].floor.pending)
+            and not self._routers[name].observing
         }
-        self._capping = frozenset(wanted)
-        if unstored or not wanted <= self._durable():
-            self._store(self._journal.store)
-        return wanted & self._durable()
+        self._beginnings.cap_later(wanted)
+        if unstored or not wanted.keys() <= self._durable():
+            self._store_lazily()
+        durable = wanted.keys() & self._durable()
+        for name in durable:
+            self._beginnings.due(name)  # it is carried out now
+        return durable
 
     def _durable(self) -> set[str]:
         known = self._journal.secured
@@ -590,10 +710,10 @@ class Manager:
 
     def _entries(self) -> dict[str, Entry]:
         return {
-            name: Entry(managed.keeper.spec, managed.keeper.original)
+            name: entry
             for name, managed in self._routers.items()
-            if managed.keeper.original is not None
-            and (name in self._capping or not managed.keeper.untouched)
+            if (entry := managed.keeper.entry) is not None
+            and (name in self._beginnings.capping or not managed.keeper.untouched)
         }
 
     def reconfigure(self, plans: Mapping[str, RouterPlan], *, max_release_share: float) -> None:
@@ -649,6 +769,9 @@ class Manager:
         Returns:
             What could not be released, in words for the log; the journal still knows of it.
         """
+        if self._remembered is not None:
+            save = partial(self._remembered.save, self._routers.values())
+            self._guard.run("remember", "", save)
         troubles = self._end(self._routers.values()) if release else []
         self._store(self._journal.store)
         return troubles

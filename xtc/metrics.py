@@ -176,6 +176,7 @@ def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:
         ("xtc_vr_limit_packets_per_second", "What the host may send into it", "limit_pps"),
         ("xtc_vr_shield_packets_per_second", "What its shield lets by", "shield_pps"),
         ("xtc_vr_shield_bits_per_second", "What its shield lets by", "shield_bps"),
+        ("xtc_vr_cpu_weight", "CPU weight, in the unit of its platform", "weight"),
         ("xtc_meter_sample_age_seconds", "Time since its last sample", "sample_age_s"),
         ("xtc_setpoint_lease_remaining_seconds", "Time its lease has left", "lease_remaining_s"),
     ):
@@ -185,7 +186,24 @@ def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:
             if value is not None:
                 family.add_metric((report.vr,), value)
         yield family
+    yield from _promises(reports)
     yield from _derived(reports)
+
+
+def _promises(reports: tuple[Report, ...]) -> Iterator[Metric]:
+    for name, words in (
+        ("over_promise_packets", "Packets forwarded beyond setpoint and burst"),
+        ("under_promise_packets", "Packets wanted and missing beyond the burst"),
+        ("over_promise_bits", "Bits forwarded beyond setpoint and burst"),
+        ("under_promise_bits", "Bits wanted and missing beyond the burst"),
+        ("breach_seconds", "Time in which a router did not keep its promise"),
+    ):
+        family = CounterMetricFamily(f"xtc_vr_{name}", words, labels=("vr",))
+        for report in reports:
+            value = getattr(report, name)
+            if value is not None:
+                family.add_metric((report.vr,), value)
+        yield family
 
 
 def _derived(reports: tuple[Report, ...]) -> Iterator[Metric]:
@@ -201,6 +219,9 @@ def _derived(reports: tuple[Report, ...]) -> Iterator[Metric]:
     problem = GaugeMetricFamily(
         "xtc_vr_problem", "Whether something keeps its loop from working", labels=("vr",)
     )
+    floor = GaugeMetricFamily(
+        "xtc_vr_floor_problem", "Whether no CPU floor backs its setpoint", labels=("vr",)
+    )
     observing = GaugeMetricFamily(
         "xtc_vr_observing", "Whether its caps are computed and not written", labels=("vr",)
     )
@@ -209,8 +230,9 @@ def _derived(reports: tuple[Report, ...]) -> Iterator[Metric]:
         if report.cap_known:
             capped.add_metric((report.vr,), float(report.cap is not None))
         problem.add_metric((report.vr,), float(bool(report.problem)))
+        floor.add_metric((report.vr,), float(bool(report.floor_problem)))
         if report.setpoint_pps is not None and report.throughput_pps is not None:
             error.add_metric((report.vr,), report.setpoint_pps - report.throughput_pps)
         if report.setpoint_bps is not None and report.throughput_bps is not None:
             error_in_bits.add_metric((report.vr,), report.setpoint_bps - report.throughput_bps)
-    yield from (capped, error, error_in_bits, problem, observing)
+    yield from (capped, error, error_in_bits, problem, floor, observing)

@@ -1,5 +1,6 @@
 """How reports look: tables for people, JSON for programs."""
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xtc.printable import printable
+from xtc.setpoint import one_of
 from xtc.units import format_bit_rate, format_cap, format_rate, short_bit_rate, short_rate
 from xtc.wire import HostDrops, Report
 
@@ -90,6 +92,8 @@ def status_view(
     table, problems_fit = status_table(shown, histories, width)
     problems = (f"{report.vr}: {report.problem}" for report in shown if report.problem)
     lines = [] if problems_fit else [Text(printable(words)) for words in problems]
+    floors = (f"{one.vr}: CPU floor: {one.floor_problem}" for one in shown if one.floor_problem)
+    lines += [Text(printable(words), "yellow") for words in floors]
     if words := drops_words(drops):
         lines.append(Text(printable(words), "yellow"))
     return Group(table, *lines)
@@ -147,7 +151,7 @@ class _Column:
 _RATES = (format_rate, short_rate)
 _BIT_RATES = (format_bit_rate, short_bit_rate)
 """How rates are written in full, and short."""
-_DROPPED = ("history", "error", "used", "epoch/seq", "limit", "offered")
+_DROPPED = ("history", "burst", "error", "used", "epoch/seq", "limit", "offered")
 _LAYOUTS = (
     _Layout(problems=True, short=False),
     _Layout(problems=False, short=False),
@@ -164,6 +168,7 @@ def _columns(histories: Mapping[str, list[float]]) -> list[_Column]:
         _Column("router", "router", lambda report, _: Text(printable(report.vr)), right=False),
         _held_column("throughput", "rate", Shown.throughput),
         _held_column("setpoint", "set", Shown.setpoint),
+        _Column("burst", "burst", lambda report, _: _burst(report), needed=_has_own_burst),
         _Column("error", "error", lambda report, _: _error(report)),
         _held_column("offered", "offered", Shown.offered),
         _Column("cap", "cap", lambda report, _: _cap(report)),
@@ -194,6 +199,22 @@ def _held_column(name: str, short: str, rate: Callable[["Shown"], float | None])
         return _written(rate(shown), written[layout.short])
 
     return _Column(name, short, cell)
+
+
+def _burst(report: Report) -> str:
+    if report.burst is None:
+        return "-"
+    if report.setpoint_bps is None:
+        return short_rate(report.burst)
+    return short_bit_rate(report.burst).removesuffix("/s")
+
+
+def _has_own_burst(report: Report) -> bool:
+    """Whether a router's burst is another than a setpoint has by default."""
+    if report.burst is None or (report.setpoint_pps is None and report.setpoint_bps is None):
+        return False
+    default = one_of(report.setpoint_pps, report.setpoint_bps).allowance
+    return not math.isclose(report.burst, default)
 
 
 def _limit(report: Report, layout: _Layout) -> str:

@@ -56,19 +56,23 @@ def advanced(
         dt: the step's length in seconds; Eq. 1's lag is scaled to it.
         stolen: the share of the router's CPU that another process in it takes.
     """
-    parts = [_capacity(plant, cap, stolen) for cap in caps]
-    reached = [min(capacity, plant.offered) for _, capacity in parts]
-    used = [cap * min(1.0, plant.offered / max(capacity, 1e-9)) for cap, capacity in parts]
+    given = [1.0 if cap is None else cap for cap in caps]
+    enough_for = [capacity(plant, cap, stolen) for cap in caps]
+    reached = [min(each, plant.offered) for each in enough_for]
+    used = [
+        cap * min(1.0, plant.offered / max(each, 1e-9))
+        for cap, each in zip(given, enough_for, strict=True)
+    ]
     lag = plant.lag**dt
     throughput = lag * state.throughput + (1 - lag) * sum(reached) / len(reached)
     return PlantState(
         throughput=PacketsPerSecond(throughput),
-        binding=any(capacity < plant.offered for _, capacity in parts),
+        binding=any(each < plant.offered for each in enough_for),
         used=CapFraction(sum(used) / len(used)),
     )
 
 
-def _capacity(plant: Plant, cap: CapFraction | None, stolen: float) -> tuple[float, float]:
-    """Return the CPU that a router may use and the throughput that this gives."""
+def capacity(plant: Plant, cap: CapFraction | None, stolen: float = 0.0) -> float:
+    """Return what a router's CPU is enough for at a cap, in packets/s, however much is offered."""
     given = 1.0 if cap is None else cap
-    return given, plant.gain * plant.curve.throughput(CapFraction(given * (1 - stolen)))
+    return plant.gain * plant.curve.throughput(CapFraction(given * (1 - stolen)))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -10,9 +11,11 @@ from urllib.parse import urlsplit
 from models import HostModel, ModelError, bundled_host, bundled_names, load_host
 from xtc.actuator.base import CapLimits
 from xtc.actuator.spec import ActuatorSpec, LibvirtSpec, SimulatedSpec
+from xtc.burst import check_burst, parse_burst
 from xtc.collector import Binding, Side
 from xtc.config import Config, LimiterSection, RouterSection
 from xtc.errors import ConfigError, Mistakes, UnitError
+from xtc.floors import AUTO, CGROUP_V1, KEEP
 from xtc.instance import Profile
 from xtc.law import Bounds, PaperLaw
 from xtc.laws import NAMES, NAMES_IN_BITS, law_in_bits, law_named
@@ -49,6 +52,8 @@ class RouterPlan:
     observe: bool = False
     shield: bool = False
     """Whether the host drops what exceeds its setpoint while it is held."""
+    weight: str | int = KEEP
+    """`auto`, `keep`, or the weight that it has while it is held."""
     one_interface: bool = False
     """Whether packets come and go by one interface: no sign that another was forgotten."""
 
@@ -97,7 +102,9 @@ def plans(
     mistakes, found = Mistakes(), dict[str, RouterPlan]()
     for name, section in config.router.items():
         with mistakes.noted():
-            found[name] = replace(_plan(name, section), shield=_shielded(config, section))
+            plan = _plan(name, section)
+            shield, weight = _shielded(config, section), _weighed(config, section)
+            found[name] = replace(plan, shield=shield, weight=weight)
             _check_gains(found[name], config.daemon.period_s)
     with mistakes.noted():
         _check_apart(found, place)
@@ -108,7 +115,7 @@ def plans(
 def _plan(name: str, section: RouterSection) -> RouterPlan:
     where = f"router.{name}"
     mistakes = Mistakes()
-    for check in (_check_counted, _check_local, _check_law):
+    for check in (_check_counted, _check_local, _check_law, _check_burst, _check_weight):
         with mistakes.noted():
             check(section, where)
     values = _Values(section, where, mistakes)
@@ -118,7 +125,7 @@ def _plan(name: str, section: RouterSection) -> RouterPlan:
         binding=Binding(section.interfaces, section.domid, Side(section.side)),
         law=section.law,
         model=values.model(),
-        setpoint=values.setpoint("setpoint"),
+        setpoint=values.setpoint(),
         floor=values.cap("floor"),
         ceiling=values.cap("ceiling"),
         safe_cap=values.cap("safe_cap"),
@@ -139,6 +146,11 @@ def _shielded(config: Config, section: RouterSection) -> bool:
     return wanted and here and not isinstance(section.actuator, SimulatedSpec)
 
 
+def _weighed(config: Config, section: RouterSection) -> str | int:
+    """Return what a router's weight is to be; a number is meant whatever holds for the others."""
+    return KEEP if section.weight == AUTO and not config.daemon.floors else section.weight
+
+
 def _check_counted(section: RouterSection, where: str) -> None:
     found_by_itself = isinstance(section.actuator, LibvirtSpec)
     if not (section.interfaces or section.domid or found_by_itself):
@@ -147,6 +159,19 @@ def _check_counted(section: RouterSection, where: str) -> None:
 
 def _check_law(section: RouterSection, where: str) -> None:
     law_named(section.law, where=f"{where}.law")
+
+
+def _check_burst(section: RouterSection, where: str) -> None:
+    if section.burst is not None and section.setpoint is None:
+        raise ConfigError(f"{where}.burst", "no setpoint", "a burst goes with one: give it too")
+
+
+def _check_weight(section: RouterSection, where: str) -> None:
+    weight, most = section.weight, CGROUP_V1.most
+    if weight in {AUTO, KEEP} or (isinstance(weight, int) and 1 <= weight <= most):
+        return
+    fix = f'write "{AUTO}", "{KEEP}", or a number from 1 to {most}'
+    raise ConfigError(f"{where}.weight", f"{weight!r} is no weight", fix)
 
 
 def _check_bounds(plan: RouterPlan, where: str) -> None:
@@ -164,14 +189,22 @@ def _check_unit(plan: RouterPlan, where: str) -> None:
 
 def _check_gains(plan: RouterPlan, period: float) -> None:
     """Refuse gains that were designed for samples of another period: they hold for no other."""
-    law = law_named(plan.law)
-    if plan.model is None or not isinstance(law, PaperLaw):
+    check_gains(plan.law, plan.model, period, where=f"router.{plan.name}.law")
+
+
+def check_gains(name: str, model: HostModel | None, period: float, *, where: str) -> None:
+    """Refuse a model's gains of a law for a loop whose samples are of another length.
+
+    Raises:
+        ConfigError: they were designed for another period.
+    """
+    if model is None or not isinstance(law_named(name), PaperLaw):
         return
-    gains = plan.model.pi if plan.law == "pi" else plan.model.dead_beat
+    gains = model.pi if name == "pi" else model.dead_beat
     if gains is not None and not math.isclose(gains.period, period, rel_tol=0.01):
         raise ConfigError(
-            f"router.{plan.name}.law",
-            f"the gains of {plan.model.name} are for samples of {gains.period:g} s, "
+            where,
+            f"the gains of {model.name} are for samples of {gains.period:g} s, "
             f"the daemon's come every {period:g} s",
             f"set daemon.period_s = {gains.period:g}, measure anew, or take the default law",
         )
@@ -228,8 +261,13 @@ class _Values:
             return None if name is None else model_named(name, f"{self._where}.model")
         return None
 
-    def setpoint(self, key: str) -> Setpoint | None:
-        return self._read(key, _setpoint)
+    def setpoint(self) -> Setpoint | None:
+        """Return the setpoint with its burst."""
+        setpoint = self._read("setpoint", _setpoint)
+        if setpoint is None or self._section.burst is None:
+            return setpoint
+        burst = self._read("burst", partial(_burst, setpoint))
+        return replace(setpoint, burst=burst)
 
     def cap(self, key: str) -> CapFraction | None:
         return self._read(key, _cap)
@@ -254,6 +292,14 @@ def _setpoint(value: str | float, where: str) -> Setpoint:
     if isinstance(value, str):
         return parse_setpoint(value, field=where)
     return Setpoint(check_rate(value, field=where))
+
+
+def _burst(setpoint: Setpoint, value: str | float, where: str) -> float:
+    if isinstance(value, str):
+        return parse_burst(value, setpoint, field=where)
+    if setpoint.unit is Unit.BITS:
+        raise UnitError(where, f"{value:g}", "a burst in bits: write it as text, such as 2Mb")
+    return check_burst(value, setpoint, field=where)
 
 
 def _cap(value: str | float, where: str) -> CapFraction:

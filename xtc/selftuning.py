@@ -100,8 +100,14 @@ class SelfTuningLaw:
     def _unshaped(
         self, state: SelfTuningState, setpoint: float, sample: Sample, bounds: Bounds
     ) -> tuple[SelfTuningState, Decision]:
-        """Learn nothing where no cap shaped the sample: hold below the setpoint, cap above it."""
+        """Learn nothing where no cap shaped the sample: hold below the setpoint, cap above it.
+
+        Where a shield held the router, the CPU that it needed stands in for the cap.
+        """
         forgot = replace(state, history=History(), decided=None, setpoint=setpoint, gap=0.0)
+        if sample.needed is not None and sample.throughput > 0:
+            rise = min(math.log(setpoint / sample.throughput), FASTEST_RISE)
+            return _decided(forgot, math.log(max(sample.needed, 1e-6)) + rise, bounds)
         if sample.throughput >= setpoint:
             given = bounds.ceiling if sample.cap is None else sample.cap
             used = given if sample.used is None else min(given, sample.used)

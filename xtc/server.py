@@ -59,12 +59,16 @@ class Listen:
 
 
 class Server:
-    """Hears requests and publishes telemetry; `handle` makes a reply of the bytes of a request."""
+    """Hears requests and publishes telemetry; `handle` makes a reply of the bytes of a request.
+
+    A request without a reply yet waits, and those behind it with it: it is given to `handle` again
+    whenever `serve` is called.
+    """
 
     def __init__(
         self,
         listen: Listen,
-        handle: Callable[[bytes], Reply],
+        handle: Callable[[bytes], Reply | None],
         *,
         on_refused_key: Callable[[], object] = lambda: None,
     ) -> None:
@@ -77,6 +81,8 @@ class Server:
         self._opened = self._lock = -1
         """The runtime directory, and its lock; -1 where they are not held."""
         self._requests: list[zmq.Socket[bytes]] = []
+        self._waiting: tuple[zmq.Socket[bytes], list[bytes]] | None = None
+        """The request that has no reply yet, with what it came by."""
         self._telemetry: list[zmq.Socket[bytes]] = []
         self._key_check: KeyCheck | None = None
         self._own_keys: tuple[bytes, bytes] | None = None
@@ -93,6 +99,11 @@ class Server:
     def request_sockets(self) -> "list[zmq.Socket[bytes]]":
         """The sockets to poll for requests."""
         return self._requests
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request waits for its reply, so that no other is heard."""
+        return self._waiting is not None
 
     def open(self) -> None:
         """Bind the sockets.
@@ -144,20 +155,30 @@ class Server:
 
     def serve(self) -> int:
         """Answer the requests that wait, until BURST of them are done; return how many."""
-        return sum(self._serve(socket) for socket in self._requests)
+        done = 0 if self._waiting is None else self._answer(*self._waiting)
+        return done + sum(self._serve(socket) for socket in self._requests)
 
     def _serve(self, socket: "zmq.Socket[bytes]") -> int:
         done = 0
-        while done < BURST:
+        while done < BURST and self._waiting is None:
             try:
-                peer, *frames = socket.recv_multipart(zmq.NOBLOCK)
+                message = socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 break
-            reply = self._handle(frames[-1] if frames else b"")
-            done += _work(reply)
-            # A peer that does not read its replies loses them; a ROUTER never waits for it.
-            socket.send_multipart([peer, *frames[:-1], encode(reply)], zmq.NOBLOCK)
+            done += self._answer(socket, message)
         return done
+
+    def _answer(self, socket: "zmq.Socket[bytes]", message: list[bytes]) -> int:
+        """Answer a message, or have it wait; return how many requests were done."""
+        peer, *frames = message
+        self._waiting = None  # also of one that ends in an error
+        reply = self._handle(frames[-1] if frames else b"")
+        if reply is None:
+            self._waiting = socket, message
+            return 0
+        # A peer that does not read its replies loses them; a ROUTER never waits for it.
+        socket.send_multipart([peer, *frames[:-1], encode(reply)], zmq.NOBLOCK)
+        return _work(reply)
 
     def publish(self, telemetry: Telemetry) -> None:
         """Stream a tick; a slow listener loses ticks, and costs the daemon no time.

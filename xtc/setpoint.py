@@ -24,6 +24,9 @@ from xtc.units import (
 LOOP_BITS = MAX_BIT_RATE / MAX_RATE
 """Bits that a loop counts as one: with kilobits, what laws take for impossible stays so."""
 
+BURST_S = 0.2
+"""What a setpoint without a burst of its own allows at once, in seconds of it."""
+
 _SLIP = re.compile(r"^\s*([0-9.]+)\s*([kMG]?)(bps|b|bit|B/s|Bps|B)\s*$")
 
 
@@ -33,6 +36,13 @@ class Unit(Enum):
     PACKETS = "packets"
     BITS = "bits"
 
+    __hash__ = object.__hash__
+    """Members are singletons; the inherited one is a call of Python for each look-up."""
+
+
+LEAST_BURST = {Unit.PACKETS: 1.0, Unit.BITS: 8.0 * 1518}
+"""A packet, or a frame of full size: with less than that nothing could ever pass."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setpoint:
@@ -41,6 +51,15 @@ class Setpoint:
     rate: float
     """In packets/s or bits/s."""
     unit: Unit = Unit.PACKETS
+    burst: float | None = None
+    """What may pass beyond the rate at once, in packets or bits; None is ``BURST_S`` of it."""
+
+    @property
+    def allowance(self) -> float:
+        """What may pass beyond the rate in any window, in packets or bits."""
+        if self.burst is not None:
+            return self.burst
+        return max(BURST_S * self.rate, LEAST_BURST[self.unit])
 
     @property
     def pps(self) -> PacketsPerSecond | None:
@@ -61,16 +80,16 @@ class Setpoint:
         return format_rate(self.rate) if self.unit is Unit.PACKETS else format_bit_rate(self.rate)
 
 
-def one_of(pps: float | None, bps: float | None) -> Setpoint:
-    """Return the setpoint that is given in one of two units.
+def one_of(pps: float | None, bps: float | None, burst: float | None = None) -> Setpoint:
+    """Return the setpoint that is given in one of two units; the burst is in the same.
 
     Raises:
         ValueError: none of them is given, or both.
     """
     if pps is not None and bps is None:
-        return Setpoint(pps)
+        return Setpoint(pps, burst=burst)
     if bps is not None and pps is None:
-        return Setpoint(bps, Unit.BITS)
+        return Setpoint(bps, Unit.BITS, burst)
     raise ValueError("give setpoint_pps or setpoint_bps, and not both")
 
 

@@ -11,11 +11,11 @@ from typing import Protocol
 from xtc.collector import Side
 from xtc.errors import ActuatorError
 from xtc.firewall import Firewall
+from xtc.headroom import is_spent
 from xtc.instance import Finding, Mode
 from xtc.lifts import Lifts
 from xtc.managed import Managed
 from xtc.setpoint import Setpoint, Unit
-from xtc.shield.shield import Counts
 from xtc.shielding import Seen, Shielded, learned
 from xtc.units import PacketsPerSecond, Seconds
 
@@ -44,8 +44,8 @@ class ShieldPort(Protocol):
         """Change the rate of an owner's limit."""
         ...
 
-    def counts(self, owner: str) -> Counts | None:
-        """Return what was counted, None where no limit was set."""
+    def dropped(self, owner: str) -> int | None:
+        """Return how many packets were dropped, None where no limit was set."""
         ...
 
     def lift(self, interface: str) -> None:
@@ -76,6 +76,8 @@ class Shields:
     def look(self, managed: Managed, now: Seconds) -> None:
         """See what a router's shield dropped in the last period."""
         shielded = managed.shielded
+        shielded.whole = shielded.stands and not shielded.fresh
+        shielded.fresh = False
         if shielded.rate is None:
             shielded.dropped = NOTHING
             return
@@ -85,13 +87,13 @@ class Shields:
             shielded.dropped = None
         else:
             shielded.dropped = PacketsPerSecond((shielded.counted - before) / elapsed)
+            shielded.elapsed = Seconds(elapsed)
 
     def _counted(self, name: str) -> int | None:
         try:
-            counts = None if self._port is None else self._port.counts(name)
+            return None if self._port is None else self._port.dropped(name)
         except ActuatorError:
             return None
-        return None if counts is None else counts.dropped
 
     def claim(self, managed: Managed, now: Seconds) -> bool:
         """Note which interfaces are about to bear a shield; whether the journal must know first."""
@@ -125,21 +127,46 @@ class Shields:
             self._learn(managed)
             self._set(managed, setpoint, now, may_set=may_set)
 
+    def follow(self, managed: Managed, now: Seconds, *, may_set: bool) -> None:
+        """Set or change a router's shield between two ticks, by what was learned so far."""
+        setpoint = _wanted(managed, now)
+        if self._port is None or managed.observing or setpoint is None or _is_paused(managed):
+            return
+        if managed.interfaces:
+            shielded = managed.shielded
+            _note_begun(shielded, setpoint)
+            self._set(managed, setpoint, now, may_set=may_set)
+
+    def holds(self, managed: Managed) -> bool | None:
+        """Whether a shield holds a router on all its interfaces; None while that is not known."""
+        if self._port is None or not managed.plan.shield:
+            return False
+        shielded = managed.shielded
+        if not managed.interfaces or {*shielded.asked} != {*managed.interfaces}:
+            return None
+        return shielded.rate is not None and not shielded.problem
+
     def _learn(self, managed: Managed) -> None:
-        shielded, seen = managed.shielded, _seen(managed)
-        if seen is not None and shielded.setpoint is not None:
-            shielded.law = learned(shielded.law, shielded.setpoint, seen)
+        shielded = managed.shielded
+        before, shielded.before = shielded.before, None
+        if shielded.setpoint is None or not shielded.whole:
+            return
+        setpoint = _larger(shielded.setpoint, before)
+        seen = _seen(managed, setpoint.unit)
+        if seen is not None:
+            shielded.law = learned(shielded.law, setpoint, seen)
 
     def _set(self, managed: Managed, setpoint: Setpoint, now: Seconds, *, may_set: bool) -> None:
         assert self._port is not None  # tend() has looked
         shielded = managed.shielded
         rate = shielded.law.rate(setpoint)
+        retuned = setpoint != shielded.setpoint
         shielded.setpoint, shielded.periods = setpoint, shielded.periods + 1
         look = shielded.periods >= LOOK_EVERY or {*managed.interfaces} != {*shielded.asked}
         if look and may_set and self._has_time(shielded):
             self._put(managed, rate, self._port)
             shielded.counted, shielded.looked_at = self._counted(managed.plan.name), now
-        elif shielded.rate is not None and _is_another(rate, shielded.rate):
+        elif shielded.rate is not None and (retuned or _is_another(rate, shielded.rate)):
             _change(managed, rate, self._port)
 
     def _has_time(self, shielded: Shielded) -> bool:
@@ -219,7 +246,27 @@ def _wanted(managed: Managed, now: Seconds) -> Setpoint | None:
 
 
 def _is_another(rate: Setpoint, before: Setpoint) -> bool:
+    """Whether what was learned has changed a rate enough to be worth a change of the filter."""
     return rate.unit is not before.unit or abs(rate.rate / before.rate - 1) > CHANGE
+
+
+def _note_begun(shielded: Shielded, setpoint: Setpoint) -> None:
+    """Note what a shield is about to be in the middle of a period, of which that then tells less.
+
+    What was let by for a larger setpoint was right; a period without a shield tells nothing.
+    """
+    before = shielded.setpoint
+    if shielded.rate is None or before is None or before.unit is not setpoint.unit:
+        shielded.fresh = True
+    elif setpoint != before:
+        shielded.before = _larger(before, shielded.before)
+
+
+def _larger(setpoint: Setpoint, other: Setpoint | None) -> Setpoint:
+    """Return the larger of two setpoints of one unit."""
+    if other is None or other.unit is not setpoint.unit or other.rate <= setpoint.rate:
+        return setpoint
+    return other
 
 
 def _is_paused(managed: Managed) -> bool:
@@ -232,19 +279,20 @@ def _change(managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
     try:
         port.change(managed.plan.name, rate)
     except ActuatorError as error:
-        shielded.problem, shielded.asked = str(error), ()
+        shielded.problem, shielded.asked, shielded.fresh = str(error), (), True
     else:
         shielded.rate = rate
 
 
-def _seen(managed: Managed) -> Seen | None:
-    """Return what the law learns from, None where a part of it is not known."""
+def _seen(managed: Managed, unit: Unit) -> Seen | None:
+    """Return what the law learns from in a unit, None where a part of it is not known."""
     sample, dropped, instance = managed.sample, managed.shielded.dropped, managed.instance
     if sample is None or dropped is None or instance is None:
         return None
-    in_packets = instance.lease.unit is Unit.PACKETS
-    rates = sample if in_packets else sample.in_bits
+    rates = sample.counted_in(unit)
     if rates is None or rates.offered is None:
         return None
-    binding = bool(sample.binding) and instance.finding is not Finding.AT_CEILING
-    return Seen(rates.throughput, rates.offered, dropped, binding)
+    binding = bool(sample.binding) and is_spent(sample)
+    binding = binding and instance.finding is not Finding.AT_CEILING
+    elapsed = managed.shielded.elapsed
+    return Seen(rates.throughput, rates.offered, dropped, binding, elapsed)

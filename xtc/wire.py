@@ -6,7 +6,7 @@ import msgspec
 
 from xtc.errors import Refused
 from xtc.instance import Finding, Mode
-from xtc.lease import BitRate, Count, Kind, Rate
+from xtc.lease import BitRate, Burst, Count, Kind, Rate
 from xtc.setpoint import Setpoint, one_of
 
 __all__ = [
@@ -48,7 +48,7 @@ VERSION = 1
 MAX_MESSAGE = 64 * 1024
 """Bytes; the socket drops a larger message and its sender."""
 MAX_BATCH = 256
-"""Requests; as many of the longest fit into one message."""
+"""Requests; as many fit into one message, unless all are of the longest and carry bursts."""
 
 VrName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$(?!\n)")]
 RequestId = Annotated[str, msgspec.Meta(max_length=64)]
@@ -71,6 +71,8 @@ class _Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     kind: Kind = Kind.NORMAL
     setpoint_bps: BitRate | None = None
     """Instead of the one in packets/s."""
+    burst: Burst | None = None
+    """What may pass beyond the rate at once, in packets or bits as the setpoint; None is 0.2 s."""
 
     def __post_init__(self) -> None:
         one_of(self.setpoint_pps, self.setpoint_bps)
@@ -78,7 +80,7 @@ class _Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     @property
     def setpoint(self) -> Setpoint:
         """The setpoint that is given."""
-        return one_of(self.setpoint_pps, self.setpoint_bps)
+        return one_of(self.setpoint_pps, self.setpoint_bps, self.burst)
 
 
 class Activate(_Grant, frozen=True, tag="activate"):
@@ -196,6 +198,24 @@ class Report(msgspec.Struct, frozen=True):
     throughput_bps: float | None = None
     """None where it is not known, and from an older daemon."""
     offered_bps: float | None = None
+    burst: float | None = None
+    """What the setpoint allows beyond its rate, in packets or bits as that; None where the router
+    is not active, and from an older daemon."""
+    over_promise_packets: float | None = None
+    """Delivered beyond setpoint and burst since the daemon started; None where it never was held in
+    packets/s, and from an older daemon."""
+    under_promise_packets: float | None = None
+    """Wanted, and missing by more than the burst, likewise."""
+    over_promise_bits: float | None = None
+    """The same two while it was held in bits/s."""
+    under_promise_bits: float | None = None
+    breach_seconds: float | None = None
+    """The time in which any of the four grew."""
+    weight: int | None = None
+    """Its weight among those that want the same CPUs, in its platform's unit; None where it has
+    none or it is not known, and from an older daemon."""
+    floor_problem: str = ""
+    """Why it has no floor, or none that backs its setpoint."""
 
 
 class HostDrops(msgspec.Struct, frozen=True):

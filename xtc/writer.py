@@ -1,16 +1,18 @@
 """The daemon's journal: written on a thread of its own, so that a slow disk delays no tick.
 
 Only the newest ledger is written; those that came while the disk was busy are never seen again.
-`store` waits for the disk, for as long as a tick may wait, and `store_later` does not.
+`store` waits for the disk, at the start and the end of a daemon; `store_later` does not, and the
+loop is woken when the write has ended.
 """
 
+import contextlib
+import os
 import threading
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from xtc.errors import JournalError
-from xtc.journal import UNSTORED, Entry, Journal, Ledger, common
+from xtc.journal import UNSTORED, Journal, Ledger, common
 
 STORE_S = 1.0
 """How long the loop waits for the disk; afterwards the write goes on, and the loop does too."""
@@ -33,12 +35,18 @@ class WriteBehind(Journal):
         """When the write under way began, by the monotonic clock."""
         self._problem: JournalError | None = None
         """Why the last write failed."""
+        self._given = self._under_way = self._ended = 0
+        """Ledgers by number: the newest, that being written, and the last whose write ended."""
+        self._to_keep: dict[str, bytes] = {}
+        """Files to be kept when no ledger waits."""
+        self._wakes: int | None = None
         self._ending = False
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
         """Take the state directory, read the journal, and start the writer; raises as `Journal`."""
         super().open()
+        self._wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ending = False
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
@@ -56,13 +64,37 @@ class WriteBehind(Journal):
             if self._thread.is_alive():
                 return
             self._thread = None
+        if self._wakes is not None:
+            os.close(self._wakes)
+            self._wakes = None
         super().close()
 
     @property
-    def secured(self) -> Mapping[str, Entry]:
-        """Entries that are durable, and that no ledger under way or waiting removes."""
+    def certain(self) -> Ledger:
+        """What is durable, and that no ledger under way or waiting removes."""
         with self._changed:
-            return super().secured
+            return super().certain
+
+    @property
+    def ticket(self) -> int:
+        """The number of the newest ledger that was given."""
+        return self._given
+
+    def settled(self, ticket: int) -> bool:
+        """Whether a ledger was written or could not be, or the disk takes too long for it."""
+        with self._changed:
+            return ticket <= self._ended or self._stall() is not None
+
+    @property
+    def wakes(self) -> int | None:
+        """The descriptor that becomes readable when a write ends."""
+        return self._wakes
+
+    def woken(self) -> None:
+        """Wait for the next write that ends."""
+        with contextlib.suppress(BlockingIOError):
+            if self._wakes is not None:
+                os.eventfd_read(self._wakes)
 
     def store(self, ledger: Ledger) -> None:
         """Make the ledger durable before anything else is done.
@@ -91,6 +123,12 @@ class WriteBehind(Journal):
         if problem is not None:
             raise problem
 
+    def keep(self, name: str, data: bytes) -> None:
+        """Keep a file as `Journal` does, when the disk has nothing else to do."""
+        with self._changed:
+            self._to_keep[name] = data
+            self._changed.notify_all()
+
     def _want(self, ledger: Ledger) -> None:
         """Make a ledger the newest; with the lock held."""
         if ledger == self._newest and not self._idle():
@@ -99,6 +137,7 @@ class WriteBehind(Journal):
             return
         self._expect(ledger)
         self._newest, self._waiting = ledger, True
+        self._given += 1
         self._changed.notify_all()
 
     def _idle(self) -> bool:
@@ -127,18 +166,29 @@ class WriteBehind(Journal):
 
     def _next(self) -> Ledger | None:
         """Wait for a ledger to write; None when there is none and the journal is closed."""
+        while (file := self._next_to_keep()) is not None:
+            super().keep(*file)
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._ending)
             if not self._waiting:
                 return None
             self._waiting, self._since = False, time.monotonic()
+            self._under_way = self._given
             return self._newest
+
+    def _next_to_keep(self) -> tuple[str, bytes] | None:
+        """Wait for a ledger or a file; None where there is a ledger to write, or nothing more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._to_keep or self._ending)
+            return self._to_keep.popitem() if self._to_keep and not self._waiting else None
 
     def _finish(self, ledger: Ledger, problem: JournalError | None) -> None:
         with self._changed:
             self._since, self._problem = None, problem
+            self._ended = self._under_way
             if problem is None:
                 self._stored, self._in_doubt = ledger, False
                 newest = self._newest or ledger
-                self._secured = common(ledger.entries, newest.entries)  # less what waits removes
+                self._secured = common(ledger, newest)  # less what waits removes
+            if self._wakes is not None:
+                os.eventfd_write(self._wakes, 1)
             self._changed.notify_all()

@@ -25,7 +25,7 @@ from support.frames import (
 )
 
 from xtc.kernel import bpf
-from xtc.shield.bucket import FRACTION, State, Terms, in_bits, in_packets
+from xtc.shield.bucket import FRACTION, State, Terms, holding, in_bits, in_packets
 from xtc.shield.exemptions import DEFAULT, Exemptions
 from xtc.shield.filters import OBJECT, PROGRAM
 from xtc.units import BitsPerSecond, PacketsPerSecond
@@ -331,16 +331,54 @@ def test_other_and_malformed_packets_are_ordinary_traffic(loaded: Loaded, name: 
     assert not loaded.is_exempt(OTHERS[name])
 
 
-def test_a_forged_protocol_gains_no_more_than_the_exempt_rate(loaded: Loaded) -> None:
-    ordinary, exempt = in_packets(PacketsPerSecond(2000)), in_packets(PacketsPerSecond(5000))
+def test_a_forged_protocol_gains_nothing(loaded: Loaded) -> None:
+    ordinary, exempt = in_packets(PacketsPerSecond(5000)), in_packets(PacketsPerSecond(2000))
     loaded.terms(ORDINARY, ordinary)
     loaded.terms(EXEMPT, exempt)
     loaded.stop_the_clock()
     loaded.run(ROUTING["OSPF"], 10_000)
     room, bonus = ordinary.depth // ordinary.per_packet, exempt.depth // exempt.per_packet
     assert loaded.state(EXEMPT).passed == bonus
-    assert loaded.state().passed == room
-    assert loaded.state().refused == loaded.state().refused_exempt == 10_000 - room - bonus
+    assert loaded.state().passed == room - bonus
+    assert loaded.state().refused == loaded.state().refused_exempt == 10_000 - room
+
+
+def test_ordinary_traffic_makes_room_for_what_is_exempt(loaded: Loaded) -> None:
+    ordinary = in_packets(PacketsPerSecond(5000))
+    loaded.terms(ORDINARY, ordinary)
+    loaded.terms(EXEMPT, in_packets(PacketsPerSecond(5000)))
+    loaded.stop_the_clock()
+    assert loaded.run(ROUTING["OSPF"], 10) == PASS
+    assert loaded.state() == State(at=NEVER, level=10 * ordinary.per_packet)
+    room = ordinary.depth // ordinary.per_packet
+    loaded.run(PLAIN, 100)
+    assert loaded.state().passed == room - 10
+    assert loaded.run(ROUTING["OSPF"], 5) == PASS
+    assert loaded.state().level == (room + 5) * ordinary.per_packet
+
+
+def test_ordinary_traffic_waits_a_second_at_most_for_what_is_exempt(loaded: Loaded) -> None:
+    ordinary = in_packets(PacketsPerSecond(1))
+    loaded.terms(ORDINARY, ordinary)
+    loaded.terms(EXEMPT, in_packets(PacketsPerSecond(5000)))
+    loaded.stop_the_clock()
+    assert loaded.run(ROUTING["OSPF"], 40) == PASS
+    assert loaded.state().level == ordinary.depth + (10**9 << FRACTION)
+
+
+def test_without_a_limit_what_is_exempt_fills_nothing(loaded: Loaded) -> None:
+    loaded.terms(EXEMPT, in_packets(PacketsPerSecond(5000)))
+    loaded.stop_the_clock()
+    assert loaded.run(ROUTING["OSPF"], 40) == PASS
+    assert loaded.state().level == 0
+
+
+def test_no_frame_takes_more_than_the_burst_in_bits(loaded: Loaded) -> None:
+    burst = 80e3
+    loaded.terms(ORDINARY, holding(in_bits(BitsPerSecond(400e3)), burst))
+    loaded.stop_the_clock()
+    loaded.run(PLAIN.ljust(1514, b"\0"), 100)
+    assert burst / 8 - 2 * 1518 <= loaded.state().passed * 1514 <= burst / 8
 
 
 def test_more_protocols_can_be_exempt(loaded: Loaded) -> None:

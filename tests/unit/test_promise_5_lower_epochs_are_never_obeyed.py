@@ -8,7 +8,7 @@ from simulated_rig import Rig, plan
 from slow_disk import WriterRig
 
 from xtc import journal as journal_module
-from xtc.wire import Activate, Batch, Deactivate, Envelope, encode
+from xtc.wire import Activate, Batch, Deactivate
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_no_journal_that_is_ever_on_the_disk_lacks_an_epoch_that_was_obeyed(
         assert rig.on_disk().highest_epoch >= epoch
         rig.tick()
         rising = Batch(tuple(Activate("b", 20e3, epoch=epoch + one) for one in (1, 2)))
-        rig.manager.handle(encode(Envelope(rising)))
+        rig.reply(rising)
         obeyed[0] = epoch + 2
         assert rig.on_disk().highest_epoch >= epoch + 2
     rig.crash()

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xtc.errors import Denied, Gone, Permanent, UnitError, Unsupported
-from xtc.shield.bucket import FRACTION, State, Terms, in_bits, in_packets
+from xtc.shield.bucket import DEEPEST, FRACTION, State, Terms, holding, in_bits, in_packets
 from xtc.shield.exemptions import DEFAULT, Exemptions
 from xtc.shield.limiting import BestLimiter
 from xtc.shield.shield import Shield
@@ -50,6 +50,21 @@ def test_ten_milliseconds_pass_at_once_and_at_least_sixteen_packets() -> None:
     assert in_bits(BitsPerSecond(1e6)).depth == 16 * 1518 * in_bits(BitsPerSecond(1e6)).per_byte
 
 
+def test_a_burst_is_the_depth_and_single_packets_pass_however_small_it_is() -> None:
+    terms = in_packets(PacketsPerSecond(1e3))
+    assert holding(terms, 200).depth == 200 * terms.per_packet
+    assert holding(terms, 0.1).depth == terms.per_packet
+    assert holding(terms, 0.1, sharers=3).depth == 2 * terms.per_packet
+    assert holding(in_packets(PacketsPerSecond(1)), 1e9).depth == DEEPEST
+
+
+def test_a_burst_in_bits_has_room_for_the_frame_that_runs_over() -> None:
+    terms = in_bits(BitsPerSecond(1e6))
+    assert holding(terms, 800e3).depth == (100_000 - 1518) * terms.per_byte
+    assert holding(terms, 1.0).depth == terms.per_byte
+    assert holding(terms, 1.0, sharers=2).depth == 2 * terms.per_byte
+
+
 @pytest.mark.parametrize("rate", [0.5, 0.0, -1.0, float("nan"), 2e9])
 def test_what_is_no_rate_in_packets_is_refused(rate: float) -> None:
     with pytest.raises(UnitError, match="rate"):
@@ -69,6 +84,7 @@ def test_maps_are_read_as_they_are_written() -> None:
     assert Terms.unpack(terms.pack()) == terms
     state = State(at=1, level=2, passed=3, refused=4, refused_exempt=5)
     assert State.unpack(state.pack()) == state
+    assert State.refused_in(state.pack()) == state.refused
 
 
 def test_each_exemption_is_one_bit_of_its_own_table() -> None:

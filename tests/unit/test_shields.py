@@ -13,7 +13,7 @@ from xtc.collector import Binding, Reading, Side
 from xtc.errors import Denied, Permanent, Transient
 from xtc.instance import RELEASE_AFTER, Command, Finding, Mode
 from xtc.lifts import AGAIN_EVERY
-from xtc.shielding import HEADROOM, PERIODS
+from xtc.shielding import PERIODS
 from xtc.shields import LOOK_EVERY, MOST_NEW
 from xtc.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
 from xtc.wire import Activate, Deactivate, Observe, Pause, Resume, Retune
@@ -26,24 +26,24 @@ def rig(tmp_path: Path) -> Rig:
     return Rig(tmp_path, {name: replace(plan(name), shield=True) for name in "ab"})
 
 
-def test_a_held_router_has_one_a_little_above_its_setpoint(rig: Rig) -> None:
+def test_a_held_router_has_one_at_its_setpoint(rig: Rig) -> None:
     rig.tick(2)
     assert rig.shield.rates == {}
     rig.hold("a", SETPOINT)
-    assert rig.shield.rates == {"a": HEADROOM * SETPOINT}
+    assert rig.shield.rates == {"a": SETPOINT}
     assert rig.shield.bearing == {"a.0": "a"}
-    assert (rig.report("a").shield_pps, rig.report("b").shield_pps) == (HEADROOM * SETPOINT, None)
+    assert (rig.report("a").shield_pps, rig.report("b").shield_pps) == (SETPOINT, None)
 
 
 def test_one_that_is_held_in_bits_has_one_in_bits(rig: Rig) -> None:
     rig.ask(Activate("a", None, setpoint_bps=20e6))
     rig.tick(2)
     report = rig.report("a")
-    assert (report.shield_pps, report.shield_bps) == (None, HEADROOM * 20e6)
+    assert (report.shield_pps, report.shield_bps) == (None, 20e6)
     rig.ask(Retune("a", 20e6))
     rig.tick()
     report = rig.report("a")
-    assert (report.shield_pps, report.shield_bps) == (HEADROOM * 20e6, None)
+    assert (report.shield_pps, report.shield_bps) == (20e6, None)
 
 
 def test_one_in_bits_opens_for_a_router_that_drops_a_part_of_what_arrives(rig: Rig) -> None:
@@ -66,6 +66,46 @@ def test_one_in_bits_opens_for_a_router_that_drops_a_part_of_what_arrives(rig: R
         rig.manager.tick({"a": half}, rig.clock.now())
     assert managed.instance is not None
     assert rig.report("a").shield_bps == pytest.approx(2 * (shield or 0), rel=0.01)
+
+
+def flooded(rig: Rig, seconds: float, drops: int) -> None:
+    """End a period of a router that forwards ten times its setpoint, however long it was."""
+    rig.shield.drops["a"] = drops
+    flood = Reading(PacketsPerSecond(10 * SETPOINT), PacketsPerSecond(10 * SETPOINT), ("a.0",))
+    rig.clock.sleep(Seconds(seconds))
+    rig.manager.tick({"a": flood}, rig.clock.now())
+
+
+@pytest.mark.parametrize("before", [None, 10 * SETPOINT])
+def test_what_passed_before_it_stood_is_not_paid_back(rig: Rig, before: float | None) -> None:
+    if before is not None:
+        rig.hold("a", before)
+    rig.tick(2)
+    rig.clock.sleep(Seconds(0.9))
+    rig.ask(Activate("a", SETPOINT) if before is None else Retune("a", SETPOINT))
+    flooded(rig, 0.1, drops=100)
+    assert rig.report("a").shield_pps == SETPOINT
+
+
+def test_one_that_is_retuned_in_every_period_learns_all_the_same(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.tick(2)
+    flooded(rig, 1.0, drops=100)
+    assert rig.report("a").shield_pps == 0.5 * SETPOINT
+    for period in range(60):
+        rig.ask(Retune("a", SETPOINT + period % 2))
+        rig.shield.drops["a"] += 100
+        half = Reading(PacketsPerSecond(SETPOINT / 2), PacketsPerSecond(SETPOINT / 2), ("a.0",))
+        rig.clock.sleep(Seconds(1.0))
+        rig.manager.tick({"a": half}, rig.clock.now())
+    assert rig.report("a").shield_pps == pytest.approx(SETPOINT, rel=1e-3)
+
+
+def test_what_passes_while_it_stands_is_paid_back(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.tick(2)
+    flooded(rig, 1.0, drops=100)
+    assert (rig.report("a").shield_pps or 0.0) <= 0.5 * SETPOINT
 
 
 def test_what_decides_before_it_is_told_within_a_turn_of_all_routers(rig: Rig) -> None:
@@ -97,9 +137,17 @@ def test_many_that_are_new_at_once_are_set_in_turn(tmp_path: Path) -> None:
 
 def test_it_follows_the_setpoint(rig: Rig) -> None:
     rig.hold("a", SETPOINT)
+    rig.ask(Retune("a", SETPOINT / 2))
+    assert rig.shield.rates == {"a": SETPOINT / 2}
     rig.ask(Retune("a", 2 * SETPOINT))
-    rig.tick()
-    assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
+    assert rig.shield.rates == {"a": 2 * SETPOINT}
+
+
+def test_it_is_set_with_the_request_that_activates(rig: Rig) -> None:
+    rig.tick(2)
+    rig.ask(Activate("a", SETPOINT))
+    assert rig.shield.rates == {"a": SETPOINT}
+    assert rig.journal.ledger.shields == {"a": ("a.0",)}
 
 
 def test_it_goes_with_the_cap(rig: Rig) -> None:
@@ -124,10 +172,10 @@ def test_a_pause_leaves_it_as_it_is(rig: Rig) -> None:
     rig.ask(Pause("a"))
     rig.ask(Retune("a", 2 * SETPOINT))
     rig.tick(2 * LOOK_EVERY)
-    assert rig.shield.rates == {"a": HEADROOM * SETPOINT}
+    assert rig.shield.rates == {"a": SETPOINT}
     rig.ask(Resume("a"))
     rig.tick()
-    assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
+    assert rig.shield.rates == {"a": 2 * SETPOINT}
 
 
 def test_a_pause_keeps_none_that_is_not_wanted_any_longer(rig: Rig) -> None:
@@ -150,13 +198,13 @@ def test_it_goes_with_the_lease_where_the_actuator_is_not_to_be_had(rig: Rig) ->
 
 def test_it_follows_the_lease_where_the_cap_is_left_to_others(rig: Rig) -> None:
     rig.ask(Activate("a", SETPOINT, ttl_s=40.0))
-    for _ in range(8):
+    for times in range(8):
         rig.tick(2)
-        rig.plant.routers["a"].cap = CapFraction(0.77)
+        rig.plant.routers["a"].cap = CapFraction(0.77 + 0.02 * (times % 2))
     assert rig.report("a").finding is Finding.FOREIGN
     rig.ask(Retune("a", 2 * SETPOINT, ttl_s=10.0))
     rig.tick()
-    assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
+    assert rig.shield.rates == {"a": 2 * SETPOINT}
     rig.tick(12)
     assert not rig.shield.bearing
 
@@ -167,10 +215,10 @@ def test_who_only_observes_finds_it_as_it_was(rig: Rig) -> None:
     rig.ask(Retune("a", 2 * SETPOINT))
     rig.ask(Activate("b", SETPOINT))
     rig.tick(2 * LOOK_EVERY)
-    assert rig.shield.rates == {"a": HEADROOM * SETPOINT}
+    assert rig.shield.rates == {"a": SETPOINT}
     rig.ask(Observe(on=False))
     rig.tick()
-    assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT, "b": HEADROOM * SETPOINT}
+    assert rig.shield.rates == {"a": 2 * SETPOINT, "b": SETPOINT}
 
 
 def test_where_the_journal_cannot_be_written_none_is_set_and_those_there_are_lifted(
@@ -193,7 +241,7 @@ def test_where_the_journal_cannot_be_written_one_that_is_there_follows_the_setpo
     for share in (2, 3):
         rig.ask(Retune("a", share * SETPOINT))
         rig.tick(2)
-        assert rig.shield.rates == {"a": pytest.approx(HEADROOM * share * SETPOINT)}
+        assert rig.shield.rates == {"a": pytest.approx(share * SETPOINT)}
 
 
 def no_space(*_: object) -> int:
@@ -257,14 +305,14 @@ def test_an_interface_that_another_router_takes_keeps_that_ones_shield(rig: Rig)
 
 def test_one_that_cannot_be_changed_is_set_anew_and_the_report_says_why(rig: Rig) -> None:
     rig.hold("a", SETPOINT)
-    rig.ask(Retune("a", 2 * SETPOINT))
     rig.shield.error = Transient("a", "busy")
+    rig.ask(Retune("a", 2 * SETPOINT))
     rig.tick(2)
     assert (rig.report("a").shield_problem, rig.report("a").problem) == ("a: busy", "")
     rig.shield.error = None
     rig.tick(LOOK_EVERY)
     assert rig.report("a").shield_problem == ""
-    assert rig.shield.rates == {"a": HEADROOM * 2 * SETPOINT}
+    assert rig.shield.rates == {"a": 2 * SETPOINT}
 
 
 def test_it_opens_for_one_that_is_short_although_its_cap_can_rise_no_more(tmp_path: Path) -> None:
@@ -275,7 +323,7 @@ def test_it_opens_for_one_that_is_short_although_its_cap_can_rise_no_more(tmp_pa
     for dropped in range(1000, 1000 * (PERIODS + 1), 1000):
         rig.shield.drops["a"] = dropped
         rig.tick()
-    assert rig.shield.rates["a"] > HEADROOM * 4 * SETPOINT
+    assert rig.shield.rates["a"] > 4 * SETPOINT
 
 
 def test_what_it_drops_is_offered_all_the_same(rig: Rig) -> None:
@@ -394,5 +442,6 @@ def test_an_unforeseen_error_of_one_reaches_no_other(rig: Rig) -> None:
 
     rig.manager._shields.look = broken  # type: ignore[method-assign, assignment]
     rig.hold("a", SETPOINT)
-    assert rig.cap("a") is not None
+    assert rig.shield.rates["a"] == SETPOINT
+    assert rig.report("a").mode is Mode.CLOSED_LOOP
     assert rig.report("b").problem.startswith("unforeseen ZeroDivisionError (shield)")

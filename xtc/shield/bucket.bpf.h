@@ -21,6 +21,8 @@ enum {
     MOST_SEGMENTS = 512, /* the largest joined packet, 512 KiB, holds 362 of 1448 bytes */
 };
 
+#define SECOND (1000000000ULL << FRACTION)
+
 enum which { ORDINARY, EXEMPT, SHARE, BUCKETS };
 
 enum { INTERFACES = 256 };
@@ -130,7 +132,32 @@ static __always_inline bool take(enum which which, const struct load *load) {
     return fill(bucket, set, depth, load);
 }
 
-/* Exempt traffic has a bucket of its own; what exceeds it is ordinary traffic. */
+/* Has ordinary traffic wait for what passed beside it, for a second at most. */
+static __always_inline void charge(const struct load *load) {
+    __u32 key = ORDINARY;
+    struct terms *set = bpf_map_lookup_elem(&terms, &key);
+    struct bucket *bucket = bpf_map_lookup_elem(&buckets, &key);
+    if (!set || !bucket || !set->depth) {
+        return;
+    }
+    __u64 cost = load->segments * set->per_packet + load->bytes * set->per_byte;
+    __u64 most = set->depth + SECOND;
+
+    bpf_spin_lock(&bucket->lock);
+    drain(bucket, load->now);
+    bucket->level += cost;
+    if (bucket->level > most) {
+        bucket->level = most;
+    }
+    bpf_spin_unlock(&bucket->lock);
+}
+
+/* Exempt traffic has a bucket of its own; what exceeds it is ordinary traffic. What passes by it
+ * counts as ordinary traffic, too, so that both together stay within the limit. */
 static __always_inline bool passes(const struct load *load) {
-    return (load->exempt && take(EXEMPT, load)) || take(ORDINARY, load);
+    if (load->exempt && take(EXEMPT, load)) {
+        charge(load);
+        return true;
+    }
+    return take(ORDINARY, load);
 }

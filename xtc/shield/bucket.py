@@ -1,7 +1,7 @@
 """The arithmetic of a token bucket, as `bucket.bpf.h` has it, and the layout of its maps."""
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from xtc.errors import UnitError
@@ -14,9 +14,13 @@ MIN_PACKETS: Final = 16
 """What may pass at least at once, in packets or largest frames."""
 BURST_S: Final = 0.01
 """What may pass at once, in time: senders and timers may be that late."""
+DEEPEST: Final = 1 << 62
+"""A bucket so deep is years from empty, and leaves room for a packet in 64 bits."""
 _SECOND: Final = 10**9 << FRACTION
 _TERMS: Final = struct.Struct("=QQQ")
 _STATE: Final = struct.Struct("=IIQQQQQ")
+_REFUSED: Final = struct.Struct("=32xQ8x")
+"""The same field of it alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,12 @@ class State:
         """Read the map's value."""
         return cls(*_STATE.unpack(value)[2:])
 
+    @staticmethod
+    def refused_in(value: bytes) -> int:
+        """Read `refused` of the map's value alone, in a tenth of the time."""
+        (refused,) = _REFUSED.unpack(value)
+        return int(refused)
+
 
 def in_packets(rate: PacketsPerSecond, burst_s: float = BURST_S) -> Terms:
     """Return the terms of a limit in packets/s; by default 10 ms, at least 16, pass at once.
@@ -98,3 +108,15 @@ def in_bits(rate: BitsPerSecond, frame: int = LARGEST_FRAME, burst_s: float = BU
         raise UnitError("rate", f"{rate:g}", "a rate from 1e3 to 1e12 bits/s")
     cost = max(1, round(8 * _SECOND / rate))
     return Terms(per_byte=cost, depth=round(cost * max(MIN_PACKETS * frame, rate / 8 * burst_s)))
+
+
+def holding(terms: Terms, burst: float, sharers: int = 1) -> Terms:
+    """Return the same rate with a depth for a burst, in packets or bits, that is never exceeded.
+
+    A frame passes while there is room for any of its bits, so that the depth in bits leaves room
+    for the rest of it. However small the burst, single packets pass: also by an interface that
+    has half of the bucket, because others share it.
+    """
+    amount = burst if terms.per_packet else burst / 8 - LARGEST_FRAME
+    least = 1 if sharers == 1 else 2
+    return replace(terms, depth=min(round(terms.cost * max(least, amount)), DEEPEST))

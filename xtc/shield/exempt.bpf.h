@@ -76,7 +76,11 @@ struct cursor {
         there_ ? header_ : NULL;                                 \
     })
 
-static __always_inline bool has_bit(const __u8 *bits, __u16 value) {
+/* The verifiers of Linux 5.10, 6.1 and 6.12 do not know how large a value can be once its bytes are
+ * swapped. The mask tells them; the compiler knows, and would leave it out but for the barrier. */
+static __always_inline bool has_bit(const __u8 *bits, __u32 value) {
+    barrier_var(value);
+    value &= 0xFFFF;
     return bits[value >> 3] >> (value & 7) & 1;
 }
 

@@ -20,8 +20,9 @@ LIMIT: Final = 0x7C00
 SHIELD: Final = 0x7C01
 """The same of a held router's shield, which looks at what the limit has let by."""
 _PLACES: Final = (LIMIT, SHIELD)
-_LAYOUT: Final = 4
-"""Of the maps; a program with another is replaced, not updated."""
+_LAST: Final = 1 << 16
+_LAYOUT: Final = 5
+"""Of the maps, and of what the program does; one with another is replaced, not updated."""
 _INTERFACES: Final = 31
 _ORIGIN: Final = struct.Struct(f"=I{_INTERFACES}I")
 
@@ -124,12 +125,15 @@ class Filters:
         self._programs.pop(interface, None)
         self._numbers.pop(interface, None)
 
-    def foreign(self, interface: str) -> list[tuple[int, str]]:
-        """Return priority and name of what others have in our direction, first come first."""
+    def foreign(self, interface: str, before: int = _LAST) -> list[tuple[int, str]]:
+        """Return priority and name of what others have in our direction, first come first.
+
+        Only of those that come before a place, where one is given: to tell ours takes long.
+        """
         index = index_of(interface)
         found = [(0, "a tcx program")] * clsact.tcx_programs(index, self._direction)
         for one in clsact.filters(index, self._direction):
-            if not self._is_ours(index, one):
+            if one.priority < before and not self._is_ours(index, one):
                 name = f" {one.name}" if one.name else ""
                 found.append((one.priority, f"filter {one.kind}{name} (pref {one.priority})"))
         return found
@@ -254,7 +258,7 @@ def explain(interface: str, error: OSError) -> ActuatorError:
             return Unsupported(interface, f"{OBJECT.name} is not built", fix)
         case errno.EACCES | errno.EINVAL | errno.ENOENT | errno.EOPNOTSUPP | errno.ENOSYS:
             problem = f"the kernel refuses the BPF program or its filter ({error.strerror})"
-            fix = "needs cls_bpf, sch_ingress and a newer Linux (6.18 takes it)"
+            fix = "needs cls_bpf, sch_ingress and Linux 5.14 or newer"
             return Unsupported(interface, problem, fix)
         case _:
             return Transient(interface, str(error))

@@ -99,6 +99,10 @@ class Bucket:
         """Return the limit in force."""
         return Terms.unpack(program.maps["terms"].read(_ORDINARY))
 
+    def dropped(self, program: bpf.Program) -> int:
+        """Return what was dropped since the limit was set."""
+        return State.refused_in(program.maps["buckets"].read(_ORDINARY, locked=True))
+
     def counts(self, program: bpf.Program) -> Counts:
         """Return what was counted since the limit was set."""
         buckets = program.maps["buckets"]

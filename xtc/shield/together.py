@@ -15,11 +15,11 @@ from xtc.errors import ActuatorError, Denied, Gone
 from xtc.kernel import bpf
 from xtc.kernel.clsact import Direction
 from xtc.setpoint import Setpoint, Unit
-from xtc.shield.bucket import Terms, in_bits, in_packets
+from xtc.shield.bucket import Terms, holding, in_bits, in_packets
 from xtc.shield.exemptions import Exemptions
-from xtc.shield.filters import OBJECT, SHIELD, Filters, explained, index_of, is_current
-from xtc.shield.shield import EXEMPT_RATE, Bucket, Change, Counts
-from xtc.shielding import BURST_S
+from xtc.shield.filters import OBJECT, SHIELD, Filters, explain, explained, index_of, is_current
+from xtc.shield.shield import EXEMPT_RATE, Bucket, Change
+from xtc.shield.spares import Spares
 from xtc.units import BitsPerSecond, PacketsPerSecond
 
 LEAST_EXEMPT: Final = 50.0
@@ -49,12 +49,19 @@ class RouterShields:
         """Exempt, by default, what routers speak to their neighbours."""
         self._bucket = Bucket(exempt, exempt_rate)
         self._filters = {direction: Filters(SHIELD, direction, program) for direction in Direction}
+        self._spares = Spares(self._filters[Direction.EGRESS].load)
         self._programs: dict[str, bpf.Program] = {}
         """By the name of the owner."""
         self._sharing: dict[str, tuple[int, ...]] = {}
         """The numbers of the interfaces of each owner."""
+        self._shared: dict[str, tuple[Setpoint, tuple[int, ...]]] = {}
+        """What was written last of each owner's rate, and for which interfaces."""
         self._sides: dict[str, Side] = {}
         """At which end the interfaces of each owner are."""
+
+    def load_ahead(self) -> None:
+        """Have the kernel check the programs of the next owners before they are asked for."""
+        self._spares.begin()
 
     def limit(
         self,
@@ -75,7 +82,8 @@ class RouterShields:
                 with explained(interface):
                     if self._sides.get(owner) is not side:
                         self._filters[_DIRECTIONS[_OTHER[side]]].remove(interface)
-                    self._bear(owner, interface, rate, _DIRECTIONS[side])
+                    terms = _terms(rate, len(interfaces))
+                    self._bear(owner, interface, terms, _DIRECTIONS[side])
                     numbers.append(index_of(interface))
             except ActuatorError as error:
                 problems[interface] = error
@@ -87,7 +95,9 @@ class RouterShields:
 
     def _share(self, owner: str, rate: Setpoint, numbers: Sequence[int]) -> None:
         """Have no interface keep the others from an equal part of the limit."""
-        program, terms = self._programs[owner], _terms(rate)
+        if self._shared.get(owner) == (rate, tuple(numbers)):
+            return
+        program, terms = self._programs[owner], _terms(rate, len(numbers))
         before = frozenset(self._sharing.get(owner, ())[:SHARERS])
         now = frozenset(numbers[:SHARERS])
         self._sharing[owner] = tuple(numbers)
@@ -95,9 +105,10 @@ class RouterShields:
         self._bucket.exempt(program, _most_exempt(rate))
         self._bucket.share(program, _share_of(terms, len(numbers)), change)
         self._bucket.change(program, terms)
+        self._shared[owner] = rate, tuple(numbers)
 
     def change(self, owner: str, rate: Setpoint) -> None:
-        """Change the rate of an owner's limit on all interfaces.
+        """Change rate and burst of an owner's limit on all interfaces.
 
         Raises:
             Transient: the kernel refuses.
@@ -105,8 +116,8 @@ class RouterShields:
         with explained(owner):
             self._share(owner, rate, self._sharing[owner])
 
-    def counts(self, owner: str) -> Counts | None:
-        """Return what was counted on all interfaces, None where no limit was set.
+    def dropped(self, owner: str) -> int | None:
+        """Return how many packets were dropped on all interfaces, None where no limit was set.
 
         Raises:
             Transient: the kernel did not tell.
@@ -114,8 +125,10 @@ class RouterShields:
         program = self._programs.get(owner)
         if program is None:
             return None
-        with explained(owner):
-            return self._bucket.counts(program)
+        try:  # without `explained`, which takes as long as the kernel does
+            return self._bucket.dropped(program)
+        except OSError as error:
+            raise explain(owner, error) from error
 
     def overruled(self, interfaces: Iterable[str], side: Side = Side.HOST) -> str:
         """Say which filters of others decide before shield and limit, "" where none does.
@@ -126,9 +139,8 @@ class RouterShields:
         found = []
         for interface in interfaces:
             with explained(interface):
-                for priority, what in self._filters[_DIRECTIONS[side]].foreign(interface):
-                    if priority < SHIELD:
-                        found.append(f"{what} decides before xtc's on {interface}")
+                earlier = self._filters[_DIRECTIONS[side]].foreign(interface, SHIELD)
+                found += [f"{what} decides before xtc's on {interface}" for _, what in earlier]
         return "; ".join(found)
 
     def lift(self, interface: str) -> None:
@@ -155,16 +167,18 @@ class RouterShields:
         """Forget an owner whose interfaces no longer have a limit."""
         self._programs.pop(owner, None)
         self._sharing.pop(owner, None)
+        self._shared.pop(owner, None)
         self._sides.pop(owner, None)
 
-    def _bear(self, owner: str, interface: str, rate: Setpoint, direction: Direction) -> None:
+    def _bear(self, owner: str, interface: str, terms: Terms, direction: Direction) -> None:
         filters, program = self._filters[direction], self._programs.get(owner)
         there = filters.ours(interface)
         if program is None:
             program = there if self._is_free(there) else None
-            program = filters.load() if program is None else program
-            self._bucket.write(program, _terms(rate))
+            program = self._spares.take() if program is None else program
+            self._bucket.write(program, terms)
             self._programs[owner] = program
+            self._shared.pop(owner, None)
         if there is None or there.id != program.id:
             filters.put(interface, program)
 
@@ -181,10 +195,11 @@ def _most_exempt(rate: Setpoint) -> PacketsPerSecond:
     return PacketsPerSecond(max(LEAST_EXEMPT, packets))
 
 
-def _terms(rate: Setpoint) -> Terms:
+def _terms(rate: Setpoint, interfaces: int) -> Terms:
+    """Return the rate and its burst as a bucket that so many interfaces share."""
     if rate.unit is Unit.BITS:
-        return in_bits(BitsPerSecond(rate.rate), burst_s=BURST_S)
-    return in_packets(PacketsPerSecond(rate.rate), BURST_S)
+        return holding(in_bits(BitsPerSecond(rate.rate)), rate.allowance, interfaces)
+    return holding(in_packets(PacketsPerSecond(rate.rate)), rate.allowance, interfaces)
 
 
 def _share_of(terms: Terms, interfaces: int) -> Terms:

@@ -1,0 +1,354 @@
+"""Behind a shield the promise holds in every window, and the cap is what the router needs."""
+
+import math
+import random
+from itertools import accumulate
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from concave_loop import SAMPLES
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+from shielded_rig import (
+    QUEUE_S,
+    SETPOINT,
+    SLICE,
+    BlindActuator,
+    Load,
+    ShieldedRig,
+    UncountingActuator,
+    always,
+    most_in_any_window,
+)
+from simulated_rig import FaultyActuator
+
+from xtc.adaptive import AdaptiveLaw
+from xtc.headroom import IN_A_ROW, MARGIN, UNASKED, WIDEST, Headroom, is_held, prepared, stepped
+from xtc.instance import Finding, Instance, Profile, step
+from xtc.law import Bounds, Sample
+from xtc.lease import Lease
+from xtc.selftuning import SelfTuningLaw
+from xtc.setpoint import BURST_S, Setpoint
+from xtc.units import CapFraction, Seconds
+from xtc.wire import Activate, Retune
+
+FLOOD = 8 * SETPOINT
+BURST = BURST_S * SETPOINT
+SETTLING, PERIODS = 40, 160
+ACTUATORS = (FaultyActuator, UncountingActuator)
+"""Of platforms that count throttled periods, and of those that count CPU time alone."""
+
+
+def on_off(period: float) -> Load:
+    return lambda t: FLOOD if t % period < period / 2 else 0.0
+
+
+def random_walk(seed: int) -> Load:
+    steps = random.Random(seed)
+    share = accumulate(
+        (steps.gauss(0, 0.15) for _ in range(1000)),
+        lambda value, step: min(max(value + step, 0.0), 3.0),
+        initial=1.0,
+    )
+    rates = [SETPOINT * each for each in share]
+    return lambda t: rates[int(2 * t) % len(rates)]
+
+
+LOADS = {
+    "flood": always(FLOOD),
+    **{f"on-off {period:g} s": on_off(period) for period in (0.5, 2, 3.1, 5.3, 10.7, 30)},
+    "sine": lambda t: SETPOINT * (1 + 0.75 * math.sin(t / 7)),
+    "ramp": lambda t: 3 * SETPOINT * (1 - abs((t % 120) / 60 - 1)),
+    "random walk": random_walk(5),
+    "a little more": always(1.02 * SETPOINT),
+}
+
+
+def held(
+    directory: Path,
+    load: Load = LOADS["flood"],
+    actuator: type[FaultyActuator] = FaultyActuator,
+    **router: object,
+) -> ShieldedRig:
+    """Return a rig whose router is held, and has settled."""
+    rig = ShieldedRig(directory, actuator, load=load, **router)
+    rig.tick(2)
+    rig.ask(Activate("a", SETPOINT))
+    rig.tick()
+    rig.router.forget()
+    rig.run(SETTLING)
+    rig.caps.clear()
+    rig.needs.clear()
+    return rig
+
+
+def check_promise(rig: ShieldedRig, *, queue: bool = True) -> None:
+    """Check what was let by and forwarded in every window, and that no more was lost than 1 %.
+
+    What waited in the router's own queue while it was short of CPU comes later than it was let by.
+    """
+    out, let_by = rig.router.out, rig.router.let_by
+    assert most_in_any_window(let_by, SETPOINT) <= BURST * (1 + 1e-9)
+    waited = QUEUE_S * SETPOINT if queue else 0.0
+    assert most_in_any_window(out, SETPOINT) <= BURST + waited + 1e-6
+    assert sum(out) >= 0.99 * sum(let_by) - waited
+
+
+@pytest.mark.parametrize("actuator", ACTUATORS)
+@pytest.mark.parametrize("load", LOADS)
+def test_the_promise_is_kept_in_every_window_and_the_cap_is_what_is_needed(
+    tmp_path: Path, load: str, actuator: type[FaultyActuator]
+) -> None:
+    rig = held(tmp_path, LOADS[load], actuator)
+    rig.router.forget()
+    rig.run(PERIODS)
+    check_promise(rig)
+    ratios = [cap / need for cap, need in zip(rig.caps, rig.needs, strict=True)]
+    assert min(ratios) >= 1.0
+    assert max(ratios) <= 1.3
+
+
+@pytest.mark.parametrize("actuator", [*ACTUATORS, BlindActuator])
+def test_under_a_flood_the_rate_is_exact_and_the_cap_stays_where_it_is(
+    tmp_path: Path, actuator: type[FaultyActuator]
+) -> None:
+    rig = held(tmp_path, actuator=actuator)
+    rig.router.forget()
+    rig.run(PERIODS)
+    check_promise(rig, queue=actuator is BlindActuator)
+    mean = fmean(rig.router.out) / SLICE
+    assert mean == pytest.approx(SETPOINT, rel=1e-3)
+    if actuator is not BlindActuator:
+        assert len({*rig.caps}) == 1
+        assert mean == pytest.approx(SETPOINT, rel=1e-5)
+
+
+@pytest.mark.parametrize("polls", [True, False])
+@pytest.mark.parametrize("load", ["flood", "on-off 30 s", "ramp", "random walk"])
+def test_one_that_uses_whatever_it_gets_is_tried_until_it_falls_just_short(
+    tmp_path: Path, load: str, polls: bool
+) -> None:
+    rig = held(tmp_path, LOADS[load], FaultyActuator if polls else BlindActuator, polls=polls)
+    rig.run(SETTLING)
+    rig.router.forget()
+    rig.run(PERIODS)
+    check_promise(rig)
+    if load == "flood":
+        ratios = [cap / need for cap, need in zip(rig.caps, rig.needs, strict=True)]
+        assert min(ratios) >= 0.97
+        assert max(ratios) <= 1.2
+
+
+@pytest.mark.parametrize("actuator", ACTUATORS)
+@pytest.mark.parametrize("times", [1 / 3, 3.0])
+def test_a_change_of_what_packets_cost_is_followed(
+    tmp_path: Path, times: float, actuator: type[FaultyActuator]
+) -> None:
+    at = 60.0
+    rig = held(tmp_path, actuator=actuator, dearness=lambda t: times if t > at else 1.0)
+    while rig.router.age <= at:
+        rig.run(1)
+    rig.run(4)
+    assert 1.0 <= (rig.cap("a") or 1.0) / rig.router.need <= 1.3
+    rig.router.forget()
+    rig.run(20)
+    check_promise(rig)
+
+
+def test_an_uncapped_one_gets_a_cap_from_its_use(tmp_path: Path) -> None:
+    rig = ShieldedRig(tmp_path)
+    rig.tick(2)
+    rig.router.load = always(0.9 * SETPOINT)
+    rig.ask(Activate("a", SETPOINT))
+    rig.tick(3)
+    assert rig.cap("a") is None
+    rig.router.load = always(FLOOD)
+    rig.tick(3)
+    assert rig.cap("a") == pytest.approx(MARGIN * rig.router.need, rel=0.15)
+
+
+def test_what_is_offered_too_little_teaches_nothing(tmp_path: Path) -> None:
+    rig = held(tmp_path)
+    cap = rig.cap("a")
+    for share in (0.97, 0.9, 0.5, 0.1, 0.0):
+        rig.router.load = always(share * SETPOINT)
+        rig.tick(10)
+        assert rig.cap("a") == cap, share
+
+
+def test_one_that_polls_raises_its_cap_until_its_work_for_a_packet_shows_it(tmp_path: Path) -> None:
+    rig = held(tmp_path, polls=True)
+    cap = rig.cap("a") or 0.0
+    for share in (0.97, 0.9, 0.5, 0.1, 0.0):
+        rig.router.load = always(share * SETPOINT)
+        rig.tick(10)
+        assert cap <= (rig.cap("a") or 1.0) <= 1.5 * cap, share
+
+
+def test_the_cap_follows_the_setpoint_at_once(tmp_path: Path) -> None:
+    rig = held(tmp_path)
+    cap = rig.cap("a") or 0.0
+    for times in (2.0, 0.5):
+        rig.ask(Retune("a", times * SETPOINT))
+        rig.tick()
+        assert rig.cap("a") == pytest.approx(times * cap, rel=0.01)
+        rig.tick(5)
+
+
+@pytest.mark.parametrize("law", ["self-tuning", "pi", "dead-beat"])
+def test_other_laws_are_held_by_the_shield_as_well(tmp_path: Path, law: str) -> None:
+    rig = ShieldedRig(tmp_path, law=law)
+    rig.tick(2)
+    rig.ask(Activate("a", SETPOINT))
+    rig.tick(SETTLING)
+    rig.router.forget()
+    rig.run(PERIODS)
+    check_promise(rig)
+    if law == "self-tuning":
+        assert 1.0 <= rig.caps[-1] / rig.router.need <= WIDEST
+
+
+def test_one_whose_shield_holds_it_is_found_in_order_and_held_back(tmp_path: Path) -> None:
+    rig = held(tmp_path)
+    rig.tick(10)
+    report = rig.report("a")
+    assert (report.finding, report.binding) == (Finding.NONE, True)
+    rig.router.load = always(0.8 * SETPOINT)
+    rig.tick(10)
+    report = rig.report("a")
+    assert (report.finding, report.binding) == (Finding.NOT_BINDING, False)
+
+
+def test_one_that_does_not_get_the_cpu_that_it_may_use_is_starved(tmp_path: Path) -> None:
+    rig = held(tmp_path)
+    rig.router.most = 0.7 * rig.router.need
+    rig.tick(5)
+    report = rig.report("a")
+    assert (report.finding, report.binding) == (Finding.STARVED, False)
+    rig.router.most = 1.0
+    rig.tick(10)
+    assert rig.report("a").finding is Finding.NONE
+
+
+LAW = AdaptiveLaw()
+BOUNDS = Bounds(CapFraction(0.001), CapFraction(1.0))
+
+
+def test_where_no_shield_stands_the_law_sees_the_sample_as_it_is() -> None:
+    bare = Sample(4900.0, CapFraction(0.11), 5000.0, CapFraction(0.1), binding=True)
+    assert prepared(Headroom(), bare, SETPOINT, BOUNDS) == (Headroom(), bare)
+
+
+@pytest.mark.parametrize(
+    ("throughput", "offered", "shielded", "expected"),
+    [
+        (5e3, 5e3, True, True),
+        (5e3, 5e3, False, False),
+        (4e3, 5e3, True, False),
+        (3e3, 3e3, True, True),
+    ],
+)
+def test_what_a_shield_holds(
+    throughput: float, offered: float, shielded: bool, expected: bool
+) -> None:
+    sample = Sample(throughput, CapFraction(0.11), offered, shielded=shielded, guarded=True)
+    assert is_held(sample, SETPOINT) is expected
+
+
+TOGGLES = 12
+
+
+@pytest.mark.parametrize("drops", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("dwell", [7, 20])
+def test_who_toggles_a_firewall_gains_no_more_than_a_burst_each_time(
+    tmp_path: Path, drops: float, dwell: int
+) -> None:
+    rig = ShieldedRig(tmp_path, passes=lambda t: 1 - drops if t % (2 * dwell) < dwell else 1.0)
+    rig.tick(2)
+    rig.ask(Activate("a", SETPOINT))
+    rig.run(SETTLING)
+    rig.router.forget()
+    rig.run(2 * dwell * TOGGLES)
+    periods = 2 * dwell * TOGGLES
+    assert sum(rig.router.out) <= periods * SETPOINT + TOGGLES * BURST
+
+
+@pytest.mark.parametrize("drops", [0.2, 0.5])
+@pytest.mark.parametrize("actuator", [*ACTUATORS, BlindActuator])
+def test_one_that_stops_to_drop_is_within_its_promise_soon_and_stays_there(
+    tmp_path: Path, drops: float, actuator: type[FaultyActuator]
+) -> None:
+    at = SETTLING + 60.0
+    rig = held(tmp_path, actuator=actuator, passes=lambda t: 1 - drops if t < at else 1.0)
+    rig.router.forget()
+    rig.tick(10)
+    assert fmean(rig.router.out) / SLICE == pytest.approx(SETPOINT, rel=0.01)
+    while rig.router.age <= at:
+        rig.tick()
+    rig.tick(5)
+    shields = []
+    for _ in range(20):
+        rig.tick()
+        shields.append(rig.shield.rates["a"])
+    assert max(shields) <= SETPOINT * 1.001
+    assert min(shields) >= 0.9 * SETPOINT, "it pays back, and does not swing"
+    assert min(shields[11:]) >= 0.99 * SETPOINT
+    rig.router.forget()
+    rig.run(PERIODS)
+    check_promise(rig)
+
+
+@pytest.mark.parametrize("actuator", ACTUATORS)
+@pytest.mark.parametrize("passes", [0.8, 1.5])
+def test_one_that_sends_less_or_more_than_it_receives_is_held_at_its_setpoint(
+    tmp_path: Path, passes: float, actuator: type[FaultyActuator]
+) -> None:
+    rig = held(tmp_path, actuator=actuator, passes=always(passes))
+    rig.router.forget()
+    rig.run(PERIODS)
+    assert fmean(rig.router.out) / SLICE == pytest.approx(SETPOINT, rel=0.005)
+    assert most_in_any_window(rig.router.out, SETPOINT) <= 1.2 * BURST
+    ratios = [cap / need for cap, need in zip(rig.caps, rig.needs, strict=True)]
+    assert min(ratios) >= 1.0
+    assert max(ratios) <= 1.3
+
+
+@given(st.lists(SAMPLES, max_size=12), st.booleans(), st.sampled_from([LAW, SelfTuningLaw()]))
+def test_whatever_is_seen_behind_a_shield_the_cap_stays_within_its_bounds(
+    samples: list[Sample], shielded: bool, law: AdaptiveLaw | SelfTuningLaw
+) -> None:
+    profile = Profile(law, BOUNDS)
+    instance = Instance(Lease.of(Setpoint(SETPOINT)), seen_at=Seconds(0.0))
+    for at, sample in enumerate(samples):
+        cap = None if sample.cap is None else CapFraction(max(sample.cap, 1e-6))
+        seen = structs.replace(sample, cap=cap, guarded=True, shielded=shielded)
+        instance, command = step(instance, profile, Seconds(float(at)), seen)
+        if command.period is not None:
+            assert BOUNDS.floor <= command.period.low <= command.period.high <= BOUNDS.ceiling
+
+
+@pytest.mark.parametrize("shielded", [True, False])
+@pytest.mark.parametrize(("enough", "most"), [(0.6, UNASKED), (None, 10.0), (0.9, 10.0)])
+def test_a_cap_that_was_enough_rises_gently_while_nobody_asks_for_the_setpoint(
+    enough: float | None, most: float, *, shielded: bool
+) -> None:
+    """The period in which a flood ends, of a router that polls: it seems short of its cap."""
+    cap = CapFraction(0.6)
+    seen = Sample(500.0, cap, 1000.0, cap, binding=True, guarded=True, shielded=shielded)
+    headroom = Headroom(enough=None if enough is None else CapFraction(enough))
+    wide = Bounds(CapFraction(0.001), CapFraction(64.0))
+    _, decision = stepped(LAW, (LAW.start(cap), headroom), SETPOINT, seen, wide)
+    assert decision.cap == pytest.approx(most * cap)
+
+
+def test_a_router_that_fakes_its_use_gains_no_cap_for_ever(tmp_path: Path) -> None:
+    """It leaves CPU unused where that is watched for, and uses all of its cap otherwise."""
+    rig = held(tmp_path)
+    for _ in range(20):
+        rig.router.polls = True
+        rig.tick(IN_A_ROW + 2)
+        rig.router.polls = False
+        rig.tick(IN_A_ROW + 2)
+    assert (rig.cap("a") or 1.0) <= 1.3 * rig.router.need
