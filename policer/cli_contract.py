@@ -1,5 +1,6 @@
 """policer contract: what each router was promised."""
 
+import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,7 +32,15 @@ Ceiling = Annotated[
 ]
 Weight = Annotated[float | None, typer.Option(help="Its part of what is left, beside others'.")]
 Burst = Annotated[
-    float | None, typer.Option(help="Packets that it may forward above its ceiling at once.")
+    str | None,
+    typer.Option(
+        help="Packets that its setpoint allows beyond its rate over any window; "
+        "`none` is 0.2 s of the setpoint."
+    ),
+]
+SavedBurst = Annotated[
+    float | None,
+    typer.Option(help="Packets that it may save below its ceiling and forward above it."),
 ]
 Measures = Annotated[
     str | None,
@@ -55,6 +64,7 @@ def change(
     ceiling: Ceiling = None,
     weight: Weight = None,
     burst: Burst = None,
+    saved_burst: SavedBurst = None,
     measures: Measures = None,
     dry_run: DryRun = None,
     cost: Cost = None,
@@ -63,7 +73,7 @@ def change(
     json: Json = False,
 ) -> None:
     """Make a contract, or change what is given of one; the rest stays."""
-    given = contract(guarantee, ceiling, weight, burst, measures, dry_run, cost)
+    given = contract(guarantee, ceiling, weight, saved_burst, measures, dry_run, cost, burst)
     where = place("hosts", host, "contracts", vr)
     with reach(url, token_file) as client:
         before, unheard = client.find(where), ""
@@ -88,6 +98,7 @@ def check(
     ceiling: Ceiling = None,
     weight: Weight = None,
     burst: Burst = None,
+    saved_burst: SavedBurst = None,
     measures: Measures = None,
     dry_run: DryRun = None,
     cost: Cost = None,
@@ -96,7 +107,7 @@ def check(
     json: Json = False,
 ) -> None:
     """Say what would be wrong with a contract, and change nothing; exit code 1 if anything is."""
-    given = contract(guarantee, ceiling, weight, burst, measures, dry_run, cost)
+    given = contract(guarantee, ceiling, weight, saved_burst, measures, dry_run, cost, burst)
     with reach(url, token_file) as client:
         before = client.find(place("hosts", host, "contracts", vr))
         asked = _new(given) if before is None else {**before.body["contract"], **given}
@@ -166,9 +177,10 @@ def history(
         ">guarantee",
         ">ceiling",
         ">weight",
-        ">burst",
+        ">saved burst",
         "measures",
         ">cost",
+        ">burst",
     )
     show(headings, (_revision(item) for item in items))
 
@@ -177,20 +189,21 @@ def contract(
     guarantee: str | None,
     ceiling: str | None,
     weight: float | None,
-    burst: float | None,
+    saved_burst: float | None,
     measures: str | None,
     dry_run: bool | None,
     cost: float | None,
+    burst: str | None,
 ) -> dict[str, Any]:
     """Return the terms that were given.
 
     Raises:
         UnitError: a rate is none.
-        SettingsError: there is no such measure.
+        SettingsError: there is no such measure, or a burst is no number.
     """
     given: dict[str, Any] = {
         "weight": weight,
-        "burst_packets": burst,
+        "burst_packets": saved_burst,
         "dry_run": dry_run,
         "cost": cost,
         "measures": None if measures is None else steps(measures),
@@ -202,7 +215,25 @@ def contract(
     if ceiling is not None:
         lifted = ceiling.strip() == NONE
         kept["ceiling_pps"] = None if lifted else parse_rate(ceiling, field="--ceiling")
+    if burst is not None:
+        kept["burst"] = None if burst.strip() == NONE else packets(burst)
     return kept
+
+
+def packets(text: str) -> float:
+    """Return a number of packets.
+
+    Raises:
+        SettingsError: it is none.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        fix = f"write digits, such as 4000, or {NONE}"
+        raise SettingsError("--burst", f"{text!r} is no number of packets", fix)
+    return number
 
 
 def steps(text: str) -> list[str]:
@@ -241,7 +272,7 @@ def _unheard(client: "Client", host: str, vr: str) -> str:
 def _revision(item: Any) -> tuple[str, ...]:
     head = (str(item["version"]), moment(item["at"]), item["by"])
     if item["contract"] is None:
-        return (*head, "removed", *[""] * 5)
+        return (*head, "removed", *[""] * 6)
     return (*head, *terms(item["contract"]))
 
 

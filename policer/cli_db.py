@@ -22,6 +22,18 @@ def upgrade(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
 
 
 @app.command()
+def downgrade(
+    version: Annotated[str, typer.Argument(help="The older program's, such as 0001.")],
+    config: ConfigPath = DEFAULT_PATH,
+    json: Json = False,
+) -> None:
+    """Bring the database down for an older program; what that does not know is lost."""
+    with opened(config, create=False) as store:
+        store.bring_down(version)
+    _say({"version": version}, f"the database is of version {version}", json=json)
+
+
+@app.command()
 def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
     """See that the database is there, can be read, and is of this program's version."""
     with opened(config, create=False) as store:

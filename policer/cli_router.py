@@ -13,7 +13,7 @@ from xtc.units import format_bit_rate
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How routers stand.")
 
 Misbehaving = Annotated[bool, typer.Option("--misbehaving", help="Only those that misbehave.")]
-TERMS = ("guarantee", "ceiling", "weight", "burst, packets", "measures", "cost")
+TERMS = ("guarantee", "ceiling", "weight", "saved burst", "measures", "cost", "burst")
 MARKS = {True: "excessive", False: "decent", None: "neither"}
 
 
@@ -74,9 +74,29 @@ def _rows(item: Any) -> list[tuple[str, str]]:
     rows += _report_rows(item["report"])
     order = item["order"] or {}
     rows.append(("told setpoint", rate(order.get("setpoint_pps"))))
+    rows.append(("told burst", _burst(order)))
     rows.append(("told limit", rate(order.get("limit_pps"))))
     rows.append(("refused", item["refusal"] or "-"))
-    return rows + _punishment_rows(item)
+    return rows + _kept_rows(item.get("kept")) + _punishment_rows(item)
+
+
+def _kept_rows(kept: Any) -> list[tuple[str, str]]:
+    if kept is None:
+        return []
+    since = f"since {moment(kept['since'])}"
+    return [
+        ("over its promise", f"{kept['over_promise_packets']:.0f} packets {since}"),
+        ("under its promise", f"{kept['under_promise_packets']:.0f} packets {since}"),
+        ("in breach", f"{kept['breach_seconds']:.1f} s {since}"),
+    ]
+
+
+def _burst(order: Any) -> str:
+    """Show what a setpoint allows beyond its rate; `-` where there is none."""
+    if order.get("setpoint_pps") is None:
+        return "-"
+    burst = order.get("burst")
+    return "0.2 s" if burst is None else f"{burst:.10g} packets"
 
 
 def _report_rows(report: Any) -> list[tuple[str, str]]:

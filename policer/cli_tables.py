@@ -14,7 +14,14 @@ from xtc.units import format_cap, format_rate
 Item = Mapping[str, Any]
 """One thing of an answer, as JSON has it."""
 
-HOST_STYLES = {"ok": "green", "held": "cyan", "gone": "red", "distrusted": "red", "deaf": "yellow"}
+HOST_STYLES = {
+    "ok": "green",
+    "held": "cyan",
+    "gone": "red",
+    "distrusted": "red",
+    "deaf": "yellow",
+    "starved": "yellow",
+}
 
 
 UNFOLDED = 10_000
@@ -151,9 +158,10 @@ CONTRACT_HEADINGS = (
     ">guarantee",
     ">ceiling",
     ">weight",
-    ">burst",
+    ">saved burst",
     "measures",
     ">cost",
+    ">burst",
     ">version",
     "by",
 )
@@ -180,6 +188,7 @@ def terms(contract: Item) -> tuple[str, ...]:
         f"{contract['burst_packets']:g}",
         f"{measures} (only reported)" if contract["dry_run"] else measures,
         f"{contract['cost']:g}",
+        "0.2 s" if contract["burst"] is None else f"{contract['burst']:.10g}",
     )
 
 

@@ -125,14 +125,20 @@ def looks(client: "Client", host: str | None, ticks: int) -> Iterator[list[Any]]
 
 
 def in_trouble_first(items: Sequence[Any]) -> list[Any]:
-    """Order routers: punished, misbehaving, refused, then by what is offered."""
+    """Order routers: punished, misbehaving, refused, starved, then by what is offered."""
 
-    def trouble(item: Any) -> tuple[bool, bool, bool, float]:
+    def trouble(item: Any) -> tuple[bool, bool, bool, bool, float]:
         offered = (item["report"] or {}).get("offered_pps") or 0.0
         calm = item["punishment"] is None, not item["misbehaving"], not item["refusal"]
-        return (*calm, -offered)
+        return (*calm, not _starved(item), -offered)
 
     return sorted(items, key=trouble)
+
+
+def _starved(item: Any) -> bool:
+    """Whether a router with a guarantee lacks CPU that its cap allows."""
+    report, contract = item["report"] or {}, item["contract"] or {}
+    return report.get("finding") == "starved" and contract.get("guarantee_pps", 0.0) > 0
 
 
 def _watch(stream: Iterator[list[Any]], rows: int) -> None:

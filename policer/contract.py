@@ -17,6 +17,17 @@ Weight = Annotated[float, msgspec.Meta(ge=0.001, le=1000)]
 Packets = Annotated[float, msgspec.Meta(ge=0, le=1e12, description="packets")]
 Cost = Annotated[float, msgspec.Meta(ge=0.01, le=100)]
 
+BURST_MOST_S = 60.0
+"""A burst of more seconds than that would leave nothing of a promise to be seen in a minute."""
+# The bounds are documented here and judged by `contradictions`, which says what to write instead.
+Burst = Annotated[
+    float,
+    msgspec.Meta(
+        description="packets",
+        extra_json_schema={"minimum": 1, "maximum": BURST_MOST_S * MAX_PPS},
+    ),
+]
+
 DEFAULT_MEASURES = (Step.WARN, Step.LOWER, Step.LIMIT)
 """What a contract allows that does not say: nothing that stops a router's own traffic."""
 
@@ -38,11 +49,30 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether misbehaviour is only reported."""
     cost: Cost = 1.0
     """How much of the host's capacity one of its packets takes, beside an ordinary one."""
+    burst: Burst | None = None
+    """What a setpoint allows beyond its rate over any window, up or down; at most 60 s of the
+    guarantee, or of the ceiling where nothing is guaranteed. None is 0.2 s of the setpoint in
+    force."""
 
     @property
     def ceiling(self) -> float:
         """The ceiling; infinite where there is none."""
         return float("inf") if self.ceiling_pps is None else self.ceiling_pps
+
+    @property
+    def reference_pps(self) -> float | None:
+        """The rate that a burst goes with: the guarantee, or the ceiling; None without both."""
+        return self.guarantee_pps or self.ceiling_pps
+
+    def burst_at(self, setpoint_pps: float) -> float | None:
+        """Return the burst that goes with a setpoint, in packets; None is the daemon's default.
+
+        From the reference rate on it is the contract's. Below, it is as many seconds as at that
+        rate: else a paused router could forward all of it at once.
+        """
+        if self.burst is None or self.reference_pps is None:
+            return None
+        return max(1.0, self.burst * min(1.0, setpoint_pps / self.reference_pps))
 
 
 def contradictions(contract: Contract) -> Iterator[Problem]:
@@ -59,9 +89,26 @@ def contradictions(contract: Contract) -> Iterator[Problem]:
             "there is no ceiling that a burst could exceed",
             "give a ceiling, or leave the burst out",
         )
+    yield from _problems_of_burst(contract)
     if list(contract.measures) != sorted(set(contract.measures), key=list(Step).index):
         yield Problem(
             "measures",
             f"{', '.join(contract.measures)}: each once, from the mildest to the hardest",
             f"keep this order: {', '.join(Step)}",
         )
+
+
+def _problems_of_burst(contract: Contract) -> Iterator[Problem]:
+    burst, rate = contract.burst, contract.reference_pps
+    if burst is None:
+        return
+    if not burst >= 1:
+        problem = f"{burst:g} packets; a burst is at least 1 packet"
+        yield Problem("burst", problem, "give 1 or more, or leave it out for 0.2 s of the setpoint")
+    elif rate is None:
+        problem = "there is neither a guarantee nor a ceiling that a burst could go with"
+        yield Problem("burst", problem, "give one of them, or leave the burst out")
+    elif burst > (most := max(1.0, BURST_MOST_S * rate)) * (1 + 1e-9):
+        name = "guarantee" if contract.guarantee_pps else "ceiling"
+        problem = f"{burst:.10g} packets are more than {BURST_MOST_S:g} s of the {name}"
+        yield Problem("burst", problem, f"give at most {most:.10g}")

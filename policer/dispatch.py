@@ -113,25 +113,22 @@ def _messages(
     vr: str, order: Order, last: Sent, terms: Terms, next_sequence: Callable[[], int]
 ) -> Iterator[Activate | Limit]:
     if _ends_punishment(order, last):
-        setpoint = MAX_PPS if order.setpoint_pps is None else order.setpoint_pps
-        yield _lease(
-            vr, setpoint, Kind.PUNISHMENT, terms, ttl_s=terms.last_s, sequence=next_sequence()
-        )
+        yield _lease(vr, order, Kind.PUNISHMENT, terms.epoch, next_sequence(), terms.last_s)
     elif order.setpoint_pps is not None:
         kind = Kind.PUNISHMENT if order.punishment else Kind.NORMAL
-        yield _lease(
-            vr, order.setpoint_pps, kind, terms, ttl_s=terms.ttl_s, sequence=next_sequence()
-        )
+        yield _lease(vr, order, kind, terms.epoch, next_sequence(), terms.ttl_s)
     if order.limit_pps is not None:
         yield Limit(vr, order.limit_pps, terms.ttl_s, terms.epoch)
     elif last.order.limit_pps is not None:
         yield Limit(vr, None, epoch=terms.epoch)
 
 
-def _lease(
-    vr: str, setpoint: float, kind: Kind, terms: Terms, *, ttl_s: float, sequence: int
+def _lease(  # noqa: PLR0917  every one is a field of the lease
+    vr: str, order: Order, kind: Kind, epoch: int, sequence: int, ttl_s: float
 ) -> Activate:
-    return Activate(vr, setpoint, terms.epoch, sequence, ttl_s, kind)
+    """Return the lease of an order; of one that lets go, a lease that holds nothing."""
+    setpoint = MAX_PPS if order.setpoint_pps is None else order.setpoint_pps
+    return Activate(vr, setpoint, epoch, sequence, ttl_s, kind, burst=order.burst)
 
 
 def _sent(now: float, order: Order, last: Sent, terms: Terms) -> Sent:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from policer.contract import Contract
 from policer.hosts import Host
+from policer.promise import Kept
 from policer.sight import Sight
 from policer.state import HostState, Order
 
@@ -30,6 +31,8 @@ class HostLive:
     """Rounds that raised, since its loop began: each is a bug."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """What the daemon would not do, by router, in its own words."""
+    kept: Mapping[str, Kept] = field(default_factory=dict)
+    """How well its daemon kept what it was told, by router; none of an older daemon's."""
 
     @property
     def guaranteed_pps(self) -> float:

@@ -8,15 +8,17 @@ from datetime import UTC, datetime
 import msgspec
 import structlog
 
+from policer.compat import for_its_burst, with_lost_bursts, without_bursts
 from policer.contract import Contract
 from policer.dispatch import Sent, Terms, due
-from policer.errors import LinkError
+from policer.errors import LinkError, LinkRefused
 from policer.evidence import Evidence
 from policer.fleet import Fleet, HostLive
 from policer.hosts import Host
 from policer.ladder import Punishment, Step
 from policer.link import Keys, Link
 from policer.link.host import AGAIN_S
+from policer.promise import kept_after
 from policer.round import play
 from policer.sight import GONE_AFTER_S, seen
 from policer.state import (
@@ -81,6 +83,8 @@ class HostLoop:
         self._sent: Mapping[str, Sent] = {}
         self._epoch = 0
         """The epoch in which `_sent` was sent."""
+        self._too_old_until = float("-inf")
+        """Until then its daemon is taken not to know bursts."""
         self._log = structlog.get_logger("policer.host").bind(host=host.name)
         self._gone = self._gone_noted = False
         self._put(HostLive(host))
@@ -153,10 +157,15 @@ class HostLoop:
     def _hear(self, _host: str, telemetry: Telemetry) -> None:
         """Take over a message; a host that was gone is back in step with its first word."""
         now = self._shared.clock()
-        after = seen(self._live.sight, telemetry, now, self.host.capacity_pps)
-        self._deaf = ""
+        live, self._deaf = self._live, ""
+        after = seen(live.sight, telemetry, now, self.host.capacity_pps)
+        restarted = after.tick < live.sight.tick
+        if restarted:  # it may know bursts now
+            self._too_old_until = float("-inf")
+        kept = kept_after(now, live.kept, after.routers, live.contracts, restarted=restarted)
         unread = self._link.dropped + self._link.bad
-        self._put(replace(self._live, sight=after, link_problem=self._problem, unread=unread))
+        shown = replace(live, sight=after, link_problem=self._problem, unread=unread, kept=kept)
+        self._put(shown)
         if after.distrust:
             self._note_rarely("distrusted", after.distrust)
         if self._gone and after.reachable(now):
@@ -247,10 +256,26 @@ class HostLoop:
         wanted = {vr for vr, order in orders.items() if order != LET_GO}
         refused: tuple[Refusal | None, ...] = ()
         if dispatch.requests:
-            refused = await self._link.send(dispatch.requests)
+            refused = await self._send(now, dispatch.requests)
         if dispatch.requests or not wanted:
             self._untold = ""
         self._told(wanted, dispatch.requests, refused)
+
+    async def _send(
+        self, now: float, requests: Sequence[Activate | Limit]
+    ) -> tuple[Refusal | None, ...]:
+        """Have requests carried out; a daemon that does not know bursts gets the rest of them."""
+        try:
+            if now >= self._too_old_until:
+                return await self._link.send(requests)
+        except LinkRefused as error:
+            if not for_its_burst(error, requests):
+                raise
+        plain = tuple(without_bursts(requests, self._shared.next_sequence))
+        refused = tuple(with_lost_bursts(requests, await self._link.send(plain)))
+        if now >= self._too_old_until:
+            self._too_old_until = now + AGAIN_S
+        return refused
 
     def _told(
         self,

@@ -7,6 +7,7 @@ from policer.contract import Contract
 from policer.demand import held_pps, sent_pps, wanted_pps
 from policer.evidence import Evidence, Observation, admissible, proven, weigh
 from policer.ladder import Punishment, Step, next_punishment
+from policer.starving import starving_after
 from policer.state import (
     Demand,
     HostView,
@@ -164,6 +165,7 @@ def judged(
         reserve=demand.reserve,
         seen_at=demand.seen_at,
         configured=demand.configured,
+        starving=starving_after(last.starving, contract, report),
     )
 
 

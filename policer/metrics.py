@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from policer.fleet import Fleet, HostLive
 from policer.ladder import Step
+from policer.promise import Counted
 from policer.state import UNPROMISED
 from xtc import __version__
 
@@ -114,6 +115,7 @@ class _OfNow(Collector):
         yield from _of_leadership(self._fleet)
         yield from _of_hosts(lives, self._clock())
         yield from _of_routers(lives)
+        yield from _kept(lives)
         yield _punished(lives)
         missed = CounterMetricFamily(
             "policer_vr_guarantee_missed_seconds",
@@ -248,6 +250,35 @@ def _of_routers(lives: Iterable[HostLive]) -> Iterator[Metric]:
             if state.punishment.height:
                 height.add_metric((live.host.name, vr), state.punishment.height)
     yield from (setpoint, limit, height)
+
+
+_KEPT_COUNTS: tuple[tuple[str, str, Callable[[Counted], float]], ...] = (
+    (
+        "over_promise_packets",
+        "Packets forwarded beyond setpoint and burst",
+        lambda total: total.over_packets,
+    ),
+    (
+        "under_promise_packets",
+        "Packets offered within the setpoint and not forwarded, beyond the burst",
+        lambda total: total.under_packets,
+    ),
+    (
+        "breach_seconds",
+        "Time in which less was forwarded than was promised",
+        lambda total: total.breach_s,
+    ),
+)
+
+
+def _kept(lives: Iterable[HostLive]) -> Iterator[Metric]:
+    """Yield how well routers with a contract were held, as their daemons count it."""
+    for name, words, count in _KEPT_COUNTS:
+        family = CounterMetricFamily(f"policer_vr_{name}", words, labels=("host", "vr"))
+        for live in lives:
+            for vr in live.contracts.keys() & live.kept.keys():
+                family.add_metric((live.host.name, vr), count(live.kept[vr].total))
+        yield family
 
 
 def _punished(lives: Iterable[HostLive]) -> Metric:

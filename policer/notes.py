@@ -38,6 +38,11 @@ def _of_router(
         yield Note("shielded", "the host drops what is sent into it beyond its setpoint", vr)
     elif before.shield.up and not after.shield.up:
         yield Note("unshielded", "the host passes on what is sent into it", vr)
+    if after.starving.on and not before.starving.on:
+        words = "it forwards less than it is sent, and its cap is not why: its CPU is contended"
+        yield Note("starved", f"{words}, or it drops packets itself", vr)
+    elif before.starving.on and not after.starving.on:
+        yield Note("not_starved", "it has the CPU that its cap allows again", vr)
     was, now = before.punishment.height, after.punishment.height
     if now > was:
         would = " (dry run: only reported)" if only_reported(contract, policy) else ""

@@ -210,7 +210,7 @@ def _lowered(contract: Contract, state: RouterState, view: HostView, policy: Pol
 def _forwarded(reports: Mapping[str, Report]) -> dict[str, float]:
     """Return the throughput of the routers that the host alone may hold back.
 
-    Where its own cap binds, a router's daemon holds it, and brings it to its setpoint by itself.
+    Where its cap or its shield holds a router, its daemon brings it to its setpoint by itself.
     """
     return {
         vr: report.throughput_pps
@@ -251,7 +251,8 @@ def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy
     if setpoint is None:
         return LET_GO
     setpoint = min(MAX_PPS, max(PAUSED_PPS, setpoint))
-    return Order(setpoint, punished, _limit(contract, router, setpoint, policy))
+    limit = _limit(contract, router, setpoint, policy)
+    return Order(setpoint, punished, limit, contract.burst_at(setpoint))
 
 
 def _limit(

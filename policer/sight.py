@@ -17,9 +17,14 @@ GONE_AFTER_S = 5.0
 """Silence after which a host is shown as gone."""
 REBOOT_S = 5.0
 """A host whose clock went back within less time has not rebooted: the message is an old one."""
+LIFETIME_S = 1e9
+"""No daemon runs for longer than these thirty years."""
 _HIGHEST = dict.fromkeys(
     ("throughput_pps", "offered_pps", "setpoint_pps", "limit_pps", "cap", "used"), MAX_PPS
 ) | dict.fromkeys(("throughput_bps", "offered_bps", "setpoint_bps"), MAX_BIT_RATE)
+_HIGHEST |= dict.fromkeys(
+    ("over_promise_packets", "under_promise_packets", "breach_seconds"), LIFETIME_S * MAX_BIT_RATE
+)
 """What no report of a router exceeds."""
 BEYOND = 2.0
 """Routers that forward so many times the host's capacity are not believed."""

@@ -14,6 +14,7 @@ from policer.engagement import Habits, Standing
 from policer.evidence import Evidence, Rules
 from policer.ladder import Patience, Punishment, Step, kept_height
 from policer.sight import Sight
+from policer.starving import NOT_STARVING, Starving
 
 UNPROMISED = Contract(guarantee_pps=0.0, measures=(Step.LIMIT,))
 """What a router without a contract has: a share of what is left, and nobody to take it away.
@@ -87,6 +88,8 @@ class RouterState(msgspec.Struct, frozen=True):
     """When it was last in the telemetry."""
     configured: bool = False
     """Whether its daemon's configuration holds it where no lease does."""
+    starving: Starving = NOT_STARVING
+    """Whether it has a guarantee and lacks CPU that its cap allows."""
 
 
 NEW_ROUTER = RouterState()
@@ -117,6 +120,8 @@ class Order(msgspec.Struct, frozen=True):
     punishment: bool = False
     limit_pps: float | None = None
     """What the host may send into it; None is no limit."""
+    burst: float | None = None
+    """Packets that may pass beyond the setpoint; None is 0.2 s of it."""
 
 
 LET_GO = Order()

@@ -1,13 +1,13 @@
 """One host's loop without sockets: a test says what the daemon tells and answers, and the time."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import cast
 
 from policer.contract import Contract
-from policer.errors import LinkError
+from policer.errors import LinkError, LinkRefused
 from policer.fleet import Fleet, HostLive, Leadership
 from policer.hostloop import HostLoop, Shared
 from policer.hosts import Host
@@ -28,6 +28,10 @@ class Daemon:
         self.dropped = self.bad = 0
         self.asked: list[Message] = []
         self.refuse: Callable[[Message], Refusal | None] = lambda _: None
+        self.unread: Callable[[Sequence[Message]], None] = lambda _: None
+        """Raises LinkRefused for a message that it cannot read."""
+        self.unheard = 0
+        """Messages that it could not read."""
         self.away = False
 
     async def run(self) -> None:
@@ -38,6 +42,11 @@ class Daemon:
         """Answer as a daemon does."""
         if self.away:
             raise LinkError("it did not answer")
+        try:
+            self.unread(changes)
+        except LinkRefused:
+            self.unheard += 1
+            raise
         self.asked.extend(changes)
         return tuple(map(self.refuse, changes))
 
@@ -48,6 +57,7 @@ class HostRig:
     def __init__(self, contracts: dict[str, Contract], policy: Policy | None = None) -> None:
         self.now = 1000.0
         self.ruled = 5
+        self.ticks: Iterator[int] = count(1000)
         self.fleet = Fleet()
         self.fleet.leadership = Leadership(leading=True, epoch=5, since=5)
         self.writer = Writer(cast("Store", None), lambda: self.now)
@@ -78,7 +88,7 @@ class HostRig:
     def hear(self, *reports: Report, seconds: float = 1.0) -> None:
         """Let so many seconds pass, and a tick come."""
         self.now += seconds
-        self.loop._hear("h0", Telemetry(self.now, int(self.now), reports))
+        self.loop._hear("h0", Telemetry(self.now, next(self.ticks), reports))
 
     async def round(self, *reports: Report, seconds: float = 1.0) -> None:
         """Hear a tick, and let the loop do with it what it does."""

@@ -138,8 +138,8 @@ class SimulatedHost:
         assert request.ttl_s is not None, "the policer gave a lease without end"
         if request.ttl_s < 2:
             raise Refused("too_short", "ttl_s", "too short")
-        offer = Lease(
-            request.setpoint_pps,
+        offer = Lease.of(
+            request.setpoint,
             epoch=request.epoch,
             sequence=request.sequence,
             expires_at=self.now + request.ttl_s,

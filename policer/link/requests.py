@@ -10,7 +10,6 @@ from policer.hosts import Host
 from policer.link.keys import Keys
 from policer.link.sockets import Dialled, Socket
 from xtc.wire import (
-    MAX_BATCH,
     Batch,
     Change,
     Envelope,
@@ -22,6 +21,8 @@ from xtc.wire import (
     encode,
 )
 
+AT_ONCE = 240
+"""Requests in a message: so many of the longest, with the longest bursts, fit into one."""
 MOST_STRAYS = 16
 """Answers to what was not asked, after which a host is hung up on."""
 
@@ -101,8 +102,8 @@ class Requests:
 
 def batches(changes: Sequence[Change]) -> Iterator[Batch]:
     """Yield changes in messages that a manager takes."""
-    for start in range(0, len(changes), MAX_BATCH):
-        yield Batch(tuple(changes[start : start + MAX_BATCH]))
+    for start in range(0, len(changes), AT_ONCE):
+        yield Batch(tuple(changes[start : start + AT_ONCE]))
 
 
 def _decoded(raw: bytes) -> Reply:

@@ -94,6 +94,19 @@ class PunishmentPage(msgspec.Struct, frozen=True):
     next: str | None = None
 
 
+class KeptAnswer(msgspec.Struct, frozen=True):
+    """How well a router was held at its setpoints, as its daemon counts it."""
+
+    over_promise_packets: float
+    """Forwarded beyond setpoint and burst."""
+    under_promise_packets: float
+    """Offered and within the setpoint, and not forwarded, beyond the burst."""
+    breach_seconds: float
+    """Time in which less was forwarded than that."""
+    since: datetime
+    """When this policer first saw it: the sums begin then, and outlive restarts of its daemon."""
+
+
 class RouterAnswer(msgspec.Struct, frozen=True):
     """A router: what it was promised, what its daemon reports, and what it is told."""
 
@@ -111,6 +124,8 @@ class RouterAnswer(msgspec.Struct, frozen=True):
     """Why its daemon would not do what it was told."""
     contract_version: int | None = None
     """The number in the contract's ETag; only where one router is asked for."""
+    kept: KeptAnswer | None = None
+    """None where its daemon is of an older version, or was never heard."""
 
 
 class RouterPage(msgspec.Struct, frozen=True):
@@ -177,6 +192,8 @@ class SetpointAnswer(msgspec.Struct, frozen=True):
     confirmed_pps: float | None
     """The setpoint that its daemon reports."""
     lease_remaining_s: float | None
+    burst: float | None = None
+    """Packets that may pass beyond the setpoint over any window; None is 0.2 s of it."""
 
 
 class SetpointPage(msgspec.Struct, frozen=True):

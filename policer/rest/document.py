@@ -27,7 +27,13 @@ Every error is a problem document (RFC 9457). What is changed carries an ETag; s
 If-Match. POST takes an Idempotency-Key. Lists have a cursor: give the `next` of one page as the
 `after` of the following one, until it is null. Unknown fields and parameters are refused.
 """
-_CONTRACT = {"guarantee_pps": 20000, "ceiling_pps": 50000, "weight": 2, "measures": ["warn"]}
+_CONTRACT = {
+    "guarantee_pps": 20000,
+    "ceiling_pps": 50000,
+    "weight": 2,
+    "measures": ["warn"],
+    "burst": 4000,
+}
 _HOST = {
     "name": "gold",
     "requests": "tcp://192.0.2.7:9166",

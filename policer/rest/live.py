@@ -7,6 +7,7 @@ from policer.fleet import Fleet, HostLive
 from policer.rest.answers import (
     HostCapacity,
     HostLiveAnswer,
+    KeptAnswer,
     PunishmentAnswer,
     RouterAnswer,
     SetpointAnswer,
@@ -63,21 +64,40 @@ def router(live: HostLive, vr: str, now: float) -> RouterAnswer:
         misbehaving=state.evidence.guilty,
         saved_burst_packets=state.saved,
         refusal=live.refusals.get(vr, ""),
+        kept=kept(live, vr, now),
     )
+
+
+def kept(live: HostLive, vr: str, now: float) -> KeptAnswer | None:
+    """Say how well a router was held at its setpoints."""
+    found = live.kept.get(vr)
+    if found is None:
+        return None
+    total = found.total
+    return KeptAnswer(
+        over_promise_packets=total.over_packets,
+        under_promise_packets=total.under_packets,
+        breach_seconds=total.breach_s,
+        since=_instant(found.since, now),
+    )
+
+
+def _instant(at: float, now: float) -> datetime:
+    """Return the time of day of an instant of the policer's clock."""
+    return datetime.now(UTC) - timedelta(seconds=max(0.0, now - at))
 
 
 def punishment(live: HostLive, vr: str, now: float) -> PunishmentAnswer:
     """Say where a router stands on its ladder."""
     state = live.state.routers.get(vr, RouterState())
     standing = state.punishment
-    waited = timedelta(seconds=max(0.0, now - standing.since))
     return PunishmentAnswer(
         host=live.host.name,
         vr=vr,
         step=standing.step,
         height=standing.height,
         guilty=standing.guilty,
-        since=datetime.now(UTC) - waited,
+        since=_instant(standing.since, now),
         only_reported=standing.dry,
         evidence=state.evidence.rounds,
     )
@@ -95,6 +115,7 @@ def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
         punishment=order.punishment,
         confirmed_pps=report.setpoint_pps if report is not None and held else None,
         lease_remaining_s=report.lease_remaining_s if report is not None and held else None,
+        burst=order.burst,
     )
 
 

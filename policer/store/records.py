@@ -71,10 +71,17 @@ def as_stored(value: S) -> S:
         Invalid: a field is out of its bounds; it is named.
     """
     try:
-        return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+        stored = msgspec.json.decode(msgspec.json.encode(value), type=type(value))
     except msgspec.DecodeError as error:
         problem, _, where = str(error).partition(" - at ")
         field = where.strip("`").removeprefix("$.")
         raise Invalid([Problem(field or "value", problem, "give a value that fits")]) from None
     except UnicodeEncodeError:
         raise Invalid([Problem("value", "it is not valid text", "give valid UTF-8")]) from None
+    # JSON has no NaN and no infinity: where a field may be left out, they would become nothing.
+    refuse(
+        Problem(name, f"{getattr(value, name)} is no number", "give a number, or leave it out")
+        for name in value.__struct_fields__
+        if getattr(value, name) is not None and getattr(stored, name) is None
+    )
+    return stored

@@ -1,6 +1,8 @@
-"""The database's version: made at the newest, refused at any other, brought up when asked."""
+"""The database's version: made at the newest, refused at others, moved when asked."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +12,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 
-from policer.errors import StoreOutdated
+from policer.errors import StoreOutdated, Unknown
 from policer.store.engine import Database
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")
@@ -18,6 +20,16 @@ _ADVISORY_KEY: Final = 0x7874635F75706772
 """Of PostgreSQL's lock that one program at a time holds to change the tables ("xtc_upgr")."""
 _one_at_a_time: Final = threading.Lock()
 """Alembic keeps its context in a module, which threads share."""
+
+
+@contextmanager
+def _migrating(database: Database) -> Iterator[Connection]:
+    """Change tables in one transaction, one program at a time."""
+    with _one_at_a_time, database.write() as connection:
+        if database.path is None:
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
+            connection.execute(text("SELECT pg_advisory_xact_lock(:k)"), {"k": _ADVISORY_KEY})
+        yield connection
 
 
 class Schema:
@@ -72,12 +84,27 @@ class Schema:
             if not self._may_bring_up(connection, create=create, upgrade=upgrade):
                 self.require_newest(connection)
                 return
-        with _one_at_a_time, database.write() as connection:
-            if database.path is None:
-                connection.execute(text("SET LOCAL statement_timeout = 0"))
-                connection.execute(text("SELECT pg_advisory_xact_lock(:k)"), {"k": _ADVISORY_KEY})
+        with _migrating(database) as connection:
             # Another program may have done it meanwhile: then Alembic finds nothing to do.
             command.upgrade(self._config(connection), "head")
+
+    def bring_down(self, database: Database, version: str) -> None:
+        """Bring a database of this program's version down, for an older program.
+
+        Raises:
+            Unknown: this program knows no such older version.
+            StoreOutdated: the database is of another version than this program's.
+        """
+        if version not in self._known - {self.newest}:
+            fix = f"the database can be brought down to one of {self._older}"
+            raise Unknown("version", version, fix)
+        with _migrating(database) as connection:
+            self.require_newest(connection)
+            command.downgrade(self._config(connection), version)
+
+    @property
+    def _older(self) -> str:
+        return ", ".join(sorted(self._known - {self.newest})) or "none"
 
     def _may_bring_up(self, connection: Connection, *, create: bool, upgrade: bool) -> bool:
         version = self.version_of(connection)

@@ -71,6 +71,14 @@ class Store:
         """
         back_up(self._database, target)
 
+    def bring_down(self, version: str) -> None:
+        """Bring the database down to an older version; this store is of no use afterwards.
+
+        Raises:
+            Unknown: this program knows no such older version.
+        """
+        self._schema.bring_down(self._database, version)
+
     def close(self) -> None:
         """Close the database's connections."""
         self._database.close()

@@ -103,6 +103,8 @@ def test_a_lease_holds_while_it_is_renewed_and_ends_by_itself(
             for renewals in count(1):
                 assert await one.link.send([policer.lease(20e3)], PATIENCE_S) == (None,)
                 renewed = time.monotonic()
+                if renewals == 1:
+                    await one.until(lambda: one.report("a").active)
                 await asyncio.sleep(TTL_S / 4)
                 if (waited := time.monotonic() - renewed) > TTL_S / 2:
                     inconclusive(f"the lease is to be renewed after {waited:.3g} s already")

@@ -16,6 +16,7 @@ from rest_rig import PROMISE, Rig, filled, opened
 from schemathesis.config import SchemathesisConfig
 
 from policer.rest.app import describe
+from policer.rest.document import EXAMPLES as BODIES
 
 EXAMPLES = 40
 """Of each operation, beside those that its document's boundaries give."""
@@ -85,6 +86,12 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 def test_every_operation_keeps_to_its_document(rig: Rig, case: schemathesis.Case[Any]) -> None:
     guarded = case.operation.definition.raw["security"]
     case.call_and_validate(headers=rig.headers("admin") if guarded else {})
+
+
+def test_a_contract_of_the_documents_example_is_accepted(rig: Rig) -> None:
+    case = schema["/v1/contracts"]["POST"].Case(body={**BODIES["addContract"], "vr": "another"})
+    answer = case.call_and_validate(headers=rig.headers("admin"))
+    assert answer.status_code < 300
 
 
 def check_accepted() -> None:

@@ -2,12 +2,14 @@
 
 import re
 
+import msgspec
 import pytest
 from browser_rig import Visit, until
 from page_rig import report
 
 from policer.fleet import Leadership
 from policer.store import Event
+from xtc.wire import Finding
 
 pytest_plugins = ["browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)
@@ -85,6 +87,18 @@ def test_a_router_whose_host_is_gone_shows_no_number_as_of_now(visit: Visit) -> 
     visit.work.tick(6)
     until(lambda: now_of(visit, "Throughput") == "–")  # noqa: RUF001  the page's word for unknown
     visit.sees("edge-1 is gone, or does not know this router: what is shown is old.")
+
+
+def test_a_starved_router_with_a_guarantee_is_red_below_it_and_amber_above(visit: Visit) -> None:
+    visit.sign_in("#/hosts/edge-1")
+    row = visit.page.get_by_role("row").filter(has_text="gold")
+    for throughput, tone in ((20e3, "bad"), (45e3, "warn")):
+        starved = msgspec.structs.replace(
+            report("gold", throughput, 60e3, setpoint=60e3), finding=Finding.STARVED
+        )
+        visit.work.said["edge-1"] = (starved,)
+        visit.work.tick()
+        row.locator(f".mark.{tone}").get_by_text("starved").wait_for()
 
 
 def test_the_display_is_held_still_and_let_go(visit: Visit) -> None:

@@ -23,6 +23,7 @@ held = st.builds(
     setpoint_pps=setpoints,
     punishment=st.booleans(),
     limit_pps=st.none() | st.sampled_from([2e3, 9e3]),
+    burst=st.none() | st.sampled_from([1.0, 4e3]),
 )
 orders = st.one_of(st.just(Order()), held)
 histories = st.lists(st.tuples(orders, st.integers(1, 12)), max_size=8)
@@ -60,8 +61,11 @@ class Line:
         kind = None if router.lease is None else router.lease.kind
         expected = Kind.PUNISHMENT if order.punishment else Kind.NORMAL
         same_kind = order.setpoint_pps is None or kind is expected
+        lease = router.lease
+        burst = None if lease is None else lease.setpoint.burst
         return (
             same_kind
+            and (order.setpoint_pps is None or burst == order.burst)
             and leased_pps(report) == order.setpoint_pps
             and router.limit == order.limit_pps
         )

@@ -1,6 +1,7 @@
 """The policer's command line against a real service on a real port: words, JSON, exit codes."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ from policer import cli_watch
 from policer.cli_router import _report_rows
 from policer.client import Client
 from policer.ladder import Step
+from policer.promise import Counted, Kept
+from policer.state import Order
 from policer.store import Event
 from xtc import __version__
 from xtc.units import Seconds
@@ -79,12 +82,23 @@ def test_the_life_of_a_contract(shell: "Shell") -> None:
     made = shell.json("contract", "get", "gold", "r2")
     assert made["contract"]["guarantee_pps"] == 10e3
     assert made["contract"]["measures"] == ["warn", "pause"]
-    shell("contract", "set", "gold", "r2", "--ceiling", "30 kp/s", "--burst", "500", "--dry-run")
+    shell(
+        "contract", "set", "gold", "r2", "--ceiling", "30 kp/s", "--saved-burst", "500", "--dry-run"
+    )
     changed = shell.json("contract", "get", "gold", "r2")["contract"]
     given = {"ceiling_pps": 30e3, "burst_packets": 500, "dry_run": True}
     assert changed == made["contract"] | given
     shell(
-        "contract", "set", "gold", "r2", "--ceiling", "none", "--burst", "0", "--measures", "none"
+        "contract",
+        "set",
+        "gold",
+        "r2",
+        "--ceiling",
+        "none",
+        "--saved-burst",
+        "0",
+        "--measures",
+        "none",
     )
     bare = shell.json("contract", "get", "gold", "r2")["contract"]
     assert (bare["ceiling_pps"], bare["measures"]) == (None, [])
@@ -92,6 +106,36 @@ def test_the_life_of_a_contract(shell: "Shell") -> None:
     history = shell.json("contract", "history", "gold", "r2")
     assert [one["contract"] is None for one in history] == [True, False, False, False]
     assert "removed" in shell("contract", "history", "gold", "r2")
+
+
+def test_a_burst_is_given_shown_and_taken_away(shell: "Shell") -> None:
+    shell("contract", "set", "gold", "r2", "--guarantee", "10kpps", "--burst", "4000")
+    assert shell.json("contract", "get", "gold", "r2")["contract"]["burst"] == 4e3
+    shell("contract", "set", "gold", "r2", "--weight", "2")
+    assert shell.json("contract", "list", "--host", "gold")[1]["contract"]["burst"] == 4e3
+    for words in (("get", "gold", "r2"), ("list",), ("history", "gold", "r2")):
+        assert "4000" in shell("contract", *words)
+    shell("contract", "set", "gold", "r2", "--burst", "none")
+    assert shell.json("contract", "get", "gold", "r2")["contract"]["burst"] is None
+    assert "0.2 s" in shell("contract", "get", "gold", "r2")
+
+
+@pytest.mark.parametrize(
+    ("burst", "code", "words"),
+    [
+        ("nan", 2, "'nan' is no number of packets"),
+        ("much", 2, "'much' is no number of packets"),
+        ("0", 1, "a burst is at least 1 packet"),
+        ("700000", 1, "give at most 600000"),
+    ],
+)
+def test_a_burst_that_cannot_be_kept_is_refused(
+    shell: "Shell", burst: str, code: int, words: str
+) -> None:
+    terms = ("contract", "set", "gold", "r2", "--guarantee", "10kpps", "--burst", burst)
+    said = shell(*terms, code=code)
+    assert "burst: " in said
+    assert words in said
 
 
 def test_contracts_are_listed_for_one_host_or_all(shell: "Shell") -> None:
@@ -262,6 +306,37 @@ def test_top_shows_those_in_trouble_first(shell: "Shell", monkeypatch: pytest.Mo
     ]
     assert routers[:2] == [["gold", "r1"], ["gold", "r2"]]
     assert "and 1 more" in said
+
+
+def test_a_guaranteed_router_that_starves_is_before_one_that_is_only_sent_more() -> None:
+    def router(vr: str, finding: str, guarantee: float, offered: float) -> dict[str, Any]:
+        return {
+            "vr": vr,
+            "report": {"finding": finding, "offered_pps": offered},
+            "contract": {"guarantee_pps": guarantee},
+            "punishment": None,
+            "misbehaving": False,
+            "refusal": "",
+        }
+
+    rows = [
+        router("a", "none", 10e3, 9e3),
+        router("b", "starved", 0.0, 8e3),
+        router("c", "starved", 10e3, 1e3),
+    ]
+    assert [row["vr"] for row in cli_watch.in_trouble_first(rows)] == ["c", "a", "b"]
+
+
+def test_a_router_shows_how_well_it_was_held(rig: Rig, shell: "Shell") -> None:
+    sums = Kept(rig.clock.now(), Counted(), Counted(300, 20, 1.5))
+    live = rig.fleet.host("gold")
+    orders = {**live.orders, "r1": Order(2e4, burst=4e3)}
+    rig.fleet.put(replace(live, kept={"r1": sums}, orders=orders))
+    said = shell("router", "show", "gold", "r1")
+    for words in ("over its promise", "300 packets since", "1.5 s since", "4000 packets"):
+        assert words in said
+    assert shell.json("router", "show", "gold", "r1")["kept"]["under_promise_packets"] == 20
+    assert "in breach" not in shell("router", "show", "gold", "r2")
 
 
 # --- what goes wrong

@@ -133,6 +133,13 @@ def test_a_database_is_made_and_checked(shell: Shell) -> None:
     assert "1 hosts, 0 contracts" in shell("db", "check")
 
 
+def test_a_database_is_brought_down_for_an_older_program(shell: Shell) -> None:
+    shell("db", "upgrade")
+    assert "one of 0001" in shell("db", "downgrade", "0000", code=1)
+    assert shell.json("db", "downgrade", "0001") == {"version": "0001"}
+    assert "policer db upgrade" in shell("db", "check", code=1)
+
+
 def test_a_store_that_is_not_there_is_a_failure(shell: Shell) -> None:
     for words in (("db", "check"), ("db", "prune"), ("token", "list"), ("token", "revoke", "a")):
         assert "No such file" in shell(*words, code=1)

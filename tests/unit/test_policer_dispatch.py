@@ -39,6 +39,24 @@ def test_a_setpoint_is_told_as_a_lease_of_this_epoch() -> None:
     assert desk.tell(0.0, HELD) == (Activate("a", 1e4, 3, 1, TERMS.ttl_s, Kind.NORMAL),)
 
 
+def test_a_burst_goes_with_its_setpoint_and_with_each_renewal() -> None:
+    desk, order = Desk(), Order(1e4, burst=500.0)
+    told = [request for now in range(6) for request in desk.tell(float(now), order)]
+    assert [(r.setpoint_pps, r.burst) for r in told if isinstance(r, Activate)] == [(1e4, 500)] * 2
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, 500.0), (500.0, 900.0), (900.0, None)])
+def test_a_change_of_the_burst_alone_is_told_at_once(
+    before: float | None, after: float | None
+) -> None:
+    desk, report = Desk(), held_report("a", setpoint=1e4)
+    desk.tell(0.0, Order(1e4, burst=before))
+    assert desk.tell(1.0, Order(1e4, burst=before), report) == ()
+    (request,) = desk.tell(2.0, Order(1e4, burst=after), report)
+    assert request == Activate("a", 1e4, 3, 2, TERMS.ttl_s, Kind.NORMAL, burst=after)
+    assert desk.tell(3.0, Order(1e4, burst=after), report) == ()
+
+
 def test_what_stands_is_renewed_thrice_in_its_length_and_not_more() -> None:
     desk = Desk()
     report = held_report("a", setpoint=1e4)

@@ -2,22 +2,23 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
-from hostloop_rig import CAPACITY, HostRig
+from hostloop_rig import CAPACITY, HostRig, Message
 from policer_plant import held_report, report_of
 
 from policer import hostloop
 from policer.contract import Contract
-from policer.errors import LinkError
+from policer.errors import LinkError, LinkRefused
 from policer.ladder import Patience, Step
 from policer.link.host import AGAIN_S
 from policer.round import KEPT_S
 from policer.sight import GONE_AFTER_S
 from policer.state import HostState, Order, Policy
 from policer.store import PunishmentRow
-from xtc.wire import Refusal, Report
+from xtc.wire import Activate, Refusal, Report
 
 pytestmark = pytest.mark.anyio
 
@@ -272,3 +273,102 @@ async def test_a_pardon_takes_back_what_the_store_has() -> None:
     assert rig.written() == {"silver": None}
     await rig.round(report_of("silver"))
     assert rig.live.state.routers["silver"].punishment.height == 0
+
+
+# --- what daemons count
+
+
+async def test_what_a_daemon_counts_is_added_up_over_its_restarts() -> None:
+    rig = HostRig({"gold": GOLD})
+
+    def count(over: float) -> float:
+        counted = {"over_promise_packets": over, "under_promise_packets": 0.0}
+        rig.hear(report_of("gold", **counted, breach_seconds=0.0))
+        return rig.live.kept["gold"].total.over_packets
+
+    assert [count(over) for over in (100.0, 130.0)] == [0.0, 30.0]
+    rig.ticks = iter(range(1000))
+    assert [count(over) for over in (140.0, 145.0)] == [170.0, 175.0]
+    rig.hear(report_of("gold", over_promise_packets=-1.0))
+    assert "over_promise_packets of -1" in rig.live.sight.distrust
+
+
+# --- a daemon of an older version
+
+
+BURSTY = {"gold": Contract(60e3, burst=9e3), "silver": SILVER}
+
+
+def unread(messages: Sequence[Message]) -> None:
+    """Refuse what a daemon that knows no bursts cannot read: the whole message."""
+    if any(isinstance(message, Activate) and message.burst for message in messages):
+        raise LinkRefused("bad_message", "$.request", "Object contains unknown field `burst`")
+
+
+def bursts(rig: HostRig) -> list[float | None]:
+    return [m.burst for m in rig.daemon.asked if isinstance(m, Activate) and m.vr == "gold"]
+
+
+async def test_a_daemon_that_knows_bursts_is_told_them() -> None:
+    rig = HostRig(BURSTY)
+    await flood(rig, 10)
+    assert set(bursts(rig)) == {9e3}
+    assert rig.live.refusals == {}
+
+
+async def test_one_that_does_not_holds_its_routers_all_the_same_and_is_shown() -> None:
+    rig = HostRig(BURSTY)
+    rig.daemon.unread = unread
+    for _ in range(30):
+        await flood(rig, 1)
+    held = {message.vr for message in rig.daemon.asked if isinstance(message, Activate)}
+    assert held == {"gold", "silver"}
+    assert set(bursts(rig)) == {None}
+    assert set(rig.live.refusals) == {"gold"}
+    assert "update xtc on this host" in rig.live.refusals["gold"]
+    assert rig.live.link_problem == ""
+    assert rig.kinds().count("refused") == 1
+    assert rig.daemon.unheard == 1  # the burst is not tried with each message
+
+
+async def test_messages_that_go_again_without_bursts_have_numbers_of_their_own() -> None:
+    """A part of them may have been carried out."""
+    rig = HostRig(BURSTY)
+    rig.daemon.unread = unread
+    await flood(rig, 20)
+    numbers = [message.sequence for message in rig.daemon.asked if isinstance(message, Activate)]
+    assert numbers == sorted(set(numbers))
+    assert min(numbers) > 1
+
+
+async def test_an_updated_daemon_is_told_bursts_with_the_next_renewal() -> None:
+    rig = HostRig(BURSTY)
+    rig.daemon.unread = unread
+    await flood(rig, 5)
+    rig.daemon.unread = lambda _: None
+    rig.ticks = iter(range(1000))  # it was started anew
+    await flood(rig, 8)
+    assert bursts(rig)[-1] == 9e3
+    assert rig.live.refusals == {}
+
+
+async def test_bursts_are_tried_again_after_ten_minutes() -> None:
+    """The daemon may have been updated while the policer did not hear it."""
+    rig = HostRig(BURSTY)
+    rig.daemon.unread = unread
+    await flood(rig, 5)
+    rig.now += AGAIN_S
+    await flood(rig, 10)
+    assert rig.daemon.unheard == 2
+
+
+async def test_a_message_that_is_refused_without_bursts_too_is_a_trouble_of_the_link() -> None:
+    rig = HostRig(BURSTY)
+
+    def deaf(_: Sequence[Message]) -> None:
+        raise LinkRefused("bad_message", "$", "no word of it")
+
+    rig.daemon.unread = deaf
+    await flood(rig, 5)
+    assert rig.live.link_problem == "$: no word of it"
+    assert rig.live.refusals == {}

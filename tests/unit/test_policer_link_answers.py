@@ -10,10 +10,9 @@ import zmq.asyncio
 
 from policer.errors import LinkError, LinkRefused, LinkTimeout
 from policer.hosts import Host
-from policer.link.requests import MOST_STRAYS, Requests, batches
+from policer.link.requests import AT_ONCE, MOST_STRAYS, Requests, batches
 from policer.link.sockets import shared_context
 from xtc.wire import (
-    MAX_BATCH,
     MAX_MESSAGE,
     Activate,
     Answer,
@@ -28,7 +27,13 @@ from xtc.wire import (
 
 LEASE = Activate("a", 2e4)
 WORST = Activate(
-    "v" * 64, 1.2345678901234567e-300, 2**62 - 1, 2**62 - 1, 12345678.901234567, Kind.PUNISHMENT
+    "v" * 64,
+    1.2345678901234567e-300,
+    2**62 - 1,
+    2**62 - 1,
+    12345678.901234567,
+    Kind.PUNISHMENT,
+    burst=12345678901.234567,
 )
 """The longest request that there is."""
 
@@ -146,16 +151,16 @@ def test_an_address_that_is_none_is_a_typed_error() -> None:
         asyncio.run(story())
 
 
-@pytest.mark.parametrize("count", [0, 1, MAX_BATCH, MAX_BATCH + 1, 3 * MAX_BATCH])
+@pytest.mark.parametrize("count", [0, 1, AT_ONCE, AT_ONCE + 1, 3 * AT_ONCE])
 def test_every_request_is_in_one_batch_in_its_order(count: int) -> None:
     changes = [Activate("a", 1.0 + number) for number in range(count)]
     parts = [batch.requests for batch in batches(changes)]
     assert [change for part in parts for change in part] == changes
-    assert all(1 <= len(part) <= MAX_BATCH for part in parts)
+    assert all(1 <= len(part) <= AT_ONCE for part in parts)
 
 
 def test_as_many_of_the_longest_requests_as_a_batch_holds_fit_into_a_message() -> None:
-    (batch,) = batches([WORST] * MAX_BATCH)
+    (batch,) = batches([WORST] * AT_ONCE)
     raw = encode(Envelope(batch, id="i" * 64))
     assert len(raw) <= MAX_MESSAGE
     assert decode_request(raw).request == batch

@@ -1,6 +1,7 @@
 """The policer's metrics: what a scrape sees of a fleet, and names as Prometheus wants them."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from prometheus_client import generate_latest
@@ -13,6 +14,7 @@ from policer.fleet import Fleet, HostLive, Leadership
 from policer.hosts import Host
 from policer.ladder import Punishment, Step
 from policer.metrics import Health, Metrics
+from policer.promise import Counted, Kept
 from policer.sight import GONE_AFTER_S, Sight
 from policer.state import HostState, Order, RouterState
 from xtc.wire import Finding, Mode, Report
@@ -253,6 +255,27 @@ def test_rounds_that_failed_are_counted_from_nothing_on(fleet: Fleet, metrics: M
     assert samples(metrics)["policer_rounds_failed_total", "host7"] == 0
     fleet.put(HostLive(HOST, rounds_failed=2))
     assert samples(metrics)["policer_rounds_failed_total", "host7"] == 2
+
+
+def test_a_scrape_shows_how_well_contracts_were_kept(
+    metrics: Metrics, fleet: Fleet, clock: Clock
+) -> None:
+    sums = Kept(90.0, Counted(700, 80, 9), Counted(300, 20, 1.5))
+    live = replace(a_live_host(clock), kept={"gold": sums, "free": sums})
+    fleet.put(live)
+    seen = samples(metrics)
+    assert seen["policer_vr_over_promise_packets_total", "host7", "gold"] == 300
+    assert seen["policer_vr_under_promise_packets_total", "host7", "gold"] == 20
+    assert seen["policer_vr_breach_seconds_total", "host7", "gold"] == 1.5
+    without = (
+        ("policer_vr_breach_seconds_total", "host7", "free"),
+        (
+            "policer_vr_breach_seconds_total",
+            "host7",
+            "flood",
+        ),
+    )
+    assert not any(key in seen for key in without)  # no contract; a daemon that does not count
 
 
 def test_requests_are_measured_and_streams_are_not(metrics: Metrics) -> None:

@@ -75,6 +75,12 @@ def test_a_put_says_whether_it_makes_or_replaces(
         ({"weight": 0}, "weight"),
         ({"measures": ["warn", "shoot"]}, "measures[1]"),
         ({"measures": ["lower", "warn"]}, "measures"),
+        ({"burst": 0}, "burst"),
+        ({"burst": -1}, "burst"),
+        ({"burst": 0.5}, "burst"),
+        ({"burst": 600_001}, "burst"),
+        ({"burst": "4000"}, "burst"),
+        ({"guarantee_pps": 0, "burst": 100}, "burst"),
         ({"mystery": 1}, "body"),
     ],
 )
@@ -84,6 +90,34 @@ def test_what_is_wrong_is_said_at_its_field(rig: Rig, change: Any, field: str) -
     errors = answer.json()["errors"]
     assert field in [error["field"] for error in errors], errors
     assert all(error["problem"] and error["fix"] for error in errors)
+
+
+def test_a_burst_is_kept_replaced_and_taken_away(rig: Rig) -> None:
+    client = rig.client("operate")
+    body = {"host": "gold", "vr": "r5", "contract": TERMS | {"burst": 4000}}
+    made = client.post("/v1/contracts", json=body)
+    assert made.json()["contract"]["burst"] == 4000
+    more = client.put(
+        PATH, json=TERMS | {"burst": 5000}, headers={"If-Match": made.headers["etag"]}
+    )
+    assert (more.status_code, more.headers["etag"]) == (200, '"v2"')
+    client.put(PATH, json=TERMS, headers={"If-Match": '"v2"'})
+    assert client.get(PATH).json()["contract"]["burst"] is None
+    history = client.get(PATH + "/history").json()["items"]
+    assert [one["contract"]["burst"] for one in history] == [None, 5000, 4000]
+    changes = rig.client("admin").get("/v1/audit").json()["items"][:2]
+    assert [(one["before"]["burst"], one["after"]["burst"]) for one in changes] == [
+        (5000, None),
+        (4000, 5000),
+    ]
+
+
+def test_the_document_says_what_a_burst_may_be(rig: Rig) -> None:
+    document = rig.client("read").get("/v1/openapi.json").json()
+    burst = document["components"]["schemas"]["Contract"]["properties"]["burst"]
+    assert burst["default"] is None
+    (number, _) = burst["anyOf"]
+    assert (number["minimum"], number["description"]) == (1, "packets")
 
 
 def test_a_contract_can_be_posted_and_lists_by_host_and_router(rig: Rig) -> None:

@@ -1,12 +1,15 @@
 """Hosts over REST: entered, changed under ETags, removed, and shown as they stand."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from rest_rig import GOLD, PROMISE, Rig, filled, opened
+from rest_rig import GOLD, PROMISE, Rig, filled, opened, report
 
+from policer.promise import Counted, Kept
 from policer.rest.document import EXAMPLES
+from policer.state import Order
 
 NEW = {**EXAMPLES["addHost"], "name": "bronze"}
 
@@ -127,13 +130,36 @@ def test_a_router_says_all_that_is_known_of_it(rig: Rig) -> None:
     filled(rig)
     router = rig.client("read").get("/v1/hosts/gold/routers/r1").json()
     assert router["report"]["throughput_pps"] == 30_000.0
-    assert router["order"] == {"setpoint_pps": 20_000.0, "punishment": True, "limit_pps": 22_000.0}
+    assert router["order"] == {
+        "setpoint_pps": 20_000.0,
+        "punishment": True,
+        "limit_pps": 22_000.0,
+        "burst": None,
+    }
+    assert router["kept"] is None
     assert router["punishment"]["step"] == "lower"
     assert router["punishment"]["evidence"] == [True, True, None, True, True]
     assert router["misbehaving"] is True
     assert router["saved_burst_packets"] == 100.0
     assert rig.client("read").get("/v1/hosts/gold/routers/r7").status_code == 404
     assert rig.client("read").get("/v1/hosts/none/routers/r1").status_code == 404
+
+
+def test_a_router_tells_how_well_it_was_held_and_with_what_burst(rig: Rig) -> None:
+    sums = Kept(rig.clock.now() - 60.0, Counted(700, 80, 9), Counted(300, 20, 1.5))
+    orders = {"r1": Order(20_000.0, burst=4_000.0)}
+    rig.show(GOLD, report("r1", 30_000.0, 20_000.0), kept={"r1": sums}, orders=orders)
+    rig.store.hosts.add(GOLD, "test")
+    client = rig.client("read")
+    router = client.get("/v1/hosts/gold/routers/r1").json()
+    since = datetime.fromisoformat(router["kept"].pop("since"))
+    assert timedelta(seconds=59) < datetime.now(UTC) - since < timedelta(seconds=120)
+    assert router["kept"] == {
+        "over_promise_packets": 300,
+        "under_promise_packets": 20,
+        "breach_seconds": 1.5,
+    }
+    assert client.get("/v1/setpoints").json()["items"][0]["burst"] == 4_000
 
 
 def test_routers_can_be_filtered(rig: Rig) -> None:

@@ -337,3 +337,26 @@ def test_4096_routers_get_their_orders() -> None:
     orders = desk.play(*reports).orders
     assert len(orders) == 4096
     assert all((order.setpoint_pps or 0) >= CAPACITY / 4096 * 0.999 for order in orders.values())
+
+
+# --- bursts
+
+
+def test_a_contracts_burst_goes_with_its_order() -> None:
+    desk = Desk(a=Contract(40e3, burst=8e3), b=Contract(10e3))
+    orders = desk.play(full(), flood()).orders
+    assert orders["a"].setpoint_pps is not None
+    assert orders["a"].burst == 8e3
+    assert orders["b"].burst is None
+
+
+def test_a_paused_router_has_the_burst_of_its_pause() -> None:
+    desk = Desk(a=GOLD, b=Contract(10e3, measures=tuple(Step), burst=60 * 10e3))
+    desk.punish("b", len(Step))
+    order = desk.play(full(), flood()).orders["b"]
+    assert (order.setpoint_pps, order.burst) == (PAUSED_PPS, 60.0)
+
+
+def test_a_router_that_is_let_go_has_no_burst() -> None:
+    desk = Desk(a=Contract(40e3, burst=8e3))
+    assert desk.play(report_of("a")).orders["a"] == Order()

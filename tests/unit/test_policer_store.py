@@ -106,11 +106,21 @@ def test_a_contract_is_given_back_as_it_was_put(backend: "Backend", store: Store
         measures=(Step.WARN, Step.STOP),
         dry_run=True,
         cost=1.5,
+        burst=4e3,
     )
     stored = store.contracts.put("gold", "r1", promised, None, "ann")
     assert stored == Stored(promised, Version(1, backend.clock(), "ann"))
     assert backend.open().contracts.all() == {"gold": {"r1": stored}}
     assert store.contracts.get("gold", "r1") == stored
+
+
+@pytest.mark.parametrize("burst", [0.0, -1.0, float("nan"), float("inf"), 60 * 20e3 + 1])
+def test_a_burst_that_cannot_be_kept_is_refused_by_name(store: Store, burst: float) -> None:
+    store.hosts.add(host(), "ann")
+    with pytest.raises(Invalid) as refused:
+        store.contracts.put("gold", "r1", promise(20e3, burst=burst), None, "ann")
+    assert [problem.field for problem in refused.value.problems] == ["burst"]
+    assert store.contracts.all() == {}
 
 
 def test_a_contract_is_changed_by_who_has_seen_its_last_version(store: Store) -> None:

@@ -12,6 +12,7 @@ export const NEW = {
   guarantee_pps: "",
   ceiling_pps: null,
   weight: 1,
+  burst: null,
   burst_packets: 0,
   cost: 1,
   measures: ["warn", "lower", "limit"],
@@ -40,10 +41,12 @@ export function contractOf(values) {
     if (Number.isNaN(value)) errors.push(noNumber(name, values[name]));
     return value;
   };
+  const readIfGiven = (name) => (values[name].trim() === "" ? null : read(name));
   const contract = {
     guarantee_pps: read("guarantee_pps"),
-    ceiling_pps: values.ceiling_pps.trim() === "" ? null : read("ceiling_pps"),
+    ceiling_pps: readIfGiven("ceiling_pps"),
     weight: read("weight"),
+    burst: readIfGiven("burst"),
     burst_packets: read("burst_packets"),
     cost: read("cost"),
     measures: STEPS.map(([step]) => step).filter((step) => values.measures.includes(step)),
@@ -61,7 +64,7 @@ export function noNumber(field, text) {
 /** Return the values of a form that was filled in. */
 export function valuesOf(form) {
   const data = new FormData(form);
-  const texts = ["guarantee_pps", "ceiling_pps", "weight", "burst_packets", "cost"];
+  const texts = ["guarantee_pps", "ceiling_pps", "weight", "burst", "burst_packets", "cost"];
   return {
     ...Object.fromEntries(texts.map((name) => [name, data.get(name) ?? ""])),
     measures: data.getAll("measures"),
@@ -73,7 +76,8 @@ const NAMES = {
   guarantee_pps: "guarantee",
   ceiling_pps: "ceiling",
   weight: "weight",
-  burst_packets: "burst",
+  burst: "burst",
+  burst_packets: "saved burst",
   cost: "cost",
   measures: "measures",
   dry_run: "dry run",

@@ -27,10 +27,18 @@ export function hostProblems({ entry, live }) {
 }
 
 /** Return {tone, words} of a router: the worst that there is to say. */
-export function routerState({ report, punishment, misbehaving, refusal }) {
+export function routerState({ report, contract, punishment, misbehaving, refusal }) {
   if (!report) return { tone: "bad", words: "not seen" };
   if (report.problem || refusal) return { tone: "bad", words: report.problem || refusal };
+  if (starved(report, contract)) return { tone: starvedTone(report, contract), words: "starved" };
   if (punishment?.height > 0) return { tone: "warn", words: `punished: ${punishment.step ?? "-"}` };
   if (misbehaving) return { tone: "warn", words: "misbehaves" };
   return { tone: "good", words: report.active ? "held" : "let go" };
 }
+
+/** Return whether a router with a guarantee lacks CPU that its cap allows. */
+export const starved = (report, contract) =>
+  report?.finding === "starved" && contract?.guarantee_pps > 0;
+
+const starvedTone = ({ throughput_pps: throughput }, { guarantee_pps: guarantee }) =>
+  throughput < guarantee ? "bad" : "warn";

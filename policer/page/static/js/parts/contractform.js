@@ -12,7 +12,12 @@ const NUMBERS = [
   ["guarantee_pps", "Guarantee, packets/s", "Throughput that it gets whenever it wants it."],
   ["ceiling_pps", "Ceiling, packets/s", "It never gets more; leave it empty for no ceiling."],
   ["weight", "Weight", "Its part of what is left, beside the other routers' weights."],
-  ["burst_packets", "Burst, packets", "What it may forward above its ceiling at once."],
+  [
+    "burst",
+    "Burst, packets",
+    "Beyond its setpoint over any window; leave it empty for 0.2 s of the setpoint.",
+  ],
+  ["burst_packets", "Saved burst, packets", "What it may save below its ceiling and forward above."],
   ["cost", "Cost of a packet", "Beside an ordinary one, which costs 1."],
 ];
 

@@ -4,6 +4,7 @@ import { call, v1 } from "../api.js";
 import { el, section, write } from "../dom.js";
 import { cap, kilo, percent, rate, UNKNOWN, words } from "../format.js";
 import { held } from "../hold.js";
+import { starved } from "../hosts.js";
 import { feedOf } from "../live.js";
 import { ContractForm } from "../parts/contractform.js";
 import { EventList } from "../parts/events.js";
@@ -16,7 +17,22 @@ import { livePlot } from "../plot.js";
 import { poll } from "../poll.js";
 
 const EVERY_S = 2;
-const FACTS = ["Mode", "Finding", "Told", "Lease", "Limit", "Saved burst", "Interfaces"];
+const FACTS = [
+  "Mode",
+  "Finding",
+  "Told",
+  "Burst",
+  "Lease",
+  "Limit",
+  "Saved burst",
+  "Over its promise",
+  "Under its promise",
+  "In breach",
+  "Interfaces",
+];
+const STARVED =
+  "It forwards less than it is sent, and its cap is not why: its CPU is contended, or it drops " +
+  "packets itself.";
 const RATES = [
   line("throughput_pps", "Throughput", "throughput", kilo),
   { ...line("offered_pps", "Offered load", "offered", kilo), dash: [8, 5] },
@@ -99,17 +115,25 @@ function follow({ host, vr, signal, problem, facts, ladder }) {
   });
 }
 
-function factsOf({ report, order, saved_burst_packets: saved }) {
+function factsOf({ report, order, saved_burst_packets: saved, kept }) {
   const told = order?.setpoint_pps;
   return {
     Mode: report ? words(report.mode) : UNKNOWN,
     Finding: report ? words(report.finding) : UNKNOWN,
     Told: told == null ? "let go" : `${rate(told)}${order.punishment ? ", as a punishment" : ""}`,
+    Burst: told == null ? "none" : packetsOr(order.burst, "0.2 s of its setpoint"),
     Lease: leaseOf(report),
     Limit: report?.limit_pps == null ? "none" : rate(report.limit_pps),
-    "Saved burst": `${Math.round(saved)} packets`,
+    "Saved burst": packetsOr(saved),
+    "Over its promise": packetsOr(kept?.over_promise_packets),
+    "Under its promise": packetsOr(kept?.under_promise_packets),
+    "In breach": kept ? `${kept.breach_seconds.toFixed(1)} s` : UNKNOWN,
     Interfaces: report?.interfaces.join(", ") || UNKNOWN,
   };
+}
+
+function packetsOr(packets, otherwise = UNKNOWN) {
+  return packets == null ? otherwise : `${Math.round(packets)} packets`;
 }
 
 function leaseOf(report) {
@@ -118,11 +142,12 @@ function leaseOf(report) {
   return left == null ? "without an end" : `${left.toFixed(0)} s left`;
 }
 
-function problemOf({ host, report, refusal }) {
+function problemOf({ host, report, contract, refusal }) {
   if (!report) return `${host} is gone, or does not know this router: what is shown is old.`;
   const uncertain = report.cap_known ? "" : `Its cap could not be read; it was ${cap(report.cap)}.`;
   const refused = refusal && `Its daemon refused: ${refusal}.`;
-  return [report.problem, refused, uncertain].filter(Boolean).join(" ");
+  const lacks = starved(report, contract) && STARVED;
+  return [report.problem, refused, lacks, uncertain].filter(Boolean).join(" ");
 }
 
 function sayProblem(node, text) {

@@ -1,0 +1,98 @@
+"""How well daemons kept what they were told: their counters, added up over their restarts; pure.
+
+A daemon counts since it started. What it had counted before this policer first saw a router is no
+part of the sums.
+"""
+
+from collections.abc import Container, Mapping
+
+import msgspec
+
+from xtc.wire import Report
+
+
+class Counted(msgspec.Struct, frozen=True):
+    """What was forwarded against what was promised."""
+
+    over_packets: float = 0.0
+    """Forwarded beyond setpoint and burst."""
+    under_packets: float = 0.0
+    """Offered and within the setpoint, and not forwarded, beyond the burst."""
+    breach_s: float = 0.0
+    """Time in which less was forwarded than that."""
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """What a router's daemon counts, and what that came to."""
+
+    since: float
+    """When this policer first saw it, in seconds of its clock."""
+    last: Counted
+    """As its daemon reported last."""
+    total: Counted = Counted()
+    """Since then, in packets: while the router is held in bits/s, nothing is added."""
+
+
+def kept_after(
+    now: float,
+    before: Mapping[str, Kept],
+    reports: Mapping[str, Report],
+    contracts: Container[str],
+    *,
+    restarted: bool,
+) -> dict[str, Kept]:
+    """Return the sums after a tick; a router without a contract that vanished is forgotten.
+
+    Args:
+        now: seconds of the policer's clock.
+        before: the sums before it, by router.
+        reports: of all routers.
+        contracts: the routers that have one.
+        restarted: whether the daemon was started anew since the tick before.
+    """
+    absent = {vr: kept for vr, kept in before.items() if vr in contracts or vr in reports}
+    seen = {
+        vr: _after(now, before.get(vr), counted, report, restarted=restarted)
+        for vr, report in reports.items()
+        if (counted := counted_by(report)) is not None
+    }
+    return absent | seen
+
+
+def counted_by(report: Report) -> Counted | None:
+    """Return what a daemon counted; None of an older one, which does not count it."""
+    over, under = report.over_promise_packets, report.under_promise_packets
+    if over is None or under is None or report.breach_seconds is None:
+        return None
+    return Counted(over, under, report.breach_seconds)
+
+
+def _after(
+    now: float, before: Kept | None, counted: Counted, report: Report, *, restarted: bool
+) -> Kept:
+    if before is None:
+        return Kept(now, counted)
+    if report.setpoint_bps is not None:
+        return msgspec.structs.replace(before, last=counted)
+    since = Counted() if restarted or _fell(before.last, counted) else before.last
+    if since == counted:
+        return before
+    return Kept(before.since, counted, _sum(before.total, counted, since))
+
+
+def _fell(last: Counted, counted: Counted) -> bool:
+    """Whether a counter fell, as it does when its daemon starts anew: then all began again."""
+    return (
+        counted.over_packets < last.over_packets
+        or counted.under_packets < last.under_packets
+        or counted.breach_s < last.breach_s
+    )
+
+
+def _sum(total: Counted, counted: Counted, since: Counted) -> Counted:
+    # Differences are added, which never makes a sum fall as rounding might.
+    return Counted(
+        total.over_packets + (counted.over_packets - since.over_packets),
+        total.under_packets + (counted.under_packets - since.under_packets),
+        total.breach_s + (counted.breach_s - since.breach_s),
+    )

@@ -1,0 +1,87 @@
+"""What daemons count of their promises is added up over restarts, and never falls."""
+
+import pytest
+from policer_plant import report_of
+
+from policer.promise import Counted, Kept, kept_after
+from xtc.wire import Report
+
+
+def counting(over: float, under: float, breach: float, **changed: object) -> Report:
+    return report_of(
+        over_promise_packets=over,
+        under_promise_packets=under,
+        breach_seconds=breach,
+        **changed,
+    )
+
+
+class Desk:
+    """Adds up what one router's daemon counts."""
+
+    def __init__(self, *contracts: str) -> None:
+        self.kept: dict[str, Kept] = {}
+        self.contracts = contracts
+        self.now = 10.0
+
+    def see(self, *reports: Report, restarted: bool = False) -> Counted | None:
+        self.now += 1.0
+        seen = {report.vr: report for report in reports}
+        self.kept = kept_after(self.now, self.kept, seen, self.contracts, restarted=restarted)
+        return self.kept["a"].total if "a" in self.kept else None
+
+
+def test_what_was_counted_before_the_router_was_first_seen_is_left_out() -> None:
+    desk = Desk()
+    assert desk.see(counting(500, 70, 3)) == Counted(0, 0, 0)
+    assert desk.see(counting(520, 75, 3.5)) == Counted(20, 5, 0.5)
+    assert desk.kept["a"].since == 11.0
+
+
+def test_a_daemon_that_was_started_anew_begins_at_nothing() -> None:
+    desk = Desk()
+    desk.see(counting(0, 0, 0))
+    desk.see(counting(100, 10, 2))
+    assert desk.see(counting(30, 4, 1)) == Counted(130, 14, 3)
+
+
+def test_one_counter_that_fell_says_that_all_began_again() -> None:
+    desk = Desk()
+    desk.see(counting(100, 10, 2))
+    assert desk.see(counting(150, 0, 0)) == Counted(150, 0, 0)
+
+
+def test_a_restart_is_known_by_the_daemons_ticks_where_its_counters_are_above_the_last() -> None:
+    desk = Desk()
+    desk.see(counting(1, 1, 1))
+    assert desk.see(counting(9, 8, 7), restarted=True) == Counted(9, 8, 7)
+
+
+def test_an_older_daemon_has_no_sums() -> None:
+    assert Desk().see(report_of()) is None
+    assert Desk().see(report_of(over_promise_packets=1.0)) is None
+
+
+def test_sums_wait_for_a_daemon_that_does_not_count_for_a_while() -> None:
+    desk = Desk()
+    desk.see(counting(0, 0, 0))
+    desk.see(counting(5, 0, 0))
+    assert desk.see(report_of()) == Counted(5, 0, 0)
+    assert desk.see(counting(7, 0, 0)) == Counted(7, 0, 0)
+
+
+def test_bits_are_not_added_to_packets() -> None:
+    desk = Desk()
+    desk.see(counting(0, 0, 0))
+    assert desk.see(counting(8e6, 0, 1, setpoint_bps=1e6)) == Counted()
+    assert desk.see(counting(8e6 + 5, 0, 1)) == Counted(5, 0, 0)
+
+
+@pytest.mark.parametrize(("contracts", "kept"), [((), False), (("a",), True)])
+def test_a_router_that_vanished_is_remembered_while_it_has_a_contract(
+    contracts: tuple[str, ...], kept: bool
+) -> None:
+    desk = Desk(*contracts)
+    desk.see(counting(0, 0, 0))
+    desk.see(counting(5, 0, 0))
+    assert (desk.see() is not None) is kept

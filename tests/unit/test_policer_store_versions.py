@@ -1,0 +1,89 @@
+"""A database brought up from an older version, and down again: contracts stay what they were."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+from store_values import host, promise
+
+from policer.errors import StoreOutdated, Unknown
+from policer.store import Store
+
+if TYPE_CHECKING:
+    from store_rig import Backend
+
+pytest_plugins = ["store_rig"]
+
+PLAIN, BURSTY = promise(20e3, ceiling_pps=40e3), promise(10e3, ceiling_pps=30e3, burst=4e3)
+OF_0001 = (
+    '{"guarantee_pps":20000.0,"ceiling_pps":40000.0,"weight":1.0,"burst_packets":0.0,'
+    '"measures":["warn","lower","limit"],"dry_run":false,"cost":1.0}'
+)
+"""A contract as version 0001 wrote it."""
+
+
+def contracts_in(backend: "Backend") -> list[str]:
+    """Return every contract that is stored, those of the history included."""
+    aside = backend.aside()
+    rows = [
+        row
+        for table in ("contracts", "revisions")
+        for row in aside.execute(f"SELECT contract FROM {table}").fetchall()
+    ]
+    return [text for (text,) in rows if text is not None]
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    store.hosts.add(host(), "ann")
+    store.contracts.put("gold", "r1", PLAIN, None, "ann")
+    store.contracts.put("gold", "r2", BURSTY, None, "ann")
+    store.contracts.put("gold", "r3", BURSTY, None, "ann")
+    store.contracts.remove("gold", "r3", 1, "ann")
+    return store
+
+
+def test_contracts_of_the_older_version_are_read_and_can_be_given_a_burst(
+    backend: "Backend", filled: Store
+) -> None:
+    filled.bring_down("0001")
+    for table in ("contracts", "revisions"):
+        backend.aside().execute(f"UPDATE {table} SET contract = '{OF_0001}' WHERE vr = 'r1'")
+    with pytest.raises(StoreOutdated, match=r"version 0001.*0002.*policer db upgrade"):
+        backend.open()
+    upgraded = backend.open(upgrade=True)
+    assert upgraded.version == "0002"
+    assert upgraded.contracts.get("gold", "r1").value == PLAIN
+    changed = promise(20e3, ceiling_pps=40e3, burst=5e3)
+    upgraded.contracts.put("gold", "r1", changed, 1, "ben")
+    history = upgraded.contracts.history("gold", "r1")
+    assert [revision.contract for revision in history] == [PLAIN, changed]
+
+
+def test_brought_down_no_contract_has_a_term_that_the_older_program_does_not_know(
+    backend: "Backend", filled: Store
+) -> None:
+    filled.bring_down("0001")
+    texts = contracts_in(backend)
+    assert len(texts) == 5
+    assert [text for text in texts if '"burst"' in text] == []
+    again = backend.open(upgrade=True)
+    assert again.contracts.get("gold", "r1").value == PLAIN
+    assert again.contracts.get("gold", "r2").value == promise(10e3, ceiling_pps=30e3)
+    assert [one.contract is None for one in again.contracts.history("gold", "r3")] == [False, True]
+
+
+@pytest.mark.parametrize("version", ["0002", "0009", "", "base", "-1"])
+def test_a_database_is_brought_down_to_a_known_older_version_alone(
+    filled: Store, version: str
+) -> None:
+    with pytest.raises(Unknown, match="one of 0001"):
+        filled.bring_down(version)
+    filled.check()
+
+
+def test_a_store_that_was_brought_down_says_so(filled: Store) -> None:
+    filled.bring_down("0001")
+    with pytest.raises(StoreOutdated, match="policer db upgrade"):
+        filled.check()
+    with pytest.raises(StoreOutdated):
+        filled.bring_down("0001")
