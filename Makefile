@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-xco core shield prepared packages guests check test test-xen lint mutants bench bench-xco deb man lock clean
+.PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint mutants bench bench-xco deb man lock clean
 
 demo: .venv/.ready shield
 	$(BIN)/python -m benchmarks.demo
@@ -40,14 +40,19 @@ check: .venv/.ready
 	HYPOTHESIS_PROFILE=check $(BIN)/python -m pytest -n 3 --dist loadfile -p no:schemathesis \
 		-m "not xen and not external" tests/unit tests/property
 
-# Every test but those of Xen. TESTS="--phase rates" runs the ones that judge rates and times.
+# Every test but those in emulation. TESTS="--phase rates" runs the ones that judge rates and times.
 test: .venv/.ready prepared
 	$(BIN)/python -m scripts.phases $(TESTS)
 
 # Boots Xen in emulation: a quarter of an hour from nothing, half of that with a cached image.
-test-xen: .venv/.ready
+test-xen: .venv/.ready shield
 	sh tests/system/xen/requirements.sh
 	$(BIN)/python -m pytest -m xen tests/system
+
+# Boots Debian's kernel in emulation, and KERNELS="VMLINUZ ..." too: under half a minute each.
+test-kernels: .venv/.ready shield
+	sh tests/system/xen/requirements.sh
+	$(BIN)/python -m pytest -m kernels tests/system
 
 deb: .venv/.ready shield
 	sh deploy/debian/build.sh
@@ -65,15 +70,19 @@ lint: .venv/.ready
 mutants: .venv/.ready
 	$(BIN)/python -m scripts.mutation --list-survivors
 
-# Two hours, as root on a machine that does nothing else: what is simulated first, then real packets.
+# Four hours, as root on a machine that does nothing else: what is simulated first, then real packets.
 bench: .venv/.ready
 	sh scripts/setup-libvirt.sh
 	$(BIN)/python -m benchmarks.laws
+	$(BIN)/python -m benchmarks.promise
 	$(BIN)/python -m benchmarks.lag
 	$(BIN)/python -m benchmarks.selftuning
 	$(BIN)/python -m benchmarks.cost
 	$(BIN)/python -m benchmarks.shield
+	$(BIN)/python -m benchmarks.floors
 	$(BIN)/python -m benchmarks.loop --full 1
+	$(BIN)/python -m benchmarks.periods
+	$(BIN)/python -m benchmarks.promise_packets
 	$(BIN)/python -m benchmarks.platforms
 	$(BIN)/python -m benchmarks.quota_share
 	$(BIN)/python -m benchmarks.training

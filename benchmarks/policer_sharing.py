@@ -41,7 +41,6 @@ from lab.source import TCP_DATA
 from lab.topology import Lab, cpus_beside
 from policer.round import LEEWAY
 from xtc.meter import Counters, parse
-from xtc.shielding import HEADROOM
 from xtc.units import format_rate
 from xtc.wire import Activate, Deactivate, Limit
 
@@ -278,7 +277,7 @@ def ratios(rounds: list[list[Turn]]) -> dict[str, float]:
 def predicted(price: Price) -> dict[str, float]:
     """Return the aggregates, of the uncontrolled one, that costs leave."""
     share = SHARES[UDP]
-    ways = (price.collapsed(share), price.limited(share), price.limited(share, HEADROOM))
+    ways = (price.collapsed(share), price.limited(share), price.limited(share, 1.0))
     return dict(zip(WAYS[1:], ways, strict=True))
 
 

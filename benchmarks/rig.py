@@ -45,15 +45,24 @@ class Recording:
 class Rig:
     """A running daemon; `client` talks to it, `recording` fills as it ticks."""
 
-    def __init__(self, routers: dict[str, str], lab: Lab | None) -> None:
-        """Start a daemon on routers given as name and the TOML of their table."""
+    def __init__(
+        self, routers: dict[str, str], lab: Lab | None, *, daemon: str = "", shield: bool = True
+    ) -> None:
+        """Start a daemon on routers given as name and the TOML of their table.
+
+        Args:
+            routers: by name.
+            lab: in which the daemon runs; None for this machine's own namespace.
+            daemon: more lines of its own table.
+            shield: whether routers are shielded.
+        """
         self.recording = Recording()
         self._lab = lab
         self._folder = tempfile.TemporaryDirectory(prefix="xtc-rig-")
         self.folder = Path(self._folder.name)
         self.config = self.folder / "xtc.toml"
-        self._routers = routers
-        self.config.write_text(_config(self.folder, routers))
+        self._routers, self._own, self._shielded = routers, daemon, shield
+        self._write_config()
         self._daemon = self._start()
         self.client = Client(self.folder / "run")
         self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -82,8 +91,19 @@ class Rig:
 
     def shield(self, *, on: bool) -> None:
         """Have the daemon shield the routers that it holds, as it does at first, or not."""
-        self.config.write_text(_config(self.folder, self._routers, shield=on))
+        self._shielded = on
+        self._write_config()
         self._daemon.send_signal(signal.SIGHUP)
+
+    def reconfigure(self, routers: dict[str, str]) -> None:
+        """Have the daemon take over other tables of the same routers."""
+        self._routers = routers
+        self._write_config()
+        self._daemon.send_signal(signal.SIGHUP)
+
+    def _write_config(self) -> None:
+        text = _config(self.folder, self._routers, self._own, shield=self._shielded)
+        self.config.write_text(text)
 
     def _start(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", "xtc", "run", "--config", str(self.config)]
@@ -138,8 +158,8 @@ def lab_router(router: Router, *, model: str | None = None) -> str:
     return "\n".join(lines)
 
 
-def _config(folder: Path, routers: dict[str, str], *, shield: bool = True) -> str:
-    daemon = f'[daemon]\nstate_dir = "{folder}/state"\nruntime_dir = "{folder}/run"\n'
+def _config(folder: Path, routers: dict[str, str], own: str, *, shield: bool) -> str:
+    daemon = f'[daemon]\nstate_dir = "{folder}/state"\nruntime_dir = "{folder}/run"\n{own}'
     daemon += "" if shield else "[limiter]\nshield = false\n"
     tables = [f"[router.{name}]\n{body}\n" for name, body in routers.items()]
     return daemon + "\n".join(tables)

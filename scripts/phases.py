@@ -11,19 +11,35 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 INTEGRATION: Final = ROOT / "tests/integration"
+ALONE: Final = [ROOT / "tests" / name for name in ("property", "unit")]
 RATES: Final = (
     *("libvirt_qemu", "daemon_operator", "libvirt_lxc", "daemon_holds", "training_lab"),
     *("daemon_*", "xco_lab", "libvirt_*", "limiter_*", "actuator_*", "hostdrops_*"),
     *("xco_fail_open", "xco_gate_netns"),
 )
 """What judges rates, as the names of its files go on after `test_`; what takes longest begins."""
+SLOW_BESIDE: Final = (
+    *("policer_postgres", "policer_package", "policer_page_live", "xco_coordinator"),
+    *("deploy_package", "policer_rest_postgres", "xco_command", "notebook_runs"),
+    *("policer_serve", "policer_page_access", "training_libvirt", "policer_service"),
+    *("policer_cli_serve", "lab_machines", "policer_page_forms", "training_faults"),
+    *("policer_page", "policer_daemon", "lab_fabric", "policer_fuzz"),
+)
+"""What takes longest of the other tests on real namespaces, databases and browsers: it begins."""
+SLOW_ALONE: Final = (
+    *("stateful_manager", "cli_recovery", "xco_simulate", "property_law", "policer_rest_crash"),
+    *("property_selftuning", "promise_4_domains", "property_virt_manager", "xco_native", "deploy"),
+    *("property_training", "xco_simulate_laws", "property_policer_allocation", "holder"),
+    *("property_policer_round", "training_planner", "training_fit", "training_report"),
+)
+"""And of unit and property tests."""
 SLOWEST: Final = ("--durations", "25", "--durations-min", "2")
 COUNTS: Final = ("passed", "failed", "error", "skipped", "inconclusive")
 
@@ -52,12 +68,29 @@ def phases() -> list[Phase]:
     """Return the phases of `make test`, in their order."""
     found = [file for name in RATES for file in sorted(INTEGRATION.glob(f"test_{name}.py"))]
     rates = list(dict.fromkeys(found))
-    beside = sorted(set(INTEGRATION.glob("test_*.py")) - set(rates))
-    others = [*map(str, beside), *(str(ROOT / "tests" / one) for one in ("property", "unit"))]
+    beside = ordered(SLOW_BESIDE, set(INTEGRATION.glob("test_*.py")) - set(rates))
+    alone = ordered(SLOW_ALONE, (file for place in ALONE for file in place.glob("test_*.py")))
+    others = [*woven(beside, alone), ROOT / "tests/system"]
     return [
         Phase("rates", [str(file) for file in rates], at_once(2), budget=5),
-        Phase("others", [*others, str(ROOT / "tests/system")], at_once(4), budget=3),
+        Phase("others", [str(place) for place in others], at_once(4), budget=3),
     ]
+
+
+def ordered(names: Sequence[str], files: Iterable[Path]) -> list[Path]:
+    """Return files: the named ones first, in the order of their names."""
+    places = {f"test_{name}.py": place for place, name in enumerate(names)}
+    return sorted(files, key=lambda file: (places.get(file.name, len(places)), file))
+
+
+def woven(few: Sequence[Path], many: Sequence[Path]) -> list[Path]:
+    """Return all, each in its order, with the few spread over the many.
+
+    Tests on the real thing mostly wait, the others mostly compute: beside each other they take the
+    least time.
+    """
+    spread = [(place / len(one), file) for one in (few, many) for place, file in enumerate(one)]
+    return [file for _, file in sorted(spread)]
 
 
 def at_once(files: int) -> list[str]:

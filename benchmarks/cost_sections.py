@@ -1,0 +1,83 @@
+"""Where a daemon's time goes: its functions, each without those of them that it calls."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import wraps
+from importlib import import_module
+from typing import Any, Final
+
+SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "read /proc/net/dev": ("xtc.meter:ProcNetDev.read",),
+    "rates of interfaces": ("xtc.daemon:rates",),
+    "readings of routers": ("xtc.collector:Collector.aggregate",),
+    "drops of the host": ("xtc.hostdrops:HostWatch.look",),
+    "tick, itself": ("xtc.daemon:Daemon._timed_tick",),
+    "manager, itself": ("xtc.manager:Manager.tick",),
+    "loop, itself": ("xtc.managed:Managed.step",),
+    "law": ("xtc.adaptive:AdaptiveLaw.step",),
+    "actuator, look": ("xtc.keeper:Keeper.view",),
+    "actuator, write": ("xtc.managed:Managed.carry_out",),
+    "shield, count": ("xtc.shields:Shields.look",),
+    "shield, tend": ("xtc.shields:Shields.tend", "xtc.shields:Shields.claim"),
+    "shield, filters of others": ("xtc.shields:Shields.look_ahead",),
+    "journal": (
+        "xtc.manager:Manager._durable_originals",
+        "xtc.manager:Manager._store_lazily",
+    ),
+    "reports": ("xtc.manager:Manager.reports",),
+    "telemetry": ("xtc.server:Server.publish",),
+}
+
+
+class Sections:
+    """Measures the loop's thread between two ticks; what a version does not have is left out."""
+
+    def __init__(self) -> None:
+        self._open: list[float] = []
+        """Time of the calls within each call under way."""
+        self._spent: dict[str, float] = defaultdict(float)
+        self._ticks: list[dict[str, float]] = []
+
+    def install(self) -> None:
+        """Have the functions measured from here on."""
+        for name, places in SECTIONS.items():
+            for place in places:
+                self._wrap(name, place)
+
+    def end_tick(self) -> None:
+        """Note what was spent since the tick before."""
+        self._ticks.append(dict(self._spent))
+        self._spent.clear()
+
+    def means(self, first: int, last: int) -> dict[str, float]:
+        """Return the mean seconds a period of each section, over some ticks."""
+        ticks = self._ticks[first:last]
+        names = [name for name in SECTIONS if any(name in tick for tick in ticks)]
+        return {name: sum(t.get(name, 0.0) for t in ticks) / len(ticks) for name in names}
+
+    def _wrap(self, name: str, place: str) -> None:
+        module, _, path = place.partition(":")
+        holder: Any = import_module(module)
+        *classes, attribute = path.split(".")
+        for one in classes:
+            holder = getattr(holder, one)
+        if hasattr(holder, attribute):
+            setattr(holder, attribute, self._measured(name, getattr(holder, attribute)))
+
+    def _measured(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        opened, spent, clock = self._open, self._spent, time.perf_counter
+
+        @wraps(function)
+        def measured(*args: Any, **options: Any) -> Any:
+            opened.append(0.0)
+            start = clock()
+            try:
+                return function(*args, **options)
+            finally:
+                elapsed = clock() - start
+                spent[name] += elapsed - opened.pop()
+                if opened:
+                    opened[-1] += elapsed
+
+        return measured
