@@ -160,14 +160,16 @@ def set_packet_cost(netns: str, interface: str, comparisons: int) -> None:
 def _replace_filters(ip: Any, interface: str, lengths: Sequence[int]) -> None:
     """Have filters of so many comparisons each; the last one of each never matches."""
     index = index_of(ip, interface)
-    if any(qdisc.get_attr("TCA_KIND") == "clsact" for qdisc in ip.get_qdiscs(index=index)):
-        ip.tc("del", "clsact", index=index)
-    if lengths:
+    has_hook = any(q.get_attr("TCA_KIND") == "clsact" for q in ip.get_qdiscs(index=index))
+    if lengths and not has_hook:
         ip.tc("add", "clsact", index=index)
-    common = {"target": 1, "protocol": _ETH_P_IP, "prio": 1}
+    place = {"index": index, "parent": _INGRESS, "protocol": _ETH_P_IP, "prio": 1, "target": 1}
+    found = ip.get_filters(index=index, parent=_INGRESS) if has_hook else ()
+    if any(one.get_attr("TCA_KIND") == "u32" for one in found):
+        ip.tc("del-filter", "u32", keys=[_NEVER], **place)  # what is on the way out stays
     for length in lengths:
         keys = [*[_ALWAYS] * (length - 1), _NEVER]
-        ip.tc("add-filter", "u32", index=index, parent=_INGRESS, keys=keys, **common)
+        ip.tc("add-filter", "u32", keys=keys, **place)
 
 
 def index_of(ip: Any, interface: str) -> int:

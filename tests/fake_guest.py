@@ -6,6 +6,7 @@ from typing import Literal
 
 Driver = Literal["Xen", "QEMU", "LXC"]
 UNLIMITED = (1 << 44) - 1
+_RANGES = {"period": (1000, 1_000_000), "quota": (1000, UNLIMITED), "shares": (2, 262_144)}
 _PARTS = {"Xen": (), "QEMU": ("vcpu", "emulator", "global", "iothread"), "LXC": ("vcpu",)}
 
 
@@ -53,6 +54,8 @@ class Guest:
         self.domid, self.targets, self.cpu_ns, self.metadata = domid, targets, 0, {}
         self.vcpu_ns = None
         self.parameters = {"weight": 256, "cap": 0} if self.driver == "Xen" else {}
+        if self.driver != "Xen":
+            self.parameters = {"cpu_shares": 1024}
         for part in _PARTS[self.driver]:
             self.parameters |= {f"{part}_period": 100_000, f"{part}_quota": -1}
 
@@ -88,13 +91,14 @@ def accepted(guest: Guest, parameters: Mapping[str, int]) -> dict[str, int]:
         if abs(value) >= 1 << 63 or (guest.driver == "Xen" and value < 0):
             raise OverflowError("Python int too large to convert, or negative")
     if guest.driver == "Xen":
-        if parameters.get("cap", 0) > 100 * guest.vcpus:
+        too_heavy = not 1 <= parameters.get("weight", 256) <= 65_535
+        if too_heavy or parameters.get("cap", 0) > 100 * guest.vcpus:
             raise FakeLibvirtError(1, "internal error: Failed to set scheduler parameters")
         return dict(parameters)
     wanted = {key: value for key, value in parameters.items() if value != 0}  # 0 is: leave it
     for key, value in wanted.items():
-        least, most = (1000, 1_000_000) if key.endswith("period") else (1000, UNLIMITED)
-        if not least <= value <= most and (value > 0 or key.endswith("period")):
+        least, most = _RANGES[key.rpartition("_")[2]]
+        if not least <= value <= most and (value > 0 or not key.endswith("quota")):
             raise FakeLibvirtError(8, f"invalid argument: '{key}' out of range [{least}, {most}]")
         wanted[key] = -1 if key.endswith("quota") and not 0 < value < UNLIMITED else value
     _check_nested(guest.parameters | wanted)

@@ -18,9 +18,8 @@ from xtc.meter import Snapshot
 from xtc.plant import Plant
 from xtc.routers import RouterPlan
 from xtc.setpoint import Setpoint
-from xtc.shield.shield import Counts
 from xtc.units import PacketsPerSecond, Seconds
-from xtc.wire import Answer, Envelope, Refusal, Report, Request, encode
+from xtc.wire import Answer, Batch, Envelope, Refusal, Reply, Report, Request, encode
 
 PERIOD = Seconds(1.0)
 PAPER = Plant(paper_host().curve, PacketsPerSecond(100e3))
@@ -77,6 +76,8 @@ class FakeShield:
 
     rates: dict[str, float] = field(default_factory=dict)
     """In packets/s, or bits/s."""
+    set: dict[str, Setpoint] = field(default_factory=dict)
+    """The same with unit and burst."""
     bearing: dict[str, str] = field(default_factory=dict)
     """The router by interface."""
     refusals: dict[str, ActuatorError] = field(default_factory=dict)
@@ -95,19 +96,19 @@ class FakeShield:
         bearing = [name for name in interfaces if name not in self.refusals]
         self.bearing |= dict.fromkeys(bearing, owner)
         if bearing:
-            self.rates[owner] = rate.rate
+            self.rates[owner], self.set[owner] = rate.rate, rate
             self.sides[owner] = side
         return {name: self.refusals[name] for name in interfaces if name in self.refusals}
 
     def change(self, owner: str, rate: Setpoint) -> None:
         """Change a rate."""
         self._check()
-        self.rates[owner] = rate.rate
+        self.rates[owner], self.set[owner] = rate.rate, rate
 
-    def counts(self, owner: str) -> Counts | None:
+    def dropped(self, owner: str) -> int | None:
         """Return what the test has laid out."""
         self._check()
-        return Counts(0, self.drops.get(owner, 0), 0, 0) if owner in self.rates else None
+        return self.drops.get(owner, 0) if owner in self.rates else None
 
     def lift(self, interface: str) -> None:
         """Lift a shield, or crash."""
@@ -121,6 +122,7 @@ class FakeShield:
     def forget(self, owner: str) -> None:
         """Forget a rate."""
         self.rates.pop(owner, None)
+        self.set.pop(owner, None)
 
     def _check(self) -> None:
         if self.error is not None:
@@ -129,6 +131,8 @@ class FakeShield:
 
 class ManagerRig(ABC):
     """A manager on a state directory, and simulated plants that answer to its caps."""
+
+    period = PERIOD
 
     def __init__(self, directory: Path, plans: Mapping[str, RouterPlan]) -> None:
         self.directory, self.plans = directory, dict(plans)
@@ -154,7 +158,7 @@ class ManagerRig(ABC):
             open_actuator=open_actuator,
             limiter=self.limiter,
             shield=self.shield,
-            period=PERIOD,
+            period=self.period,
         )
 
     def make_journal(self) -> Journal:
@@ -170,15 +174,19 @@ class ManagerRig(ABC):
         self.crash()
         self.start()
 
+    def reply(self, request: Request | Batch) -> Reply:
+        """Send a request as its bytes."""
+        return self.manager.handle(encode(Envelope(request)))
+
     def ask(self, request: Request) -> tuple[Report, ...]:
         """Send a request as its bytes; it must be carried out."""
-        result = self.manager.handle(encode(Envelope(request))).result
+        result = self.reply(request).result
         assert isinstance(result, Answer), result
         return result.routers
 
     def refused(self, request: Request) -> Refusal:
         """Send a request as its bytes; it must be refused."""
-        result = self.manager.handle(encode(Envelope(request))).result
+        result = self.reply(request).result
         assert isinstance(result, Refusal), result
         return result
 

@@ -1,13 +1,17 @@
 """A disk that does not answer until it is allowed to, and a rig whose journal has a writer."""
 
 import os
+import select
 import threading
+import time
 from pathlib import Path
 
 import pytest
 from simulated_rig import Rig
 
+from xtc.durablefirst import DurableFirst
 from xtc.journal import Journal, Ledger, _decode
+from xtc.wire import Batch, Envelope, Reply, Request, encode
 from xtc.writer import WriteBehind
 
 PATIENCE_S = 30.0
@@ -62,10 +66,25 @@ class WriterRig(Rig):
         assert isinstance(self.journal, WriteBehind)
         return self.journal
 
+    def reply(self, request: Request | Batch) -> Reply:
+        """Send a request as its bytes, and wait as the daemon has it wait for the disk."""
+        raw = encode(Envelope(request))
+        orders = DurableFirst(self.manager, self.manager.handle)
+        while (reply := orders.answer(raw)) is None:
+            time.sleep(0.001)
+        return reply
+
     def settle(self) -> None:
         """Wait until nothing is left to be written."""
         with self.writer._changed:
             assert self.writer._changed.wait_for(self.writer._idle, PATIENCE_S)
+
+    def written(self) -> None:
+        """Wait until all is written, and do what the loop does when it is woken."""
+        self.settle()
+        assert self.manager.wakes is not None
+        assert select.select([self.manager.wakes], [], [], 0)[0]
+        self.manager.go_on()
 
     def on_disk(self) -> Ledger:
         """Return what a daemon would read that started now."""

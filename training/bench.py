@@ -5,7 +5,7 @@ the first cap, and it is put back at the end. After a crash the journal still kn
 `xtc release --all`, the next sweep or the next daemon undoes the cap.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -56,15 +56,24 @@ class OwnPart(Journal):
 
     @property
     def ledger(self) -> Ledger:
-        """The journal with our place alone, and no lease or limit."""
-        whole = self._whole.ledger
-        ours = {n: e for n, e in whole.entries.items() if e.spec == self._spec}
-        return replace(whole, entries=ours, leases={}, limits={})
+        """The journal with our place alone, and no lease, limit or shield."""
+        return self._ours(self._whole.ledger)
 
     @property
-    def secured(self) -> Mapping[str, Entry]:
-        """Of our place alone, entries that are durable."""
-        return {n: e for n, e in self._whole.secured.items() if e.spec == self._spec}
+    def certain(self) -> Ledger:
+        """Of our place alone, what is durable."""
+        return self._ours(self._whole.certain)
+
+    def _ours(self, whole: Ledger) -> Ledger:
+        entries = {n: e for n, e in whole.entries.items() if e.spec == self._spec}
+        return replace(whole, entries=entries, leases={}, limits={}, shields={})
+
+    def check_held(self) -> None:
+        """Make sure that the whole journal is still this program's. Raises TakenOver."""
+        self._whole.check_held()
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Keep nothing: what a measurement's loop learns is not the daemon's."""
 
     def store(self, ledger: Ledger) -> None:
         """Make our place durable; leases of a measurement are nobody's business after it.

@@ -30,11 +30,12 @@ def test_a_killed_daemons_caps_are_adopted_by_the_next(host: Host) -> None:
     second = host.start()
     first_tick = next(second.client.telemetry())
     adopted = {report.vr: report for report in first_tick.routers}
-    # what the law does to a cap in its first periods; a cap that was made up would be far off
+    # Behind its shield the law goes to what the router needs in one period; a cap that was made up
+    # would be further off.
     for vr, cap in zip(("user", "kern"), left, strict=True):
         assert adopted[vr].active
         assert adopted[vr].setpoint_pps == 20e3
-        assert adopted[vr].cap == pytest.approx(cap, rel=0.3)
+        assert cap / 2 <= (adopted[vr].cap or 0.0) <= 2 * cap
     second.wait_until_held("user", "kern")
     second.stop()
     assert quota_of(user.cgroup) == (80_000, 100_000)

@@ -11,7 +11,6 @@ from xtc.kernel import clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace
 from xtc.shield.filters import OBJECT, SHIELD
-from xtc.shielding import HEADROOM
 from xtc.wire import Deactivate, Report
 
 pytestmark = [
@@ -50,7 +49,8 @@ def test_it_drops_the_excess_of_a_router_that_is_held_and_goes_with_the_cap(host
     router, daemon = flooded(host)
     daemon.wait_until_held("user")
     report = daemon.wait_for("user", dropping)
-    assert report.shield_pps == pytest.approx(HEADROOM * SETPOINT, rel=0.5)
+    assert report.shield_pps is not None
+    assert 0.9 * SETPOINT <= report.shield_pps <= SETPOINT, "it may pay back what came at first"
     assert report.shield_problem == ""
     assert shielded(host, router) == len(router.host_interfaces) > 1
     daemon.ask(Deactivate("user"))

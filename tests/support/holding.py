@@ -117,11 +117,21 @@ def noise(reports: Sequence[Report]) -> float:
 def received(reports: Sequence[Report]) -> float:
     """Return the part of the caps that bound which a router got as CPU time, at most all of it.
 
-    A cap binds from three quarters of it on: a busy machine may keep back the rest.
+    A cap binds from three quarters of it on: a busy machine may keep back the rest. Behind a
+    shield it is not to bind, and excuses nothing.
     """
-    bound = [(one.used, one.cap) for one in reports if one.binding and one.cap and one.used]
+    bound = [
+        (one.used, one.cap)
+        for one in reports
+        if one.binding and one.cap and one.used and not is_shielded(one)
+    ]
     used, caps = (sum(column) for column in zip(*bound, strict=True)) if bound else (1.0, 1.0)
     return min(1.0, used / caps)
+
+
+def is_shielded(report: Report) -> bool:
+    """Whether a shield holds the rate."""
+    return report.shield_pps is not None or report.shield_bps is not None
 
 
 def is_telling(report: Report, setpoint: float) -> bool:

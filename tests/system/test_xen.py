@@ -16,7 +16,7 @@ from xen.boot import Findings, Xen
 from xen.cache import Cache
 from xen.image import build
 from xen.judgement import check_calm
-from xen.samples import write_csv
+from xen.samples import Sample, write_csv
 from xen.table import table
 
 pytestmark = [pytest.mark.xen, pytest.mark.timeout(2400)]
@@ -124,14 +124,24 @@ def check_held(findings: Findings, aspect: str) -> None:
 
 
 def check_each(findings: Findings, aspect: str) -> None:
-    """Each loop is calm, and each router capped, throttled, and roughly at its setpoint."""
+    """Each loop is calm; each router is shielded, throttled, and roughly at its setpoint."""
     found = findings.of(aspect)
     for name, seen in found["seen"].items():
-        check_calm(findings.window(aspect, name))
+        window = findings.window(aspect, name)
+        check_calm(window)
+        assert {one["shield_problem"] for one in window} == {""}
         with findings.judging(aspect):
+            assert all(is_shielded(one) for one in window)
             assert 0 < seen["cap_percent"] < ORIGINAL_CAPS[1]
             assert seen["throughput_pps"] < 0.9 * seen["offered_pps"]
             assert seen["throughput_pps"] == pytest.approx(found["setpoints"][name], rel=0.4)
+
+
+def is_shielded(sample: Sample) -> bool:
+    """Whether a shield is in force near the setpoint, on dom0's own kernel."""
+    return bool(sample["shield_pps"]) and sample["shield_pps"] == pytest.approx(
+        sample["setpoint_pps"], rel=0.5
+    )
 
 
 def test_a_paused_routers_cap_stays_where_it_is(credit: Findings) -> None:

@@ -1,6 +1,5 @@
 """Each rule of the default law by hand: on both sides of every bound."""
 
-import dataclasses
 import math
 
 import pytest
@@ -187,7 +186,7 @@ def test_a_late_cap_is_not_learned_from_where_no_delay_explains_it(
     delay: int, acting: float
 ) -> None:
     law = AdaptiveLaw(delay=delay)
-    sample = dataclasses.replace(_sample(10.0, 0.2, used=0.5), late=True)
+    sample = replace(_sample(10.0, 0.2, used=0.5), late=True)
     state, _ = law.step(law.start(CapFraction(0.2)), PacketsPerSecond(10.0), sample, BOUNDS)
     assert state.estimate.caps[0] == pytest.approx(math.log(acting))
 

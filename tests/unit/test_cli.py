@@ -91,7 +91,18 @@ def test_the_life_of_a_router_from_the_command_line(xtc: Shell) -> None:
     assert report(xtc, "release", "a")["active"] is False
 
 
-def test_status_is_a_table_for_people(xtc: Shell) -> None:
+@pytest.mark.parametrize("order", ["activate", "retune"])
+def test_a_burst_is_given_with_a_setpoint(xtc: Shell, order: str) -> None:
+    assert report(xtc, "activate", "a", "--setpoint", "20kpps")["burst"] == 4e3
+    words = ("--setpoint", "20kpps", "--burst", "500ms")
+    assert report(xtc, order, "a", *words)["burst"] == 10e3
+    heading, row, *_ = xtc("status", "a").splitlines()
+    assert "burst" in heading
+    assert "10k" in row
+
+
+def test_status_is_a_table_for_people(xtc: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "150")
     heading, row, *_ = xtc("status").splitlines()
     assert heading.split()[:3] == ["router", "throughput", "setpoint"]
     assert row.startswith("a ")
@@ -128,6 +139,8 @@ def test_what_the_manager_refuses_is_exit_code_1(xtc: Shell, words: tuple[str, .
         ("activate", "a", "--setpoint", "fast"),
         ("activate", "a", "--setpoint=-5"),
         ("activate", "a", "--setpoint", "1kpps", "--ttl", "soon"),
+        ("activate", "a", "--setpoint", "1kpps", "--burst", "0"),
+        ("retune", "a", "--setpoint", "1kpps", "--burst", "2Mb"),
         ("limit", "a", "--rate", "nan"),
         ("release",),
         ("release", "a", "--all"),
@@ -187,6 +200,7 @@ def test_a_configuration_is_checked_and_shown(daemon: RunningDaemon, alone: Shel
         "mistakes": [],
         "warnings": [],
         "limits": [],
+        "floors": [],
     }
     shown = alone.json("config", "show", *config)
     assert isinstance(shown, dict)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from xtc import cli_discover
+from xtc import cli_discover, localrouters
 from xtc.cli import app
 from xtc.clock import Clock
 from xtc.configfile import parse_config
@@ -70,7 +70,7 @@ def look(_load: object, uri: str | None, _clock: Clock) -> Host:
 @pytest.fixture(autouse=True)
 def hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli_discover, "look", look)
-    monkeypatch.setattr(cli_discover, "look_around", lambda: Local((EDGE, QUIET)))
+    monkeypatch.setattr(localrouters, "look_around", lambda: Local((EDGE, QUIET)))
     monkeypatch.setenv("COLUMNS", "200")
 
 
@@ -140,7 +140,7 @@ def test_json_tells_of_the_host_s_own_routers_last() -> None:
 def test_eighty_columns_have_the_reasons_below(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     long = msgspec.structs.replace(QUIET, reasons=("no veth of it " * 6,))
-    monkeypatch.setattr(cli_discover, "look_around", lambda: Local((EDGE, long)))
+    monkeypatch.setattr(localrouters, "look_around", lambda: Local((EDGE, long)))
     lines = discover()[1].splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["router", "edge", "quiet"]
     assert " ".join(lines[3:]).startswith("quiet: no veth of it no veth")

@@ -51,7 +51,7 @@ def test_a_router_is_read() -> None:
         (ROUTER.replace("edge1", '"ed ge"'), "router.ed ge", "letters, digits"),
         (ROUTER.replace("edge1", '"edge\\n"'), "router.edge\n", "letters, digits"),
         ("[deamon]", "deamon", "did you mean daemon?"),
-        ("[daemon]\nperiod_s = 0.1", "daemon.period_s", ""),
+        ("[daemon]\nperiod_s = 0.09", "daemon.period_s", ""),
         ("[daemon]\nperiod_s = nan", "daemon.period_s", ""),
         ("[daemon]\nmax_release_share = inf", "daemon.max_release_share", ""),
         ("[daemon]\non_exit = 'perhaps'", "daemon.on_exit", "write release or keep"),
@@ -189,7 +189,7 @@ def test_one_interface_without_brackets_is_told_what_to_write() -> None:
             'write a packet rate, such as "20kpps", or a bit rate, such as "50Mb/s"',
         ),
         (ROUTER + "safe_cap = true", 'write a cap, such as "35%"'),
-        ("daemon.period_s = 0.1", "a number of seconds"),
+        ("daemon.period_s = 0.05", "a number of seconds"),
         (
             "[router.r.actuator]\nkind='deadline'\nnetns='/r'\ninterfaces=['a']\nperiod_us=1",
             "a number of microseconds",

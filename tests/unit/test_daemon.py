@@ -1,24 +1,31 @@
 """The daemon: its ticks one by one, and as a process between its signals."""
 
+import gc
 import json
+import os
 import signal
 import socket
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Timer
 
 import pytest
 from manager_rig import PAPER, FakeLimiter
+from msgspec import structs
 from running_daemon import RunningDaemon
 
 from xtc import daemon as daemon_module
+from xtc import wakes as wakes_module
 from xtc.actuator.base import CapLimits
 from xtc.actuator.simulated import SimulatedHost
 from xtc.assemble import opener
 from xtc.client import Client
 from xtc.clock import FakeClock
 from xtc.collector import Binding
+from xtc.config import DaemonSection
 from xtc.configfile import parse_config
 from xtc.daemon import Daemon, _next
 from xtc.errors import ConfigError, MeterError
@@ -132,6 +139,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     yield bench
     bench.server.close()
     bench.journal.close()
+    gc.unfreeze()
 
 
 @pytest.fixture
@@ -167,6 +175,69 @@ def test_a_late_tick_is_counted_and_one_far_too_late_says_nothing(bench: Bench) 
     assert bench.manager.reports(bench.clock.now())[0].throughput_pps is not None
     bench.tick(apart=3.5)
     assert bench.manager.reports(bench.clock.now())[0].throughput_pps is None
+
+
+def test_a_reading_that_failed_at_a_tick_is_repeated_once_and_begins_the_next_sample(
+    bench: Bench,
+) -> None:
+    bench.tick(2)
+    bench.blind = True
+    bench.tick()
+    bench.blind = False
+    bench.clock.sleep(Seconds(0.1))
+    bench.daemon._read(bench.clock.now())
+    bench.tick(apart=0.9)
+    assert bench.manager.reports(bench.clock.now())[0].throughput_pps is not None
+
+
+class Polls:
+    """Lets time pass instead of waiting for requests, and notes how much."""
+
+    def __init__(self, bench: Bench, until: float) -> None:
+        self.waits: list[int] = []
+        self._bench, self._until = bench, until
+
+    def register(self, *_: object) -> None:
+        """Nobody asks."""
+
+    def poll(self, wait: int) -> list[object]:
+        """Return when the time is up; end the daemon's run after some seconds."""
+        self.waits.append(wait)
+        self._bench.clock.sleep(Seconds(wait / 1e3))
+        if self._bench.clock.now() >= self._until:
+            self._bench.daemon._stopping = True
+        return []
+
+
+@pytest.mark.parametrize(("blind", "reads"), [(False, 7), (True, 12)])
+def test_interfaces_are_counted_at_ticks_and_once_more_where_that_failed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, blind: bool, reads: int
+) -> None:
+    """And once at the start. Nor does the daemon spin while it waits for the next tick."""
+    seen: list[Seconds] = []
+    read, bench.blind = bench.read, blind
+    monkeypatch.setattr(bench, "read", lambda now: (seen.append(now), read(now))[1])
+    monkeypatch.setattr(bench.daemon, "_catch_signals", lambda: None)
+    polls = Polls(bench, until=105.0005)
+    monkeypatch.setattr(wakes_module.zmq, "Poller", lambda: polls)
+    bench.daemon.run()
+    assert len(seen) == reads
+    assert [wait for wait in polls.waits[1:] if not wait] == []
+
+
+def test_a_signal_is_heard_within_a_long_period(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next tick is a minute away, which this test would not outlive."""
+    config = bench.daemon._config
+    bench.daemon._config = structs.replace(config, daemon=DaemonSection(period_s=60.0))
+    handlers = {number: signal.getsignal(number) for number in signal.valid_signals()}
+    stop = Timer(0.05, os.kill, (os.getpid(), signal.SIGTERM))
+    monkeypatch.setattr(bench.server, "publish", lambda _: stop.start())
+    bench.daemon.run()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, handlers[number])
+    assert bench.metric("xtc_tick_duration_seconds_count") == 1
 
 
 def test_ticks_missed_are_never_made_up_for() -> None:
@@ -278,6 +349,19 @@ def test_a_reload_takes_routers_over(bench: Bench, systemd: socket.socket) -> No
     assert bench.metric("xtc_config_last_reload_successful") == 1
 
 
+def test_no_collection_looks_through_what_lasts_and_what_a_reload_drops_goes(bench: Bench) -> None:
+    """A cycle that was left alone could never be freed."""
+    bench.daemon.reload()
+    assert gc.get_freeze_count() > 10_000
+    dropped = bench.manager.routers["a"]
+    dropped.cycle = dropped  # type: ignore[attr-defined]
+    gone = weakref.ref(dropped)
+    del dropped
+    bench.path.write_text(ROUTERS.format("b"))
+    bench.daemon.reload()
+    assert gone() is None
+
+
 @pytest.mark.parametrize(
     "text", ["[nonsense", "router = 3", "[deamon]", "[router.c]", f"x = {'[' * 1500}"]
 )
@@ -356,10 +440,10 @@ def test_a_cap_released_within_the_period_does_not_fall_back(bench: Bench) -> No
     bench.tick(6)
     assert bench.daemon._falls
     bench.ask(Deactivate("a"))
-    bench.ask(Activate("a", 50e3))
+    bench.ask(Activate("a", 200e3))
     bench.clock.sleep(Seconds(0.9))
     bench.daemon._let_fall(bench.clock.now())
-    assert bench.host.routers["a"].cap is None
+    assert bench.host.routers["a"].cap == 0.1
 
 
 # As a process

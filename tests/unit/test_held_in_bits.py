@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from manager_rig import PERIOD
+from msgspec import structs
 from simulated_rig import Rig, flat, plan
 
 from xtc.adaptive import AdaptiveLaw, AdaptiveState
@@ -250,12 +251,14 @@ def test_what_is_left_of_a_router_may_lower_its_cap_in_bits(rig: Rig) -> None:
     managed, before = rig.manager.routers["r"], rig.cap("r")
     assert before is not None
     half = Reading(None, None, ("r.0",), ("r.1: not there",), incomplete=True)
-    rest = replace(half, at_least=PacketsPerSecond(1e3), at_least_bps=BitsPerSecond(2 * SETPOINT))
+    rest = structs.replace(
+        half, at_least=PacketsPerSecond(1e3), at_least_bps=BitsPerSecond(2 * SETPOINT)
+    )
     command = managed.step(rest, rig.clock.now(), PERIOD)
     assert command.period is not None
     assert command.period.mean < before
     for bps in (SETPOINT / 2, None):  # in packets it would be far above the number of the setpoint
-        less = replace(rest, at_least=PacketsPerSecond(1e8), at_least_bps=bps)
+        less = structs.replace(rest, at_least=PacketsPerSecond(1e8), at_least_bps=bps)
         assert managed.step(less, rig.clock.now(), PERIOD) == KEEP
 
 
@@ -273,6 +276,8 @@ def test_what_is_offered_is_taken_in_frames_of_the_size_that_is_forwarded(rig: R
     managed.step(reading, rig.clock.now(), PERIOD)
     assert managed._sample is not None
     assert managed._sample.in_bits == InBits(5e3, pytest.approx(5.5e3))
-    none = replace(reading, throughput=PacketsPerSecond(0.0), throughput_bps=BitsPerSecond(0.0))
+    none = structs.replace(
+        reading, throughput=PacketsPerSecond(0.0), throughput_bps=BitsPerSecond(0.0)
+    )
     managed.step(none, rig.clock.now(), PERIOD)
     assert managed._sample.in_bits == InBits(0.0, 3e3)

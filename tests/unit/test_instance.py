@@ -8,6 +8,7 @@ import pytest
 
 from xtc.adaptive import AdaptiveLaw
 from xtc.dither import SLOTS
+from xtc.headroom import IN_A_ROW
 from xtc.instance import (
     DEGRADE_AFTER,
     HOLD_AFTER,
@@ -21,6 +22,7 @@ from xtc.instance import (
     Instance,
     Mode,
     Profile,
+    proven,
     step,
 )
 from xtc.law import PI, Bounds, PaperLaw, Sample
@@ -201,9 +203,12 @@ def test_a_router_that_answers_even_a_little_is_not_given_up() -> None:
     [
         (kernel(40e3, 0.01, used=0.00079), True),  # more than 50 Mp/s of one CPU
         (kernel(40e3, 0.01, used=0.00081), False),
-        (replace(kernel(40e3, 0.01), binding=True), True),  # its daemons are throttled
+        (
+            msgspec.structs.replace(kernel(40e3, 0.01), binding=True),
+            True,
+        ),  # its daemons are throttled
         (kernel(40e3, 0.01, used=None), True),
-        (replace(kernel(40e3, 0.01, used=None), binding=True), False),
+        (msgspec.structs.replace(kernel(40e3, 0.01, used=None), binding=True), False),
     ],
 )
 def test_who_forwards_with_the_cpu_that_is_capped_answers_to_it(
@@ -238,12 +243,37 @@ def test_a_punishment_is_never_lifted_because_it_has_no_effect() -> None:
 def test_a_router_that_its_cap_does_not_hold_lacks_load_or_cpu(
     throughput: float, offered: float | None, cap: float | None, finding: Finding
 ) -> None:
-    seen = replace(
+    seen = msgspec.structs.replace(
         sample(throughput, cap, binding=False),
         offered=None if offered is None else PacketsPerSecond(offered),
     )
     instance, _ = step(Instance(Lease(20e3), Seconds(START)), PROFILE, Seconds(START), seen)
     assert instance.finding is finding
+
+
+@pytest.mark.parametrize(
+    ("waited", "finding"),
+    [(None, Finding.STARVED), (0.6, Finding.STARVED), (0.02, Finding.NOT_BINDING)],
+)
+@pytest.mark.parametrize("shielded", [True, False])
+def test_a_router_that_never_waited_for_a_cpu_lacks_something_else(
+    waited: float | None, finding: Finding, *, shielded: bool
+) -> None:
+    seen = msgspec.structs.replace(
+        sample(5e3, 0.5, binding=False),
+        offered=PacketsPerSecond(20e3),
+        shielded=shielded,
+        guarded=shielded,
+    )
+    instance = Instance(Lease(20e3), Seconds(START))
+    for at in range(IN_A_ROW):
+        instance, _ = step(instance, PROFILE, Seconds(START + at), seen)
+    assert proven(instance, waited).finding is finding
+
+
+def test_what_a_router_waited_changes_no_other_finding() -> None:
+    instance = Instance(Lease(20e3), Seconds(START), finding=Finding.AT_CEILING)
+    assert proven(instance, 0.0) == instance
 
 
 def test_no_law_leaves_the_configured_bounds() -> None:

@@ -11,6 +11,7 @@ from xtc.errors import Denied, Transient
 from xtc.instance import RELEASE_AFTER, Finding, Mode
 from xtc.keeper import MAX_BACKOFF
 from xtc.lease import Kind
+from xtc.setpoint import Setpoint, Unit
 from xtc.units import CapFraction
 from xtc.wire import Activate, Deactivate, Limit, Pause, Refusal, Resume, Retune, Status
 
@@ -114,6 +115,30 @@ def test_a_lease_too_short_to_be_seen_is_refused(rig: Rig, ttl: float, taken: bo
         rig.ask(Activate("a", 20e3, ttl_s=ttl))
     else:
         assert rig.refused(Activate("a", 20e3, ttl_s=ttl)).field == "ttl_s"
+
+
+@pytest.mark.parametrize(
+    ("setpoint", "burst", "taken"),
+    [
+        (Setpoint(20e3, burst=1.0), 1.0, True),
+        (Setpoint(20e3, burst=1.2e6), 1.2e6, True),
+        (Setpoint(20e3, burst=1.3e6), 4e3, False),
+        (Setpoint(50e6, Unit.BITS, 12144.0), 12144.0, True),
+        (Setpoint(50e6, Unit.BITS, 12143.0), 10e6, False),
+    ],
+)
+def test_a_burst_that_makes_no_sense_is_refused(
+    rig: Rig, setpoint: Setpoint, burst: float, taken: bool
+) -> None:
+    rig.ask(Activate("a", setpoint.pps, setpoint_bps=setpoint.bps))
+    order = Retune("a", setpoint.pps, setpoint_bps=setpoint.bps, burst=setpoint.burst)
+    if taken:
+        rig.ask(order)
+    else:
+        refusal = rig.refused(order)
+        assert (refusal.code, refusal.field) == ("burst", "burst")
+        assert "60 s of the setpoint" in refusal.fix
+    assert rig.report("a").burst == burst
 
 
 def test_a_refused_lease_changes_nothing(rig: Rig) -> None:

@@ -35,6 +35,8 @@ STATES = {
     "xtc_mode",
     "xtc_finding",
     "xtc_vr_capped",
+    "xtc_vr_cpu_weight",
+    "xtc_vr_floor_problem",
     "xtc_vr_observing",
     "xtc_vr_problem",
     "xtc_journal_writable",
@@ -68,6 +70,20 @@ def test_a_scrape_shows_the_latest_report(metrics: Metrics) -> None:
     assert seen["xtc_vr_problem", ""] == 0
     assert seen["xtc_mode", "closed_loop"] == 1
     assert seen["xtc_mode", "hold"] == 0
+
+
+def test_what_was_promised_and_not_kept_is_counted(metrics: Metrics) -> None:
+    assert "xtc_vr_breach_seconds_total" not in {name for name, _ in samples(metrics)}
+    kept = {"over_promise_packets": 7.0, "under_promise_packets": 0.0, "breach_seconds": 2.5}
+    metrics.show((msgspec.structs.replace(HELD, **kept),))
+    seen = samples(metrics)
+    assert seen["xtc_vr_over_promise_packets_total", ""] == 7
+    assert seen["xtc_vr_under_promise_packets_total", ""] == 0
+    assert seen["xtc_vr_breach_seconds_total", ""] == 2.5
+    assert ("xtc_vr_over_promise_bits_total", "") not in seen
+    bits = {"over_promise_bits": 8e3, "under_promise_bits": 0.0}
+    metrics.show((msgspec.structs.replace(HELD, **bits),))
+    assert samples(metrics)["xtc_vr_over_promise_bits_total", ""] == 8e3
 
 
 def test_a_router_that_is_held_in_bits_has_its_error_in_bits(metrics: Metrics) -> None:

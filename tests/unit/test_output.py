@@ -44,6 +44,11 @@ def test_a_table_shows_rates_error_and_cap() -> None:
     assert "closed_loop" in row
 
 
+def test_a_floor_that_does_not_back_a_setpoint_is_told_below_the_table() -> None:
+    short = msgspec.structs.replace(HELD, floor_problem="its setpoint needs 60%")
+    assert shown(short).splitlines()[-1].strip() == "edge1: CPU floor: its setpoint needs 60%"
+
+
 IN_BITS = msgspec.structs.replace(
     HELD,
     setpoint_pps=None,
@@ -53,6 +58,16 @@ IN_BITS = msgspec.structs.replace(
     offered_bps=75.6e6,
     limit_pps=35.1e3,
 )
+
+
+def test_a_burst_is_shown_where_it_is_not_the_default() -> None:
+    default = msgspec.structs.replace(HELD, burst=4e3)
+    own, bits = default, msgspec.structs.replace(IN_BITS, burst=2e6)
+    assert "burst" not in shown(IDLE, default, msgspec.structs.replace(IN_BITS, burst=10e6))
+    heading, *rows = shown(msgspec.structs.replace(own, burst=500.0), bits).splitlines()
+    at = heading.index("burst")
+    assert [row[at : at + 5].strip() for row in rows] == ["500", "2Mb"]
+    assert "-" in shown(IDLE, bits).splitlines()[1][at : at + 5]
 
 
 def test_each_router_is_shown_in_the_unit_that_it_is_held_in() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from policer.cli_tables import show as show_table
-from xtc import cli_discover, configcheck
+from xtc import cli_discover, configcheck, localrouters
 from xtc.cli import app
 from xtc.command import spoken
 from xtc.configcheck import Checked, LimitWay
@@ -109,7 +109,7 @@ DOMAIN = Candidate(
 def discovered(monkeypatch: pytest.MonkeyPatch) -> None:
     host = Host("xen:///system", EVIL, (DOMAIN,))
     monkeypatch.setattr(cli_discover, "look", lambda *_: host)
-    monkeypatch.setattr(cli_discover, "look_around", lambda: Local((ROUTER,)))
+    monkeypatch.setattr(localrouters, "look_around", lambda: Local((ROUTER,)))
 
 
 @pytest.mark.usefixtures("discovered")

@@ -44,6 +44,30 @@ def test_a_bit_rate_is_read_as_it_is_written(setpoint: str) -> None:
     assert planned(f"setpoint = '{setpoint}'").setpoint == Setpoint(50e6, Unit.BITS)
 
 
+@pytest.mark.parametrize(
+    ("setpoint", "burst", "packets_or_bits"),
+    [
+        ("20kpps", "500", 500.0),
+        ("20kpps", "'500ms'", 10e3),
+        ("20kpps", "'5s'", 100e3),
+        ("50Mb/s", "'2Mb'", 2e6),
+        ("50Mb/s", "'100ms'", 5e6),
+    ],
+)
+def test_a_burst_goes_with_the_setpoint_and_may_be_longer_than_a_period(
+    setpoint: str, burst: str, packets_or_bits: float
+) -> None:
+    plan = planned(f"setpoint = '{setpoint}'\nburst = {burst}")
+    assert plan.setpoint is not None
+    assert plan.setpoint.burst == plan.setpoint.allowance == packets_or_bits
+
+
+def test_a_burst_of_a_setpoint_that_cannot_be_read_is_not_judged() -> None:
+    with pytest.raises(ConfigError) as caught:
+        planned("setpoint = 'fast'\nburst = '2Mb'")
+    assert caught.value.where == "router.edge1.setpoint"
+
+
 @pytest.mark.parametrize("law", NAMES)
 def test_only_laws_of_ratios_hold_bits(law: str) -> None:
     more = f"setpoint = '50Mb/s'\nlaw = '{law}'"
@@ -79,6 +103,13 @@ def test_caps_are_read_as_percent_or_fraction() -> None:
         ("setpoint = '-50Mb/s'", "setpoint"),
         ("setpoint = '999b/s'", "setpoint"),
         ("setpoint = '50Mb/s'\nlaw = 'pi'", "setpoint"),
+        *(
+            (f"setpoint = '20kpps'\nburst = {burst}", "burst")
+            for burst in ("0", "-1", "nan", "inf", "0.5", "2e6", "'2Mb'", "'61s'", "'soon'", "''")
+        ),
+        ("setpoint = '50Mb/s'\nburst = 2e6", "burst"),
+        ("setpoint = '50Mb/s'\nburst = '4kp'", "burst"),
+        ("burst = '200ms'", "burst"),
         ("floor = 0", "floor"),
         ("floor = nan", "floor"),
         ("ceiling = '-5%'", "ceiling"),
@@ -199,3 +230,27 @@ def test_what_the_configuration_exempts_comes_beside_what_always_is() -> None:
 def test_an_exemption_that_cannot_be_is_named(line: str, field: str) -> None:
     with pytest.raises(ConfigError, match=f"^{field}: "):
         exempted(parse_config(f"[limiter]\n{line}").limiter)
+
+
+@pytest.mark.parametrize(
+    ("floors", "more", "weight"),
+    [
+        ("true", "", "auto"),
+        ("false", "", "keep"),
+        ("true", 'weight = "keep"', "keep"),
+        ("false", "weight = 700", 700),
+    ],
+)
+def test_weights_follow_setpoints_unless_they_are_to_stay(
+    floors: str, more: str, weight: str | int
+) -> None:
+    config = parse_config(f"{HEAD}{more}\n[daemon]\nfloors = {floors}\n")
+    (plan,) = plans(config).values()
+    assert plan.weight == weight
+
+
+@pytest.mark.parametrize("weight", ['"car"', "0", "262145", '"100"'])
+def test_a_weight_that_is_none_is_named(weight: str) -> None:
+    with pytest.raises(ConfigError, match=r"weight: .* is no weight") as caught:
+        planned(f"weight = {weight}")
+    assert '"auto", "keep", or a number from 1 to 262144' in caught.value.fix

@@ -2,9 +2,9 @@
 
 import math
 import random
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from models import bundled_host
 from xtc.law import Bounds, Reason, Sample

@@ -162,6 +162,22 @@ def test_a_flood_is_answered_in_parts(local: Server, peers: Peers, tmp_path: Pat
     assert max(served) <= 256
 
 
+def test_a_request_that_waits_keeps_its_place(tmp_path: Path, peers: Peers) -> None:
+    ready: list[bool] = []
+    with Server(Listen(tmp_path / "run"), lambda raw: handle(raw) if ready else None) as server:
+        peer = peers.connected(address(tmp_path))
+        for number in "12":
+            peer.send(encode(Envelope(Status(), id=number)))
+        assert server.request_sockets[0].poll(WAIT_MS)
+        assert (server.serve(), server.serve(), server.waiting) == (0, 0, True)
+        ready.append(True)
+        done = 0
+        while done < 2:
+            done += server.serve()
+        assert not server.waiting
+        assert [decode_reply(peer.recv()).id for _ in "12"] == ["1", "2"]
+
+
 def test_a_flood_of_batches_is_answered_in_parts_by_what_they_hold(
     tmp_path: Path, peers: Peers
 ) -> None:

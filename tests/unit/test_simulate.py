@@ -8,7 +8,9 @@ import pytest
 from models import paper_host
 from xtc.law import Bounds, Reason
 from xtc.laws import law_named
+from xtc.loads import Steps
 from xtc.plant import Plant
+from xtc.shielding import Shielding
 from xtc.simulate import Scenario, SecondOfRun, run, summarise
 from xtc.units import CapFraction, PacketsPerSecond
 
@@ -69,6 +71,53 @@ def test_no_sample_exceeds_the_offered_load_or_is_negative() -> None:
     values = [s.throughput_pps for s in _run(Scenario(PacketsPerSecond(97e3), noise=2.0))]
     assert min(values) == 0.0
     assert max(values) <= 100e3
+
+
+def test_what_the_shield_lets_by_is_its_rate_and_the_burst_in_any_window() -> None:
+    """A flood that a router could forward all of: beside its shield nothing holds it at first."""
+    free = replace(
+        Scenario(PacketsPerSecond(20e3), start_cap=CapFraction(1.0), duration=30), shield=True
+    )
+    rate = Shielding().rate(free.promised).rate
+    samples = _run(free)
+    assert samples[0].throughput_pps == pytest.approx(rate + 4e3, rel=0.01)
+    assert sum(s.throughput_pps for s in samples) <= 30 * rate + 4e3 + 1e-3
+    alone = _run(replace(free, shield=False))
+    assert alone[0].throughput_pps > 90e3
+    assert alone[0].over_promise_packets == pytest.approx(alone[0].throughput_pps - 24e3)
+
+
+def test_a_deep_bucket_is_sound_with_any_period() -> None:
+    """A burst of five seconds, saved up by silence, passes at once, and no more than that."""
+    deep = Scenario(
+        PacketsPerSecond(20e3),
+        burst=100e3,
+        load=Steps([0.0, 10.0], [0.0, 100e3]),
+        start_cap=CapFraction(1.0),
+        shield=True,
+        duration=40,
+    )
+    samples = _run(deep)
+    assert [s.throughput_pps for s in samples[:10]] == [0.0] * 10
+    rate = Shielding().rate(deep.promised).rate
+    assert sum(s.throughput_pps for s in samples) <= 30 * rate + 100e3 + 1e-3
+    assert sum(s.over_promise_packets for s in samples) <= 30 * (rate - 20e3) + 1e-3
+
+
+def test_a_queue_bridges_what_is_short_of_cpu_for_a_moment() -> None:
+    """Whole percents: 5 kp/s are half a second at 6.4 kp/s and half a second at 3.2."""
+    whole = Scenario(
+        PacketsPerSecond(5e3),
+        quantum=0.01,
+        bounds=Bounds(CapFraction(0.01), CapFraction(1.0)),
+        shield=True,
+    )
+    without = summarise(_run(whole), whole)
+    queued = replace(whole, queue=1000.0)
+    settled = summarise(_run(queued), queued).settling_samples
+    assert settled is not None
+    assert settled <= 3
+    assert (without.settling_samples or whole.duration) > 10 * settled
 
 
 def test_settling_counts_the_samples_before_the_last_that_is_outside() -> None:

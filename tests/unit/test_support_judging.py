@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from support.cpu import Used, check_used
 from support.holding import check_held, is_near, is_telling
@@ -45,6 +46,12 @@ def report(
 
 def ticks(*reports: Report) -> list[Telemetry]:
     return [Telemetry(float(n), n, (one,)) for n, one in enumerate(reports)]
+
+
+def test_behind_a_shield_a_cap_that_is_not_used_excuses_nothing() -> None:
+    less = msgspec.structs.replace(report(919, used=0.08), shield_pps=SETPOINT)
+    with pytest.raises(AssertionError, match="919 of 1000"):
+        check_held(ticks(*[less] * 4), {"a": exactly(919)}, 0.08, a=SETPOINT)
 
 
 def test_a_rate_is_bounded_by_what_the_clock_readings_leave_open() -> None:

@@ -12,6 +12,7 @@ from scripts import phases
 from scripts.phases import Outcome
 
 ROOT = Path(__file__).parents[2]
+FOLDERS = ("integration", "property", "unit")
 COUNTS = dict.fromkeys(phases.COUNTS, 0) | {"passed": 2}
 REST = {"failures": [], "not_judged": [], "longest_stall_s": 0.1, "seconds": 1.0}
 
@@ -32,14 +33,27 @@ def outcome(name: str, code: int = 0, **counts: Any) -> Outcome:
 def test_each_file_is_in_one_phase() -> None:
     rates, others = (set(phase.places) for phase in phases.phases())
     assert not rates & others
-    files = {str(file) for file in phases.INTEGRATION.glob("test_*.py")}
-    folders = {str(ROOT / "tests" / name) for name in ("unit", "property", "system")}
-    assert rates | others == files | folders
+    tests = ROOT / "tests"
+    files = {str(file) for name in FOLDERS for file in (tests / name).rglob("test_*.py")}
+    assert rates | others == files | {str(tests / "system")}
 
 
 def test_every_name_of_a_rate_test_finds_a_file() -> None:
     for name in phases.RATES:
         assert list(phases.INTEGRATION.glob(f"test_{name}.py")), name
+
+
+def test_every_name_of_a_slow_test_finds_one_file() -> None:
+    _, others = (phase.places for phase in phases.phases())
+    for name in (*phases.SLOW_BESIDE, *phases.SLOW_ALONE):
+        assert sum(place.endswith(f"/test_{name}.py") for place in others) == 1, name
+
+
+def test_what_is_slow_begins_and_what_waits_is_spread_over_what_computes() -> None:
+    files = [Path(f"test_{name}.py") for name in "abcdef"]
+    assert phases.ordered("fb", files) == [files[place] for place in (5, 1, 0, 2, 3, 4)]
+    few, many = files[:2], files[2:]
+    assert phases.woven(few, many) == [files[place] for place in (0, 2, 3, 1, 4, 5)]
 
 
 def test_a_failed_phase_is_named_with_its_tests() -> None:

@@ -146,6 +146,10 @@ def test_a_part_of_a_journal_shows_no_leases_and_keeps_those_of_others(tmp_path:
         assert part.ledger.highest_epoch == 7
         part.store(msgspec.structs.replace(part.ledger, entries={}))
         assert whole.ledger.limits == {"x": ("y",)}
+        assert (part.certain.highest_epoch, part.certain.limits) == (7, {})
+        part.check_held()
+        part.keep("estimates", b"")
+    assert not (tmp_path / "estimates").exists()
 
 
 def test_a_running_daemon_is_in_the_way(tmp_path: Path) -> None:
@@ -272,7 +276,8 @@ def test_that_nothing_was_forwarded_is_believed_when_it_lasts(
             period = real()
             assert period.reading is not None
             throughput = PacketsPerSecond(next(nothing, period.reading.throughput or 0.0))
-            return replace(period, reading=replace(period.reading, throughput=throughput))
+            reading = msgspec.structs.replace(period.reading, throughput=throughput)
+            return replace(period, reading=reading)
 
         monkeypatch.setattr(site.watch, "next", following)
         assert (bench.sample().throughput == 0) is kept

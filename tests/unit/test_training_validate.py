@@ -51,7 +51,8 @@ def test_a_true_model_foretells_what_happens(tmp_path: Path) -> None:
         assert site.open_actuator(site.plan.spec, None).applied() is None
     assert [one.setpoint_pps for one in found] == [20e3, 60e3]
     for one in found:
-        assert abs(one.cap_error or 1.0) < 0.02
+        assert one.cap_error is not None
+        assert abs(one.cap_error) < 0.02
         assert one.fact.settling_s == one.foretold.settling_s
         assert abs(one.fact.mean_error) < 0.01
     assert len(told) == 40

@@ -1,8 +1,8 @@
 """The writer: a slow disk delays no tick, the newest ledger wins, and failures are reported."""
 
 import os
-import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,9 +10,21 @@ from simulated_rig import plan
 from slow_disk import PATIENCE_S, SlowDisk, WriterRig, writer_at
 
 from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
+from xtc.durablefirst import DurableFirst
 from xtc.errors import JournalError
 from xtc.journal import Entry, Journal, Ledger, boot_id
-from xtc.wire import Activate, Batch, Deactivate, Envelope, Limit, Outcomes, encode
+from xtc.wire import (
+    Activate,
+    Answer,
+    Batch,
+    Deactivate,
+    Envelope,
+    Limit,
+    Outcomes,
+    Pause,
+    Status,
+    encode,
+)
 from xtc.writer import WriteBehind
 
 A, B = (Entry(SimulatedSpec(name), SimulatedOriginal(0.5)) for name in "ab")
@@ -199,13 +211,16 @@ def test_a_first_cap_waits_for_a_slow_disk_and_delays_no_other(
     rig.hold("a", 20e3)
     rig.settle()
     disk.stop()
-    rig.writer._patience = 0.05
     rig.ask(Activate("b", 20e3))
     rig.ask(Activate("a", 60e3))
     rig.tick(8)
     assert rig.cap("b") is None
-    assert "did not answer" in rig.report("b").problem
+    assert rig.report("b").problem == rig.manager.journal_problem == ""
     assert rig.holds("a", 60e3)
+    disk.wait_until_reached()
+    rig.writer._patience = 0.0
+    rig.tick()
+    assert "did not answer" in rig.report("b").problem
     disk.go_on()
     rig.settle()
     rig.writer._patience = PATIENCE_S
@@ -214,19 +229,75 @@ def test_a_first_cap_waits_for_a_slow_disk_and_delays_no_other(
     assert rig.report("b").problem == rig.manager.journal_problem == ""
 
 
-def test_a_first_cap_comes_in_the_tick_in_which_its_original_is_durable(
+def test_a_first_cap_comes_as_soon_as_its_original_is_durable(
     rig: WriterRig, disk: SlowDisk
 ) -> None:
     rig.tick(2)
     disk.stop()
     rig.ask(Activate("a", 20e3))
-    done = threading.Thread(target=rig.tick)
-    done.start()
-    disk.wait_until_reached()
+    rig.tick()
+    rig.manager.go_on()
     assert rig.cap("a") is None
     disk.go_on()
-    done.join(PATIENCE_S)
+    rig.written()
     assert rig.cap("a") is not None
+
+
+def test_a_cap_that_waits_is_not_written_once_something_else_is_asked(
+    rig: WriterRig, disk: SlowDisk
+) -> None:
+    rig.tick(2)
+    disk.stop()
+    for name in "ab":
+        rig.ask(Activate(name, 20e3))
+    rig.tick()
+    rig.ask(Deactivate("a"))
+    rig.ask(Pause("b"))
+    disk.go_on()
+    rig.written()
+    assert (rig.cap("a"), rig.cap("b")) == (None, None)
+
+
+def test_a_shield_comes_as_soon_as_the_journal_knows_of_it(tmp_path: Path, disk: SlowDisk) -> None:
+    rig = WriterRig(tmp_path, {"a": replace(plan("a"), shield=True)})
+    rig.tick(2)
+    disk.stop()
+    rig.ask(Activate("a", 20e3))
+    rig.tick()
+    assert rig.shield.rates == {}
+    disk.go_on()
+    rig.written()
+    assert rig.shield.bearing == {"a.0": "a"}
+    assert rig.on_disk().shields == {"a": ("a.0",)}
+    rig.crash()
+
+
+def test_a_request_waits_for_the_disk_and_the_loop_does_not(rig: WriterRig, disk: SlowDisk) -> None:
+    rig.hold("a", 20e3)
+    rig.settle()
+    disk.stop()
+    orders = DurableFirst(rig.manager, rig.manager.handle)
+    raw = encode(Envelope(Activate("a", 30e3, epoch=7)))
+    for _ in range(3):
+        assert orders.answer(raw) is None
+        rig.tick()
+    assert rig.report("a").setpoint_pps == 20e3
+    disk.go_on()
+    rig.settle()
+    reply = orders.answer(raw)
+    assert reply is not None
+    assert isinstance(reply.result, Answer)
+    assert rig.on_disk().highest_epoch == 7
+    assert rig.report("a").setpoint_pps == 30e3
+
+
+def test_what_needs_no_write_does_not_wait(rig: WriterRig, disk: SlowDisk) -> None:
+    rig.tick(2)
+    disk.stop()
+    orders = DurableFirst(rig.manager, rig.manager.handle)
+    for request in (Status(), Activate("a", 2e4), Activate("x", 2e4, epoch=9), Limit("a", None)):
+        assert orders.answer(encode(Envelope(request))) is not None
+    assert orders.answer(b"nonsense") is not None
 
 
 @pytest.mark.parametrize("request_", [Activate("a", 2e4, epoch=7), Limit("a", 2e4)])
@@ -236,7 +307,7 @@ def test_what_must_be_durable_first_is_refused_by_a_disk_that_hangs(
     rig.tick(2)
     rig.settle()
     disk.stop()
-    rig.writer._patience = 0.05
+    rig.writer._patience = 0.0
     assert rig.refused(request_).code == "journal"
     assert rig.limiter.limits == {}
     assert not rig.report("a").active
@@ -288,13 +359,13 @@ def test_a_failure_behind_the_loop_is_a_problem_of_the_journal(
 
 
 def outcomes(rig: WriterRig, *changes: Activate) -> list[str | None]:
-    result = rig.manager.handle(encode(Envelope(Batch(changes)))).result
+    result = rig.reply(Batch(changes)).result
     assert isinstance(result, Outcomes)
-    return [refusal and refusal.code for refusal in result.refusals]
+    return [None if refusal is None else refusal.code for refusal in result.refusals]
 
 
 def test_a_batch_of_rising_epochs_is_one_write(rig: WriterRig, disk: SlowDisk) -> None:
-    rig.tick(2)
+    rig.hold("a", 2e4)
     rig.settle()
     before = disk.synced
     batch = [Activate("a", 2e4, epoch=epoch, sequence=1) for epoch in range(1, 257)]

@@ -20,7 +20,7 @@ BOOT_MODULES: Final = ("virtio_pci", "virtio_blk", "ext4", "crc32c_generic")
 GUEST_MODULES: Final = ("xen-netfront", "af_packet")
 DOM0_MODULES: Final = (
     *("xenfs", "xen-privcmd", "xen-evtchn", "xen-gntdev", "xen-gntalloc", "xen-netback"),
-    *("bridge", "virtio_blk", "virtio_pci"),
+    *("bridge", "virtio_blk", "virtio_pci", "sch_ingress", "cls_bpf"),
 )
 DOM0_PACKAGES: Final = (
     *("libvirt-daemon", "libvirt-daemon-driver-xen", "libvirt-clients", "python3-libvirt"),

@@ -40,6 +40,12 @@ def initramfs(busybox: Path, modules: Path, init: Path, programs: Sequence[Path]
     (root / "init").chmod(stat.S_IRWXU)
     shutil.copytree(modules, root / "lib/modules")
     run("depmod", "-b", root, next(modules.iterdir()).name)
+    pack(root, to)
+    shutil.rmtree(root)
+
+
+def pack(root: Path, to: Path) -> None:
+    """Make an uncompressed archive of a root file system, as kernels read it at boot."""
     names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
     with to.open("wb") as archive:
         subprocess.run(
@@ -49,4 +55,3 @@ def initramfs(busybox: Path, modules: Path, init: Path, programs: Sequence[Path]
             stdout=archive,
             check=True,
         )
-    shutil.rmtree(root)

@@ -69,7 +69,7 @@ def forwarded(domid: int) -> int:
 
 
 def _packets(interfaces: dict[str, list[int]], domid: int) -> dict[str, float]:
-    """Return what came out of a guest, and what dom0 sent towards it or had to drop."""
+    """Return what came out of a guest, and what dom0 sent towards it or its queue had to drop."""
     into, out = (interfaces.get(f"vif{domid}.{n}", [0] * COLUMNS) for n in (0, 1))
     return {"forwarded": out[RECEIVED], "offered": into[SENT] + into[NOT_SENT]}
 

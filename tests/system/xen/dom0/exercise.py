@@ -243,6 +243,14 @@ class Exercise:
         return [guest.cap for guest in self.guests]
 
 
+def hand_over() -> None:
+    """Write all that was found to the third disk, whatever grows meanwhile: tar's exit code 1."""
+    done = subprocess.run(["tar", "-C", OUT, "-cf", "/dev/vdc", "."], check=False)
+    if done.returncode > 1:
+        done.check_returncode()
+    os.sync()
+
+
 def main() -> None:
     """Go through the aspects named on the command line; what fails is written down as such."""
     exercise, report = Exercise(), dict[str, Findings]()
@@ -258,8 +266,7 @@ def main() -> None:
         say(f"{name}: {state} in {report[name]['took_s']} s")
         (OUT / "report.json").write_text(json.dumps(report, indent=1))
         # Each time: the host gives up on a dom0 that hangs, and then wants what there is.
-        subprocess.run(["tar", "-C", OUT, "-cf", "/dev/vdc", "."], check=True)
-        os.sync()
+        hand_over()
 
 
 if __name__ == "__main__":
