@@ -79,6 +79,17 @@ class Echo(NamedTuple):
     answered: float
 
 
+class Pings(NamedTuple):
+    """Answers of one time: of the sink behind the router, and of the neighbour before it.
+
+    Both ways lead through the host's bridge, its softirqs and the same sender. Only one leads
+    through the router, so what delays the other is not the router's cap.
+    """
+
+    across: list[Echo]
+    beside: list[Echo]
+
+
 class Site:
     """The router with its neighbours, in namespaces that end with the lab."""
 
@@ -154,15 +165,18 @@ class Site:
             return None
         return sum(map(share_of, policies))
 
-    def ping(self, count: int, interval_s: float) -> list[Echo]:
-        """Ping the sink from the source; return the answers."""
+    def ping(self, count: int, interval_s: float) -> "Pings":
+        """Ping the sink across the router, and beside it the neighbour, from the source."""
         started = time.time() - time.monotonic()
-        command = ["ping", "-D", "-n", "-c", str(count), "-i", str(interval_s)]
-        with self._running("source", *command, ENDS["sink"].address) as process:
-            make_punctual(process.pid)
-            out, _ = process.communicate()
-        found = ((float(at) - started, float(ms) / 1e3) for at, ms in ECHO.findall(out))
-        return [Echo(answered - took, answered) for answered, took in found]
+        options = ["-D", "-n", "-c", str(count), "-i", str(interval_s)]
+        with (
+            self._running("source", "ping", *options, ENDS["neighbour"].address) as beside,
+            self._running("source", "ping", *options, ENDS["sink"].address) as across,
+        ):
+            for process in (beside, across):
+                make_punctual(process.pid)
+            texts = [process.communicate()[0] for process in (across, beside)]
+        return Pings(*(_echoes(text, started) for text in texts))
 
     def _name(self, name: str) -> str:
         return namespace(self._prefix, name)
@@ -217,6 +231,12 @@ class Site:
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGTERM)  # trafgen's children send
+
+
+def _echoes(text: str, started: float) -> list[Echo]:
+    """Read ping's answers; its times are of a clock that was 0 at the time given."""
+    found = ((float(at) - started, float(ms) / 1e3) for at, ms in ECHO.findall(text))
+    return [Echo(answered - took, answered) for answered, took in found]
 
 
 def _unpin(pid: int) -> None:
