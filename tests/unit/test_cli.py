@@ -92,7 +92,10 @@ def test_the_life_of_a_router_from_the_command_line(xtc: Shell) -> None:
 
 
 @pytest.mark.parametrize("order", ["activate", "retune"])
-def test_a_burst_is_given_with_a_setpoint(xtc: Shell, order: str) -> None:
+def test_a_burst_is_given_with_a_setpoint(
+    xtc: Shell, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "150")  # 80 have no room for it beside a long finding
     assert report(xtc, "activate", "a", "--setpoint", "20kpps")["burst"] == 4e3
     words = ("--setpoint", "20kpps", "--burst", "500ms")
     assert report(xtc, order, "a", *words)["burst"] == 10e3
