@@ -101,7 +101,8 @@ def grants(claims: Mapping[str, Claim], rivals: float, scale: Scale) -> dict[str
 
     A claim that the standing weight covers keeps it. The sum T of all weights is then (rivals +
     standing weights kept) / (1 - the needs of the others), and these get their need times T. It
-    rises with every claim that is raised, so that none is ever lowered again.
+    rises with every claim that is raised, but where needs exceed the CPU: nobody falls below the
+    weight that was standing then, either.
     """
     raised: set[str] = set()
     while True:
@@ -130,10 +131,9 @@ def _expressed(
     total = _total(claims, raised, rivals)
     highest = max((claims[name].need * total for name in raised), default=0.0)
     unit = total * (min(1.0, scale.most / highest) if highest else 1.0)
-    weights = {
-        name: _within(claim.need * unit, scale) if name in raised else claim.standing
-        for name, claim in claims.items()
-    }
+    weights = {name: claim.standing for name, claim in claims.items()}
+    for name in raised:
+        weights[name] = _within(max(claims[name].need * unit, claims[name].standing), scale)
     against = _on_one_cpu(claims, raised, weights, rivals)
     return {
         name: Grant(weight, CapFraction(weight / against if against else 1.0))

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from xtc.floors import (
@@ -115,6 +115,7 @@ def test_who_needs_more_gets_no_less(found: dict[str, float], rivals: float) -> 
 
 
 @given(needs, st.floats(1, 1e4), st.floats(1, 1e4))
+@example({"a": 0.5, "b": 0.5, "c": 0.125, "d": 0.015625}, 1.0, 1229.0)
 def test_more_rivals_never_lower_a_weight(found: dict[str, float], one: float, two: float) -> None:
     few, many = (grants(claims(**found), rivals, CGROUP_V1) for rivals in sorted((one, two)))
     assert all(few[name].weight <= many[name].weight for name in found)
