@@ -6,6 +6,9 @@ Profiles: `gate` says the same every time, `check` less of it, `hunt` looks for 
 import os
 from collections.abc import Iterator
 
+# Before numpy is loaded: test processes with a thread for each CPU wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import pyroute2.config
 import pytest
 import structlog
