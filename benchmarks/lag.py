@@ -24,7 +24,7 @@ from models import bundled_host
 from training.data import Metadata, Phase, Recording, Sample, read_csv
 from training.eq1 import Eq1
 from training.fit import fit
-from training.points import Interval, interval
+from training.interval import Interval, interval
 from xtc.plant import Plant, advanced, settled
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 

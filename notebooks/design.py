@@ -27,6 +27,7 @@
 # %%
 # ruff: noqa: ERA001  (the header of this file is what Jupyter wants to know, not code)
 import cmath
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -149,7 +150,7 @@ for factor, pi, dead_beat in zip(factors, *lines.values(), strict=True):
 # through the curve.
 
 # %%
-recording = read_csv(Path("data/lab-user-space.csv"))
+recording = read_csv(Path(os.environ.get("XTC_CSV", "data/lab-user-space.csv")))
 lab = fit(recording)
 own = design(lag_of(lab), b_of(lab), period_s=recording.metadata.period_s)
 for name, loop in (("PI", own.pi), ("dead-beat", own.dead_beat)):

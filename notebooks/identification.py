@@ -29,6 +29,7 @@
 # %%
 # ruff: noqa: ERA001  (the header of this file is what Jupyter wants to know, not code)
 import math
+import os
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -42,6 +43,7 @@ from training.fit import fit
 from training.model import b_of, host_model, lag_of
 from training.plots import draw_curve, draw_lines, draw_residuals
 from training.shape import compare
+from training.verdict import verdict_on
 
 # %% The paper's Table 1 [markdown]
 # ## The paper's Table 1
@@ -131,16 +133,20 @@ print(compare([cap for cap, _ in points], [rate for _, rate in points]).words)
 # `xtc-train sweep --lab user-space` recorded this file on a machine that
 # [data/README.md](data/README.md) describes: a flooded router whose forwarder runs in user space
 # under a CPU quota. It measured few caps where the curve is straight, more at the knee, then steps
-# between two caps, and last some caps for judging the fit.
+# between two caps, and last some caps for judging the fit. The host was shared with others, and its
+# speed changed from visit to visit: the verdict asks for a longer sweep. For a sweep of your own
+# host, start Jupyter with `XTC_CSV=/path/to/sweep.csv`.
 
 # %%
-recording = read_csv(Path("data/lab-user-space.csv"))
+recording = read_csv(Path(os.environ.get("XTC_CSV", "data/lab-user-space.csv")))
 found = fit(recording)
 print(f"{recording.metadata.cpu}, {recording.metadata.kernel}, {recording.metadata.actuator}")
 print(f"{len(recording.samples)} samples at {len(found.points)} caps")
 print(f"top {found.top_pps / 1e3:.1f} kp/s, cap threshold {found.cap_threshold:.0%}")
 print(found.shapes.words)
-print(f"caps held out of the fit are missed by {found.held_out_error:.1%} (median)")
+if found.held_out_error is not None:
+    print(f"caps held out of the fit are missed by {found.held_out_error:.1%} (median)")
+print(verdict_on(found).words)
 
 # %%
 figure, axes = plt.subplots(layout="constrained")
@@ -152,11 +158,11 @@ plt.show()
 #
 # Where the curve bends in log(cap), the paper's joint regression takes the bend for lag: the
 # throughput before knows better than log(cap) where the host will be. `fit` therefore finds `a`
-# from the step responses, with a level of its own for each cap; the joint estimate is beside it.
+# from all changes of cap, with a level of its own for each visit; the joint estimate is beside it.
 
 # %%
 a, joint = found.eq1.a, found.eq1.joint.a
-print(f"a from step responses: {a.value:+.4f} ({a.low:+.4f} to {a.high:+.4f})")
+print(f"a from changes of cap: {a.value:+.4f} ({a.low:+.4f} to {a.high:+.4f})")
 print(f"a by joint regression: {joint.value:+.4f} ({joint.low:+.4f} to {joint.high:+.4f})")
 print(f"R²: Eq. 1 {found.eq1.r_squared:.4f}, monotone curve {found.curve_r_squared:.4f}")
 

@@ -1,5 +1,7 @@
 """xtc-train: the command line of sweeping, fitting, designing, reporting and validating."""
 
+import os
+
 from lab.errors import BadRequestError, LabError
 from training.cli_fit import design, fit, report
 from training.cli_sweep import sweep
@@ -29,7 +31,8 @@ for command in (sweep, fit, design, report, validate):
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line, on one CPU: the host that is measured has work for the others."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     with spoken("xtc-train", TRAINING_CODES):
         app()
 

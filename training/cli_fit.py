@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec import to_builtins
 from rich.console import Console
 from rich.table import Table
 
 from models import HostModel, dump_host
 from training.data import Recording, read_csv
-from training.errors import DesignError
+from training.errors import DesignError, UnfitError
 from xtc.errors import ConfigError
 from xtc.output import print_json
 from xtc.routers import model_named
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     # uses them is imported where it is called.
     from training.design import Design, Loop
     from training.fit import Fit
-    from training.points import Interval
+    from training.interval import Interval
+    from training.verdict import Verdict
     from training.wander import Wander
 
 SETTLING, OVERSHOOT = "5s", "8%"
@@ -41,21 +43,28 @@ def fit(
     ] = None,
     settling: Settling = SETTLING,
     overshoot: Overshoot = OVERSHOOT,
+    rough: Annotated[
+        bool, typer.Option("--rough", help="Write a model that is not precise enough, too.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Fit a host's model to a sweep; exit code 1, and what to measure, where it cannot be."""
     measured = read_csv(recording)
     found = _fit(measured)
+    verdict = _verdict_on(found)
     # What was asked for is judged, written or not; the usual 5 s are too short for a long period.
     if output is not None or (settling, overshoot) != (SETTLING, OVERSHOOT):
         gains = _design(found, measured, settling, overshoot)
-        if output is not None:
+        if output is not None and (verdict.usable or rough):
             _write(_host_model(found, gains, measured), output)
     if json:
-        print_json(found)
+        print_json({"usable": verdict.usable, "reasons": verdict.reasons, **to_builtins(found)})
     else:
-        _print_fit(found)
-        if output is not None:
+        _print_fit(found, verdict)
+    if output is not None:
+        if not (verdict.usable or rough):
+            raise UnfitError("precision", f"{output}: not written", f"{verdict.words}; or --rough")
+        if not json:
             typer.echo(f'{output}: written; name it as model = "{output}" in the configuration')
 
 
@@ -158,19 +167,26 @@ def _write(host: HostModel, path: Path) -> None:
         raise ConfigError("--output", f"{path}: {error.strerror}", fix) from error
 
 
-def _print_fit(found: "Fit") -> None:
+def _verdict_on(found: "Fit") -> "Verdict":
+    from training.verdict import verdict_on  # noqa: PLC0415
+
+    return verdict_on(found)
+
+
+def _print_fit(found: "Fit", verdict: "Verdict") -> None:
     from training.findings import threshold_doubt, why_missed  # noqa: PLC0415
     from training.loads import in_words  # noqa: PLC0415
 
     doubt = threshold_doubt(found)
     held_out = found.held_out_error
     rows = [
+        ("verdict", verdict.words),
         ("curve", _curve(found)),
-        ("top", format_rate(found.top_pps)),
-        ("cap threshold", format_cap(found.cap_threshold) + (f" ({doubt})" if doubt else "")),
+        ("top", _top(found)),
+        ("cap threshold", _threshold(found, doubt)),
         ("smallest useful cap", format_cap(found.smallest_useful_cap)),
         ("shape", found.shapes.better),
-        ("a", _interval(found.eq1.a) + _untold(found.eq1.a)),
+        ("a", _interval(found.eq1.a)),
         ("b", f"{_interval(found.eq1.b)} kp/s per decade"),
         ("Eq. 1", f"R² {found.eq1.r_squared:.4f}; {why_missed(found)}"),
         ("noise of a sample", f"{found.noise * 100:.1f}%"),
@@ -178,25 +194,38 @@ def _print_fit(found: "Fit") -> None:
     if found.wander is not None:
         rows.append(("host's speed", _wander(found.wander)))
     if held_out is not None:
-        rows.append(("held-out caps", f"median error {held_out * 100:.1f}%"))
+        worst = found.held_out_worst or 0.0
+        errors = f"median error {held_out * 100:.1f}%, worst {worst * 100:.1f}%"
+        rows.append(("held-out caps", errors))
+    if found.outliers:
+        rows.append(("outliers", f"{len(found.outliers)} left out"))
     rows += [(f"at {format_rate(one.offered_pps)}", in_words(one)) for one in found.loads]
     _print_rows(rows)
 
 
 def _wander(wander: "Wander") -> str:
     if not wander.sure:
-        return "the same at all visits"
-    return f"wandered by {wander.speed * 100:.1f}%; visits up to {wander.span * 100:.0f}% apart"
+        return f"no change found; {wander.high * 100:.1f}% or more would have shown"
+    drift = f", {wander.trend * 100:+.0f}% from begin to end" if wander.drifts else ""
+    apart = f"visits up to {wander.span * 100:.0f}% apart"
+    return f"wandered by {wander.speed * 100:.1f}%{drift}; {apart}"
+
+
+def _top(found: "Fit") -> str:
+    low, high = format_rate(found.top.low), format_rate(found.top.high)
+    limited = ", limited by the load" if found.limited_by == "load" else ""
+    return f"{format_rate(found.top_pps)} (95 %: {low} to {high}){limited}"
+
+
+def _threshold(found: "Fit", doubt: str) -> str:
+    above = f"it bends above {format_cap(found.threshold_above)}"
+    return f"{format_cap(found.cap_threshold)} ({doubt or above})"
 
 
 def _curve(found: "Fit") -> str:
     first, last = found.points[0].cap, found.points[-1].cap
     measured = f"{len(found.points)} caps from {format_cap(first)} to {format_cap(last)}"
     return f"{measured}, R² {found.curve_r_squared:.4f}"
-
-
-def _untold(a: "Interval") -> str:
-    return "; not told from 0, and 0 in the model" if a.low <= 0 else ""
 
 
 def _interval(value: "Interval") -> str:

@@ -21,8 +21,11 @@ from msgspec import Meta
 from models.curve import MAX_CAP, MAX_RATE
 from training.errors import RecordingError, SampleError
 
-Phase = Literal["uncapped", "steady", "step", "held_out", "load"]
-"""What a sample is for: steady ones show the curve, steps the dynamics, held out ones the truth."""
+Phase = Literal["uncapped", "steady", "step", "held_out", "load", "settling"]
+"""What a sample is for: steady ones show the curve, steps the dynamics, held out ones the truth.
+
+Settling ones follow a change of cap, before it is steady; they show the dynamics, too.
+"""
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 COLUMNS = ("at_s", "cap", "throughput_pps", "offered_pps", "used", "binding", "phase", "visit")

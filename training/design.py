@@ -228,7 +228,8 @@ def _open_loop(a: float, b: float, kp: float, ki: float, period_s: float) -> Any
 
 def _phase_margin(opened: Any) -> float:
     """Return degrees, from the frequency response: the roots would divide by zero at z = 0."""
-    response = control.frd(opened, np.geomspace(SLOWEST, math.pi, FREQUENCIES))
+    radians_a_second = np.geomspace(SLOWEST, math.pi, FREQUENCIES) / opened.dt
+    response = control.frd(opened, radians_a_second)
     margin = float(control.stability_margins(response)[1])
     return margin if math.isfinite(margin) else 180.0
 

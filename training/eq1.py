@@ -9,7 +9,7 @@ slope b/(1 - a). The joint estimate is given beside it.
 """
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 import msgspec
 import numpy as np
@@ -18,7 +18,9 @@ from scipy import stats
 
 from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU
 from training.data import Sample
-from training.points import Interval, interval
+from training.dynamics import Dynamics
+from training.interval import Interval, interval
+from training.points import Rising
 
 Array = npt.NDArray[np.float64]
 
@@ -26,10 +28,6 @@ LEAST_STEPS = 3
 """Changes of cap among the step responses without which `a` is anyone's guess."""
 SLACK = 0.5
 """Samples that are later than this share of a period do not follow each other."""
-LONGEST_DELAY = 2
-"""Samples of delay that are looked for."""
-CLEARLY = 0.5
-"""A delay is believed when it leaves less than this share of the squares unexplained."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -81,8 +79,7 @@ class Missed(msgspec.Struct, frozen=True):
     line: float
     """The caps' means lie off the straight line over log(cap)."""
     chance: float
-    """The probability that noise alone puts them so far off (F test; it takes samples for
-    independent). 1 where no cap was sampled twice, so that nothing is known of the noise."""
+    """The probability that noise and the change between visits put them so far off (F test)."""
 
 
 class Eq1(msgspec.Struct, frozen=True):
@@ -100,7 +97,7 @@ class Eq1(msgspec.Struct, frozen=True):
     missed: Missed
     """Where the rest of the variance is."""
     pairs: int
-    """Samples of step responses that `a` was found from."""
+    """Changes of cap that `a` was found from."""
     residuals: tuple[Residual, ...]
 
 
@@ -165,33 +162,6 @@ def steady_line(points: Sequence[tuple[float, float]]) -> Line:
     return Line(gain, float(y.mean()), float(u.mean()), r_squared, len(points))
 
 
-def lag_of(pairs: Sequence[Pair]) -> Interval:
-    """Return `a` with a level of its own for every cap."""
-    return _lag_and_missed(pairs)[0]
-
-
-def delay_of(pairs_at: Callable[[int], Sequence[Pair]]) -> int:
-    """Return the whole samples before a cap shows: 0 unless another is clearly better."""
-    missed = [
-        _lag_and_missed(pairs_at(delay))[1] / len(pairs_at(delay))
-        for delay in range(LONGEST_DELAY + 1)
-        if len(pairs_at(delay)) > LEAST_STEPS
-    ]
-    best = missed.index(min(missed))
-    return best if missed[best] < CLEARLY * missed[0] else 0
-
-
-def _lag_and_missed(pairs: Sequence[Pair]) -> tuple[Interval, float]:
-    caps = sorted({pair.cap for pair in pairs})
-    levels = np.array([[float(pair.cap == cap) for cap in caps] for pair in pairs])
-    columns = np.column_stack(([pair.before for pair in pairs], levels))
-    after = np.array([pair.after for pair in pairs])
-    values, errors, r_squared = _least_squares(columns, after)
-    freedom = len(pairs) - len(caps) - 1
-    missed = (1 - r_squared) * float(((after - after.mean()) ** 2).sum())
-    return interval(values[0], errors[0], freedom), missed
-
-
 def joint_of(pairs: Sequence[Pair]) -> Joint:
     """Return `a` and b as the paper finds them, about the means of the samples."""
     before = np.array([pair.before for pair in pairs])
@@ -204,22 +174,20 @@ def joint_of(pairs: Sequence[Pair]) -> Joint:
     return Joint(a, b, r_squared)
 
 
-def eq1_of(line: Line, steps: Sequence[Pair], every: Sequence[Pair], delay: int) -> Eq1:
-    """Return Eq. 1 from the steady line, the step responses, and all neighbours of the region."""
-    a = lag_of(steps)
-    b = _product(line.gain, a)
-    residuals = tuple(_residual(pair, a.value, line) for pair in every)
+def eq1_of(line: Line, host: Dynamics, every: Sequence[Pair], chance: float) -> Eq1:
+    """Return Eq. 1 from the steady line, lag and delay, and all neighbours of the region."""
+    residuals = tuple(_residual(pair, host.lag.value, line) for pair in every)
     actual = np.array([residual.actual for residual in residuals])
     missed = np.array([residual.missed for residual in residuals])
     return Eq1(
-        a=a,
-        b=b,
+        a=host.lag,
+        b=_product(line.gain, host.lag),
         line=line,
         joint=joint_of(every),
-        delay=delay,
+        delay=host.delay,
         r_squared=_explained(actual, missed),
-        missed=missed_of(residuals),
-        pairs=len(steps),
+        missed=missed_of(residuals, chance),
+        pairs=host.changes,
         residuals=residuals,
     )
 
@@ -229,7 +197,7 @@ def _residual(pair: Pair, a: float, line: Line) -> Residual:
     return Residual(pair.cap, a * pair.before + (1 - a) * steady, pair.after, pair.visit)
 
 
-def missed_of(residuals: Sequence[Residual]) -> Missed:
+def missed_of(residuals: Sequence[Residual], chance: float) -> Missed:
     """Return where the variance is that Eq. 1 does not explain."""
     visits = _levels(residuals, [(residual.cap, residual.visit) for residual in residuals])
     caps = _levels(residuals, [residual.cap for residual in residuals])
@@ -238,9 +206,27 @@ def missed_of(residuals: Sequence[Residual]) -> Missed:
     actual = np.array([residual.actual for residual in residuals])
     spread = float(((actual - actual.mean()) ** 2).sum())
     noise, drift, line = (part / spread if spread > 0 else 0.0 for part in squares)
-    count = len({residual.cap for residual in residuals})
-    chance = _chance(line, count - 2, noise + drift, len(residuals) - count)
     return Missed(noise, drift, line, chance)
+
+
+def lack_of_fit(rising: Rising) -> float:
+    """Return the probability that chance puts the caps so far off a line over log(cap).
+
+    Chance is the noise of samples, and the change of the host between visits (generalized least
+    squares with the covariance of the mixed model). 1 where a line goes through any such points.
+    """
+    over = len(rising.caps) - 2
+    if over < 1:
+        return 1.0
+    u = np.array([log_percent(cap) for cap in rising.caps])
+    scale = np.diag(rising.rates)
+    weight = np.linalg.pinv(scale @ rising.covariance @ scale)
+    columns = np.column_stack((np.ones(len(u)), u))
+    values = np.linalg.lstsq(
+        columns.T @ weight @ columns, columns.T @ weight @ rising.rates, rcond=None
+    )[0]
+    missed = rising.rates - columns @ values
+    return float(stats.f.sf(float(missed @ weight @ missed) / over, over, rising.freedom))
 
 
 def _levels(residuals: Sequence[Residual], keys: Sequence[Hashable]) -> Array:
@@ -249,15 +235,6 @@ def _levels(residuals: Sequence[Residual], keys: Sequence[Hashable]) -> Array:
     for residual, key in zip(residuals, keys, strict=True):
         groups.setdefault(key, []).append(residual.missed)
     return np.array([np.mean(groups[key]) for key in keys])
-
-
-def _chance(line: float, of_line: int, noise: float, of_noise: int) -> float:
-    """Return the probability of so much lack of fit, given squares and degrees of freedom."""
-    if min(of_line, of_noise) < 1 or line <= 0:
-        return 1.0
-    if noise <= 0:
-        return 0.0
-    return float(stats.f.sf((line / of_line) / (noise / of_noise), of_line, of_noise))
 
 
 def _product(gain: Interval, a: Interval) -> Interval:

@@ -9,7 +9,9 @@ from training.data import Recording
 from training.design import Design, Loop
 from training.eq1 import log_percent
 from training.fit import SCATTERED, Fit
+from training.interval import Interval
 from training.points import CapPoint, standard_error
+from training.verdict import verdict_on
 from xtc.units import format_cap, format_rate
 
 NOISY = 0.10
@@ -17,7 +19,7 @@ NOISY = 0.10
 MISSED = 0.05
 """A median error at held-out caps above this makes the curve doubtful."""
 UNSURE = 0.1
-"""Half the interval of `a` above which its value says little."""
+"""Half the interval of `a` above which its value says little; what is less apart is alike."""
 APART = 1.1
 """Caps closer than this ratio have no slope that could be believed."""
 POOR = 0.95
@@ -33,9 +35,10 @@ STRAIGHT = 0.25
 def plain_words(fit: Fit) -> list[str]:
     """Return what the host does, a sentence or two each."""
     top, threshold = format_rate(fit.top_pps), format_cap(fit.cap_threshold)
-    doubt = threshold_doubt(fit) or "from there on, more CPU adds nothing"
+    forwards = f"The router forwards up to {top} ({_between(fit.top)})."
     return [
-        f"The router forwards up to {top}. The cap threshold is {threshold}: {doubt}.",
+        _verdict(fit),
+        f"{forwards} The cap threshold is {threshold}: {_threshold(fit)}.",
         f"{_sentence(fit.shapes.words)}.{_bend(fit)}",
         measured_range(fit),
         _smallest(fit),
@@ -44,7 +47,28 @@ def plain_words(fit: Fit) -> list[str]:
         _noise(fit),
         *_wander(fit),
         _held_out(fit),
+        *_outliers(fit),
     ]
+
+
+def _between(top: Interval) -> str:
+    return f"95 % interval {format_rate(top.low)} to {format_rate(top.high)}"
+
+
+def _verdict(fit: Fit) -> str:
+    found = verdict_on(fit)
+    return "The model can be used." if found.usable else f"{_sentence(found.words)}."
+
+
+def _threshold(fit: Fit) -> str:
+    """Say what the threshold is worth, and what limits the top."""
+    if doubt := threshold_doubt(fit):
+        return doubt
+    bends = f"the curve bends between {format_cap(fit.threshold_above)} and that"
+    if fit.limited_by == "load":
+        offered = format_rate(fit.offered_pps or fit.top_pps)
+        return f"{bends}. It is the load of {offered} that limits the top, and not the host"
+    return f"{bends}, and from there on more CPU adds nothing"
 
 
 def threshold_doubt(fit: Fit) -> str:
@@ -99,7 +123,10 @@ def _straight_to_zero(fit: Fit) -> bool:
     proportional = first.smoothed_pps * (second.cap / first.cap - 1)
     gap = abs(second.smoothed_pps - first.smoothed_pps - proportional)
     # The first error counts as often as it is carried forward.
-    doubt = math.hypot(standard_error(first) * second.cap / first.cap, standard_error(second))
+    doubt = math.hypot(
+        standard_error(first.throughput_pps) * second.cap / first.cap,
+        standard_error(second.throughput_pps),
+    )
     return gap <= max(STRAIGHT * proportional, 2 * doubt)
 
 
@@ -161,21 +188,36 @@ def _wander(fit: Fit) -> Iterator[str]:
     wander = fit.wander
     if wander is None:
         return
-    visits = f"{wander.caps} caps that were visited {wander.visits} times in all"
+    caps = "1 cap that was" if wander.caps == 1 else f"{wander.caps} caps that were"
+    visits = f"{caps} visited {wander.visits} times in all"
     if not wander.sure:
-        yield f"The host's speed was the same at all times, as far as {visits} can tell."
+        yield (
+            f"No change of the host's speed was found, by {visits}; one of {wander.high:.1%} or "
+            "more (standard deviation) would have shown."
+        )
         return
     yield (
-        f"The host's speed wandered by {wander.speed:.1%} (standard deviation, by {visits}); two "
-        f"visits of one cap were up to {wander.span:.0%} apart. No curve foretells better."
+        f"The host's speed wandered by {wander.speed:.1%} (standard deviation, 95 % interval "
+        f"{wander.low:.1%} to {wander.high:.1%}, by {visits}); two visits of one cap were up to "
+        f"{wander.span:.0%} apart. No curve foretells better."
     )
+    if wander.drifts:
+        yield (
+            f"From begin to end of the sweep it changed by {wander.trend:+.1%} "
+            f"(± {2 * wander.trend_error:.1%}); the curve is that of the middle."
+        )
+
+
+def _outliers(fit: Fit) -> Iterator[str]:
+    if fit.outliers:
+        count = len(fit.outliers)
+        samples = "1 sample was" if count == 1 else f"{count} samples were"
+        yield f"{samples} left out as far from the others of the same visit."
 
 
 def _dynamics(fit: Fit) -> str:
     a = fit.eq1.a
-    late = (
-        f", after {fit.eq1.delay} samples in which it does not show at all" if fit.eq1.delay else ""
-    )
+    late = f", after {_delay(fit)} in which it does not show at all" if fit.eq1.delay else ""
     return (
         f"One sample after a change of cap, {max(a.value, 0):.1%} of the way is still to go{late} "
         f"(a of Eq. 1: {a.value:.3f}, 95 % interval {a.low:.3f} to {a.high:.3f})."
@@ -187,7 +229,7 @@ def _held_out(fit: Fit) -> str:
         return "No cap was held out, so that nothing judges the curve but its own data."
     return (
         f"The curve foretells {len(fit.held_out)} caps that it has not seen within "
-        f"{fit.held_out_error:.1%} (median)."
+        f"{fit.held_out_error:.1%} (median; the worst by {fit.held_out_worst or 0.0:.1%})."
     )
 
 
@@ -238,7 +280,7 @@ def _of_eq1(fit: Fit) -> Iterator[str]:
             f"a of Eq. 1 is known to ±{a.high - a.value:.2f} only: a longer sweep follows more "
             "steps."
         )
-    if not a.low <= joint <= a.high:
+    if not a.low <= joint <= a.high and abs(joint - a.value) > UNSURE:
         yield (
             f"The paper's own regression, a and b at once, would say a = {joint:.3f}: it takes "
             "the bend of the curve for lag. The value from step responses is used."

@@ -7,16 +7,20 @@ that were held out of both.
 import math
 import statistics
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
 from models import InvalidModelError, ThroughputCurve
 from training import eq1
 from training.data import Phase, Recording, Sample
+from training.dynamics import Dynamics, dynamics_of
 from training.eq1 import Eq1, Line, Pair
 from training.errors import UnfitError
+from training.interval import Interval
 from training.loads import LoadEffect, load_effects
-from training.points import CapPoint, points_of, pooled_scatter, standard_error, threshold_of
+from training.means import Outlier, VisitMean, means_of
+from training.points import LOADED, SILENT, CapPoint, Curve, curve_of, standard_error
 from training.shape import Comparison, compare
 from training.wander import Wander, wander_of
 
@@ -36,6 +40,8 @@ SCATTERED = 0.25
 """A cap whose samples scatter by more than this share holds no router still."""
 STEP_SAMPLES = 3
 """Samples of step responses needed beyond the number of their caps."""
+
+Limit = Literal["load", "host"]
 
 
 class HeldOut(msgspec.Struct, frozen=True):
@@ -59,9 +65,15 @@ class Fit(msgspec.Struct, frozen=True):
     """The offered load, where it is known."""
     top_pps: float
     """The largest throughput, by the monotone curve."""
+    top: Interval
+    """The same with its interval, of all caps that do not hold the router back, and of none."""
+    limited_by: Limit | None
+    """What keeps the top from being higher; None where the sweep ended below it."""
     uncapped_pps: float | None
     cap_threshold: float
-    """The smallest cap, in CPUs, from which on throughput rises by less than 1 % of the top."""
+    """The smallest cap measured, in CPUs, from which on throughput rises no more."""
+    threshold_above: float
+    """The largest cap measured below that: the curve bends between the two."""
     threshold_reached: bool
     """Whether the sweep went far enough to see the top; else the threshold is its last cap."""
     smallest_useful_cap: float
@@ -77,6 +89,8 @@ class Fit(msgspec.Struct, frozen=True):
     """What further offered rates did to the curve."""
     wander: Wander | None = None
     """How the host's speed changed during the sweep; None where no cap was visited twice."""
+    outliers: tuple[Outlier, ...] = ()
+    """Samples that were left out, since they are far from the others of their visit."""
 
     @property
     def curve(self) -> ThroughputCurve:
@@ -90,6 +104,11 @@ class Fit(msgspec.Struct, frozen=True):
         """The median error at caps that were held out, as a share; None where none was."""
         return statistics.median(h.error for h in self.held_out) if self.held_out else None
 
+    @property
+    def held_out_worst(self) -> float | None:
+        """The largest error at caps that were held out, as a share; None where none was."""
+        return max((h.error for h in self.held_out), default=None)
+
 
 def fit(recording: Recording) -> Fit:
     """Fit everything that the recording supports.
@@ -101,53 +120,75 @@ def fit(recording: Recording) -> Fit:
     samples = tuple(s for s in recording.samples if s.phase != "load")
     loads = load_effects(recording)
     recording = Recording(recording.metadata, samples)
-    points = points_of(_of(samples, "steady"))
-    uncapped = [s.throughput_pps for s in _of(samples, "uncapped")]
-    top = statistics.fmean(uncapped) if uncapped else None
-    _check_points(points, top)
-    threshold = threshold_of(points)
+    period = recording.metadata.period_s
+    host = dynamics_of(samples, period)
+    means = means_of(samples, period, host)
+    offered = _offered(recording)
+    _check_caps(means.visits)
+    curve = curve_of(means, offered)
+    uncapped = _uncapped(means.visits)
+    _check_answer(curve.points, uncapped)
+    _check_monotone(curve.single)
+    points, threshold = curve.points, curve.threshold
     line = _line(points, threshold)
-    found = Fit(
+    return Fit(
         points=points,
-        offered_pps=_offered(recording),
+        offered_pps=offered,
         top_pps=points[-1].smoothed_pps,
-        uncapped_pps=top,
+        top=curve.top,
+        limited_by=_limit(curve, offered),
+        uncapped_pps=uncapped,
         cap_threshold=threshold,
-        threshold_reached=_reached(points, threshold, top),
+        threshold_above=curve.knee[0],
+        threshold_reached=_reached(points, threshold, uncapped),
         smallest_useful_cap=_smallest_useful(points),
         noise=statistics.median(point.scatter for point in points),
-        eq1=_eq1(recording, line, threshold),
+        eq1=_eq1(recording, curve, line, host),
         shapes=compare([p.cap for p in points], [p.throughput_pps.value for p in points]),
         curve_r_squared=_explained(points, _of(samples, "steady")),
-        wander=wander_of((*_of(samples, "steady"), *_of(samples, "held_out")), threshold),
+        held_out=_held_out(points, offered, curve.held_out),
+        wander=wander_of(means.visits, curve),
+        outliers=means.outliers,
+        loads=loads,
     )
-    _check_offered(found)
-    return msgspec.structs.replace(found, held_out=_held_out(found.curve, samples), loads=loads)
 
 
 def _of(samples: Sequence[Sample], phase: Phase) -> list[Sample]:
     return [sample for sample in samples if sample.phase == phase]
 
 
-def _check_points(points: Sequence[CapPoint], uncapped: float | None) -> None:
-    """Refuse what is no curve: too few caps, no answer, or a fall beyond the noise."""
-    if len(points) < LEAST_CAPS:
+def _uncapped(means: Sequence[VisitMean]) -> float | None:
+    rates = [rate for one in means if one.phase == "uncapped" for rate in one.rates]
+    return statistics.fmean(rates) if rates else None
+
+
+def _limit(curve: Curve, offered: float | None) -> Limit | None:
+    """Return what keeps the top from being higher; None where no plateau was seen."""
+    if curve.knee[0] >= curve.knee[1]:
+        return None
+    return "load" if offered is not None and curve.top.value >= LOADED * offered else "host"
+
+
+def _check_caps(means: Sequence[VisitMean]) -> None:
+    """Refuse too few caps, and caps that forward nothing."""
+    steady = [one for one in means if one.phase == "steady"]
+    if len({one.cap for one in steady}) < LEAST_CAPS:
         raise UnfitError(
             "points",
-            f"steady samples at {len(points)} caps",
+            f"steady samples at {len({one.cap for one in steady})} caps",
             f"measure {LEAST_CAPS} caps or more, most of them where throughput still rises",
         )
-    if points[-1].smoothed_pps <= 0:
+    most = max((one.mean for one in means), default=0.0)
+    if not any(one.mean > SILENT * most for one in steady):
         raise UnfitError(
             "throughput",
             "no packet was forwarded at any cap",
             "check that packets are sent towards the router, and that its interfaces are the ones",
         )
-    _check_answer(points, uncapped)
-    _check_monotone(points)
 
 
 def _check_answer(points: Sequence[CapPoint], uncapped: float | None) -> None:
+    """Refuse a throughput that does not answer to the cap."""
     low, high = points[0].smoothed_pps, points[-1].smoothed_pps
     if high - low >= ANSWERS * high:
         return
@@ -165,26 +206,20 @@ def _check_answer(points: Sequence[CapPoint], uncapped: float | None) -> None:
     )
 
 
-def _check_monotone(points: Sequence[CapPoint]) -> None:
-    best, scatter = points[0], pooled_scatter(points)
-    for point in points[1:]:
-        before, here = best.throughput_pps.value, point.throughput_pps.value
-        doubt = SURE * math.hypot(_doubt(best, scatter), _doubt(point, scatter))
-        if before - here > max(FALLS * before, doubt):
+def _check_monotone(caps: Sequence[tuple[float, Interval]]) -> None:
+    """Refuse a fall that neither noise nor the change of the host between visits explains."""
+    best_cap, best = caps[0]
+    for cap, here in caps[1:]:
+        doubt = SURE * math.hypot(standard_error(best), standard_error(here))
+        if best.value - here.value > max(FALLS * best.value, doubt):
             raise UnfitError(
                 "monotone",
-                f"throughput falls from {before:.0f} to {here:.0f} packets/s as the cap rises "
-                f"from {best.cap * 100:.3g} to {point.cap * 100:.3g} %",
+                f"throughput falls from {best.value:.0f} to {here.value:.0f} packets/s as the cap "
+                f"rises from {best_cap * 100:.3g} to {cap * 100:.3g} %",
                 "measure again at a constant offered load, with nothing else on the host",
             )
-        if here > before:
-            best = point
-
-
-def _doubt(point: CapPoint, scatter: float) -> float:
-    """Return a mean's standard error; samples that lie together by chance are not believed."""
-    usual = scatter * point.throughput_pps.value / math.sqrt(point.samples)
-    return max(standard_error(point), usual)
+        if here.value > best.value:
+            best_cap, best = cap, here
 
 
 def _line(points: Sequence[CapPoint], threshold: float) -> Line:
@@ -205,38 +240,27 @@ def _line(points: Sequence[CapPoint], threshold: float) -> Line:
     return line
 
 
-def _eq1(recording: Recording, line: Line, threshold: float) -> Eq1:
-    """Find the dynamics from the steps, and judge Eq. 1 by all neighbours below the threshold."""
-    period = recording.metadata.period_s
-    begun = _with_starts(recording.samples)
-
-    def steps_at(delay: int) -> list[Pair]:
-        return eq1.pairs_of(begun, period, threshold, delay)
-
-    _check_steps(steps_at(0))
-    delay = eq1.delay_of(steps_at)
-    every = eq1.pairs_of(recording.samples, period, threshold, delay)
-    return eq1.eq1_of(line, steps_at(delay), every, delay)
+def _eq1(recording: Recording, curve: Curve, line: Line, host: Dynamics | None) -> Eq1:
+    """Judge Eq. 1 by all neighbours below the threshold; its lag and delay are known already."""
+    period, threshold = recording.metadata.period_s, curve.threshold
+    host = _check_steps(eq1.pairs_of(recording.samples, period, threshold), host)
+    every = eq1.pairs_of(recording.samples, period, threshold, host.delay)
+    return eq1.eq1_of(line, host, every, eq1.lack_of_fit(curve.rising))
 
 
-def _with_starts(samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples of the step responses, and the one before each, where the step began."""
-    following = [*samples[1:], *samples[-1:]]
-    return [
-        s for s, after in zip(samples, following, strict=True) if "step" in (s.phase, after.phase)
-    ]
-
-
-def _check_steps(steps: Sequence[Pair]) -> None:
-    moves = sum(pair.moved for pair in steps)
-    caps = len({pair.cap for pair in steps})
-    if moves < eq1.LEAST_STEPS or len(steps) < caps + 1 + STEP_SAMPLES:
+def _check_steps(pairs: Sequence[Pair], host: Dynamics | None) -> Dynamics:
+    """Refuse where too few changes of cap were followed sample by sample."""
+    visits = {pair.visit for pair in pairs if pair.moved}
+    followed = [pair for pair in pairs if pair.visit in visits]
+    moves, caps = len(visits), len({pair.cap for pair in followed})
+    if host is None or moves < eq1.LEAST_STEPS or len(followed) < caps + 1 + STEP_SAMPLES:
         raise UnfitError(
             "steps",
             f"{moves} changes of cap below the threshold were followed sample by sample, so that "
             "a of Eq. 1 is not known (steady samples alone give b/(1 - a))",
             f"measure {eq1.LEAST_STEPS} steps or more between two caps, each for 3 samples or more",
         )
+    return host
 
 
 def _offered(recording: Recording) -> float | None:
@@ -244,14 +268,6 @@ def _offered(recording: Recording) -> float | None:
         return recording.metadata.offered_pps
     seen = [s.offered_pps for s in recording.samples if s.offered_pps]
     return statistics.median(seen) if seen else None
-
-
-def _check_offered(found: Fit) -> None:
-    """Say it in the words of a sweep where the curve and the offered load contradict."""
-    try:
-        _ = found.curve
-    except InvalidModelError as error:
-        raise UnfitError("offered", f"{error.field}: {error.problem}", error.fix) from error
 
 
 def _reached(points: Sequence[CapPoint], threshold: float, uncapped: float | None) -> bool:
@@ -271,16 +287,21 @@ def _smallest_useful(points: Sequence[CapPoint]) -> float:
 
 
 def _explained(points: Sequence[CapPoint], samples: Sequence[Sample]) -> float:
-    level = {point.cap: point.smoothed_pps for point in points}
-    seen = [(s.throughput_pps, level[s.cap]) for s in samples if s.cap is not None]
+    level: dict[float | None, float] = {point.cap: point.smoothed_pps for point in points}
+    seen = [(s.throughput_pps, level[s.cap]) for s in samples if s.cap in level]
     mean = statistics.fmean(actual for actual, _ in seen)
     spread = sum((actual - mean) ** 2 for actual, _ in seen)
     return 1 - sum((actual - curve) ** 2 for actual, curve in seen) / spread
 
 
-def _held_out(curve: ThroughputCurve, samples: Sequence[Sample]) -> tuple[HeldOut, ...]:
-    found = points_of(_of(samples, "held_out"))
+def _held_out(
+    points: Sequence[CapPoint], offered: float | None, held_out: Sequence[CapPoint]
+) -> tuple[HeldOut, ...]:
+    try:
+        curve = ThroughputCurve(tuple((p.cap, p.smoothed_pps) for p in points), offered)
+    except InvalidModelError as error:
+        raise UnfitError("offered", f"{error.field}: {error.problem}", error.fix) from error
     return tuple(
         HeldOut(point.cap, curve.throughput(point.cap), point.throughput_pps.value)
-        for point in found
+        for point in held_out
     )

@@ -10,6 +10,10 @@ from training.data import Phase, Sample
 
 NARROW = 0.02
 """Caps closer than this share are one cap to every meter."""
+ENOUGH = 240
+"""Samples that hold all that is wanted of a host that keeps its speed; more go to more visits."""
+VISITS = 6
+"""Visits of a cap that so many samples hold."""
 LOAD_SAMPLES = 24
 """What a further offered rate takes: three caps at the length of a typical visit."""
 
@@ -38,8 +42,8 @@ class Aims:
     at_least: int = 3
     at_most: int = 8
     """Samples of one visit."""
-    settling: int = 4
-    """Samples that a visit discards at most."""
+    probe: int = 8
+    """Samples that a change of cap is followed for while nobody knows how fast it shows."""
     interval: float = 0.01
     """A visit ends when its mean is certain to this share."""
     error: float = 0.01
@@ -49,7 +53,7 @@ class Aims:
     steps: int = 8
     step_samples: int = 5
     held_out: int = 5
-    visits: int = 6
+    visits: int = VISITS
     """A cap that so many visits leave in doubt is no clearer with another."""
     loads: tuple[float, ...] = ()
     """Further offered rates, in packets/s, at which a few caps are measured."""
@@ -65,14 +69,14 @@ def aims_for(samples: int, loads: Sequence[float] = ()) -> Aims:
 
 
 def _aims_without_loads(samples: int) -> Aims:
-    if samples >= 240:
-        return Aims(samples)
+    if samples >= ENOUGH:
+        return Aims(samples, visits=VISITS * samples // ENOUGH)
     least = 3 if samples >= 90 else 2
     return Aims(
         samples,
         at_least=least,
         at_most=min(8, max(least, samples // 20)),
-        settling=4 if samples >= 90 else 2,
+        probe=6 if samples >= 90 else 4,
         coarse=min(7, max(6, samples // 12)),
         steps=min(8, max(3, samples // 20)),
         step_samples=5 if samples >= 90 else 3,
@@ -119,6 +123,10 @@ class Known:
     aims: Aims
     fresh: bool = True
     """Whether nothing was measured yet since this run began, so that no cap is in force."""
+    waits: int = 2
+    """Samples that the next visit waits before it counts."""
+    settling: int = 2
+    """Samples that later ones will wait."""
     noise: float = field(init=False)
     """Standard deviation of a sample as a share of the throughput."""
     points: tuple[Point, ...] = field(init=False)
@@ -180,6 +188,8 @@ def visits_of(samples: Iterable[Sample]) -> tuple[Visit, ...]:
 
 
 def _visit(samples: Sequence[Sample]) -> Visit:
+    # A visit that was cut off while it settled has no other samples.
+    samples = [s for s in samples if s.phase != "settling"] or samples
     used = [s.used for s in samples if s.used is not None]
     caps = [s.cap for s in samples if s.cap is not None]
     return Visit(
@@ -200,14 +210,9 @@ def noise_of(visits: Iterable[Visit]) -> float:
     spreads = [
         spread_of(v.values) / v.mean
         for v in visits
-        if v.phase != "step" and len(v.values) > 1 and v.mean > 0
+        if v.phase not in {"step", "settling"} and len(v.values) > 1 and v.mean > 0
     ]
     return statistics.median(spreads) if spreads else 0.0
-
-
-def settled(before: float, now: float, noise: float) -> bool:
-    """Whether two samples in a row are as alike as noise lets them be."""
-    return abs(now - before) <= max(0.03, min(4 * noise, 0.2)) * max(before, now)
 
 
 def mean_of(values: Iterable[float]) -> float:

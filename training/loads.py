@@ -5,14 +5,16 @@ that holds the router back there, and the comparison says nothing of the host.
 """
 
 import math
-import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
+import numpy as np
 
-from training.data import Recording, Sample
+from training.data import Recording
+from training.dynamics import dynamics_of
 from training.known import NARROW
-from training.points import CapPoint, points_of, standard_error
+from training.levels import Visit, levels_of
+from training.means import Means, VisitMean, means_of
 
 FED = 1.05
 """A load this many times what a cap lets through leaves it to the cap."""
@@ -28,7 +30,7 @@ class LoadPoint(msgspec.Struct, frozen=True):
     ratio: float
     """The first over the second."""
     error: float
-    """Standard error of the ratio. It knows of noise, not of a host whose speed drifted."""
+    """Standard error of the ratio, of noise and of the host's change between visits."""
     starved: bool
     """Whether one of the two loads is hardly more than the curve forwards, or less."""
 
@@ -40,7 +42,7 @@ class LoadEffect(msgspec.Struct, frozen=True):
     points: tuple[LoadPoint, ...]
     """By rising cap."""
     ratio: float | None
-    """The mean ratio of throughput to the curve's where enough was offered; None: nowhere."""
+    """The (geometric) mean ratio of throughput to the curve's where enough was offered, or None."""
     error: float | None
     """The standard error of that mean."""
 
@@ -59,42 +61,73 @@ def load_effects(recording: Recording) -> tuple[LoadEffect, ...]:
 
     Caps that the curve does not know, or forwards nothing at, are left out.
     """
-    curve = points_of(s for s in recording.samples if s.phase == "steady")
-    rates: dict[float, list[Sample]] = {}
-    for sample in recording.samples:
-        if sample.phase == "load" and sample.offered_pps is not None:
-            rates.setdefault(sample.offered_pps, []).append(sample)
-    own = recording.metadata.offered_pps
-    return tuple(_effect(rate, own, points_of(rates[rate]), curve) for rate in sorted(rates))
+    period, samples = recording.metadata.period_s, recording.samples
+    own = [sample for sample in samples if sample.phase != "load"]
+    means = means_of(samples, period, dynamics_of(own, period))
+    rates = {one.offered for one in means.visits if one.phase == "load" and one.offered is not None}
+    compared = _Compared(means, recording.metadata.offered_pps)
+    return tuple(compared.effect(rate) for rate in sorted(rates))
 
 
-def _effect(
-    rate: float, own: float | None, loaded: Sequence[CapPoint], curve: Sequence[CapPoint]
-) -> LoadEffect:
-    least, points = rate if own is None else min(rate, own), []
-    for here in loaded:
-        nearest = min(curve, key=lambda point: abs(point.cap - here.cap), default=None)
-        if nearest is None or abs(nearest.cap - here.cap) > NARROW * here.cap:
-            continue
-        if nearest.smoothed_pps > 0:
-            points.append(_compared(least, here, nearest))
-    fed = [point for point in points if not point.starved]
-    return LoadEffect(
-        offered_pps=rate,
-        points=tuple(points),
-        ratio=statistics.fmean(p.ratio for p in fed) if fed else None,
-        error=math.hypot(*(p.error for p in fed)) / len(fed) if fed else None,
-    )
+class _Compared:
+    """Caps of the curve and the same caps under other loads, in one mixed model."""
+
+    def __init__(self, means: Means, own: float | None) -> None:
+        self._own = own
+        chosen = [number for number, one in enumerate(means.visits) if _compares(one)]
+        visits = [means.visits[number] for number in chosen]
+        self._keys = list(dict.fromkeys(map(_key, visits)))
+        self._levels = (
+            levels_of(
+                [Visit(one.at, self._keys.index(_key(one)), math.log(one.mean)) for one in visits],
+                means.errors[np.ix_(chosen, chosen)],
+                means.middle,
+            )
+            if visits
+            else None
+        )
+
+    def effect(self, rate: float) -> LoadEffect:
+        """Return what one rate does."""
+        pairs = list(self._pairs(rate))
+        points = [self._point(rate, here, there) for here, there in pairs]
+        fed = [pair for pair, point in zip(pairs, points, strict=True) if not point.starved]
+        ratio, error = self._ratio(fed) if fed else (None, None)
+        return LoadEffect(rate, tuple(points), ratio, error)
+
+    def _pairs(self, rate: float) -> Iterator[tuple[int, int]]:
+        """Yield the numbers of levels: a cap under the rate, and the curve's, by rising cap."""
+        curve = [(cap, n) for n, (cap, load) in enumerate(self._keys) if load is None]
+        here = sorted((cap, n) for n, (cap, load) in enumerate(self._keys) if load == rate)
+        for cap, number in here:
+            nearest, there = min(curve, key=lambda one: abs(one[0] - cap), default=(math.inf, 0))
+            if abs(nearest - cap) <= NARROW * cap:
+                yield number, there
+
+    def _point(self, rate: float, here: int, there: int) -> LoadPoint:
+        assert self._levels is not None  # it has numbers
+        throughput, curve = (math.exp(self._levels.logs[number]) for number in (here, there))
+        ratio, error = self._ratio([(here, there)])
+        least = rate if self._own is None else min(rate, self._own)
+        starved = least < FED * curve
+        return LoadPoint(self._keys[here][0], throughput, curve, ratio, error, starved)
+
+    def _ratio(self, pairs: Sequence[tuple[int, int]]) -> tuple[float, float]:
+        """Return the mean ratio of pairs of levels, and its standard error."""
+        assert self._levels is not None  # it has numbers
+        contrast = np.zeros(len(self._keys))
+        for here, there in pairs:
+            contrast[here] += 1 / len(pairs)
+            contrast[there] -= 1 / len(pairs)
+        ratio = math.exp(float(contrast @ self._levels.logs))
+        variance = float(contrast @ self._levels.covariance @ contrast)
+        return ratio, ratio * math.sqrt(max(variance, 0.0))
 
 
-def _compared(least: float, here: CapPoint, curve: CapPoint) -> LoadPoint:
-    known = curve.smoothed_pps
-    ratio = here.throughput_pps.value / known
-    return LoadPoint(
-        cap=here.cap,
-        throughput_pps=here.throughput_pps.value,
-        curve_pps=known,
-        ratio=ratio,
-        error=math.hypot(standard_error(here), ratio * standard_error(curve)) / known,
-        starved=least < FED * known,
-    )
+def _compares(one: VisitMean) -> bool:
+    return one.phase in {"steady", "load"} and one.cap is not None and one.mean > 0
+
+
+def _key(one: VisitMean) -> tuple[float, float | None]:
+    assert one.cap is not None  # only capped samples were taken
+    return one.cap, one.offered if one.phase == "load" else None

@@ -4,6 +4,7 @@ from models import ControlGains, HostModel, LogCapModel
 from training.data import Metadata
 from training.design import Design, Loop
 from training.fit import Fit
+from training.verdict import verdict_on
 from xtc.units import format_cap
 
 LARGEST_LAG = 0.95
@@ -40,12 +41,8 @@ def host_model(fit: Fit, design: Design, metadata: Metadata) -> HostModel:
 
 
 def lag_of(fit: Fit) -> float:
-    """Return the fitted `a` as far as a stable host can have it; 0 where its interval holds 0.
-
-    A law that takes out a lag which is not there settles later, and its mean is off by the noise.
-    """
-    a = fit.eq1.a
-    return 0.0 if a.low <= 0 else min(a.value, LARGEST_LAG)
+    """Return the fitted `a` as far as a stable host can have it."""
+    return min(max(fit.eq1.a.value, 0.0), LARGEST_LAG)
 
 
 def b_of(fit: Fit) -> float:
@@ -79,5 +76,8 @@ def _description(fit: Fit, metadata: Metadata) -> str:
     ]
     caps = f"caps from {format_cap(fit.points[0].cap)} to {format_cap(fit.points[-1].cap)}"
     error = fit.held_out_error
-    told = "" if error is None else f" Caps held out were foretold within {error:.1%} (median)."
-    return f"{' '.join(filter(None, parts))}, {caps}: {fit.shapes.words}.{told}"[:1000]
+    held_out = "" if error is None else f" Caps held out were foretold within {error:.1%} (median)."
+    verdict = verdict_on(fit)
+    rough = "" if verdict.usable else f" Rough: {verdict.words}."
+    where = " ".join(filter(None, parts))
+    return f"{where}, {caps}: {fit.shapes.words}.{held_out}{rough}"[:1000]

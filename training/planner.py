@@ -19,6 +19,12 @@ from training.known import LOAD_SAMPLES, Known, Point, Visit, cap_of, mean_of, s
 
 LOWEST = 0.02
 """The smallest cap of the first ones, as a share of the largest."""
+FEWEST = 6
+"""Caps that a curve needs before anything else is worth its time."""
+SECOND = 0.45
+SLOW_SECOND = 0.15
+"""Shares of the samples that are kept for second visits; where settling takes long, caps come
+first."""
 ROOM = 1.1
 """The largest cap above what the uncapped router used."""
 SATURATED = 0.98
@@ -29,6 +35,9 @@ STEP_SHARES = (0.35, 0.75)
 """Throughputs between which the cap steps, as shares of the top."""
 BENT = 0.95
 """Share of the top throughput from which on a cap hardly shows in it."""
+SLOW = 3
+"""Samples to wait after a change of cap, beyond which every visit shows how it is answered."""
+FEW_STEPS = 3
 STEP_RISE = 1.3
 """Steps smaller than this tell nothing of the dynamics."""
 LOAD_SHARES = (0.35, 0.75)
@@ -36,8 +45,6 @@ LOAD_SHARES = (0.35, 0.75)
 the largest cap comes on top."""
 LEAST_SCALE = 0.03
 """Errors at throughputs below this share of the top count as at it."""
-SETTLE = 2.5
-"""Samples that a visit discards, and no fewer on average."""
 CERTAIN = 2.0
 """Standard errors on either side of a mean."""
 
@@ -75,13 +82,13 @@ def next_request(known: Known, left: int) -> Request | None:
     for stage in (_uncapped, _curve, _steps, _held_out, _again, _loads):
         request = stage(known, left)
         if request is not None:
-            return request if cost(request) <= left else None
+            return request if cost(request, known.waits) <= left else None
     return None
 
 
-def cost(request: Request) -> float:
+def cost(request: Request, settling: int) -> float:
     """Return the fewest samples that a request takes."""
-    return request.at_least + (1 if request.settles else 0)
+    return request.at_least + (settling if request.settles else 0)
 
 
 def most_left(known: Known, left: int) -> int:
@@ -89,7 +96,7 @@ def most_left(known: Known, left: int) -> int:
     curve_is_done = bool(known.visits) and _curve(known, left) is None
     if not curve_is_done:
         return left
-    again = len(_doubtful(known)) * (known.aims.at_least + SETTLE)
+    again = len(_doubtful(known)) * (known.aims.at_least + known.settling)
     return min(left, math.ceil(_reserve(known) + again))
 
 
@@ -109,9 +116,10 @@ def _curve(known: Known, left: int) -> Request | None:
     if any(v.phase in {"step", "held_out", "load"} for v in known.visits):
         return None
     aims = known.aims
-    second = (len(known.points) + aims.held_out) * (aims.at_least + SETTLE)
-    reserve = _reserve(known) + (second if aims.visits > 1 else 0.0)
-    if left - reserve < aims.at_least + aims.settling:
+    second = (len(known.points) + aims.held_out) * (aims.at_least + known.settling)
+    most = (SECOND if known.settling <= SLOW else SLOW_SECOND) * aims.samples
+    reserve = _reserve(known) + (min(second, most) if aims.visits > 1 else 0.0)
+    if left - reserve < aims.at_least + known.settling and len(known.points) >= FEWEST:
         return None
     cap = next((c for c in _coarse(known) if not known.has(c)), None)
     if cap is None:
@@ -235,7 +243,7 @@ def _unlike(pair: tuple[Point, Point], top: float) -> float:
 def _steps(known: Known, _left: int) -> Request | None:
     """Return the next step; before the first, and after a break, the cap to step from."""
     pair, last, aims = _pair(known), known.last, known.aims
-    if pair is None or len(known.of("step", aims.step_samples)) >= aims.steps:
+    if pair is None or len(known.of("step", aims.step_samples)) >= _steps_wanted(known):
         return None
     if any(v.phase in {"held_out", "load"} for v in known.visits):
         return None
@@ -247,10 +255,18 @@ def _steps(known: Known, _left: int) -> Request | None:
     return Request("step", cap, aims.step_samples, aims.step_samples, settles=False)
 
 
+def _steps_wanted(known: Known) -> int:
+    """Return how many steps are worth it: where a cap takes long to show, each visit is one."""
+    aims = known.aims
+    return aims.steps if known.settling <= SLOW else min(aims.steps, FEW_STEPS)
+
+
 def _held_out(known: Known, _left: int) -> Request | None:
     if any(len(visits) > 1 for visits in known.by_cap("held_out")):
         return None  # which caps are held out is settled, whatever more visits say of the curve
     done = [cap_of(v) for v in known.of("held_out", known.aims.at_least) if v.cap is not None]
+    if len(done) >= known.aims.held_out:
+        return None
     for cap in _unseen(known):
         if not any(known.same(cap, seen) for seen in done):
             return _mean_of(known, "held_out", cap)
@@ -270,7 +286,7 @@ def _unseen(known: Known) -> list[float]:
 def _again(known: Known, left: int) -> Request | None:
     """Return the cap to visit once more: the least visited doubtful one, the longest ago."""
     aims = known.aims
-    least = aims.at_least + aims.settling + LOAD_SAMPLES * len(aims.loads)
+    least = aims.at_least + known.settling + LOAD_SAMPLES * len(aims.loads)
     if left < least or any(v.phase == "load" for v in known.visits):
         return None
     doubtful = _doubtful(known)
@@ -284,7 +300,8 @@ def _doubtful(known: Known) -> list[list[Visit]]:
     """Return the visits of each cap that more of them may make clearer."""
     aims = known.aims
     groups = (*known.by_cap("steady"), *known.by_cap("held_out"))
-    few = [visits for visits in groups if len(visits) < aims.visits]
+    possible = [visits for visits in groups if cap_of(visits[0]) <= known.span.ceiling]
+    few = [visits for visits in possible if len(visits) < aims.visits]
     return [visits for visits in few if len(visits) < 2 or _differ(visits, aims.interval)]
 
 
@@ -316,7 +333,8 @@ def _caps_under(known: Known, rate: float) -> list[float]:
     rising = [held[_nearest(share * most, held)] for share in LOAD_SHARES]
     largest = known.points[-1].cap
     given = [cap_of(v) for v in known.visits if v.phase == "steady" and v.cap is not None]
-    return [_nearest(cap, given) for cap in dict.fromkeys((*rising, largest))]
+    caps = (_nearest(cap, given) for cap in dict.fromkeys((*rising, largest)))
+    return [cap for cap in caps if cap <= known.span.ceiling]
 
 
 def _nearest(goal: float, values: Iterable[float]) -> float:
@@ -326,10 +344,11 @@ def _nearest(goal: float, values: Iterable[float]) -> float:
 def _reserve(known: Known) -> float:
     """Return the samples that steps, held-out caps and further rates will take."""
     aims = known.aims
-    steps = max(0, aims.steps - len(known.of("step", aims.step_samples)))
+    steps = max(0, _steps_wanted(known) - len(known.of("step", aims.step_samples)))
     unseen = max(0, aims.held_out - len(known.of("held_out", aims.at_least)))
-    before = aims.at_least + aims.settling if steps else 0.0
-    typical = (aims.at_least + aims.at_most) / 2 + SETTLE
+    before = aims.at_least + known.settling if steps else 0.0
+    typical = (aims.at_least + aims.at_most) / 2 + known.settling
     tried = sum(len(known.loaded(rate)) for rate in set(aims.loads))
     loaded = max(0, (len(LOAD_SHARES) + 1) * len(set(aims.loads)) - tried)
-    return before + steps * aims.step_samples + (unseen + loaded) * typical
+    judged = unseen * (aims.at_most + known.settling)
+    return before + steps * aims.step_samples + judged + loaded * typical

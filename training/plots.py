@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU
+from training.data import Recording
 from training.design import Design
 from training.fit import Fit
 
@@ -36,6 +37,15 @@ _STYLE: dict[Any, Any] = {
     "ytick.color": INK,
     "grid.color": LINE,
 }
+_PHASES = {
+    "uncapped": (INK, "s"),
+    "settling": (SECOND, "."),
+    "steady": (FIRST, "o"),
+    "step": (THIRD, "o"),
+    "held_out": (SECOND, "D"),
+    "load": (INK, "+"),
+}
+"""Colour and marker of each phase."""
 SMOOTH = 200
 """Points of a drawn curve."""
 
@@ -56,11 +66,36 @@ def svg(draw: Draw, size: tuple[float, float] = (5.6, 3.9)) -> str:
     return text
 
 
-def draw_curve(axes: Axes, fit: Fit) -> None:
-    """Draw means with 95 % intervals, the curve, both shapes, the threshold, and held-out caps."""
+def draw_samples(axes: Axes, recording: Recording, fit: Fit) -> None:
+    """Draw every sample over time, by what it was for, and which were left out as outliers."""
+    groups: dict[str, list[tuple[float, float]]] = {}
+    for sample in recording.samples:
+        at = (sample.at, sample.throughput_pps / PACKETS_PER_KP)
+        groups.setdefault(sample.phase, []).append(at)
+    for phase, (colour, marker) in _PHASES.items():
+        if phase in groups:
+            name = phase.replace("_", " ")
+            points = _columns(groups[phase])
+            axes.plot(*points, marker, color=colour, markersize=4, label=name)
+    if fit.outliers:
+        left_out = [(one.at, one.throughput_pps / PACKETS_PER_KP) for one in fit.outliers]
+        axes.plot(*_columns(left_out), "x", color=INK, markersize=9, label="left out")
+    axes.set_yscale("symlog", linthresh=max(fit.top_pps / PACKETS_PER_KP / 100, 1e-6))
+    _finish(axes, "seconds since the sweep began", "throughput (kp/s)")
+    axes.set_ylim(bottom=0)
+
+
+def draw_curve(axes: Axes, fit: Fit, *, log: bool = False) -> None:
+    """Draw means with 95 % intervals, the curve, both shapes, the threshold, and held-out caps.
+
+    The axis of caps is logarithmic where that is asked for, as Eq. 1's is.
+    """
     caps = [p.cap * PERCENT_PER_CPU for p in fit.points]
     rates = [p.throughput_pps for p in fit.points]
-    halves = [(rate.high - rate.value) / PACKETS_PER_KP for rate in rates]
+    halves = [
+        [(rate.value - rate.low) / PACKETS_PER_KP for rate in rates],
+        [(rate.high - rate.value) / PACKETS_PER_KP for rate in rates],
+    ]
     grid = [caps[-1] * (n + 1) / SMOOTH for n in range(SMOOTH)]
     hinge, logarithm = (
         [shape.throughput(cap / PERCENT_PER_CPU) / PACKETS_PER_KP for cap in grid]
@@ -81,7 +116,11 @@ def draw_curve(axes: Axes, fit: Fit) -> None:
     axes.axvline(fit.cap_threshold * PERCENT_PER_CPU, color=THIRD, label="cap threshold")
     _finish(axes, "cap (% of one CPU)", "throughput (kp/s)")
     axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0)
+    if log:
+        axes.set_xscale("log")
+        axes.set_xlim(left=0.8 * caps[0])
+    else:
+        axes.set_xlim(left=0)
 
 
 def draw_residuals(axes: Axes, fit: Fit) -> None:

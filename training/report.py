@@ -15,11 +15,18 @@ from training.errors import TrainingError
 from training.expect import Expectation, expected
 from training.findings import cautions, plain_words, steepest
 from training.fit import Fit
+from training.interval import Interval
 from training.loads import in_words
 from training.model import host_model
 from training.page import Figures, Markup, document, element, joined, table
-from training.plots import draw_curve, draw_poles, draw_residuals, draw_step, svg
-from training.points import Interval
+from training.plots import (
+    draw_curve,
+    draw_poles,
+    draw_residuals,
+    draw_samples,
+    draw_step,
+    svg,
+)
 from training.validate import setpoints_of
 from xtc.laws import law_named
 from xtc.units import format_cap, format_rate
@@ -76,7 +83,7 @@ def report(recording: Recording, fit: Fit, design: Design) -> str:
             element("h1", title),
             element("p", *_measured(recording)),
             *_words(recording, fit, design),
-            *_curve(fit, figures),
+            *_curve(recording, fit, figures),
             *_eq1(fit, figures),
             *_loops(fit, design, figures),
             *_expectations(host, fit),
@@ -99,7 +106,9 @@ def _measured(recording: Recording) -> Iterator[str]:
 
 
 def _words(recording: Recording, fit: Fit, design: Design) -> Iterator[Markup]:
-    yield element("ul", *(element("li", words) for words in plain_words(fit)))
+    verdict, *rest = plain_words(fit)
+    yield element("p", element("strong", verdict))
+    yield element("ul", *(element("li", words) for words in rest))
     yield element("h2", "Be careful about")
     found = cautions(recording, fit, design)
     if found:
@@ -108,7 +117,7 @@ def _words(recording: Recording, fit: Fit, design: Design) -> Iterator[Markup]:
         yield element("p", "Nothing stands out.")
 
 
-def _curve(fit: Fit, figures: Figures) -> Iterator[Markup]:
+def _curve(recording: Recording, fit: Fit, figures: Figures) -> Iterator[Markup]:
     yield element("h2", "The curve")
     yield figures.figure(
         svg(lambda axes: draw_curve(axes, fit)),
@@ -116,6 +125,17 @@ def _curve(fit: Fit, figures: Figures) -> Iterator[Markup]:
         f"{format_cap(fit.cap_threshold)}. The table of caps below has the numbers.",
         "Means at each cap with 95 % intervals; the monotone curve through them, which the model "
         "file keeps; a hinge and a logarithm for comparison; caps that no fit has seen.",
+    )
+    yield figures.figure(
+        svg(lambda axes: draw_curve(axes, fit, log=True)),
+        "The same over the logarithm of the cap, as Eq. 1 has it.",
+        "The same over the logarithm of the cap: Eq. 1 is a straight line here.",
+    )
+    yield figures.figure(
+        svg(lambda axes: draw_samples(axes, recording, fit)),
+        f"All {len(recording.samples)} samples over the seconds of the sweep, by phase.",
+        "Every sample over time. Visits of one cap that lie at different heights show a host "
+        "whose speed changed; samples that creep towards a height show its lag.",
     )
     yield table("Measured caps", ("cap", "mean", "95 % interval", "samples", "scatter"), _caps(fit))
     if fit.held_out:

@@ -8,10 +8,11 @@ from typing import Protocol
 from training.bench import Measured
 from training.data import Metadata, Recording, Sample, append_csv, read_csv, write_csv
 from training.errors import RecordingError
-from training.known import Aims, Known, Span, settled, visits_of
+from training.known import Aims, Known, Span
 from training.load import Load, arrives, check_alive, short_of
 from training.metadata import check_same
 from training.planner import Request, enough, most_left, next_request
+from training.settling import Settling
 from training.watch import PATIENCE, MeasureError
 from xtc.errors import Admission
 from xtc.units import CapFraction
@@ -103,6 +104,7 @@ class Sweep:
         """Seconds that were spent measuring, discarded samples included."""
         self._began: float | None = None
         self._load, self._rate = load, recording.metadata.offered_pps
+        self._settling = Settling(aims.probe, recording.metadata.period_s, aims.samples)
 
     def run(self) -> Recording:
         """Measure until the planner wants no more.
@@ -118,7 +120,10 @@ class Sweep:
         return Recording(self._metadata, tuple(self._samples))
 
     def _known(self) -> Known:
-        return Known(visits_of(self._samples), self._span, self._aims, self._fresh)
+        settling = self._settling
+        waits, visits = settling.needed(self._samples), settling.visits(self._samples)
+        waits = max(waits, settling.whole) if self._fresh and self._samples else waits
+        return Known(visits, self._span, self._aims, self._fresh, waits, settling.expected)
 
     def _left(self) -> int:
         return int(self._aims.samples - self._spent / self._metadata.period_s + 1e-6)
@@ -130,16 +135,15 @@ class Sweep:
         if request.cap is not None and not self._capped(request.cap):
             return
         self._send(request.offered)
-        measured = self._settled(known.noise) if request.settles else self._take()
+        measured = self._settled(known, request, visit) if request.settles else self._take()
         if request.offered is not None:
             measured = self._sent(measured, request.offered)
-        values: list[float] = []
         until = self._spent + most_left(known, self._left()) * self._metadata.period_s
         while True:
             self._keep(measured, request, visit)
-            values.append(measured.throughput)
             self._tell(known, measured, request, until)
-            if enough(values, request, known.noise):
+            values = self._settling.visits(self._samples)[-1].values
+            if enough(values, request, known.noise) or self._left() < 1:
                 break
             measured = self._take()
         self._fresh = False
@@ -175,15 +179,17 @@ class Sweep:
             measured = self._take()
         raise short_of(measured.offered, rate)
 
-    def _settled(self, noise: float) -> Measured:
-        """Discard samples until two in a row are alike; the second of them counts."""
-        before = self._take()
-        for _ in range(self._aims.settling):
-            now = self._take()
-            if settled(before.throughput, now.throughput, noise):
-                break
-            before = now
-        return now
+    def _settled(self, known: Known, request: Request, visit: int) -> Measured:
+        """Wait until the cap shows; what is seen meanwhile is kept, since it shows how it does.
+
+        Not where it follows no cap of this recording, or comes with another load.
+        """
+        follows = bool(known.visits) and not self._fresh and request.phase != "load"
+        for _ in range(known.waits if known.visits else 1):
+            measured = self._take()
+            if follows:
+                self._keep(measured, replace(request, phase="settling"), visit)
+        return self._take()
 
     def _take(self) -> Measured:
         measured = self._bench.sample()

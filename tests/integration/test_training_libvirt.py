@@ -63,12 +63,14 @@ def left_in(state: Path) -> list[str]:
 
 def check_curve(recording: Recording) -> None:
     """Throughput rises with the cap, by and large as the cap does where it is held back."""
-    points = points_of(s for s in recording.samples if s.phase == "steady")
+    points = points_of([s for s in recording.samples if s.phase == "steady"])
     rates = [point.throughput_pps.value for point in points]
     assert len(points) >= 6
     for before, after in pairwise(points):
         fall = before.throughput_pps.value - after.throughput_pps.value
-        doubt = math.hypot(standard_error(before), standard_error(after))
+        doubt = math.hypot(
+            standard_error(before.throughput_pps), standard_error(after.throughput_pps)
+        )
         assert fall <= max(0.05 * max(rates), SURE * doubt)
     assert rates[0] < 0.25 * rates[-1]
     assert points[0].binding

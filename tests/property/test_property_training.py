@@ -24,10 +24,12 @@ from training.data import (
     parse_csv,
 )
 from training.design import gains_of, largest_gain, placed, poles_of
-from training.eq1 import lag_of, pairs_of, steady_line
+from training.dynamics import dynamics_of
+from training.eq1 import steady_line
 from training.errors import DesignError, RecordingError, UnfitError
 from training.fit import fit
-from training.points import points_of, threshold_of
+from training.means import means_of
+from training.points import curve_of, points_of
 from training.shape import compare
 from xtc.plant import Plant, advanced, settled
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
@@ -140,17 +142,22 @@ def test_the_lag_is_exact_on_every_concave_host(
     samples = swept(case, lag, [*caps] * 3, 4)
     rise = case.curve.throughput(caps[1]) - case.curve.throughput(caps[0])
     if rise > 1e-6 * case.curve.top:
-        assert lag_of(pairs_of(samples, 1.0, 1.0)).value == pytest.approx(lag, abs=1e-6)
+        found = dynamics_of(samples, 1.0)
+        assert found is not None
+        assert found.lag.value == pytest.approx(lag, abs=1e-5)
 
 
 @given(st.lists(st.tuples(st.floats(0.01, 2.0), st.floats(1.0, 1e6)), min_size=3, max_size=40))
 def test_the_curve_is_monotone_and_the_threshold_is_one_of_its_caps(
     seen: list[tuple[float, float]],
 ) -> None:
-    samples = [Sample(at=0.0, cap=cap, throughput_pps=rate) for cap, rate in seen]
+    samples = [
+        Sample(at=float(n), cap=cap, throughput_pps=rate, visit=n)
+        for n, (cap, rate) in enumerate(seen)
+    ]
     points = points_of(samples)
     assert all(low.smoothed_pps <= high.smoothed_pps * (1 + 1e-9) for low, high in pairwise(points))
-    assert threshold_of(points) in {point.cap for point in points}
+    assert curve_of(means_of(samples, 1.0, None)).threshold in {point.cap for point in points}
     for point in points:
         found = point.throughput_pps
         assert found.low <= found.value <= found.high

@@ -9,6 +9,7 @@ import pytest
 
 from training.data import read_csv
 from training.fit import fit
+from training.verdict import verdict_on
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
@@ -78,7 +79,7 @@ def test_the_recorded_sweep_supports_what_the_notebooks_say_of_it() -> None:
     found = fit(recording)
     assert recording.metadata.offered_pps is not None
     assert found.shapes.chosen.r_squared >= 0.99
-    assert found.held_out_error is not None
-    assert found.held_out_error <= 0.05
+    assert not verdict_on(found).usable
+    assert "the host's speed changed" in verdict_on(found).words
     assert recording.samples[-1].at <= 300
     assert (FOLDER / "data" / "README.md").read_text().count(recording.metadata.cpu)

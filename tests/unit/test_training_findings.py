@@ -97,11 +97,21 @@ def test_where_noise_is_to_blame_the_line_is_not() -> None:
 def test_a_real_sweep_of_a_hinge_is_fitted_and_explained() -> None:
     """Its router uses one CPU at most: a noisy cap at the top once put the threshold at 200 %."""
     found = fit(read_csv(LAB))
-    assert 1.1 <= found.cap_threshold <= 1.43
+    assert (found.threshold_above, found.cap_threshold) == (1.1, 1.43)
     assert found.threshold_reached
+    assert found.top.low <= 249e3 <= found.top.high, "what the uncapped router forwards"
     missed = found.eq1.missed
     assert missed.line > 5 * (missed.noise + missed.drift)
     assert "more than chance" in why_missed(found)
+
+
+def test_the_steps_of_that_sweep_show_that_its_host_did_not_keep_its_speed() -> None:
+    """Its step visits at 110 % forward 201 to 243 kp/s."""
+    found = fit(read_csv(LAB)).wander
+    assert found is not None
+    assert found.sure
+    assert found.low < 0.05 < found.high
+    assert found.span == pytest.approx(0.18, abs=0.02)
 
 
 def test_fit_prints_in_one_line_why_eq1_misses() -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from models import ThroughputCurve, bundled_host, paper_host
 from training.data import Metadata, Phase, Recording, Sample
-from training.eq1 import Residual, joint_of, missed_of, pairs_of, steady_line
+from training.eq1 import Residual, joint_of, lack_of_fit, missed_of, pairs_of, steady_line
 from training.errors import UnfitError
 from training.fit import Fit, fit
+from training.points import Rising
 from training.shape import compare
 from xtc.plant import Plant, advanced, settled
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
@@ -90,7 +91,7 @@ def swept(host: str, lag: float, noise: float = 0.0, **other: int) -> Fit:
 @pytest.mark.parametrize("host", ["paper", "hinge", "log"])
 def test_without_noise_the_lag_is_found_exactly_whatever_the_curve(host: str, lag: float) -> None:
     found = swept(host, lag)
-    assert found.eq1.a.value == pytest.approx(lag, abs=1e-9)
+    assert found.eq1.a.value == pytest.approx(lag, abs=1e-7)
     assert found.eq1.delay == 0
     assert found.eq1.b.value == pytest.approx(found.eq1.line.gain.value * (1 - lag))
 
@@ -285,14 +286,13 @@ def with_noise(rows: Sequence[tuple[float, int, float]]) -> list[Residual]:
 def test_what_eq1_misses_is_noise_drift_or_the_line() -> None:
     """By hand: one part at a time, each as a share of the variance of what came."""
     caps = (0.1, 0.2, 0.3, 0.4)
-    noisy = missed_of(with_noise([(cap, 1, s) for cap in caps for s in (-2.0, 2.0)]))
-    assert (noisy.drift, noisy.line) == (0.0, 0.0)
+    noisy = missed_of(with_noise([(cap, 1, s) for cap in caps for s in (-2.0, 2.0)]), 1.0)
+    assert (noisy.drift, noisy.line, noisy.chance) == (0.0, 0.0, 1.0)
     assert noisy.noise == pytest.approx(8 * 4 / (8 * 4 + 8 * 125))
-    assert noisy.chance == 1.0
-    drifting = missed_of(with_noise([(c, v, 2.0 * v - 3.0) for c in caps for v in (1, 2) * 2]))
+    drifting = missed_of(with_noise([(c, v, 2.0 * v - 3.0) for c in caps for v in (1, 2) * 2]), 1.0)
     assert (drifting.noise, drifting.line) == (0.0, 0.0)
     assert drifting.drift > 0
-    bent = missed_of(with_noise([(cap, 1, 8.0 * (cap in {0.1, 0.4})) for cap in caps] * 2))
+    bent = missed_of(with_noise([(cap, 1, 8.0 * (cap in {0.1, 0.4})) for cap in caps] * 2), 0.0)
     assert (bent.noise, bent.drift, bent.chance) == (0.0, 0.0, 0.0)
     assert bent.line > 0
 
@@ -313,9 +313,17 @@ def test_a_hinge_bends_in_log_cap_and_a_host_that_follows_eq1_does_not(
     assert beyond == 20 if bends else beyond <= 4
 
 
-def test_where_no_cap_was_sampled_twice_nothing_is_said_of_chance() -> None:
-    rows = [(cap, 1, 8.0 * (cap == 0.3)) for cap in (0.1, 0.2, 0.3, 0.4)]
-    assert missed_of(with_noise(rows)).chance == 1.0
+def rising(rates: Sequence[float], error: float) -> Rising:
+    caps = (0.1, 0.2, 0.4, 0.8)[: len(rates)]
+    return Rising(caps, np.array(rates), error**2 * np.eye(len(rates)), 10.0)
+
+
+def test_a_line_fits_any_two_caps_and_chance_explains_what_errors_allow() -> None:
+    assert lack_of_fit(rising([10e3, 90e3], 0.01)) == 1.0
+    straight = [10e3, 20e3, 30e3, 40e3]
+    assert lack_of_fit(rising(straight, 0.01)) == pytest.approx(1.0)
+    bent = [10e3, 20e3, 36e3, 40e3]
+    assert lack_of_fit(rising(bent, 0.2)) > 0.05 > lack_of_fit(rising(bent, 0.02))
 
 
 def test_even_the_papers_host_is_no_worse_a_hinge_than_a_logarithm() -> None:

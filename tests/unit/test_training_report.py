@@ -127,7 +127,7 @@ def test_every_reference_within_a_drawing_leads_somewhere(text: str, page: Page)
 
 def test_it_can_be_read_aloud(page: Page) -> None:
     drawings = page.all("svg")
-    assert len(drawings) == 4
+    assert len(drawings) == 6
     assert {a["role"] for a in drawings} == {"img"}
     assert all(len(str(a["aria-label"])) > 40 for a in drawings)
     assert len(page.all("caption")) == len(page.all("table")) >= 4
@@ -152,7 +152,7 @@ def widths(text: str) -> list[float]:
 
 def test_labels_of_drawings_are_legible_on_a_phone(text: str) -> None:
     """A phone of 390 px leaves 358 to a drawing: labels of 11 pt must not shrink below 9 px."""
-    assert len(widths(text)) == 4
+    assert len(widths(text)) == 6
     assert all(11 * 358 / width >= 9 for width in widths(text))
     assert set(re.findall(r"font-size: (\d+)px", text)) == {"11"}
 

@@ -10,9 +10,11 @@ import msgspec
 import pytest
 from training_rig import CONFIG, METADATA, Router, router, swept
 
+from models import bundled_host
 from training.bench import Bench, OwnPart
 from training.data import Recording, read_csv
 from training.errors import RecordingError
+from training.fit import fit
 from training.known import aims_for, visits_of
 from training.load import next_rate, saturating_rate
 from training.sites import Site, configured_site
@@ -411,3 +413,19 @@ def test_a_router_that_cannot_be_saturated_ends_the_search() -> None:
     while (rate := next_rate(tried)) is not None:
         tried.append((rate, rate, None))
     assert tried[-1][0] <= 30e6
+
+
+@pytest.mark.parametrize("breaks_after", [20, 39, 117])
+def test_what_was_before_a_break_is_not_taken_for_the_last_cap(
+    tmp_path: Path, breaks_after: int
+) -> None:
+    """A router with lag comes back from uncapped, and no sample shows that."""
+    slow = replace(bundled_host("hinge"), lag=0.8)
+    simulated = Router(slow)
+    simulated.breaks_after = breaks_after
+    with pytest.raises(InterruptedError):
+        swept(simulated, tmp_path / "sweep.csv")
+    simulated.breaks_after = None
+    found = fit(swept(simulated, tmp_path / "sweep.csv"))
+    for point in found.points:
+        assert point.smoothed_pps == pytest.approx(slow.curve.throughput(point.cap), rel=0.02)

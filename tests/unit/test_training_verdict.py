@@ -1,0 +1,70 @@
+"""A verdict asks for what would make a sweep good, and for nothing where it is."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from training_rig import router, swept
+from typer.testing import CliRunner
+
+from training.cli import app
+from training.fit import Fit, HeldOut, fit
+from training.interval import Interval
+from training.verdict import half_width, verdict_on
+
+LAB = Path(__file__).parents[2] / "notebooks" / "data" / "lab-user-space.csv"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Fit:
+    return fit(swept(router("hinge", noise=0.01), tmp_path_factory.mktemp("sweep") / "s.csv"))
+
+
+def scattered(found: Fit, half: float) -> Fit:
+    """Return the fit with intervals of that half width, as a share."""
+    points = tuple(
+        msgspec.structs.replace(
+            point,
+            throughput_pps=Interval(
+                point.smoothed_pps, (1 - half) * point.smoothed_pps, (1 + half) * point.smoothed_pps
+            ),
+        )
+        for point in found.points
+    )
+    return msgspec.structs.replace(found, points=points)
+
+
+def test_a_precise_sweep_can_be_used(found: Fit) -> None:
+    assert half_width(found) < 0.02
+    assert (verdict_on(found).usable, verdict_on(found).words) == (True, "usable")
+
+
+def test_wide_intervals_say_how_much_longer(found: Fit) -> None:
+    assert verdict_on(scattered(found, 0.049)).usable
+    (reason,) = verdict_on(scattered(found, 0.1)).reasons
+    assert "±10% only" in reason
+    assert "samples scatter by" in reason
+    assert "4.0 times as long" in reason
+
+
+def test_a_bend_that_was_missed_is_named(found: Fit) -> None:
+    kept = [p for p in found.points if not 0.4 < p.cap / found.cap_threshold < 0.999]
+    (reason,) = verdict_on(msgspec.structs.replace(found, points=tuple(kept))).reasons
+    assert "may bend by" in reason
+
+
+def test_held_out_caps_that_were_missed_are_told(found: Fit) -> None:
+    missed = (HeldOut(0.1, 10e3, 12e3), HeldOut(0.2, 20e3, 24e3), HeldOut(0.3, 30e3, 30e3))
+    (reason,) = verdict_on(msgspec.structs.replace(found, held_out=missed)).reasons
+    assert "missed by 17%" in reason
+
+
+def test_no_rough_model_is_written_unless_it_is_asked_for(tmp_path: Path) -> None:
+    model = tmp_path / "gold.toml"
+    result = CliRunner().invoke(app, ["fit", str(LAB), "--output", str(model)])
+    assert "sweep again" in result.stdout
+    assert result.exit_code != 0
+    assert not model.exists()
+    rough = CliRunner().invoke(app, ["fit", str(LAB), "--output", str(model), "--rough"])
+    assert rough.exit_code == 0
+    assert "Rough: sweep again" in model.read_text()

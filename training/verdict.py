@@ -1,0 +1,121 @@
+"""Whether a fit is good enough to hold routers by, and what to measure where it is not; pure."""
+
+import math
+import statistics
+from collections.abc import Iterator
+
+import msgspec
+
+from training.fit import Fit
+from training.points import CapPoint, standard_error
+from xtc.units import format_cap
+
+PRECISE = 0.05
+"""Half of a 95 % interval, as a share, beyond which a cap's throughput is not known well enough:
+the error of such a curve is within 5 % nineteen times in twenty."""
+BENT = 0.05
+"""What joining two neighbours by a line may be wrong by, as a share."""
+MISSED = 0.05
+"""A median error at held-out caps above this, and beyond noise, makes a curve doubtful."""
+LEAST_SHARE = 0.05
+"""Throughputs below this share of the top count as at it, where errors are shares."""
+SURE = 1.0
+"""Standard errors that are taken off as chance."""
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What a sweep is good for."""
+
+    reasons: tuple[str, ...]
+    """What is wrong, and what to measure; empty where the model can be used."""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the model can be used."""
+        return not self.reasons
+
+    @property
+    def words(self) -> str:
+        """One line for people."""
+        return "usable" if self.usable else f"sweep again: {'; '.join(self.reasons)}"
+
+
+def verdict_on(fit: Fit) -> Verdict:
+    """Judge a fit."""
+    return Verdict(tuple(reason for reason in _reasons(fit) if reason))
+
+
+def half_width(fit: Fit) -> float:
+    """Return half of the 95 % interval of the median cap, as a share of its throughput."""
+    return statistics.median(_half(point) for point in _forwarding(fit))
+
+
+def _reasons(fit: Fit) -> Iterator[str]:
+    if (half := half_width(fit)) > PRECISE:
+        longer = (half / PRECISE) ** 2
+        yield (
+            f"the curve is known to ±{half:.0%} only, since {_cause(fit)}: give a --budget "
+            f"{longer:.1f} times as long, or keep other work off the host's CPUs"
+        )
+    if bend := _bend(fit):
+        yield bend
+    missed = fit.held_out_error
+    if missed is not None and missed > max(MISSED, half):
+        yield f"caps that were held out are missed by {missed:.0%} (median): the host changed"
+
+
+def _cause(fit: Fit) -> str:
+    if fit.wander is not None and fit.wander.sure and fit.wander.speed > fit.noise / 2:
+        return f"the host's speed changed by {fit.wander.speed:.0%} from visit to visit"
+    return f"samples scatter by {fit.noise:.0%}"
+
+
+def _forwarding(fit: Fit) -> list[CapPoint]:
+    return [point for point in fit.points if point.throughput_pps.value > 0]
+
+
+def _half(point: CapPoint) -> float:
+    found = point.throughput_pps
+    return (found.high - found.low) / 2 / found.value
+
+
+def _bend(fit: Fit) -> str:
+    """Say where two neighbours are so far apart that the curve may bend between them."""
+    points = [(0.0, 0.0, 0.0), *((p.cap, p.smoothed_pps, _error(p)) for p in fit.points)]
+    worst, where = 0.0, ""
+    for before, low, high, after in zip(
+        points, points[1:], points[2:], [*points[3:], None], strict=False
+    ):
+        gap = _gap(before, low, high, after) / max(high[1], LEAST_SHARE * fit.top_pps)
+        if gap > worst:
+            worst, where = gap, f"{format_cap(low[0])} and {format_cap(high[0])}"
+    if worst <= BENT:
+        return ""
+    return f"between caps of {where} the curve may bend by {worst:.0%}: give a longer --budget"
+
+
+_Point = tuple[float, float, float]
+
+
+def _gap(before: _Point, low: _Point, high: _Point, after: _Point | None) -> float:
+    """Return how far above the chord a concave curve may lie, chance taken off, in packets/s.
+
+    It lies below both the line that leads to the chord and the line that goes on from it.
+    """
+    if low[0] <= 0:
+        return 0.0
+    rising = (low[1] - before[1]) / (low[0] - before[0])
+    chord = (high[1] - low[1]) / (high[0] - low[0])
+    width = 1.0 if after is None else after[0] - high[0]
+    flat = 0.0 if after is None else (after[1] - high[1]) / width
+    if not rising > chord > flat:
+        return 0.0
+    reach = (high[0] - low[0]) * (chord - flat) / (rising - flat)
+    back, on = reach / (low[0] - before[0]), (high[0] - low[0] - reach) / width
+    beyond = 0.0 if after is None else on * after[2]
+    doubt = math.hypot((1 + back) * low[2], back * before[2], (1 + on) * high[2], beyond)
+    return max(reach * (rising - chord) - SURE * doubt, 0.0)
+
+
+def _error(point: CapPoint) -> float:
+    return standard_error(point.throughput_pps)
