@@ -85,6 +85,7 @@ bench: .venv/.ready
 	$(BIN)/python -m benchmarks.promise_packets
 	$(BIN)/python -m benchmarks.platforms
 	$(BIN)/python -m benchmarks.quota_share
+	$(BIN)/python -m benchmarks.coverage
 	$(BIN)/python -m benchmarks.training
 	$(BIN)/python -m benchmarks.policer_sharing
 	$(BIN)/python -m benchmarks.policer_reaction
