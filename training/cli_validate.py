@@ -19,6 +19,7 @@ from training.cli_place import (
     measured_site,
     send,
 )
+from training.errors import UnfitError
 from training.progress import Tell, clock_time, shown
 from training.validate import Outcome, Validation, Watcher, hold_of, periods_of, setpoints_of
 from training.validate import validate as run_validation
@@ -47,7 +48,7 @@ def validate(
     lab_state_dir: LabState = STATE,
     json: Json = False,
 ) -> None:
-    """Hold a router at several setpoints with a model, and compare with what it foretold."""
+    """Hold a router at several setpoints with a model; exit code 1 where it foretold them wrong."""
     host = model_named(model, "--model")
     seconds = parse_duration(hold, field="--hold")
     given = [parse_rate(text, field="--setpoint") for text in setpoint or ()]
@@ -71,6 +72,10 @@ def validate(
         print_json(found)
     else:
         _print(found)
+    if failed := [one for one in found if one.problems]:
+        at = ", ".join(format_rate(one.setpoint_pps) for one in failed)
+        problem = f"{len(failed)} of {len(found)} setpoints failed ({at})"
+        raise UnfitError("model", problem, "sweep this host again, with nothing else on it")
 
 
 def _watcher(tell: Tell, periods: int, period: float) -> Watcher:
@@ -90,9 +95,10 @@ def _print(found: list[Validation]) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("setpoint", "", "cap", "settled", "mean error", "RMSE"):
         table.add_column(heading, justify="right")
+    table.add_column("verdict")
     for one in found:
         table.add_row(format_rate(one.setpoint_pps), "foretold", *_row(one.foretold))
-        table.add_row("", "fact", *_row(one.fact))
+        table.add_row("", "fact", *_row(one.fact), "; ".join(one.problems) or "pass")
     Console(highlight=False).print(table)
 
 

@@ -7,7 +7,7 @@ from simulating the same law on the model.
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Self
 
@@ -27,12 +27,14 @@ from xtc.limiter import Limiter
 from xtc.manager import Manager
 from xtc.plant import Plant
 from xtc.simulate import Scenario, run
-from xtc.units import CapFraction, PacketsPerSecond, Seconds, format_rate
+from xtc.units import CapFraction, PacketsPerSecond, Seconds, format_cap, format_rate
 from xtc.wire import Activate, Deactivate, Report
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Setpoints where none is given, as shares of the model's top throughput."""
 BAND = 0.05
+CAP_BAND = 0.15
+"""What the cap that held may differ by from the one foretold, as a share."""
 WINDOW = 10
 """Samples whose mean must lie within the band for the loop to count as settled at their start."""
 COUNTED = 4
@@ -62,6 +64,8 @@ class Validation(msgspec.Struct, frozen=True):
     setpoint_pps: float
     foretold: Outcome
     fact: Outcome
+    problems: tuple[str, ...] = ()
+    """What failed; empty where loop and model passed."""
 
     @property
     def cap_error(self) -> float | None:
@@ -163,8 +167,30 @@ def validate(
         for after, setpoint in zip(reversed(range(len(setpoints))), setpoints, strict=True):
             fact = loop.hold(setpoint, hold, _with_rest(watcher, periods_of(after, hold)))
             ahead = foretell(law_model, model, setpoint, samples=hold, period=site.period)
-            found.append(Validation(setpoint, ahead, fact))
+            found.append(judged(setpoint, ahead, fact))
     return found
+
+
+def judged(setpoint: float, foretold: Outcome, fact: Outcome) -> Validation:
+    """Judge one setpoint: did the loop hold it, and at the cap that the model foretold?"""
+    one = Validation(setpoint, foretold, fact)
+    return msgspec.structs.replace(one, problems=tuple(_problems(one)))
+
+
+def _problems(one: Validation) -> Iterator[str]:
+    if one.fact.settling_s is None:
+        yield "never settled"
+    elif abs(one.fact.mean_error) > BAND:
+        yield f"its mean is {one.fact.mean_error:+.1%} off"
+    apart = one.cap_error
+    if apart is None:
+        yield "no cap was foretold or held"
+    elif abs(apart) > CAP_BAND:
+        assert one.fact.cap is not None  # else nothing would be apart
+        yield (
+            f"{format_cap(one.foretold.cap)} foretold, {format_cap(one.fact.cap)} needed: "
+            "the model is of another host, or this one has changed"
+        )
 
 
 def _with_rest(watcher: Watcher, rest: int) -> Watcher:

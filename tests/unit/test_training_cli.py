@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from training_rig import CONFIG, router, swept
 from typer.testing import CliRunner
 
 from lab import requirements
-from models import bundled_host, dump_host, load_host, paper_host
+from models import ThroughputCurve, bundled_host, dump_host, load_host, paper_host
 from training.cli import app, main
 from training.cli_place import check_period
 from training.data import read_csv
+from training.errors import UnfitError
 from training.load import Command
 from training.progress import clock_time, describe
 from training.sweep import Progress
@@ -158,6 +160,18 @@ def test_a_validation_compares_what_was_foretold_with_fact(config: Path, tmp_pat
     words = shown("validate", *options)
     assert "foretold" in words
     assert "fact" in words
+    assert "pass" in words
+
+
+def test_a_model_of_another_host_fails(config: Path, tmp_path: Path) -> None:
+    model, paper = tmp_path / "model.toml", paper_host()
+    twice = tuple((cap, 2 * rate) for cap, rate in paper.curve.points)
+    model.write_text(dump_host(replace(paper, measured_curve=ThroughputCurve(twice))))
+    options = ("--config", config, "--model", model, "--setpoint", "20kpps", "--hold", "15s")
+    result = CliRunner().invoke(app, ["validate", *map(str, options)])
+    assert isinstance(result.exception, UnfitError)
+    assert "1 of 1 setpoints failed (20 kp/s)" in str(result.exception)
+    assert "the model is of another host" in " ".join(result.stdout.split())
 
 
 @pytest.mark.parametrize(

@@ -206,3 +206,10 @@ def test_poles_are_at_the_radius_and_angle_of_the_textbook() -> None:
     pole, _ = poles_of(5.0, 0.08)
     assert abs(pole) == pytest.approx(math.exp(-0.8), abs=5e-4)
     assert cmath.phase(pole) == pytest.approx(math.pi * 0.8 / -math.log(0.08), abs=5e-4)
+
+
+@pytest.mark.parametrize("period", [0.1, 0.2, 1.0, 2.0, 60.0])
+def test_margins_do_not_depend_on_how_long_a_sample_is(period: float) -> None:
+    found = design(0.6, 25, settling_s=5 * period, overshoot=0.08, period_s=period)
+    assert found.pi.phase_margin_deg == pytest.approx(42.05, abs=0.05)
+    assert found.dead_beat.phase_margin_deg == pytest.approx(60.0, abs=0.05)

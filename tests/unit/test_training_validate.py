@@ -12,8 +12,10 @@ from models import HostModel, ThroughputCurve, dump_host, paper_host
 from training.errors import OptionError
 from training.sites import Site, configured_site
 from training.validate import (
+    Outcome,
     foretell,
     hold_of,
+    judged,
     outcome,
     periods_of,
     setpoints_of,
@@ -55,6 +57,7 @@ def test_a_true_model_foretells_what_happens(tmp_path: Path) -> None:
         assert abs(one.cap_error) < 0.02
         assert one.fact.settling_s == one.foretold.settling_s
         assert abs(one.fact.mean_error) < 0.01
+        assert one.problems == ()
     assert len(told) == 40
     assert told[-1][2] == 0
 
@@ -65,6 +68,8 @@ def test_a_wrong_model_is_found_out(tmp_path: Path) -> None:
         found = validate(site, model, [30e3], hold=20, watcher=lambda *_: None)[0]
     assert found.cap_error == pytest.approx(0.7 - 1, abs=0.05)
     assert abs(found.fact.mean_error) < 0.02  # the loop corrects what the model did not know
+    (problem,) = found.problems
+    assert "the model is of another host, or this one has changed" in problem
 
 
 def test_without_the_model_the_loop_learns_by_itself(tmp_path: Path) -> None:
@@ -162,3 +167,18 @@ def test_an_outcome_is_of_the_settled_part() -> None:
     assert found.cap == pytest.approx(0.2)
     assert found.mean_error == 0.0
     assert found.relative_rmse == 0.0
+
+
+@pytest.mark.parametrize(
+    ("fact", "problems"),
+    [
+        (Outcome(0.114, 1.0, 0.049, 0.1), 0),
+        (Outcome(0.1, 1.0, 0.051, 0.1), 1),
+        (Outcome(0.12, 1.0, 0.0, 0.1), 1),
+        (Outcome(0.08, None, -0.3, 0.1), 2),
+        (Outcome(None, 1.0, 0.0, 0.1), 1),
+    ],
+)
+def test_a_setpoint_passes_or_fails(fact: Outcome, problems: int) -> None:
+    found = judged(20e3, Outcome(0.1, 1.0, 0.0, 0.0), fact)
+    assert len(found.problems) == problems
