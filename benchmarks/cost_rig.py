@@ -114,7 +114,7 @@ class Host:
         return (_HEADER + "".join(lines)).encode()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._real.close()
 
 

@@ -38,6 +38,7 @@ ROUNDS: Final = 2
 RIDGE: Final = 1e-12
 """What keeps least squares solvable, as a share of the largest squares."""
 TINY: Final = 1e-100
+"""Squares where nothing was counted: the levels are 0 then."""
 EXACT: Final = 1e-24
 """Squares below this share are rounding."""
 

@@ -11,13 +11,11 @@ from training.eq1 import log_percent
 from training.fit import SCATTERED, Fit
 from training.interval import Interval
 from training.points import CapPoint, standard_error
-from training.verdict import verdict_on
+from training.verdict import MISSED, verdict_on
 from xtc.units import format_cap, format_rate
 
 NOISY = 0.10
 """A sample that scatters by more is a poor guide for a loop that acts on every one."""
-MISSED = 0.05
-"""A median error at held-out caps above this makes the curve doubtful."""
 UNSURE = 0.1
 """Half the interval of `a` above which its value says little; what is less apart is alike."""
 APART = 1.1

@@ -57,7 +57,7 @@ class SnapshotSource(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         ...
 
 
