@@ -6,6 +6,7 @@ from models.errors import InvalidModelError, ModelError, ModelFileError, OutOfRa
 from models.host import ControlGains, HostModel
 from models.hostfile import bundled_host, bundled_names, load_host, paper_host, parse_host
 from models.logcap import LogCapModel
+from models.uncertainty import Uncertainty
 
 __all__ = [
     "ControlGains",
@@ -16,6 +17,7 @@ __all__ = [
     "ModelFileError",
     "OutOfRange",
     "ThroughputCurve",
+    "Uncertainty",
     "bundled_host",
     "bundled_names",
     "dump_host",

@@ -7,6 +7,7 @@ from models.curve import ThroughputCurve
 from models.host import ControlGains, HostModel
 from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU, LogCapModel
 from models.schema import SCHEMA_VERSION
+from models.uncertainty import Uncertainty
 
 
 def dump_host(model: HostModel) -> str:
@@ -20,6 +21,8 @@ def dump_host(model: HostModel) -> str:
         lines += _curve(model.measured_curve)
     if model.log_model is not None:
         lines += _log_model(model.log_model)
+    if model.uncertainty is not None:
+        lines += _uncertainty(model.uncertainty)
     lines += _loop(model)
     for law, gains in (("pi", model.pi), ("dead_beat", model.dead_beat)):
         lines += _gains(law, gains) if gains is not None else []
@@ -52,6 +55,20 @@ def _log_model(model: LogCapModel) -> Iterable[str]:
     yield f"offered_kpps = {_scaled(model.offered / PACKETS_PER_KP)}"
     if model.r_squared is not None:
         yield f"r_squared = {_number(model.r_squared)}"
+
+
+def _uncertainty(known: Uncertainty) -> Iterable[str]:
+    yield from ("", "[uncertainty]")
+    yield f"noise = {_number(known.noise)}"
+    yield f"speed_sd = {_number(known.speed_sd)}"
+    yield f"trend = {_number(known.trend)}"
+    yield f"top_pps = [{_number(known.top[0])}, {_number(known.top[1])}]"
+    if known.limited_by is not None:
+        yield f"limited_by = {_string(known.limited_by)}"
+    yield "intervals = ["
+    for cap, low, high in known.intervals:
+        yield f"  [{_percent(cap)}, {_number(low)}, {_number(high)}],"
+    yield "]"
 
 
 def _loop(model: HostModel) -> Iterable[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from models.curve import MAX_CAP, ThroughputCurve
 from models.errors import InvalidModelError
 from models.logcap import LogCapModel
+from models.uncertainty import Uncertainty
 
 MAX_DELAY = 5
 """Samples; a host that answers later than this cannot be held by a loop of this kind."""
@@ -52,6 +53,8 @@ class HostModel:
     """The largest cap that the host can hold, a fraction of one CPU."""
     cap_step: float = 0.0
     """The step between caps, a fraction of one CPU; 0 where they are as good as continuous."""
+    uncertainty: Uncertainty | None = None
+    """How well the curve is known; None where nobody measured that."""
     pi: ControlGains | None = None
     dead_beat: ControlGains | None = None
     curve: ThroughputCurve = field(init=False, repr=False, compare=False)
@@ -66,6 +69,15 @@ class HostModel:
         """
         gains = self.pi or self.dead_beat
         return 1.0 if gains is None else gains.period
+
+    @property
+    def promise(self) -> float:
+        """The throughput that can be promised of this host, packets/s.
+
+        What it forwards in 97.5 % of all times; its curve's top where its errors are not known.
+        """
+        known = self.uncertainty
+        return self.curve.top if known is None else min(known.promise, self.curve.top)
 
     def lag_at(self, period: float) -> float:
         """Return the share of a step still missing after one sample of another period, seconds."""

@@ -23,7 +23,9 @@ from models.schema import (
     GainsSection,
     HostDocument,
     LogModelSection,
+    UncertaintySection,
 )
+from models.uncertainty import Uncertainty
 
 MAX_BYTES = 1 << 16
 """A thousand points take 20 KB; whatever is larger is no model file."""
@@ -36,6 +38,7 @@ _FILE_KEYS = {
     "curve.offered": "curve.offered_pps",
     "cap_floor": "loop.cap_floor_percent",
     "cap_step": "loop.cap_step_percent",
+    "uncertainty.top": "uncertainty.top_pps",
 }
 
 
@@ -167,6 +170,7 @@ def _model(document: HostDocument, source: str) -> HostModel:
             cap_floor=_cap(loop.cap_floor_percent, default=_default_floor(curve)),
             cap_ceiling=_cap(loop.cap_ceiling_percent, default=_default_ceiling(curve)),
             cap_step=loop.cap_step_percent / PERCENT_PER_CPU,
+            uncertainty=_uncertainty(document.uncertainty),
             pi=_gains(document.gains.pi),
             dead_beat=_gains(document.gains.dead_beat),
         )
@@ -186,6 +190,19 @@ def _log_model(section: LogModelSection) -> LogCapModel:
         cap_threshold=section.cap_threshold_percent / PERCENT_PER_CPU,
         offered=section.offered_kpps * PACKETS_PER_KP,
         r_squared=section.r_squared,
+    )
+
+
+def _uncertainty(section: UncertaintySection | None) -> Uncertainty | None:
+    if section is None:
+        return None
+    return Uncertainty(
+        noise=section.noise,
+        speed_sd=section.speed_sd,
+        trend=section.trend,
+        intervals=tuple((cap / PERCENT_PER_CPU, low, high) for cap, low, high in section.intervals),
+        top=section.top_pps,
+        limited_by=section.limited_by,
     )
 
 

@@ -3,7 +3,7 @@
 Every number has bounds on both sides, so that TOML's nan and inf never pass.
 """
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
@@ -150,6 +150,59 @@ class LoopSection(Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0.0
 
 
+class UncertaintySection(Struct, frozen=True, forbid_unknown_fields=True):
+    """How well the curve is known."""
+
+    noise: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="standard deviation of one sample at a constant cap, as a share",
+            examples=["0.03"],
+        ),
+    ]
+    speed_sd: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="standard deviation of the host's speed between visits, as a share",
+            examples=["0.015"],
+        ),
+    ]
+    intervals: Annotated[
+        Annotated[
+            tuple[tuple[_Percent, _Rate, _Rate], ...], Meta(min_length=1, max_length=MAX_POINTS)
+        ],
+        Meta(
+            description=f"1 to {MAX_POINTS} intervals of 95 % [cap in percent of one CPU, "
+            "low, high in packets/s], caps rising",
+            examples=["[[10, 31000, 33000], [20, 63000, 67000]]"],
+        ),
+    ]
+    top_pps: Annotated[
+        tuple[_Rate, _Rate],
+        Meta(
+            description="the 95 % interval of the largest throughput in packets/s",
+            examples=["[98000, 101000]"],
+        ),
+    ]
+    trend: Annotated[
+        float,
+        Meta(
+            ge=-1,
+            le=1,
+            description="change of the host's speed over the sweep, as a share",
+            examples=["-0.01"],
+        ),
+    ] = 0.0
+    limited_by: Annotated[
+        Literal["load", "host"] | None,
+        Meta(description='what limits the top: "load" or "host"', examples=['"host"']),
+    ] = None
+
+
 class GainsSection(Struct, frozen=True, forbid_unknown_fields=True):
     """Gains of Eq. 2, per kp/s as the paper prints them."""
 
@@ -203,5 +256,8 @@ class HostDocument(Struct, frozen=True, forbid_unknown_fields=True):
     host: Annotated[HostSection, Meta(description="which host this is")] = HostSection()
     curve: Annotated[CurveSection | None, Meta(description="what was measured")] = None
     log_model: Annotated[LogModelSection | None, Meta(description="Eq. 1's parameters")] = None
+    uncertainty: Annotated[
+        UncertaintySection | None, Meta(description="how well the curve is known")
+    ] = None
     loop: Annotated[LoopSection, Meta(description="how the host answers")] = LoopSection()
     gains: Annotated[GainsTable, Meta(description="gains of Eq. 2")] = GainsTable()

@@ -1,9 +1,11 @@
 """Turns a fit and a design into the model file's host."""
 
-from models import ControlGains, HostModel, LogCapModel
+from models import ControlGains, HostModel, LogCapModel, Uncertainty
+from models.curve import MAX_RATE
 from training.data import Metadata
 from training.design import Design, Loop
 from training.fit import Fit
+from training.levels import USUAL
 from training.verdict import verdict_on
 from xtc.units import format_cap
 
@@ -35,8 +37,35 @@ def host_model(fit: Fit, design: Design, metadata: Metadata) -> HostModel:
         delay_samples=fit.eq1.delay,
         cap_floor=floor,
         cap_ceiling=max(1.0, fit.points[-1].cap),
+        uncertainty=uncertainty_of(fit),
         pi=_gains(design.pi, design.period_s, floor),
         dead_beat=_gains(design.dead_beat, design.period_s, fit.smallest_useful_cap),
+    )
+
+
+def uncertainty_of(fit: Fit) -> Uncertainty:
+    """Return how well the curve is known, for the daemon and for promises.
+
+    Where no cap was visited twice, nobody knows how the host's speed changes: most hosts' does by
+    as much as the mixed model takes beforehand.
+    """
+    wander = fit.wander
+    trend = wander.trend if wander is not None and wander.drifts else 0.0
+    points = [point for point in fit.points if point.throughput_pps.value > 0]
+    return Uncertainty(
+        noise=min(fit.noise, 1.0),
+        speed_sd=USUAL if wander is None else min(wander.speed, 1.0),
+        trend=min(max(trend, -1.0), 1.0),
+        intervals=tuple(
+            (
+                point.cap,
+                max(point.throughput_pps.low, 0.0),
+                min(point.throughput_pps.high, MAX_RATE),
+            )
+            for point in points
+        ),
+        top=(max(fit.top.low, 0.0), min(fit.top.high, MAX_RATE)),
+        limited_by=fit.limited_by,
     )
 
 

@@ -1,5 +1,7 @@
 """What holds for every model file: round trips, and one typed error for whatever else it holds."""
 
+from dataclasses import replace
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -9,6 +11,7 @@ from models import (
     LogCapModel,
     ModelFileError,
     ThroughputCurve,
+    Uncertainty,
     dump_host,
     paper_host,
     parse_host,
@@ -29,6 +32,25 @@ def gains(caps: st.SearchStrategy[float]) -> st.SearchStrategy[ControlGains | No
         min_cap=caps,
     )
     return st.none() | known
+
+
+@st.composite
+def uncertainties(draw: st.DrawFn, caps: st.SearchStrategy[float]) -> Uncertainty | None:
+    if draw(st.booleans()):
+        return None
+    ends = st.lists(st.floats(1.0, 1e6), min_size=2, max_size=2).map(sorted)
+    intervals = tuple(
+        (cap, *draw(ends)) for cap in sorted(draw(st.sets(caps, min_size=1, max_size=3)))
+    )
+    low, high = draw(ends)
+    return Uncertainty(
+        noise=draw(st.floats(0.0, 1.0)),
+        speed_sd=draw(st.floats(0.0, 1.0)),
+        trend=draw(st.floats(-1.0, 1.0)),
+        intervals=intervals,
+        top=(low, high),
+        limited_by=draw(st.sampled_from(["load", "host", None])),
+    )
 
 
 @st.composite
@@ -61,6 +83,7 @@ def hosts(draw: st.DrawFn, caps: st.SearchStrategy[float]) -> HostModel:
         cap_floor=draw(caps),
         cap_ceiling=800.0,
         cap_step=draw(st.just(0.0) | caps),
+        uncertainty=draw(uncertainties(caps)),
         pi=draw(gains(caps)),
         dead_beat=draw(gains(caps)),
     )
@@ -96,7 +119,8 @@ VALUES = st.one_of(
         lambda p: f"[{', '.join(p)}]"
     ),
 )
-LINES = dump_host(paper_host()).splitlines()
+KNOWN = Uncertainty(0.03, 0.01, -0.02, ((0.1, 31e3, 33e3), (0.6, 99e3, 1e5)), (99e3, 1e5), "host")
+LINES = dump_host(replace(paper_host(), uncertainty=KNOWN)).splitlines()
 
 
 @given(st.data())

@@ -13,7 +13,8 @@ from training.design import design
 from training.expect import expected
 from training.fit import fit
 from training.interval import Interval
-from training.model import b_of, host_model, lag_of
+from training.levels import USUAL
+from training.model import b_of, host_model, lag_of, uncertainty_of
 from training.validate import setpoints_of
 from xtc.laws import NAMES, law_named
 from xtc.simulate import Scenario, run, summarise
@@ -32,6 +33,24 @@ def test_it_survives_its_file(tmp_path: Path) -> None:
     assert read.name == "simulated"
     assert read.pi == MODEL.pi
     assert read.curve.throughput(0.33) == pytest.approx(PLANT.curve.throughput(0.33), rel=0.05)
+
+
+def test_its_file_says_how_well_the_curve_is_known(tmp_path: Path) -> None:
+    (tmp_path / "host.toml").write_text(dump_host(MODEL))
+    known = load_host(tmp_path / "host.toml").uncertainty
+    assert known is not None
+    assert known.noise == pytest.approx(0.02, abs=0.005)
+    assert known.limited_by == FIT.limited_by == "load"
+    top = PLANT.curve.top
+    assert known.top[0] < top < known.top[1] < 1.05 * top
+    assert 0.9 * top < load_host(tmp_path / "host.toml").promise < top
+    inside = [low <= PLANT.curve.throughput(cap) <= high for cap, low, high in known.intervals]
+    assert sum(inside) >= 0.8 * len(inside)
+
+
+def test_a_host_of_unknown_changes_is_taken_to_be_like_most() -> None:
+    known = uncertainty_of(msgspec.structs.replace(FIT, wander=None))
+    assert (known.speed_sd, known.trend) == (USUAL, 0.0)
 
 
 def test_its_file_keeps_the_period_of_the_sweep(tmp_path: Path) -> None:

@@ -1,0 +1,109 @@
+"""How well a host's curve is known: noise, changes of speed, intervals, and what limits its top."""
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal
+
+from models.curve import MAX_RATE, ThroughputCurve
+from models.errors import InvalidModelError
+
+Limit = Literal["load", "host"]
+
+NORMAL: Final = 1.96
+"""Standard deviations on either side of a mean that hold 95 %."""
+NARROWEST: Final = 0.05
+"""No band is narrower than this share: a curve of joined points is no better."""
+WIDEST: Final = 0.9
+"""Nor wider: a model of which nothing is known still says something of a factor of ten."""
+BENT: Final = 0.95
+"""Share of the top from which on throughput hardly tells which cap it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """What a sweep says of its own errors; shares where no unit is given.
+
+    Raises:
+        InvalidModelError: a number is out of bounds, or an interval is upside down.
+    """
+
+    noise: float
+    """Standard deviation of one sample at a constant cap, as a share of its mean."""
+    speed_sd: float
+    """Standard deviation of the host's speed from one visit to another."""
+    trend: float
+    """Change of its speed from begin to end of the sweep."""
+    intervals: tuple[tuple[float, float, float], ...]
+    """(cap as a fraction of one CPU, low, high): 95 % intervals of throughput in packets/s."""
+    top: tuple[float, float]
+    """The 95 % interval of the largest throughput, packets/s."""
+    limited_by: Limit | None = None
+    """What keeps the top from being higher; None where the sweep ended below it."""
+
+    def __post_init__(self) -> None:
+        for name in ("noise", "speed_sd"):
+            _require(name, 0.0 <= getattr(self, name) <= 1.0, "give a share from 0 to 1")
+        _require("trend", -1.0 <= self.trend <= 1.0, "give a share from -1 to 1")
+        _require("top", _is_interval(*self.top), "give its low and its high end, packets/s")
+        caps = [cap for cap, _, _ in self.intervals]
+        rising = all(low < high for low, high in pairwise(caps))
+        _require("intervals", bool(caps) and rising, "order their caps upwards")
+        for _, low, high in self.intervals:
+            _require("intervals", _is_interval(low, high), "give cap, low and high, packets/s")
+
+    @property
+    def wander(self) -> float:
+        """Standard deviation of the host's speed over the time of a sweep, its trend included."""
+        return math.hypot(self.speed_sd, self.trend / math.sqrt(12))
+
+    @property
+    def promise(self) -> float:
+        """What the host forwards in 97.5 % of all times, packets/s: the low end of what it may be.
+
+        Another day is another speed, so that its changes count beside the interval of the top.
+        """
+        low, high = self.top
+        middle = (low + high) / 2
+        missing = math.hypot((high - low) / 2, NORMAL * self.wander * middle)
+        return max(middle - missing, 0.0)
+
+    def error_at(self, cap: float) -> float:
+        """Return the standard error of the curve at a cap, as a share of its throughput."""
+        caps = [known for known, _, _ in self.intervals]
+        after = min(bisect_left(caps, cap), len(caps) - 1)
+        before = max(after - 1, 0)
+        return max(self._error(before), self._error(after))
+
+    def caps_for(self, curve: ThroughputCurve, throughput: float) -> tuple[float, float] | None:
+        """Return the caps that may give a sample of some throughput (packets/s) with 95 %.
+
+        Returns:
+            The smallest and the largest, fractions of one CPU; infinity where any larger one may.
+            None where a throughput tells no cap: below the caps that were measured, and near a top
+            that the load limits.
+        """
+        if throughput >= BENT * curve.top and self.limited_by != "host":
+            return None
+        cap = curve.cap_for_clamped(throughput)
+        if cap < self.intervals[0][0]:
+            return None
+        doubt = NORMAL * math.hypot(self.error_at(cap), self.wander, self.noise)
+        share = min(max(doubt, NARROWEST), WIDEST)
+        most = throughput / (1 - share)
+        largest = math.inf if most >= BENT * curve.top else curve.cap_for(most)
+        return curve.cap_for_clamped(throughput / (1 + share)), largest
+
+    def _error(self, number: int) -> float:
+        _, low, high = self.intervals[number]
+        return (high - low) / 2 / NORMAL / max((high + low) / 2, 1e-9)
+
+
+def _is_interval(low: float, high: float) -> bool:
+    return 0.0 <= low <= high <= MAX_RATE and high > 0.0
+
+
+def _require(field: str, valid: bool, fix: str) -> None:
+    if not valid:
+        raise InvalidModelError(f"uncertainty.{field}", "is out of bounds", fix)
