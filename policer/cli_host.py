@@ -30,9 +30,7 @@ Key = Annotated[
 Capacity = Annotated[
     str | None, typer.Option(help="What all its routers can forward together, such as 200kpps.")
 ]
-Model = Annotated[
-    Path | None, typer.Option(help="Take the capacity from the top of a model file's curve.")
-]
+Model = Annotated[Path | None, typer.Option(help="Take the capacity from a model file.")]
 Overcommit = Annotated[
     bool | None,
     typer.Option("--overcommit/--no-overcommit", help="Let guarantees exceed the capacity."),
@@ -153,7 +151,8 @@ def entry(
     """Return the fields of an entry that were given.
 
     Raises:
-        SettingsError: both capacity and model are given, or the key file is none.
+        SettingsError: both capacity and model are given, the model promises nothing, or the key
+            file is none.
         UnitError: the capacity is no rate.
         ModelFileError: the model file cannot be used.
     """
@@ -166,11 +165,27 @@ def entry(
         given["capacity_pps"] = parse_rate(capacity, field="--capacity")
         given["capacity_source"] = "operator"
     if model is not None:
-        given["capacity_pps"] = load_host(model).curve.top
+        given["capacity_pps"] = _promise(model)
         given["capacity_source"] = "model"
-        said = f"capacity: {format_rate(given['capacity_pps'])}, the top of the curve in {model}"
-        typer.echo(said, err=True)
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _promise(file: Path) -> float:
+    """Return what a model's host can be promised for, packets/s, and tell people why.
+
+    Raises:
+        SettingsError: its speed changes so much that this is nothing.
+        ModelFileError: the file cannot be used.
+    """
+    host = load_host(file)
+    if host.promise <= 0:
+        problem = f"{file}: the host's speed changes so much that it can be promised for nothing"
+        raise SettingsError("--model", problem, "sweep again on a quiet host, or give --capacity")
+    top = f"the top of the curve in {file}"
+    if host.uncertainty is not None:
+        top = f"what it forwards in 97.5 % of all times; {top} is {format_rate(host.curve.top)}"
+    typer.echo(f"capacity: {format_rate(host.promise)}, {top}", err=True)
+    return host.promise
 
 
 def public_key(path: Path) -> str:

@@ -9,7 +9,7 @@ import pytest
 import zmq.auth
 from rest_rig import GOLD, Rig, opened, serving
 
-from models import load_host
+from models import Uncertainty, dump_host, load_host
 from policer import cli_watch
 from policer.cli_router import _report_rows
 from policer.client import Client
@@ -53,6 +53,22 @@ def test_the_capacity_of_a_model_is_its_curves_top_and_is_said(shell: "Shell") -
     entry = shell.json("host", "show", "host8")["entry"]
     assert entry["capacity_pps"] == load_host(MODELS / "paper.toml").curve.top
     assert entry["capacity_source"] == "model"
+
+
+def test_the_capacity_of_a_model_that_knows_its_errors_is_what_can_be_promised(
+    shell: "Shell", tmp_path: Path
+) -> None:
+    known = Uncertainty(0.02, 0.05, 0.0, ((0.1, 9e3, 11e3),), (95e3, 99e3), "host")
+    host = replace(load_host(MODELS / "paper.toml"), uncertainty=known)
+    (tmp_path / "host.toml").write_text(dump_host(host))
+    where = ("--requests", "ipc:///run/a", "--telemetry", "ipc:///run/b")
+    shell("host", "add", "host8", *where, "--model", str(tmp_path / "host.toml"))
+    assert "97.5 % of all times; the top of the curve in" in shell.err
+    assert shell.json("host", "show", "host8")["entry"]["capacity_pps"] == host.promise < 95e3
+    wild = replace(host, uncertainty=replace(known, speed_sd=0.9))
+    (tmp_path / "wild.toml").write_text(dump_host(wild))
+    arguments = ("host", "set", "host8", "--model", str(tmp_path / "wild.toml"))
+    assert "sweep again on a quiet host" in shell(*arguments, code=2)
 
 
 def test_hosts_are_a_table_for_people(shell: "Shell") -> None:
