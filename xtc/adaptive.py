@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from models import ThroughputCurve
 from xtc.binding import Evidence, binds
-from xtc.estimate import SLOPE_DOUBT, UNSHAPED_DOUBT, Estimate, moved, updated
+from xtc.estimate import FIRST_NOISE, SLOPE_DOUBT, UNSHAPED_DOUBT, Estimate, moved, updated
 from xtc.law import Bounds, Decision, Reason, Sample
 from xtc.prior import MISSED, Prior
 from xtc.units import MAX_RATE, CapFraction, PacketsPerSecond
@@ -65,11 +65,14 @@ class AdaptiveLaw:
     """`a` of Eq. 1: the share of the last sample's throughput that is still in this one."""
     delay: int = 0
     """Samples until a cap shows in the throughput, where it is known beforehand."""
+    noise: float = FIRST_NOISE
+    """Standard deviation of a sample at a constant cap, as a share, until it is learned."""
 
     def start(self, cap: CapFraction | None, prior: Prior | None = None) -> AdaptiveState:
         """Begin at the cap in force, with no opinion on the router but what is known of it."""
         caps = () if cap is None else (math.log(cap),)
-        return AdaptiveState(Estimate(caps=caps, delay=self.delay), prior=prior)
+        line = Estimate(caps=caps, delay=self.delay, noise=self.noise**2)
+        return AdaptiveState(line, prior=prior)
 
     def step(
         self, state: AdaptiveState, setpoint: float, sample: Sample, bounds: Bounds

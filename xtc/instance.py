@@ -81,6 +81,8 @@ class Finding(Enum):
     NOT_BINDING = "not_binding"
     STARVED = "starved"
     """It forwards less than is wanted, and not because of its cap: its CPU is contended."""
+    MODEL_STALE = "model_stale"
+    """It is held, but takes another share of CPU than its model says (`xtc.stale`)."""
     AT_FLOOR = "at_floor"
     AT_CEILING = "at_ceiling"
     UNRESPONSIVE = "unresponsive"

@@ -6,6 +6,7 @@ from typing import Any
 from models import ControlGains, HostModel, paper_host
 from xtc.adaptive import AdaptiveLaw
 from xtc.errors import ConfigError
+from xtc.estimate import FIRST_NOISE, QUIETEST
 from xtc.law import DEAD_BEAT, DEAD_BEAT_MIN3, PI, Law, PaperGains, PaperLaw
 from xtc.selftuning import SelfTuningLaw
 from xtc.units import CapFraction
@@ -14,6 +15,8 @@ DEFAULT = "default"
 SELF_TUNING = "self-tuning"
 NAMES_IN_BITS = (DEFAULT, SELF_TUNING)
 """The laws that hold setpoints in bits/s: ratios mean the same in any unit."""
+LOUDEST = 0.3
+"""No host's samples are taken to scatter by more than this share, whatever a model file says."""
 NAMES = (DEFAULT, SELF_TUNING, "pi", "dead-beat", "dead-beat-min3")
 
 
@@ -72,7 +75,7 @@ def _adaptive(model: HostModel | None, period: float | None) -> AdaptiveLaw:
     if model is None:
         return AdaptiveLaw()
     lag, delay = _dynamics(model, period)
-    return AdaptiveLaw(curve=model.curve, lag=lag, delay=delay)
+    return AdaptiveLaw(model.curve, lag, delay, noise=_noise(model))
 
 
 def _self_tuning(model: HostModel | None, period: float | None) -> SelfTuningLaw:
@@ -86,6 +89,12 @@ def _dynamics(model: HostModel, period: float | None) -> tuple[float, int]:
     """Return lag and delay in samples of the loop."""
     of = period or model.period
     return model.lag_at(of), model.delay_at(of)
+
+
+def _noise(model: HostModel) -> float:
+    """Return how far a sample scatters at a constant cap, as a share."""
+    known = model.uncertainty
+    return FIRST_NOISE if known is None else min(max(known.noise, QUIETEST), LOUDEST)
 
 
 def _published(model: HostModel | None) -> dict[str, PaperGains]:

@@ -41,6 +41,7 @@ from xtc.promise import Accounting
 from xtc.routers import RouterPlan
 from xtc.setpoint import Setpoint, Unit, counted
 from xtc.shielding import Shielded
+from xtc.stale import count_outside, with_stale_model
 from xtc.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
 from xtc.window import Calm, Seen, joined, mean_of, steadied
 from xtc.wire import Report
@@ -101,6 +102,8 @@ class Managed:
         """The samples of a second that are to be one, where a shield holds the rate."""
         self._period: Dithered | None = None
         """How the period is spent, as far as it was written."""
+        self._outside = 0
+        """Samples outside of what the model says, more than inside."""
         self.found: tuple[str, ...] = ()
         """The interfaces that are there at the start, before the first period has ended."""
         self.mixed = False
@@ -182,7 +185,7 @@ class Managed:
         if self.instance is None:
             return
         if (plan.law, plan.model) != (before.law, before.model):
-            self.instance = replace(self.instance, law_state=None)
+            self.instance, self._outside = replace(self.instance, law_state=None), 0
         if plan.setpoint != before.setpoint:
             lease = _replanned(self.instance.lease, plan)
             self.instance = self.instance.given(lease)
@@ -285,6 +288,10 @@ class Managed:
         self.instance, command = step(self.instance, self._profile, now, sample)
         if self.instance.finding is Finding.STARVED:
             self.instance = proven(self.instance, self.floor.contended())
+        self._outside = count_outside(
+            self._outside, self.instance, sample, self.plan.model, polls=self._polling.polls
+        )
+        self.instance = with_stale_model(self.instance, self._outside)
         return command
 
     def go_blind(self, now: Seconds) -> Command:

@@ -1,10 +1,13 @@
 """Laws by name: what each takes over from a host's model."""
 
+from dataclasses import replace
+
 import pytest
 
-from models import ControlGains, HostModel, paper_host
+from models import ControlGains, HostModel, Uncertainty, paper_host
 from xtc.adaptive import AdaptiveLaw
 from xtc.errors import ConfigError
+from xtc.estimate import QUIETEST
 from xtc.law import DEAD_BEAT, DEAD_BEAT_MIN3, PI, PaperGains, PaperLaw
 from xtc.laws import NAMES, law_named
 from xtc.selftuning import SelfTuningLaw
@@ -32,6 +35,15 @@ def test_a_delay_that_is_known_shapes_the_first_estimate() -> None:
     assert late.estimate.delay == 2
     late = law_named("self-tuning", MODEL).start(CapFraction(0.5))
     assert (late.tuning.delay, late.tuning.lag, late.tuning.gain) == (2, 0.25, 0.75)
+
+
+@pytest.mark.parametrize(("noise", "used"), [(0.03, 0.03), (0.0, QUIETEST), (0.9, 0.3)])
+def test_the_default_law_begins_with_the_noise_of_a_model_within_reason(
+    noise: float, used: float
+) -> None:
+    known = Uncertainty(noise, 0.01, 0.0, ((0.1, 1e3, 2e3),), (1e3, 2e3))
+    begun = law_named("default", replace(MODEL, uncertainty=known)).start(CapFraction(0.5))
+    assert begun.estimate.noise == pytest.approx(used**2)
 
 
 def test_without_a_model_nothing_is_known() -> None:
