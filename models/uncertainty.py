@@ -76,8 +76,15 @@ class Uncertainty:
         before = max(after - 1, 0)
         return max(self._error(before), self._error(after))
 
-    def caps_for(self, curve: ThroughputCurve, throughput: float) -> tuple[float, float] | None:
-        """Return the caps that may give a sample of some throughput (packets/s) with 95 %.
+    def caps_for(
+        self, curve: ThroughputCurve, throughput: float, *, samples: int = 1
+    ) -> tuple[float, float] | None:
+        """Return the caps that may give a throughput (packets/s) with 95 %.
+
+        Args:
+            curve: the host's.
+            throughput: the mean of some samples at a constant cap.
+            samples: how many.
 
         Returns:
             The smallest and the largest, fractions of one CPU; infinity where any larger one may.
@@ -89,7 +96,9 @@ class Uncertainty:
         cap = curve.cap_for_clamped(throughput)
         if cap < self.intervals[0][0]:
             return None
-        doubt = NORMAL * math.hypot(self.error_at(cap), self.wander, self.noise)
+        doubt = NORMAL * math.hypot(
+            self.error_at(cap), self.wander, self.noise / math.sqrt(samples)
+        )
         share = min(max(doubt, NARROWEST), WIDEST)
         most = throughput / (1 - share)
         largest = math.inf if most >= BENT * curve.top else curve.cap_for(most)

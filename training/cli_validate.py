@@ -1,5 +1,6 @@
 """xtc-train validate: the closed loop with a new model, against what the model foretold."""
 
+import math
 from typing import Annotated
 
 import typer
@@ -105,8 +106,17 @@ def _print(found: list[Validation]) -> None:
 def _row(outcome: Outcome) -> tuple[str, str, str, str]:
     settled = "never" if outcome.settling_s is None else f"{outcome.settling_s:g} s"
     return (
-        format_cap(outcome.cap),
+        _cap(outcome),
         settled,
         f"{outcome.mean_error * 100:+.1f}%",
         f"{outcome.relative_rmse * 100:.1f}%",
     )
+
+
+def _cap(outcome: Outcome) -> str:
+    """Return a cap, and where it may be."""
+    if outcome.caps is None:
+        return format_cap(outcome.cap)
+    low, high = outcome.caps
+    ends = f"{format_cap(low)} to {'any' if math.isinf(high) else format_cap(high)}"
+    return f"{format_cap(outcome.cap)} ({ends})"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from training_rig import CONFIG
 
-from models import HostModel, ThroughputCurve, dump_host, paper_host
+from models import HostModel, ThroughputCurve, Uncertainty, dump_host, paper_host
 from training.errors import OptionError
 from training.sites import Site, configured_site
 from training.validate import (
@@ -60,6 +60,18 @@ def test_a_true_model_foretells_what_happens(tmp_path: Path) -> None:
         assert one.problems == ()
     assert len(told) == 40
     assert told[-1][2] == 0
+
+
+def test_a_forecast_has_the_noise_and_the_doubt_of_its_model() -> None:
+    known = Uncertainty(0.06, 0.03, 0.0, ((0.01, 3e3, 3.4e3), (0.6, 97e3, 99e3)), (97e3, 99e3))
+    model = replace(paper_host(), uncertainty=known)
+    found = foretell(model, model, 32e3, samples=40, period=1.0)
+    plain = foretell(model, paper_host(), 32e3, samples=40, period=1.0)
+    assert found.relative_rmse == pytest.approx(0.06, abs=0.03)
+    assert plain.relative_rmse < 0.01
+    assert found.caps is not None
+    assert 0.8 * found.cap < found.caps[0] < found.cap < found.caps[1] < 1.3 * found.cap
+    assert plain.caps is None
 
 
 def test_a_wrong_model_is_found_out(tmp_path: Path) -> None:
@@ -182,3 +194,9 @@ def test_an_outcome_is_of_the_settled_part() -> None:
 def test_a_setpoint_passes_or_fails(fact: Outcome, problems: int) -> None:
     found = judged(20e3, Outcome(0.1, 1.0, 0.0, 0.0), fact)
     assert len(found.problems) == problems
+
+
+@pytest.mark.parametrize(("cap", "passes"), [(0.13, True), (0.14, False), (0.08, False)])
+def test_a_model_that_says_how_unsure_it_is_fails_beyond_that(cap: float, *, passes: bool) -> None:
+    foretold = Outcome(0.1, 1.0, 0.0, 0.0, caps=(0.095, 0.135))
+    assert (judged(20e3, foretold, Outcome(cap, 1.0, 0.0, 0.1)).problems == ()) is passes
