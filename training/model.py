@@ -5,6 +5,7 @@ from models.curve import MAX_RATE
 from training.data import Metadata
 from training.design import Design, Loop
 from training.fit import Fit
+from training.interval import Interval
 from training.levels import USUAL
 from training.verdict import verdict_on
 from xtc.units import format_cap
@@ -56,17 +57,16 @@ def uncertainty_of(fit: Fit) -> Uncertainty:
         noise=min(fit.noise, 1.0),
         speed_sd=USUAL if wander is None else min(wander.speed, 1.0),
         trend=min(max(trend, -1.0), 1.0),
-        intervals=tuple(
-            (
-                point.cap,
-                max(point.throughput_pps.low, 0.0),
-                min(point.throughput_pps.high, MAX_RATE),
-            )
-            for point in points
-        ),
-        top=(max(fit.top.low, 0.0), min(fit.top.high, MAX_RATE)),
+        intervals=tuple((point.cap, *_ends(point.throughput_pps)) for point in points),
+        top=_ends(fit.top),
         limited_by=fit.limited_by,
     )
+
+
+def _ends(rate: Interval) -> tuple[float, float]:
+    """Return the ends of an interval in packets/s, in as many digits as mean anything."""
+    low, high = (float(f"{end:.6g}") for end in (rate.low, rate.high))
+    return max(low, 0.0), min(high, MAX_RATE)
 
 
 def lag_of(fit: Fit) -> float:
