@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 import structlog
 
+from policer.bucket import Buckets
 from policer.compat import for_its_burst, with_lost_bursts, without_bursts
 from policer.contract import Contract
 from policer.dispatch import Sent, Terms, due
@@ -37,6 +38,10 @@ from xtc.wire import Activate, Limit, Refusal, Telemetry
 
 SHORTEST_S = 0.5
 """Rounds come no closer than this, however often a host speaks."""
+MANY, SOME_PER_S = 100.0, 1 / 60
+"""Events of one kind that a daemon may cause at once, and in the long run."""
+LONGEST_WORDS = 500
+"""Characters of a daemon's own words that an event keeps."""
 _NOTHING_KNOWN = HostState()
 """What is shown by a policer that does not lead."""
 
@@ -77,8 +82,10 @@ class HostLoop:
         """Whether `_state` is of a leader."""
         self._overtaken = 0
         """The epoch in which it was last noted that the host obeys another policer."""
-        self._noted: dict[str, float] = {}
-        """When each kind of event that may come often was noted last."""
+        self._rarely = Buckets(1 / AGAIN_S, 1.0)
+        """Which events that the daemon can cause at will may be noted again."""
+        self._any = Buckets(SOME_PER_S, MANY)
+        """How many of them it may cause in all."""
         self._news = asyncio.Event()
         self._sent: Mapping[str, Sent] = {}
         self._epoch = 0
@@ -293,7 +300,7 @@ class HostLoop:
                 self._doubt(refusal)
         for vr, words in refusals.items():
             if before.get(vr) != words:
-                self._note("refused", words, vr)
+                self._note_rarely("refused", words, vr)
         if refusals != before or self._live.link_problem != self._problem:
             self._put(replace(self._live, link_problem=self._problem, refusals=refusals))
 
@@ -303,12 +310,14 @@ class HostLoop:
             self._overtaken = self._epoch
             self._note("overtaken", "the host obeys a policer of a higher epoch")
 
-    def _note_rarely(self, kind: str, words: str) -> None:
-        """Note what may be another thing with every tick, and flood the table of events."""
+    def _note_rarely(self, kind: str, words: str, vr: str | None = None) -> None:
+        """Note what the daemon may change with every tick, and so flood the table of events."""
+        if not self._shared.fleet.leadership.leading:
+            return
         now = self._shared.clock()
-        due_at = self._noted.get(kind, float("-inf")) + AGAIN_S
-        if now >= due_at and self._note_of_host(kind, words):
-            self._noted[kind] = now
+        if self._rarely.wait(now, f"{kind} {vr}") or self._any.wait(now, kind):
+            return
+        self._note(kind, words[:LONGEST_WORDS], vr)
 
     def _note_of_host(self, kind: str, words: str) -> bool:
         """Note what every policer sees, if this one leads; return whether it does."""

@@ -15,10 +15,10 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.routes import HTTPRoute
 from litestar.types import ControllerRouterHandler
 
+from policer.bucket import Buckets
 from policer.fleet import Fleet
 from policer.rest import contracts, events, fleetwide, health, hosts, routers, streams, tokens
 from policer.rest.bodies import StrictRequest
-from policer.rest.bucket import Buckets
 from policer.rest.desk import Desk, provide_desk, provide_gate
 from policer.rest.document import DESCRIPTION, finished
 from policer.rest.gate import OPEN, Gate, guard

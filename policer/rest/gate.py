@@ -13,8 +13,8 @@ from litestar.connection import ASGIConnection
 from litestar.exceptions import HTTPException
 from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 
+from policer.bucket import Buckets
 from policer.errors import Forbidden, StoreError, Unauthenticated
-from policer.rest.bucket import Buckets
 from policer.rest.exchange import exchange_of
 from policer.rest.queries import check_query
 from policer.store import Scope, Store, TokenRow

@@ -19,6 +19,12 @@ HEADERS = {
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
 }
 """On every answer that does not say otherwise."""
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""What a request may be; HTTP lets clients make up any other word (RFC 9110, section 9.1)."""
+OTHER = "other"
+"""What all other words are called in metrics and in the log: clients must not fill either."""
+LONGEST_PATH = 200
+"""Characters of a path that the log keeps."""
 OBSERVED = Callable[[str, str, int, float], None]
 
 
@@ -66,13 +72,14 @@ class Outside:
     def _tell(self, scope: Any, method: str, exchange: Exchange, seconds: float) -> None:
         """Log and measure; the route's pattern, since paths are without number."""
         route = scope.get("path_template") or "none"
+        method = method if method in METHODS else OTHER
         self._observe(method, route, exchange.status, seconds)
         quiet = method in {"GET", "HEAD"} and exchange.status < 400
         (self._log.debug if quiet else self._log.info)(
             "request",
             id=exchange.id,
             method=method,
-            path=scope["path"],
+            path=scope["path"][:LONGEST_PATH],
             status=exchange.status,
             token=exchange.token,
             ms=round(1e3 * seconds, 1),

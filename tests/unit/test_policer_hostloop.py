@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import count
 
 import pytest
 from hostloop_rig import CAPACITY, HostRig, Message
@@ -12,6 +13,7 @@ from policer_plant import held_report, report_of
 from policer import hostloop
 from policer.contract import Contract
 from policer.errors import LinkError, LinkRefused
+from policer.hostloop import LONGEST_WORDS, MANY, SOME_PER_S
 from policer.ladder import Patience, Step
 from policer.link.host import AGAIN_S
 from policer.round import KEPT_S
@@ -193,6 +195,19 @@ async def test_a_host_that_lies_with_every_tick_is_noted_once_in_ten_minutes() -
     assert rig.kinds() == ["distrusted"]
     rig.hear(lie(0), seconds=AGAIN_S)
     assert rig.kinds() == ["distrusted"] * 2
+
+
+async def test_a_daemon_that_refuses_in_other_words_each_time_does_not_fill_the_disk() -> None:
+    many = {f"r{number}": Contract(1.0) for number in range(300)}
+    rig = HostRig(many)
+    words = count()
+    rig.daemon.refuse = lambda _: Refusal("odd", "vr", f"{next(words)} " + 5000 * "x")
+    for _ in range(120):
+        await rig.round(*(report_of(vr, throughput_pps=330.0, offered_pps=2e3) for vr in many))
+    assert next(words) > 600
+    events = [event for event in rig.writer._events if event.kind == "refused"]
+    assert 50 < len(events) <= MANY + 120 * SOME_PER_S + 1
+    assert max(len(event.words) for event in events) <= LONGEST_WORDS
 
 
 async def test_an_overtaken_leader_says_so_once_in_each_epoch() -> None:

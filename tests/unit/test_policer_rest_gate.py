@@ -12,8 +12,10 @@ from prometheus_client import CollectorRegistry, Counter
 from rest_rig import Rig, filled, opened
 from sqlalchemy import Connection
 
+from policer.bucket import Buckets
 from policer.errors import StoreGone
-from policer.rest.bucket import Buckets
+from policer.fleet import Fleet
+from policer.metrics import Metrics
 from policer.rest.gate import REMEMBERED_S
 from policer.rest.settings import PAGE
 
@@ -151,6 +153,18 @@ def test_requests_are_observed_by_their_routes(tmp_path: Path) -> None:
     assert seen[:2] == [("GET", "/v1/hosts/{host}", 200), ("GET", "/v1/hosts/{host}", 404)]
     assert seen[2][0::2] == ("GET", 404)
     assert "mystery" not in seen[2][1]
+
+
+def test_clients_cannot_make_up_labels_of_metrics(tmp_path: Path) -> None:
+    metrics = Metrics(Fleet(), lambda: 0.0)
+    with opened(tmp_path, observe=metrics.answered) as rig:
+        client = rig.client(None)
+        for number in range(40):
+            client.request(f"INVENTED{number}", f"/v1/made/up/{number}")
+            client.request(f"INVENTED{number}", "/v1/hosts")
+    labels = [sample.labels for metric in metrics.requests.collect() for sample in metric.samples]
+    assert {one["method"] for one in labels} == {"other"}
+    assert len({tuple(one.items()) for one in labels}) < 60
 
 
 def test_the_page_is_served_with_its_types_tags_and_policy(tmp_path: Path) -> None:
