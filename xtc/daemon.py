@@ -287,7 +287,9 @@ class Daemon:
         self._metrics.journal_ok.set(not self._manager.journal_problem)
         for report in reports:
             self._log_change(report)
-        self._server.publish(Telemetry(now, self._tick_count, reports, drops=self._drops))
+        epoch = self._manager.highest_epoch
+        told = Telemetry(now, self._tick_count, reports, drops=self._drops, highest_epoch=epoch)
+        self._server.publish(told)
 
     def _log_change(self, report: Report) -> None:
         """Log a router when its mode, finding or problem changes, and never otherwise."""

@@ -3,7 +3,7 @@
 import math
 from enum import Enum
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -23,6 +23,12 @@ class Kind(Enum):
     NORMAL = "normal"
     PUNISHMENT = "punishment"
     """Stays until it ends: blinding the meter or a new ordinary lease does not lift it."""
+
+
+FIRST_EPOCH: Final = 1_780_000_000
+"""Seconds since 1970 in June 2026: a clock that shows less is wrong."""
+YEARS_AHEAD: Final = 10 * 365 * 86_400
+"""What an epoch may be ahead of the clock."""
 
 
 class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -99,6 +105,31 @@ def _setpoint(
 
 def _given(rate: float | msgspec.UnsetType) -> float | None:
     return None if isinstance(rate, msgspec.UnsetType) else rate
+
+
+def check_epoch(epoch: int, wall: float) -> None:
+    """Refuse an epoch that no policer can have: it would lock all of them out for good.
+
+    Args:
+        epoch: what is to be obeyed from now on.
+        wall: seconds since 1970 by this host's clock, which may be wrong after a boot.
+
+    Raises:
+        Refused: it is years ahead of the clock.
+    """
+    most = highest_possible(wall)
+    if epoch > most:
+        raise Refused(
+            "epoch_ahead",
+            "epoch",
+            f"{epoch} is years ahead of the clock: policers count the seconds since 1970",
+            f"give {most} or less, or look whether it was mistyped",
+        )
+
+
+def highest_possible(wall: float) -> int:
+    """Return the highest epoch that is believed at a time of day, seconds since 1970."""
+    return int(max(wall, FIRST_EPOCH)) + YEARS_AHEAD
 
 
 def check_successor(

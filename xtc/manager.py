@@ -1,6 +1,7 @@
 """XTC Manager: activates, retunes, pauses and releases instances, and ticks them all."""
 
 import difflib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -26,7 +27,7 @@ from xtc.hostfloors import HostFloors
 from xtc.instance import KEEP, Act, Command
 from xtc.journal import UNWRITTEN, Entry, Journal, Ledger
 from xtc.keeper import Keeper
-from xtc.lease import Lease, check_successor
+from xtc.lease import Lease, check_epoch, check_successor, highest_possible
 from xtc.leftovers import Leftovers
 from xtc.limits import CountingLimiter, Limits
 from xtc.managed import Managed, OpenActuator
@@ -86,6 +87,7 @@ class Manager:
         observe: str = "",
         remembered: Remembered | None = None,
         unexpected: Callable[[str], None] = _uncounted,
+        wall: Callable[[], float] = time.time,
     ) -> None:
         """Take over the routers.
 
@@ -101,7 +103,9 @@ class Manager:
             observe: why every cap is only computed and shown; empty where caps are written.
             remembered: keeps what was learned for the next run; None where nothing does.
             unexpected: counts an error that nobody foresaw, by where it came up.
+            wall: the time of day in seconds since 1970, which epochs are judged by.
         """
+        self._wall = wall
         self._guard = Firewall(unexpected)
         self.observe = observe
         """Why every router is only observed; empty where they are held."""
@@ -202,6 +206,11 @@ class Manager:
             TakenOver: nothing may be capped any longer.
         """
         self._journal.check_held()
+
+    @property
+    def highest_epoch(self) -> int:
+        """The highest epoch that was obeyed: a lower one is refused."""
+        return self._epoch
 
     @property
     def places(self) -> tuple[ActuatorSpec, ...]:
@@ -345,7 +354,8 @@ class Manager:
         """Return the epoch of an order for a router of ours; 0 for all else."""
         if not isinstance(change, _Order) or change.vr not in self._routers:
             return 0
-        return change.epoch or 0
+        epoch = change.epoch or 0
+        return epoch if epoch <= highest_possible(self._wall()) else 0
 
     def _claim_limits(self, changes: Iterable[Request]) -> bool:
         """Note all limits of a request, of which one write tells; whether it is needed."""
@@ -429,6 +439,7 @@ class Manager:
             expires_at=None if request.ttl_s is None else now + request.ttl_s,
             kind=request.kind,
         )
+        check_epoch(lease.epoch, self._wall())
         check_successor(managed.last_lease(), lease, now, highest_epoch=self._epoch)
         check_long_enough(request.ttl_s, self._period)
         check_unit(managed, request.setpoint)
@@ -504,6 +515,7 @@ class Manager:
 
     def _limit(self, managed: Managed, request: Limit, now: Seconds) -> None:
         """Limit the router's interfaces, or lift the limit; the journal knows of it first."""
+        check_epoch(request.epoch or 0, self._wall())
         self._claim_limit(managed, request)
         if request.epoch is not None and request.epoch > self._epoch:
             self._raise_epoch(request.epoch)

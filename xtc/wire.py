@@ -272,6 +272,8 @@ class Telemetry(msgspec.Struct, frozen=True):
     version: int = VERSION
     drops: HostDrops | None = None
     """None where that is not known, and from an older daemon."""
+    highest_epoch: int | None = None
+    """The highest that was obeyed: lower ones are refused; None from an older daemon."""
 
 
 class _Versioned(msgspec.Struct):

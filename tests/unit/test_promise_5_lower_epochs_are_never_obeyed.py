@@ -1,6 +1,7 @@
 """Promise 5: lower epochs are never obeyed, not even after a restart."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from simulated_rig import Rig, plan
 from slow_disk import WriterRig
 
 from xtc import journal as journal_module
-from xtc.wire import Activate, Batch, Deactivate
+from xtc.lease import check_epoch
+from xtc.wire import Activate, Batch, Deactivate, Envelope, Limit, encode
 
 
 @pytest.fixture
@@ -21,6 +23,25 @@ def rig(tmp_path: Path) -> Rig:
 def refused(rig: Rig) -> bool:
     codes = {rig.refused(Activate(vr, 9e3, epoch=4, sequence=99)).code for vr in ("a", "b")}
     return codes == {"stale_epoch"}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_nobody_locks_all_policers_out_by_a_slip_of_the_pen(rig: Rig, *, restarts: bool) -> None:
+    """An epoch years ahead of the clock is none that a policer can ever go above."""
+    slip = 99_999_999_999
+    raw = encode(Envelope(Activate("a", 9e3, epoch=slip, sequence=1)))
+    assert rig.manager.prepare(raw) is None
+    for order in (Activate("a", 9e3, epoch=slip, sequence=1), Limit("a", 9e3, epoch=slip)):
+        assert rig.refused(order).code == "epoch_ahead"
+    if restarts:
+        rig.restart()
+    assert rig.manager.highest_epoch == 5
+    rig.ask(Activate("a", 9e3, epoch=5, sequence=2))
+
+
+@pytest.mark.parametrize("wall", [0.0, time.time()])
+def test_policers_of_today_are_obeyed_whatever_the_clock_of_the_host_shows(wall: float) -> None:
+    check_epoch(int(time.time()) + 86_400, wall)
 
 
 def test_not_by_any_router_of_the_host(rig: Rig) -> None:
