@@ -60,7 +60,7 @@ class Database:
         """SQLite's file; None on PostgreSQL."""
         self._inode = (0, 0)
         if parsed.get_backend_name() == "sqlite":
-            self.path = Path(str(parsed.database)).absolute()
+            self.path = Path(str(parsed.database)).resolve()  # one file has one lock beside it
             self._inode = _inode_of(self.path, create=create)
             self._engine = _sqlite_engine(self.path, busy_s)
         else:

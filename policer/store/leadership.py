@@ -50,10 +50,13 @@ class Leadership(ABC):
         """The epoch since which nobody else has led, as of the last lead taken."""
         return self._since
 
-    def acquire(self) -> int | None:
+    def acquire(self, above: int = 0) -> int | None:
         """Return a new epoch if this policer leads now; None while another does.
 
         A policer that leads already gets another epoch.
+
+        Args:
+            above: an epoch that the new one is to be higher than.
 
         Raises:
             StoreError: the database did not say, and this policer does not lead.
@@ -62,7 +65,7 @@ class Leadership(ABC):
             if not self._lock():
                 return None
             try:
-                last, epoch = self._new_epoch()
+                last, epoch = self._new_epoch(above)
             except StoreError:
                 self._unlock()
                 raise
@@ -124,17 +127,17 @@ class Leadership(ABC):
         """Let go of the lock, if it is held; never fails."""
 
     @abstractmethod
-    def _new_epoch(self) -> tuple[int, int]:
+    def _new_epoch(self, above: int) -> tuple[int, int]:
         """Make a new epoch durable; return the one before, and it."""
 
     @abstractmethod
     def _forget(self) -> None:
         """Write down that nobody leads."""
 
-    def _raise_epoch(self, connection: Connection) -> tuple[int, int]:
+    def _raise_epoch(self, connection: Connection, above: int) -> tuple[int, int]:
         table = tables.leadership
         last = int(connection.execute(select(table.c.epoch).with_for_update()).scalar_one())
-        epoch = max(last + 1, int(self._clock().timestamp()))
+        epoch = max(last + 1, above + 1, int(self._clock().timestamp()))
         connection.execute(table.update().values(epoch=epoch, holder=self._name))
         return last, epoch
 
@@ -149,13 +152,14 @@ class FileLeadership(Leadership):
 
     def __init__(self, database: Database, path: Path, holder: str, clock: Clock) -> None:
         super().__init__(database, holder, clock)
-        self._path = path.with_name(path.name + ".lock")
+        self._file, self._path = path, path.with_name(path.name + ".lock")
         self._descriptor = -1
 
     def _lock(self) -> bool:
-        if self._held():
+        if self._has_lock():
             return True
         self._unlock()
+        self._check_name()
         try:
             lock = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -170,9 +174,27 @@ class FileLeadership(Leadership):
             raise StoreGone(f"{self._path}: {error.strerror}") from error
         self._descriptor = lock
         # A file that was removed meanwhile keeps nobody else from making a new one.
-        return self._held()
+        return self._has_lock()
+
+    def _check_name(self) -> None:
+        """Refuse a database of several names, whose leaders would have a lock each."""
+        try:
+            names = self._file.stat().st_nlink
+        except OSError as error:
+            raise StoreGone(f"{self._file}: {error.strerror}") from error
+        if names > 1:
+            fix = "leave it one, so that all policers have one lock"
+            raise StoreGone(f"{self._file} has {names} names, by hard links ({fix})")
 
     def _held(self) -> bool:
+        """Whether the lock is held, and nobody took a later epoch by another name of the file."""
+        if not self._has_lock():
+            return False
+        with self._database.read() as connection:
+            epoch = connection.execute(select(tables.leadership.c.epoch)).scalar_one()
+        return int(epoch) == self._epoch
+
+    def _has_lock(self) -> bool:
         if self._descriptor < 0:
             return False
         try:
@@ -187,9 +209,9 @@ class FileLeadership(Leadership):
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _new_epoch(self) -> tuple[int, int]:
+    def _new_epoch(self, above: int) -> tuple[int, int]:
         with self._database.write() as connection:
-            return self._raise_epoch(connection)
+            return self._raise_epoch(connection, above)
 
     def _forget(self) -> None:
         with self._database.write() as connection:
@@ -240,10 +262,10 @@ class PostgresLeadership(Leadership):
             self._connection.close()
             self._connection = None
 
-    def _new_epoch(self) -> tuple[int, int]:
+    def _new_epoch(self, above: int) -> tuple[int, int]:
         assert self._connection is not None
         with mapped(), self._connection.begin():
-            return self._raise_epoch(self._connection)
+            return self._raise_epoch(self._connection, above)
 
     def _forget(self) -> None:
         assert self._connection is not None

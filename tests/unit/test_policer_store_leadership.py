@@ -5,12 +5,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 
 from policer.errors import StoreBusy, StoreError, StoreGone
-from policer.store import Holder, Store
+from policer.store import Holder, Store, open_store
 
 if TYPE_CHECKING:
     from store_rig import Backend
@@ -174,6 +175,41 @@ def test_a_lock_file_that_is_removed_ends_the_lead(backend: "Backend", store: St
     assert first.still() is False
     assert second.acquire() is not None
     assert first.acquire() is None
+
+
+@ON_SQLITE
+def test_another_name_of_the_database_is_no_other_lead(backend: "Backend", store: Store) -> None:
+    first = store.leadership("ann")
+    assert first.acquire() is not None
+    link = backend.path.with_name("link.db")
+    link.symlink_to(backend.path)
+    with closing(open_store(f"sqlite:///{link}")) as other:
+        assert other.leadership("ben").acquire() is None
+    link.unlink()
+    link.hardlink_to(backend.path)
+    with closing(open_store(f"sqlite:///{link}")) as other, pytest.raises(StoreGone, match="names"):
+        other.leadership("ben").acquire()
+
+
+@ON_SQLITE
+def test_a_later_epoch_in_the_database_ends_the_lead(backend: "Backend", store: Store) -> None:
+    first = store.leadership("ann")
+    epoch = first.acquire()
+    assert epoch is not None
+    assert first.still()
+    aside = backend.aside()
+    aside.execute("UPDATE leadership SET epoch = ?", (epoch + 1,))
+    aside.commit()
+    assert not first.still()
+
+
+def test_an_epoch_can_be_taken_above_one_that_hosts_obey(store: Store) -> None:
+    first = store.leadership("ann")
+    epoch = first.acquire()
+    assert epoch is not None
+    assert first.acquire(epoch + 1000) == epoch + 1001
+    assert first.since == epoch
+    assert first.still()
 
 
 @ON_SQLITE
