@@ -20,6 +20,7 @@ HOST_STYLES = {
     "gone": "red",
     "distrusted": "red",
     "deaf": "yellow",
+    "refuses": "red",
     "starved": "yellow",
 }
 
@@ -80,7 +81,7 @@ def host_row(item: Item) -> tuple[str, ...]:
         rate(live["promised_pps"]),
         rate(live["forwarded_pps"] if live["reachable"] else None),
         rate(live["offered_pps"] if live["reachable"] else None),
-        live["distrust"] or live["link_problem"] or _harmed(live),
+        live["distrust"] or live["link_problem"] or refused(live) or _harmed(live),
     )
 
 
@@ -92,7 +93,17 @@ def host_state(live: Item) -> str:
         return "distrusted"
     if live["link_problem"]:
         return "deaf"
+    if live["refused"]:
+        return "refuses"
     return "held" if live["engaged"] else "ok"
+
+
+def refused(live: Item) -> str:
+    """Say how many orders a host's daemon refuses, and why one of them; "" where none is."""
+    if not live["refused"]:
+        return ""
+    orders = "1 order is" if live["refused"] == 1 else f"{live['refused']} orders are"
+    return f"{orders} refused: {live['refusal']}"
 
 
 def _harmed(live: Item) -> str:

@@ -34,6 +34,7 @@ from policer.state import (
 )
 from policer.store import Event, PunishmentRow
 from policer.writer import Writer
+from xtc.lease import highest_possible
 from xtc.wire import Activate, Limit, Refusal, Telemetry
 
 SHORTEST_S = 0.5
@@ -62,6 +63,10 @@ class Shared:
     """Told how many seconds a round took."""
     ruled: Callable[[], int]
     """The epoch in which the punishments of the leader before were taken over."""
+    overtaken: Callable[[int], None]
+    """Told the epoch that a host obeys where it is above this policer's."""
+    wall: Callable[[], float]
+    """The time of day, seconds since 1970."""
     ttl_s: float
 
 
@@ -84,6 +89,8 @@ class HostLoop:
         """The epoch in which it was last noted that the host obeys another policer."""
         self._rarely = Buckets(1 / AGAIN_S, 1.0)
         """Which events that the daemon can cause at will may be noted again."""
+        self._raises = Buckets(1 / AGAIN_S, 1.0)
+        """How often this host may ask for a higher epoch: each costs all hosts a write."""
         self._any = Buckets(SOME_PER_S, MANY)
         """How many of them it may cause in all."""
         self._news = asyncio.Event()
@@ -305,10 +312,43 @@ class HostLoop:
             self._put(replace(self._live, link_problem=self._problem, refusals=refusals))
 
     def _doubt(self, refusal: Refusal) -> None:
-        """Say once in an epoch that the host obeys another policer."""
-        if refusal.code == "stale_epoch" and self._overtaken != self._epoch:
+        """Say once in an epoch that the host obeys a higher one, and ask for one above that.
+
+        A host may claim any epoch, so none is asked for that no policer can have, and none often;
+        and none while another policer is at work there: the two would go above each other for ever.
+        """
+        if refusal.code != "stale_epoch":
+            return
+        if self._overtaken != self._epoch:
             self._overtaken = self._epoch
-            self._note("overtaken", "the host obeys a policer of a higher epoch")
+            self._note("overtaken", self._of_epochs())
+        highest = self._live.sight.highest_epoch
+        if highest is None or not self._epoch <= highest <= highest_possible(self._shared.wall()):
+            return
+        if self._others_work():
+            return
+        if not self._raises.wait(self._shared.clock(), "epoch"):
+            self._note("epoch_raised", f"an epoch above {highest} is taken: {self._of_epochs()}")
+            self._shared.overtaken(highest)
+
+    def _others_work(self) -> bool:
+        """Whether a lease of a higher epoch runs out: only a policer at work renews those."""
+        return any(
+            (report.epoch or 0) > self._epoch and report.lease_remaining_s is not None
+            for report in self._live.sight.routers.values()
+        )
+
+    def _of_epochs(self) -> str:
+        """Say which epoch the host obeys, and what to do where no leader can go above it."""
+        highest = self._live.sight.highest_epoch
+        if highest is None:
+            return "the host obeys a policer of a higher epoch"
+        words = f"the host obeys epoch {highest}, above {self._epoch}"
+        if self._others_work():
+            return f"{words}, of another policer at work"
+        if highest <= highest_possible(self._shared.wall()):
+            return words
+        return f"{words} and years ahead of the clock: run `xtc epoch reset` there"
 
     def _note_rarely(self, kind: str, words: str, vr: str | None = None) -> None:
         """Note what the daemon may change with every tick, and so flood the table of events."""

@@ -29,8 +29,8 @@ class Lock(Protocol):
         """The epoch since which nobody else has led."""
         ...
 
-    def acquire(self) -> int | None:
-        """Return a new epoch, above all before, if the lock could be taken."""
+    def acquire(self, above: int = 0) -> int | None:
+        """Return a new epoch, above all before and a given one, if the lock could be taken."""
         ...
 
     def still(self) -> bool:
@@ -54,6 +54,12 @@ class Lead:
         self._log = structlog.get_logger("policer.lead")
         self._sure_at = 0.0
         """When the database was asked that said last that the lock is held."""
+        self._above = 0
+        """An epoch that a host obeyed and this policer did not give."""
+
+    def raise_above(self, epoch: int) -> None:
+        """Take an epoch above one that a host obeys, as long as this policer leads."""
+        self._above = max(self._above, epoch)
 
     async def run(self) -> None:
         """Look after the lock for ever."""
@@ -91,11 +97,15 @@ class Lead:
     def _keep(self) -> Leadership:
         """Say whether the lead goes on."""
         before = self._fleet.leadership
-        return replace(before, problem="") if self._lock.still() else Leadership()
+        if not self._lock.still():
+            return Leadership()
+        if self._above < before.epoch:
+            return replace(before, problem="")
+        return self._try()
 
     def _try(self) -> Leadership:
         """Take the lead if it is free."""
-        epoch = self._lock.acquire()
+        epoch = self._lock.acquire(self._above)
         if epoch is not None:
             return Leadership(True, epoch, self._name, since=self._lock.since)
         holder, of_holder = self._lock.holder()
@@ -106,6 +116,8 @@ class Lead:
         self._sure_at = asked_at
         if now.leading is not before.leading:
             self._log.warning("leads" if now.leading else "leads no more", epoch=now.epoch)
+        elif now.epoch > before.epoch > 0 and now.leading:
+            self._log.warning("its epoch was raised", before=before.epoch, epoch=now.epoch)
 
     def _doubt(self, problem: str) -> None:
         """Go on for a moment where the lock cannot be looked after; the epoch bounds the harm."""

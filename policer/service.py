@@ -85,6 +85,8 @@ class Service:
             convicted=self._convicted,
             played=self._played,
             ruled=lambda: self._ruled,
+            overtaken=self._lead.raise_above,
+            wall=time.time,
             ttl_s=settings.ttl_s,
         )
 

@@ -47,6 +47,8 @@ class Sight:
     """Messages that were replayed, reordered or came in a flood."""
     drops: HostDrops | None = None
     """Packets that the host loses before any router; None where its daemon does not tell."""
+    highest_epoch: int | None = None
+    """The highest epoch that it obeyed; None where its daemon does not tell."""
 
     def reachable(self, now: float) -> bool:
         """Whether the host was heard lately."""
@@ -71,6 +73,7 @@ def seen(before: Sight, telemetry: Telemetry, now: float, capacity_pps: float) -
         routers={report.vr: report for report in telemetry.routers},
         dropped=before.dropped,
         drops=telemetry.drops,
+        highest_epoch=telemetry.highest_epoch,
     )
 
 

@@ -62,6 +62,10 @@ class HostRig:
         self.fleet.leadership = Leadership(leading=True, epoch=5, since=5)
         self.writer = Writer(cast("Store", None), lambda: self.now)
         self.daemon = Daemon()
+        self.raised: list[int] = []
+        """Epochs that it was to be raised above."""
+        self.highest_epoch: int | None = None
+        """What the daemon says that it has obeyed."""
         numbers = count(1)
         shared = Shared(
             fleet=self.fleet,
@@ -72,6 +76,8 @@ class HostRig:
             convicted=lambda _: None,
             played=lambda _: None,
             ruled=lambda: self.ruled,
+            overtaken=self.raised.append,
+            wall=lambda: 1.79e9,
             ttl_s=15.0,
         )
         host = Host("h0", "ipc:///nowhere/a", "ipc:///nowhere/b", CAPACITY)
@@ -88,7 +94,8 @@ class HostRig:
     def hear(self, *reports: Report, seconds: float = 1.0) -> None:
         """Let so many seconds pass, and a tick come."""
         self.now += seconds
-        self.loop._hear("h0", Telemetry(self.now, next(self.ticks), reports))
+        epoch = self.highest_epoch
+        self.loop._hear("h0", Telemetry(self.now, next(self.ticks), reports, highest_epoch=epoch))
 
     async def round(self, *reports: Report, seconds: float = 1.0) -> None:
         """Hear a tick, and let the loop do with it what it does."""

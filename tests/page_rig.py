@@ -1,5 +1,6 @@
 """A fleet with a real store and real rounds, made of what daemons would say; time is told."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,8 @@ class Fleetwork:
         self._states: dict[str, HostState] = {}
         self.said: dict[str, tuple[Report, ...]] = {}
         """What each host's daemon says with every tick; a host that is not there is silent."""
+        self.refusals: dict[str, dict[str, str]] = {}
+        """What each host's daemon does not carry out."""
 
     def add_host(self, name: str, capacity: float = 100e3) -> None:
         """Enter a host that has not said anything yet."""
@@ -77,7 +80,8 @@ class Fleetwork:
         done = play(self.now, view, self._states.get(host.name, HostState()), Policy())
         self._sights[host.name], self._states[host.name] = sight, done.state
         self.store.events.add([Event(host.name, n.kind, n.words, n.vr) for n in done.notes])
-        self.fleet.put(HostLive(host, contracts, sight, done.state, done.orders))
+        live = HostLive(host, contracts, sight, done.state, done.orders)
+        self.fleet.put(replace(live, refusals=self.refusals.get(host.name, {})))
 
     def _keep_punishments(self) -> None:
         """Store who is punished, as the service does for the next leader."""

@@ -30,6 +30,10 @@ class HostLiveAnswer(msgspec.Struct, frozen=True):
     """Why what it says is not believed."""
     link_problem: str = ""
     """Why its daemon could not be told."""
+    refused: int = 0
+    """Routers whose orders its daemon does not carry out."""
+    refusal: str = ""
+    """Why not, of one of them."""
     engaged: bool = False
     """Whether its routers are held, since it is contended."""
     harmed: tuple[str, ...] = ()

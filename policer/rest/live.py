@@ -28,6 +28,8 @@ def host_live(live: HostLive | None, now: float) -> HostLiveAnswer:
         heard_s_ago=None if sight.heard_at is None else max(0.0, now - sight.heard_at),
         distrust=sight.distrust,
         link_problem=live.link_problem,
+        refused=len(live.refusals),
+        refusal=next((f"{vr}: {words}" for vr, words in sorted(live.refusals.items())), ""),
         engaged=live.state.standing.engaged,
         harmed=live.state.standing.harmed,
         promised_pps=live.guaranteed_pps,

@@ -101,6 +101,15 @@ def test_a_starved_router_with_a_guarantee_is_red_below_it_and_amber_above(visit
         row.locator(f".mark.{tone}").get_by_text("starved").wait_for()
 
 
+def test_a_host_that_refuses_orders_is_red_and_says_why(visit: Visit) -> None:
+    visit.sign_in("")
+    visit.work.refusals["edge-1"] = {"gold": "epoch: 7 is lower than 9"}
+    visit.work.tick()
+    row = visit.page.get_by_role("row").filter(has_text="edge-1")
+    row.locator(".mark.bad").get_by_text("refuses orders").wait_for()
+    row.get_by_text("refuses 1 order, such as gold: epoch: 7 is lower than 9").wait_for()
+
+
 def test_the_display_is_held_still_and_let_go(visit: Visit) -> None:
     visit.sign_in(GOLD)
     until(lambda: now_of(visit, "Throughput") == "35.0")

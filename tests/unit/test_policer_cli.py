@@ -78,6 +78,16 @@ def test_hosts_are_a_table_for_people(shell: "Shell") -> None:
     assert silver.split()[:2] == ["silver", "ok"]
 
 
+def test_a_host_that_refuses_orders_is_shown_as_such(rig: Rig, shell: "Shell") -> None:
+    live = rig.fleet.host("gold")
+    rig.fleet.put(replace(live, refusals={"r1": "epoch: 7 is lower than 9", "r2": "no"}))
+    row = shell("host", "list").splitlines()[1]
+    assert row.split()[1] == "refuses"
+    assert "2 orders are refused: r1: epoch: 7 is lower than 9" in row
+    assert "2 orders are refused" in shell("host", "status", "gold")
+    assert shell.json("host", "status", "gold")["refused"] == 2
+
+
 def test_a_host_that_falls_silent_is_shown_as_gone(rig: Rig, shell: "Shell") -> None:
     rig.clock.sleep(Seconds(60.0))
     rows = shell("host", "list").splitlines()

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
 
+import msgspec
 import pytest
 from hostloop_rig import CAPACITY, HostRig, Message
 from policer_plant import held_report, report_of
@@ -221,6 +222,49 @@ async def test_an_overtaken_leader_says_so_once_in_each_epoch() -> None:
     rig.lead(6)
     await flood(rig, 10)
     assert Counter(rig.kinds())["overtaken"] == 2
+
+
+def overtaken(rig: HostRig, epoch: int) -> None:
+    """Have the host obey another epoch, as it tells."""
+    rig.highest_epoch = epoch
+    rig.daemon.refuse = lambda _: Refusal("stale_epoch", "epoch", f"5 is lower than {epoch}")
+
+
+async def test_a_leader_asks_for_an_epoch_above_the_one_that_refused_it() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    overtaken(rig, 9)
+    await flood(rig)
+    assert rig.raised == [9]
+    assert rig.kinds().count("epoch_raised") == 1
+    words = [event.words for event in rig.writer._events if event.kind == "overtaken"]
+    assert words == ["the host obeys epoch 9, above 5"]
+    rig.now += AGAIN_S
+    await flood(rig, 10)
+    assert rig.raised == [9, 9]
+
+
+@pytest.mark.parametrize(("remaining_s", "raised"), [(10.0, []), (None, [9])])
+async def test_another_policer_at_work_is_left_alone(
+    remaining_s: float | None, raised: list[int]
+) -> None:
+    """Its leases run out and are renewed; a lease without end is of an operator's slip."""
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    overtaken(rig, 9)
+    lease = {"epoch": 9, "lease_remaining_s": remaining_s}
+    for _ in range(ROUNDS):
+        reports = (told(rig, "gold", 60e3), told(rig, "silver", 300e3))
+        await rig.round(*(msgspec.structs.replace(report, **lease) for report in reports))
+    assert rig.raised == raised
+    assert rig.kinds().count("overtaken") == 1
+
+
+async def test_no_leader_follows_a_host_to_an_epoch_that_no_policer_can_have() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    overtaken(rig, 99_999_999_999)
+    await flood(rig)
+    assert rig.raised == []
+    (words,) = [event.words for event in rig.writer._events if event.kind == "overtaken"]
+    assert "`xtc epoch reset`" in words
 
 
 @pytest.mark.parametrize("turns", range(6))

@@ -29,8 +29,8 @@ class Rig:
         self.fleet = Fleet()
         self.lead = Lead(self, self.fleet, "me", lambda: self.now)
 
-    def acquire(self) -> int | None:
-        return 7 if self._asked() else None
+    def acquire(self, above: int = 0) -> int | None:
+        return max(7, above + 1) if self._asked() else None
 
     def still(self) -> bool:
         return self._asked()
@@ -62,6 +62,23 @@ async def test_a_lead_that_is_taken_says_since_when_nobody_else_led(rig: Rig) ->
     rig.since = 5
     await rig.lead.look()
     assert rig.fleet.leadership == Leadership(leading=True, epoch=7, holder="me", since=5)
+
+
+async def test_a_leader_goes_above_an_epoch_that_a_host_obeys(rig: Rig) -> None:
+    await rig.lead.look()
+    rig.lead.raise_above(900)
+    await rig.lead.look()
+    assert rig.fleet.leadership == Leadership(leading=True, epoch=901, holder="me", since=7)
+    await rig.lead.look()
+    assert rig.fleet.leadership.epoch == 901  # once
+
+
+async def test_who_is_not_sure_to_lead_raises_nothing(rig: Rig) -> None:
+    await rig.lead.look()
+    rig.lead.raise_above(900)
+    rig.answer = False
+    await rig.lead.look()
+    assert rig.fleet.leadership == Leadership()
 
 
 async def test_a_database_that_answers_again_is_no_problem_any_more(rig: Rig) -> None:

@@ -8,7 +8,9 @@ export function hostState({ live }) {
   if (!live.reachable) return { tone: "bad", words: `gone for ${lasting(live.heard_s_ago)}` };
   if (live.distrust) return { tone: "bad", words: "not believed" };
   if (live.link_problem) return { tone: "bad", words: "cannot be told" };
+  if (live.refused > 0) return { tone: "bad", words: "refuses orders" };
   if (live.harmed.length > 0) return { tone: "warn", words: "a guarantee suffers" };
+  if (live.punished > 0) return { tone: "warn", words: `${live.punished} punished` };
   return { tone: "good", words: live.engaged ? "held" : "calm" };
 }
 
@@ -20,11 +22,15 @@ export function hostProblems({ entry, live }) {
   const problems = [];
   if (live.distrust) problems.push(`What it says is not believed: ${live.distrust}`);
   if (live.link_problem) problems.push(`Its daemon cannot be told: ${live.link_problem}`);
+  if (live.refused > 0)
+    problems.push(`Its daemon refuses ${orders(live.refused)}, such as ${live.refusal}`);
   if (live.harmed.length > 0)
     problems.push(`Less than their guarantee have ${live.harmed.join(", ")}`);
   if (live.promised_pps > entry.capacity_pps) problems.push("More is promised than it can forward");
   return problems;
 }
+
+const orders = (count) => (count === 1 ? "1 order" : `${count} orders`);
 
 /** Return {tone, words} of a router: the worst that there is to say. */
 export function routerState({ report, contract, punishment, misbehaving, refusal }) {
