@@ -97,6 +97,10 @@ class HostLoop:
         self._sent: Mapping[str, Sent] = {}
         self._epoch = 0
         """The epoch in which `_sent` was sent."""
+        self._refused: frozenset[tuple[type[Activate | Limit], str]] = frozenset()
+        """What the daemon would not take when it was last told, by kind and router."""
+        self._costs: Mapping[str, float] = {}
+        """What a packet of each router takes beside an ordinary one, where that is not 1."""
         self._too_old_until = float("-inf")
         """Until then its daemon is taken not to know bursts."""
         self._log = structlog.get_logger("policer.host").bind(host=host.name)
@@ -106,6 +110,7 @@ class HostLoop:
     def enter(self, host: Host, contracts: Mapping[str, Contract]) -> None:
         """Take over what the operator changed; the link's addresses stay as they are."""
         self.host = host
+        self._costs = {vr: one.cost for vr, one in contracts.items() if one.cost != 1.0}
         self._put(replace(self._live, host=host, contracts=contracts))
 
     def pardon(self, vr: str, actor: str) -> None:
@@ -172,7 +177,7 @@ class HostLoop:
         """Take over a message; a host that was gone is back in step with its first word."""
         now = self._shared.clock()
         live, self._deaf = self._live, ""
-        after = seen(live.sight, telemetry, now, self.host.capacity_pps)
+        after = seen(live.sight, telemetry, now, self.host.capacity_pps, self._costs)
         restarted = after.tick < live.sight.tick
         if restarted:  # it may know bursts now
             self._too_old_until = float("-inf")
@@ -211,7 +216,13 @@ class HostLoop:
             return
         if shared.ruled() != self._epoch:
             self._epoch, self._sent = shared.ruled(), {}
-        view = HostView(self.host.capacity_pps, live.contracts, live.sight)
+        view = HostView(
+            self.host.capacity_pps,
+            live.contracts,
+            live.sight,
+            unled={vr for kind, vr in self._refused if kind is Activate},
+            unlimited={vr for kind, vr in self._refused if kind is Limit},
+        )
         decided = play(now, view, self._state, shared.policy())
         self._keep(live, decided)
         shared.played(shared.clock() - now)
@@ -299,6 +310,13 @@ class HostLoop:
     ) -> None:
         """Show what was refused now, or before and is still wanted."""
         before = self._live.refusals
+        told = {(type(request), request.vr) for request in requests}
+        now = {
+            (type(request), request.vr)
+            for request, refusal in zip(requests, refused, strict=True)
+            if refusal is not None
+        }
+        self._refused = frozenset({one for one in self._refused - told if one[1] in wanted} | now)
         stays = wanted - {request.vr for request in requests}
         refusals = {vr: words for vr, words in before.items() if vr in stays}
         for request, refusal in zip(requests, refused, strict=True):

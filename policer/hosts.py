@@ -1,6 +1,6 @@
 """A host as the operator entered it: where its daemon listens, and what it can forward."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
 
 import msgspec
@@ -39,6 +39,26 @@ class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether guarantees may exceed the capacity."""
     capacity_source: Literal["operator", "model"] = "operator"
     """Who says what it can forward."""
+
+
+def way_to(host: Host) -> tuple[str, str, str | None]:
+    """Return how its daemon is reached."""
+    return host.requests, host.telemetry, host.server_key
+
+
+def clashes(host: Host, others: Iterable[Host]) -> Iterator[Problem]:
+    """Say which other host is the same daemon: two sets of contracts would fight over it."""
+    for other in others:
+        if other.name == host.name:
+            continue
+        for name in ("requests", "telemetry", "server_key"):
+            value = getattr(host, name)
+            if value is not None and value == getattr(other, name):
+                yield Problem(
+                    name,
+                    f"{other.name} has the same",
+                    "each daemon is one host: change or remove one",
+                )
 
 
 def contradictions(host: Host) -> Iterator[Problem]:

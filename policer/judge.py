@@ -156,7 +156,14 @@ def judged(
     may_limit = Step.LIMIT in contract.measures and not only_reported(contract, policy)
     return RouterState(
         evidence=evidence,
-        punishment=_punishment(now, contract, last.punishment, evidence, policy),
+        punishment=_punishment(
+            now,
+            contract,
+            last.punishment,
+            evidence,
+            policy,
+            refused=view.refuses(report.vr, last.punishment.step),
+        ),
         saved=demand.saved,
         shield=_shield(last.shield, seen, report) if may_limit else _NO_SHIELD,
         wanted=demand.wanted,
@@ -170,7 +177,13 @@ def judged(
 
 
 def _punishment(
-    now: float, contract: Contract, last: Punishment, evidence: Evidence, policy: Policy
+    now: float,
+    contract: Contract,
+    last: Punishment,
+    evidence: Evidence,
+    policy: Policy,
+    *,
+    refused: bool,
 ) -> Punishment:
     """Return where a router stands on its ladder; a dry run's ladder is left when it ends."""
     dry = only_reported(contract, policy)
@@ -182,6 +195,7 @@ def _punishment(
         policy.patience,
         proven=policy.may_climb and proven(evidence, now, policy.rules),
         proven_at=evidence.excess_at,
+        refused=refused,
     )
     only_said = dry and after.height > 0
     return after if after.dry is only_said else replace(after, dry=only_said)

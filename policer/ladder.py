@@ -58,6 +58,7 @@ def next_punishment(
     patience: Patience,
     *,
     proven: bool = True,
+    refused: bool = False,
     proven_at: float | None = None,
 ) -> Punishment:
     """Return where a router stands at an instant; at most one step up or down.
@@ -72,6 +73,8 @@ def next_punishment(
         allowed: its contract's steps, from the mildest to the hardest.
         patience: how long each step is given.
         proven: whether this round's evidence bears the verdict out; no step up without.
+        refused: whether the step in force is one that the daemon would not take: it is ordered
+            again and again, and its time begins when it is taken.
         proven_at: when evidence last bore it out.
     """
     height = kept_height(standing, allowed)
@@ -79,6 +82,8 @@ def next_punishment(
         return _at(1, now, guilty, allowed)
     if guilty is not standing.guilty or height != standing.height:
         return _at(height, now, guilty, allowed)
+    if guilty and refused and height > 0:
+        return replace(standing, since=now, step=_step(height, allowed))
     waited = now - standing.since
     if guilty and proven and waited >= patience.climb_s and height < len(allowed):
         return _at(height + 1, now, guilty, allowed)

@@ -18,7 +18,7 @@ from policer.brake import Brake, culprits
 from policer.errors import StoreError
 from policer.fleet import Fleet, Leadership
 from policer.hostloop import HostLoop, Shared
-from policer.hosts import Host
+from policer.hosts import Host, way_to
 from policer.inbox import Inbox
 from policer.lead import Lead
 from policer.link import Keys
@@ -241,14 +241,10 @@ class Service:
 def _moved(loop: HostLoop, hosts: Mapping[str, Host]) -> bool:
     """Whether a loop must end: its host is gone, or its daemon is reached another way."""
     host = hosts.get(loop.host.name)
-    return host is None or _way(host) != _way(loop.host)
+    return host is None or way_to(host) != way_to(loop.host)
 
 
 def _of_host(
     punished: Mapping[tuple[str, str], PunishmentRow], name: str
 ) -> dict[str, PunishmentRow]:
     return {vr: row for (host, vr), row in punished.items() if host == name}
-
-
-def _way(host: Host) -> tuple[str, str, str | None]:
-    return host.requests, host.telemetry, host.server_key

@@ -29,6 +29,8 @@ _HIGHEST |= dict.fromkeys(
 BEYOND = 2.0
 """Routers that forward so many times the host's capacity are not believed."""
 MOST_ROUTERS = 4096
+_ORDINARY: Mapping[str, float] = {}
+"""No router's packets cost more or less than others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +57,29 @@ class Sight:
         return self.heard_at is not None and now - self.heard_at < GONE_AFTER_S
 
 
-def seen(before: Sight, telemetry: Telemetry, now: float, capacity_pps: float) -> Sight:
-    """Return what is known of a host after a message."""
+def seen(
+    before: Sight,
+    telemetry: Telemetry,
+    now: float,
+    capacity_pps: float,
+    costs: Mapping[str, float] = _ORDINARY,
+) -> Sight:
+    """Return what is known of a host after a message.
+
+    Args:
+        before: what was known.
+        telemetry: the message.
+        now: seconds of the policer's clock.
+        capacity_pps: what its routers can forward together, in ordinary packets.
+        costs: what a packet of a router takes beside an ordinary one, where that is not 1.
+    """
     rebooted = before.heard_at is not None and now - before.heard_at >= REBOOT_S
     old = telemetry.at <= before.host_clock
     if old and not rebooted:
         return replace(before, dropped=before.dropped + 1)
     if not math.isfinite(telemetry.at):
         return replace(before, heard_at=now, distrust=f"a clock at {telemetry.at:g}")
-    doubt = next(_doubts(telemetry, capacity_pps), "")
+    doubt = next(_doubts(telemetry, capacity_pps, costs), "")
     if doubt:
         return replace(before, heard_at=now, host_clock=telemetry.at, distrust=doubt)
     return Sight(
@@ -77,7 +93,7 @@ def seen(before: Sight, telemetry: Telemetry, now: float, capacity_pps: float) -
     )
 
 
-def _doubts(telemetry: Telemetry, capacity_pps: float) -> Iterator[str]:
+def _doubts(telemetry: Telemetry, capacity_pps: float, costs: Mapping[str, float]) -> Iterator[str]:
     """Yield what in a message cannot be."""
     reports = telemetry.routers
     if len(reports) > MOST_ROUTERS:
@@ -93,6 +109,7 @@ def _doubts(telemetry: Telemetry, capacity_pps: float) -> Iterator[str]:
     for rate in (*drops.cards.values(), drops.backlog or 0.0):
         if not 0 <= rate <= MAX_PPS:
             yield f"{rate:g} packets/s dropped before any router"
-    total = sum(report.throughput_pps or 0.0 for report in reports)
+    total = sum(costs.get(report.vr, 1.0) * (report.throughput_pps or 0.0) for report in reports)
     if total > BEYOND * capacity_pps:
-        yield f"{total:.0f} packets/s forwarded, with a capacity of {capacity_pps:.0f}"
+        counted = " (counted at their costs)" if costs else ""
+        yield f"{total:.0f} packets/s forwarded{counted}, with a capacity of {capacity_pps:.0f}"

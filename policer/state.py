@@ -5,6 +5,7 @@ of a frozen dataclass's time.
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import msgspec
@@ -43,6 +44,14 @@ class HostView:
     capacity_pps: float
     contracts: Mapping[str, Contract]
     sight: Sight
+    unled: AbstractSet[str] = frozenset()
+    """Routers whose last setpoints the daemon refused."""
+    unlimited: AbstractSet[str] = frozenset()
+    """Routers whose last limits it refused."""
+
+    def refuses(self, vr: str, step: Step | None) -> bool:
+        """Whether the daemon would not do what a step takes: a refused step is none taken."""
+        return vr in self.unled or (step is Step.LIMIT and vr in self.unlimited)
 
 
 class Shield(msgspec.Struct, frozen=True):

@@ -3,8 +3,8 @@
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
 
-from policer.errors import Invalid, Problem
-from policer.hosts import Host, HostName
+from policer.errors import Forbidden, Invalid, Problem
+from policer.hosts import Host, HostName, way_to
 from policer.rest.answers import HostAnswer, HostPage
 from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, page_of, unpack
@@ -61,11 +61,17 @@ def change_host(
     request: StrictRequest,
     if_match: IfMatch = None,
 ) -> Response[HostAnswer]:
-    """Change a host's entry; a capacity below what was promised is refused."""
+    """Change a host's entry; a capacity below what was promised is refused.
+
+    Where its daemon is reached, and by which key, is for `admin` alone: another address is another
+    daemon.
+    """
     version = required(if_match)
     if data.name != host:
         fix = "a host keeps its name; enter a new one and remove the old one instead"
         raise Invalid([Problem("name", f"{data.name} is not {host}, which is changed here", fix)])
+    if way_to(data) != way_to(found(desk, host).value) and not request.asker.allows("admin"):
+        raise Forbidden("admin")
     return _tagged(desk, desk.store.hosts.replace(data, version, request.asker.name), 200)
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.exc import IntegrityError
 from policer.admission import problems_of_host
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
-from policer.hosts import Host, contradictions
+from policer.hosts import Host, clashes, contradictions, way_to
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
@@ -44,7 +44,7 @@ class Hosts:
 
         Raises:
             Taken: there is one of that name.
-            Invalid: its entry contradicts itself.
+            Invalid: its entry contradicts itself, or its daemon is another host's.
         """
         host = as_stored(host)
         refuse(contradictions(host))
@@ -52,6 +52,7 @@ class Hosts:
             row = _row(connection, host.name, lock=True)
             if row is not None and row.entry is not None:
                 raise Taken("host", host.name)
+            refuse(clashes(host, _others(connection)))
             version = self._next(row, actor)
             if row is None:
                 self._insert(connection, host, version)
@@ -77,6 +78,8 @@ class Hosts:
             row = _row(connection, host.name, lock=True)
             before = _expected(row, host.name, if_version)
             refuse(problems_of_host(host, contracts_of(connection, host.name)))
+            if way_to(host) != way_to(before):
+                refuse(clashes(host, _others(connection)))
             version = self._next(row, actor)
             _set(connection, host.name, host, version)
             change = Change("replace", f"host {host.name}", before, host)
@@ -111,6 +114,13 @@ class Hosts:
             connection.execute(tables.hosts.insert().values(values))
         except IntegrityError:
             raise Taken("host", host.name) from None
+
+
+def _others(connection: Connection) -> list[Host]:
+    """Return all hosts, and keep others from entering any until the transaction ends."""
+    connection.execute(select(tables.leadership.c.epoch).with_for_update())
+    query = select(tables.hosts).where(tables.hosts.c.entry.is_not(None))
+    return [_stored(row).value for row in connection.execute(query)]
 
 
 def host_for_change(connection: Connection, name: str) -> Host:

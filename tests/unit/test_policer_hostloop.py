@@ -21,7 +21,7 @@ from policer.round import KEPT_S
 from policer.sight import GONE_AFTER_S
 from policer.state import HostState, Order, Policy
 from policer.store import PunishmentRow
-from xtc.wire import Activate, Refusal, Report
+from xtc.wire import Activate, Limit, Refusal, Report
 
 pytestmark = pytest.mark.anyio
 
@@ -309,6 +309,20 @@ async def test_a_refusal_of_a_router_that_vanished_is_forgotten() -> None:
     assert set(rig.live.refusals) == {"silver"}
     await rig.round(told(rig, "gold", 60e3))
     assert rig.live.refusals == {}
+
+
+async def test_no_harder_step_is_taken_because_a_milder_one_was_refused() -> None:
+    policy = Policy(patience=Patience(climb_s=2.0))
+    rig = HostRig({"gold": GOLD, "silver": SILVER}, policy)
+    refusal = Refusal("no_interface", "vr", "silver has no interface now")
+    rig.daemon.refuse = lambda one: refusal if isinstance(one, Limit) and one.rate_pps else None
+    await flood(rig)
+    standing = rig.live.state.routers["silver"].punishment
+    assert standing.step is Step.LIMIT
+    assert rig.kinds().count("refused") == 1
+    rig.daemon.refuse = lambda _: None
+    await flood(rig)
+    assert rig.live.state.routers["silver"].punishment.step is Step.STOP
 
 
 async def test_a_host_that_fell_calm_has_nothing_left_to_be_told() -> None:

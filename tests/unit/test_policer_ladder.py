@@ -45,6 +45,24 @@ def test_it_comes_down_step_by_step_when_innocent() -> None:
     assert heights[180] == 0
 
 
+def test_a_step_that_the_daemon_refuses_is_no_step_taken() -> None:
+    """It is ordered again and again, and its time begins when it is taken."""
+    standing = Punishment(1, 0.0, guilty=True, step=Step.WARN)
+    for now in range(1, 1000):
+        standing = next_punishment(now, standing, True, ALL, PATIENCE, refused=True)
+        assert standing.height == 1
+    climbed = next_punishment(999 + PATIENCE.climb_s - 0.1, standing, True, ALL, PATIENCE)
+    assert climbed.height == 1
+    climbed = next_punishment(999 + PATIENCE.climb_s, standing, True, ALL, PATIENCE)
+    assert climbed.height == 2
+
+
+def test_a_refused_step_ends_like_any_other() -> None:
+    standing = Punishment(2, 0.0, guilty=False, step=Step.LOWER)
+    after = next_punishment(PATIENCE.descend_s, standing, False, ALL, PATIENCE, refused=True)
+    assert after.height == 1
+
+
 def test_a_change_of_the_verdict_begins_the_wait_anew() -> None:
     standing, _ = play(Punishment(), range(9), guilty=True)
     standing, _ = play(standing, range(9, 20), guilty=False)

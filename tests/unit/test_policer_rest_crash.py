@@ -30,7 +30,12 @@ R1 = "/v1/hosts/gold/contracts/r1"
 R5 = "/v1/hosts/gold/contracts/r5"
 GOLD = {**EXAMPLES["addHost"], "name": "gold"}
 V1 = {"If-Match": '"v1"'}
-BRONZE = {**EXAMPLES["addHost"], "name": "bronze"}
+BRONZE = {
+    "name": "bronze",
+    "requests": "ipc:///run/b/requests",
+    "telemetry": "ipc:///run/b/telemetry",
+    "capacity_pps": 1e5,
+}
 MOST = 3
 """Transactions of one request; none has more, as the tests see to."""
 

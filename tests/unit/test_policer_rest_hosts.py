@@ -74,6 +74,51 @@ def test_a_capacity_below_what_was_promised_is_refused_at_its_field(rig: Rig) ->
     assert "overcommit" in answer.json()["errors"][0]["fix"]
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("requests", "ipc:///run/elsewhere"),
+        ("telemetry", "ipc:///run/elsewhere"),
+        ("server_key", "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7"),
+    ],
+)
+def test_where_a_host_is_reached_is_for_administrators_to_say(
+    rig: Rig, field: str, value: str
+) -> None:
+    """Who redirects a host takes it off its daemon, and can have any port tried."""
+    filled(rig)
+    entry = rig.client("operate").get("/v1/hosts/gold").json()["entry"]
+    tag = {"If-Match": '"v1"'}
+    moved = rig.client("operate").put("/v1/hosts/gold", json=entry | {field: value}, headers=tag)
+    assert moved.status_code == 403
+    assert rig.store.hosts.get("gold").version.number == 1
+    larger = entry | {"capacity_pps": 2e5}
+    assert rig.client("operate").put("/v1/hosts/gold", json=larger, headers=tag).is_success
+    tag = {"If-Match": '"v2"'}
+    assert rig.client().put("/v1/hosts/gold", json=larger | {field: value}, headers=tag).is_success
+
+
+@pytest.mark.parametrize("field", ["requests", "telemetry", "server_key"])
+def test_one_daemon_is_one_host(rig: Rig, field: str) -> None:
+    other = {
+        "name": "other",
+        "requests": "tcp://192.0.2.9:7077",
+        "telemetry": "tcp://192.0.2.9:7078",
+        "server_key": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        "capacity_pps": 1e5,
+    }
+    client = rig.client()
+    assert client.post("/v1/hosts", json=NEW).status_code == 201
+    refused = client.post("/v1/hosts", json=other | {field: NEW[field]})
+    assert refused.status_code == 422
+    assert refused.json()["errors"][0]["field"] == field
+    assert "bronze has the same" in refused.json()["errors"][0]["problem"]
+    assert client.post("/v1/hosts", json=other).status_code == 201
+    tag = {"If-Match": '"v1"'}
+    moved = client.put("/v1/hosts/other", json=other | {field: NEW[field]}, headers=tag)
+    assert moved.status_code == 422
+
+
 def test_a_host_keeps_its_name(rig: Rig) -> None:
     filled(rig)
     answer = rig.client().put("/v1/hosts/gold", json=NEW, headers={"If-Match": '"v1"'})

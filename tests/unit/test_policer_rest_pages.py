@@ -70,7 +70,7 @@ def test_routers_come_each_once(rig: Rig) -> None:
 
 def test_hosts_tokens_and_the_audit_log_come_whole(rig: Rig) -> None:
     for i in range(7):
-        host = Host(f"h{i}", GOLD.requests, GOLD.telemetry, 1000.0)
+        host = Host(f"h{i}", f"ipc:///run/{i}/requests", f"ipc:///run/{i}/telemetry", 1000.0)
         rig.store.hosts.add(host, "test")
         rig.store.tokens.add(f"t{i}", ["read"], None, "test")
     assert len(walked(rig, "/v1/hosts?")) == 9

@@ -88,6 +88,9 @@ def test_every_operation_is_open_to_those_who_may(rig: Rig) -> None:
         least = needed(operation)
         for scope in SCOPES[SCOPES.index(least) :]:
             status = asked(rig, method, path, operation, rig.secrets[scope])
+            if operation["operationId"] == "changeHost" and scope != "admin":
+                assert status == 403  # the example moves it to another daemon
+                continue
             assert status not in {401, 403, 405}, (method, path)
             assert status < 500, (method, path)
             assert str(status) in operation["responses"], (method, path, status)

@@ -98,6 +98,16 @@ def test_what_cannot_be_makes_a_host_distrusted(routers: tuple[Report, ...]) -> 
     assert after.reachable(6.0)
 
 
+def test_cheap_packets_are_counted_at_their_cost() -> None:
+    told = tick(1.0, *(report_of(f"r{n}", throughput_pps=98e3) for n in range(3)))
+    plain = seen(Sight(), told, 1.0, 130e3)
+    assert "294000 packets/s forwarded" in plain.distrust
+    cheap = seen(Sight(), told, 1.0, 130e3, {f"r{n}": 0.1 for n in range(3)})
+    assert cheap.distrust == ""
+    dear = seen(Sight(), told, 1.0, 1e6, {f"r{n}": 10.0 for n in range(3)})
+    assert "2940000 packets/s forwarded (counted at their costs)" in dear.distrust
+
+
 def test_more_bits_than_packets_can_be_are_believed() -> None:
     sight = heard((5.0, tick(900.0, report_of("a", throughput_bps=4e10, offered_bps=1e12))))
     assert sight.distrust == ""
