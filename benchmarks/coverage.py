@@ -133,12 +133,13 @@ def _judged(host: SimulatedHost, found: Fit) -> Judged:
 
     low, high = found.points[0].cap, found.points[-1].cap
     caps = [low * (high / low) ** (n / (PLACES - 1)) for n in range(PLACES)]
+    forwarding = [cap for cap in caps if truth(cap) > 0]  # errors there are shares
     wander = found.wander
     return Judged(
         inside=[
             p.throughput_pps.low <= truth(p.cap) <= p.throughput_pps.high for p in found.points
         ],
-        errors=[abs(found.curve.throughput(cap) / truth(cap) - 1) for cap in caps],
+        errors=[abs(found.curve.throughput(cap) / truth(cap) - 1) for cap in forwarding],
         no_line=found.eq1.missed.chance <= 0.05,
         wandered=wander is not None and wander.sure,
     )

@@ -11,7 +11,7 @@ from training.eq1 import log_percent
 from training.fit import SCATTERED, Fit
 from training.interval import Interval
 from training.points import CapPoint, standard_error
-from training.shape import Shape
+from training.shape_candidate import Shape
 from training.verdict import MISSED, verdict_on
 from xtc.units import format_cap, format_rate
 

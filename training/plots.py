@@ -13,7 +13,8 @@ from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU
 from training.data import Recording
 from training.design import Design
 from training.fit import Fit
-from training.shape import Comparison, Shape
+from training.shape import Comparison
+from training.shape_candidate import Shape
 from training.shape_fit import Name
 
 INK, LINE = "#1b1f24", "#d0d7de"
