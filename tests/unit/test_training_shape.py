@@ -1,5 +1,6 @@
 """A curve's shape is named where the sweep shows it, with others where it does not, or none."""
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -9,12 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from benchmarks.coverage_host import Case, SimulatedHost, offered
+from training.cli import app
 from training.data import Metadata
 from training.findings import measured_range, plain_words
 from training.fit import Fit, fit
 from training.known import aims_for
+from training.plots import draw_curve, svg
 from training.shape import compare
 from training.shape_fit import NAMES, Line, Name, fitted
 from training.sweep import Sweep, resumed
@@ -204,3 +208,21 @@ def test_every_shape_rises_with_the_cap() -> None:
         for shape in compare(CAPS, rates).shapes:
             along = [shape.throughput(cap) for cap in CAPS]
             assert all(low <= high * (1 + 1e-9) for low, high in pairwise(along))
+
+
+def test_fit_gives_all_shapes_as_json_and_the_answer_in_words(tmp_path: Path) -> None:
+    swept(Case(offset=0.1), 0, tmp_path)
+    result = CliRunner().invoke(app, ["fit", str(tmp_path / "0.csv"), "--json"])
+    shapes = json.loads(result.stdout)["shapes"]
+    assert [shapes[name.replace(" ", "_")]["name"] for name in NAMES] == list(NAMES)
+    assert (shapes["better"], shapes["alike"]) == ("affine hinge", [])
+    words = CliRunner().invoke(app, ["fit", str(tmp_path / "0.csv")]).stdout
+    (row,) = [line for line in words.splitlines() if line.startswith("shape")]
+    assert row.split(maxsplit=1)[1].strip() == "affine hinge"
+
+
+def test_a_figure_shows_hinge_and_logarithm_and_the_shape_that_fits(tmp_path: Path) -> None:
+    found = swept(Case("power law"), 0, tmp_path)
+    drawn = svg(lambda axes: draw_curve(axes, found))
+    assert all(f">{name}<" in drawn for name in ("hinge", "logarithm", "power law"))
+    assert ">affine hinge<" not in drawn
