@@ -3,7 +3,8 @@
 Each host is swept and fitted as `xtc-train` does it. A model that `xtc-train fit` would not write
 counts as refused. Of the others: how many caps' 95 % intervals hold the true throughput, how wrong
 the curve is between the smallest and the largest cap (95th percentile), and how often a straight
-line over log(cap) is called wrong. Only on the logarithm is that a false alarm.
+line over log(cap) is called wrong. Only on the logarithm is that a false alarm. Of all sweeps with
+a fit, those that are refused as well: which shape is named, and how often it is the host's own.
 """
 
 import argparse
@@ -11,9 +12,10 @@ import json
 import os
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -23,7 +25,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.coverage_host import Case, SimulatedHost, offered, throughput
+from benchmarks.coverage_host import Case, SimulatedHost, offered, shape_of, throughput
 from training.data import Metadata, Recording
 from training.errors import UnfitError
 from training.fit import Fit, fit
@@ -35,6 +37,10 @@ PLACES: Final = 40
 """Caps at which the curve is compared with the truth."""
 CASES: Final = (
     *(Case(curve) for curve in ("hinge", "affine hinge", "logarithm", "power law")),
+    *(Case(offset=offset) for offset in (-0.05, 0.02, 0.1)),
+    Case(offset=0.1, visit_sd=0.05),
+    *(Case("power law", power=power) for power in (0.8, 0.95, 1.2)),
+    Case("power law", power=0.8, visit_sd=0.05),
     *(Case(lag=lag) for lag in (0.3, 0.6, 0.8)),
     *(Case(delay=delay) for delay in (1, 2, 3)),
     Case(lag=0.6, delay=2),
@@ -70,6 +76,10 @@ class Judged:
     no_line: bool = False
     """Whether it says that the curve is no straight line over log(cap)."""
     wandered: bool = False
+    named: tuple[str, ...] = ()
+    """The shapes that the host may have, the better one first; no word where none fits."""
+    fitted: bool = False
+    """Whether there was a fit, so that a shape was looked for."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,14 @@ class Row:
     error_p95: float | None
     no_line: float | None
     wandered: float | None
+    shape: str
+    """The host's own shape, or none."""
+    shape_right: int
+    """Sweeps that name it, and no other."""
+    shape_among: int
+    """Sweeps that name it with others."""
+    shapes: dict[str, int]
+    """How many sweeps give which answer."""
     reasons: list[str]
 
 
@@ -95,7 +113,10 @@ def judge(case: Case, seed: int) -> Judged:
     except UnfitError as error:
         return Judged(refused=str(error))
     verdict = verdict_on(found)
-    return _judged(host, found) if verdict.usable else Judged(refused=verdict.reasons[0])
+    judged = _judged(host, found) if verdict.usable else Judged(refused=verdict.reasons[0])
+    shapes = found.shapes
+    names = (shapes.better, *shapes.alike) if shapes.better else ()
+    return replace(judged, named=names, fitted=True)
 
 
 def _swept(host: SimulatedHost) -> Recording:
@@ -112,12 +133,13 @@ def _judged(host: SimulatedHost, found: Fit) -> Judged:
 
     low, high = found.points[0].cap, found.points[-1].cap
     caps = [low * (high / low) ** (n / (PLACES - 1)) for n in range(PLACES)]
+    forwarding = [cap for cap in caps if truth(cap) > 0]  # errors there are shares
     wander = found.wander
     return Judged(
         inside=[
             p.throughput_pps.low <= truth(p.cap) <= p.throughput_pps.high for p in found.points
         ],
-        errors=[abs(found.curve.throughput(cap) / truth(cap) - 1) for cap in caps],
+        errors=[abs(found.curve.throughput(cap) / truth(cap) - 1) for cap in forwarding],
         no_line=found.eq1.missed.chance <= 0.05,
         wandered=wander is not None and wander.sure,
     )
@@ -128,6 +150,8 @@ def row_of(case: Case, judged: Sequence[Judged]) -> Row:
     written = [one for one in judged if not one.refused]
     inside = [hit for one in written for hit in one.inside]
     errors = sorted(error for one in written for error in one.errors)
+    shape = shape_of(case)
+    answers = Counter(" or ".join(one.named) or "none" for one in judged if one.fitted)
     return Row(
         case=case,
         sweeps=len(judged),
@@ -136,6 +160,10 @@ def row_of(case: Case, judged: Sequence[Judged]) -> Row:
         error_p95=errors[int(0.95 * (len(errors) - 1))] if errors else None,
         no_line=_mean([one.no_line for one in written]),
         wandered=_mean([one.wandered for one in written]),
+        shape=shape,
+        shape_right=answers[shape],
+        shape_among=sum(shape in one.named and len(one.named) > 1 for one in judged),
+        shapes=dict(answers.most_common()),
         reasons=sorted({one.refused for one in judged if one.refused})[:3],
     )
 
@@ -180,12 +208,13 @@ def _plain(row: Row) -> dict[str, object]:
 def _print(rows: Sequence[Row]) -> None:
     table = Table(box=None, header_style="bold")
     table.add_column("host")
-    for heading in ("refused", "coverage", "error p95", "no line", "wanders"):
+    for heading in ("refused", "coverage", "error p95", "no line", "wanders", "shape"):
         table.add_column(heading, justify="right")
     for row in rows:
         shares = (row.coverage, row.error_p95, row.no_line, row.wandered)
         cells = ["-" if share is None else f"{share * 100:.1f}%" for share in shares]
-        table.add_row(words_of(row.case), f"{row.refused} of {row.sweeps}", *cells)
+        named = f"{row.shape_right}+{row.shape_among} of {sum(row.shapes.values())}"
+        table.add_row(words_of(row.case), f"{row.refused} of {row.sweeps}", *cells, named)
     Console(highlight=False, width=100).print(table)
 
 

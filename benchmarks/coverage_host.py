@@ -27,6 +27,11 @@ class Case:
     """One kind of host; shares where nothing else is said."""
 
     curve: CurveName = "hinge"
+    """The affine hinge is one of two straight lines below its top, so it is none of the shapes."""
+    offset: float = 0.0
+    """Share of the top at which a hinge's line begins, as an exact affine hinge's does."""
+    power: float = 0.6
+    """Of the power law."""
     lag: float = 0.0
     delay: int = 0
     noise: float = 0.03
@@ -47,15 +52,22 @@ def throughput(case: Case, cap: float) -> float:
     """Return the packets/s that a cap in CPUs gives at the host's mean speed."""
     share = min(cap / (KNEE * case.vcpus), 1.0)
     rise: Callable[[float], float] = {
-        "hinge": lambda x: x,
+        "hinge": lambda x: max(case.offset + (1 - case.offset) * x, 0.0),
         "affine hinge": lambda x: max(1.12 * x - 0.12, 0.3 * x) if x < 1 else 1.0,
         "logarithm": lambda x: max(
             1 + 0.5 * math.log10(max(x, 1e-9)), 2.0 * x if x < 0.01 else 0.02
         ),
-        "power law": lambda x: x**0.6,
+        "power law": lambda x: x**case.power,
     }[case.curve]
     top = CPU_PPS * KNEE * case.vcpus
     return min(top * rise(share), offered(case))
+
+
+def shape_of(case: Case) -> str:
+    """Return the shape that the curve of a case has; none where it is another."""
+    if case.curve == "affine hinge":
+        return "none"
+    return "affine hinge" if case.offset else case.curve
 
 
 def offered(case: Case) -> float:

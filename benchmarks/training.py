@@ -55,7 +55,7 @@ class Swept:
     cap_threshold: float
     shape: str
     shape_r_squared: float
-    """Of the chosen shape, over the caps."""
+    """Of the better or nearest shape, over the caps."""
     curve_r_squared: float
     """Of the monotone curve, over the samples."""
     held_out_error: float | None
@@ -117,7 +117,7 @@ def _swept(recording: Recording, found: Fit, took: float) -> Swept:
         caps=len(found.points),
         top_pps=found.top_pps,
         cap_threshold=found.cap_threshold,
-        shape=found.shapes.better,
+        shape=found.shapes.answer,
         shape_r_squared=found.shapes.chosen.r_squared,
         curve_r_squared=found.curve_r_squared,
         held_out_error=found.held_out_error,

@@ -121,8 +121,9 @@ print(f"largest mean throughput over the same caps: {most:.2f} kp/s")
 # %% Hinge or logarithm [markdown]
 # ### Is it a logarithm at all?
 #
-# Leave a cap out, fit the rest, foretell it: on Table 1 a hinge, `min(k·cap, top)`, does no worse
-# than the logarithm that the paper chose.
+# Leave a cap out, fit the rest, predict it: on Table 1 a hinge, `min(k·cap, top)`, does no worse
+# than the logarithm that the paper chose. An affine hinge and a power law do not pay for their
+# third parameter. Ten caps without intervals cannot say more.
 
 # %%
 print(compare([cap for cap, _ in points], [rate for _, rate in points]).words)

@@ -185,7 +185,7 @@ def _print_fit(found: "Fit", verdict: "Verdict") -> None:
         ("top", _top(found)),
         ("cap threshold", _threshold(found, doubt)),
         ("smallest useful cap", format_cap(found.smallest_useful_cap)),
-        ("shape", found.shapes.better),
+        ("shape", found.shapes.answer),
         ("a", _interval(found.eq1.a)),
         ("b", f"{_interval(found.eq1.b)} kp/s per decade"),
         ("Eq. 1", f"R² {found.eq1.r_squared:.4f}; {why_missed(found)}"),

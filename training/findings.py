@@ -11,6 +11,7 @@ from training.eq1 import log_percent
 from training.fit import SCATTERED, Fit
 from training.interval import Interval
 from training.points import CapPoint, standard_error
+from training.shape_candidate import Shape
 from training.verdict import MISSED, verdict_on
 from xtc.units import format_cap, format_rate
 
@@ -110,12 +111,12 @@ def measured_range(fit: Fit) -> str:
 
 
 def _straight_to_zero(fit: Fit) -> bool:
-    """Whether the host is a hinge whose first two caps lie on one line through zero.
+    """Whether the first two caps lie on one line through zero, and its shape goes on so below.
 
     Within a quarter, or the noise. On a logarithm two caps may do so by chance, and the host
-    forward nothing below them.
+    forward nothing below them; an affine hinge or a power law may leave the line below them.
     """
-    if fit.shapes.better != "hinge":
+    if not all(_halves(shape, fit.points[0].cap) for shape in fit.shapes.possible):
         return False
     first, second = fit.points[:2]
     proportional = first.smoothed_pps * (second.cap / first.cap - 1)
@@ -126,6 +127,12 @@ def _straight_to_zero(fit: Fit) -> bool:
         standard_error(second.throughput_pps),
     )
     return gap <= max(STRAIGHT * proportional, 2 * doubt)
+
+
+def _halves(shape: Shape, cap: float) -> bool:
+    """Whether half a cap gives about half the throughput, by a shape other than a logarithm."""
+    half = shape.throughput(cap) / 2
+    return shape.name != "logarithm" and abs(shape.throughput(cap / 2) - half) <= STRAIGHT * half
 
 
 def cautions(recording: Recording, fit: Fit, design: Design) -> list[str]:
@@ -151,13 +158,16 @@ def _far_apart(points: tuple[CapPoint, ...]) -> Iterator[tuple[CapPoint, CapPoin
 
 def _bend(fit: Fit) -> str:
     """Say where a hinge bends: the threshold is a cap that was measured, mostly above that."""
-    if fit.shapes.better != "hinge":
+    shape = fit.shapes.chosen
+    if fit.shapes.better not in {"hinge", "affine hinge"} or shape.slope <= 0:
         return ""
-    hinge = fit.shapes.hinge
-    return (
-        f" The hinge is {format_rate(hinge.slope)} per CPU up to a cap of "
-        f"{format_cap(hinge.top_pps / hinge.slope)}."
-    )
+    bend = format_cap((shape.top_pps - shape.offset_pps) / shape.slope)
+    line = f"{format_rate(shape.slope)} per CPU"
+    if shape.offset_pps > 0:
+        line += f", and {format_rate(shape.offset_pps)} more,"
+    elif shape.offset_pps < 0:
+        line += f" from a cap of {format_cap(-shape.offset_pps / shape.slope)}"
+    return f" The {shape.name} is {line} up to a cap of {bend}."
 
 
 def _sentence(words: str) -> str:

@@ -144,7 +144,7 @@ def fit(recording: Recording) -> Fit:
         smallest_useful_cap=_smallest_useful(points),
         noise=statistics.median(point.scatter for point in points),
         eq1=_eq1(recording, curve, line, host),
-        shapes=compare([p.cap for p in points], [p.throughput_pps.value for p in points]),
+        shapes=_shapes(points),
         curve_r_squared=_explained(points, _of(samples, "steady")),
         held_out=_held_out(points, offered, curve.held_out),
         wander=wander_of(means.visits, curve),
@@ -238,6 +238,12 @@ def _line(points: Sequence[CapPoint], threshold: float) -> Line:
             "measure caps that are further apart",
         )
     return line
+
+
+def _shapes(points: Sequence[CapPoint]) -> Comparison:
+    rates = [point.throughput_pps for point in points]
+    errors = [standard_error(rate) for rate in rates]
+    return compare([point.cap for point in points], [rate.value for rate in rates], errors)
 
 
 def _eq1(recording: Recording, curve: Curve, line: Line, host: Dynamics | None) -> Eq1:

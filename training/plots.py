@@ -13,6 +13,9 @@ from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU
 from training.data import Recording
 from training.design import Design
 from training.fit import Fit
+from training.shape import Comparison
+from training.shape_candidate import Shape
+from training.shape_fit import Name
 
 INK, LINE = "#1b1f24", "#d0d7de"
 FIRST, SECOND, THIRD = "#0b5cad", "#b3470b", "#1a7f37"
@@ -46,6 +49,13 @@ _PHASES = {
     "load": (INK, "+"),
 }
 """Colour and marker of each phase."""
+_SHAPES: dict[Name, Any] = {
+    "hinge": ":",
+    "affine hinge": "-.",
+    "logarithm": "--",
+    "power law": (0, (1, 4)),
+}
+"""Line style of each shape."""
 SMOOTH = 200
 """Points of a drawn curve."""
 
@@ -86,7 +96,9 @@ def draw_samples(axes: Axes, recording: Recording, fit: Fit) -> None:
 
 
 def draw_curve(axes: Axes, fit: Fit, *, log: bool = False) -> None:
-    """Draw means with 95 % intervals, the curve, both shapes, the threshold, and held-out caps.
+    """Draw means with 95 % intervals, the curve, shapes, the threshold, and held-out caps.
+
+    Of the shapes a hinge and a logarithm for comparison, and those that the host may have.
 
     The axis of caps is logarithmic where that is asked for, as Eq. 1's is.
     """
@@ -97,14 +109,13 @@ def draw_curve(axes: Axes, fit: Fit, *, log: bool = False) -> None:
         [(rate.high - rate.value) / PACKETS_PER_KP for rate in rates],
     ]
     grid = [caps[-1] * (n + 1) / SMOOTH for n in range(SMOOTH)]
-    hinge, logarithm = (
-        [shape.throughput(cap / PERCENT_PER_CPU) / PACKETS_PER_KP for cap in grid]
-        for shape in (fit.shapes.hinge, fit.shapes.logarithm)
-    )
     smooth = [p.smoothed_pps / PACKETS_PER_KP for p in fit.points]
     axes.plot([0, *caps], [0, *smooth], color=FIRST, label="monotone curve")
-    axes.plot(grid, hinge, ":", color=INK, label="hinge", linewidth=1)
-    axes.plot(grid, logarithm, "--", color=INK, label="logarithm", linewidth=1)
+    for shape in _drawn(fit.shapes):
+        rates_at = [shape.throughput(cap / PERCENT_PER_CPU) / PACKETS_PER_KP for cap in grid]
+        axes.plot(
+            grid, rates_at, linestyle=_SHAPES[shape.name], color=INK, label=shape.name, linewidth=1
+        )
     means = [rate.value / PACKETS_PER_KP for rate in rates]
     axes.errorbar(
         *(caps, means, halves), fmt="o", color=FIRST, capsize=3, label="measured, 95 %", zorder=3
@@ -121,6 +132,11 @@ def draw_curve(axes: Axes, fit: Fit, *, log: bool = False) -> None:
         axes.set_xlim(left=0.8 * caps[0])
     else:
         axes.set_xlim(left=0)
+
+
+def _drawn(shapes: Comparison) -> list[Shape]:
+    usual = (shapes.hinge, shapes.logarithm)
+    return [shape for shape in shapes.shapes if shape in usual or shape in shapes.possible]
 
 
 def draw_residuals(axes: Axes, fit: Fit) -> None:

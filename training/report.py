@@ -124,7 +124,7 @@ def _curve(recording: Recording, fit: Fit, figures: Figures) -> Iterator[Markup]
         f"Throughput over cap. It rises to {format_rate(fit.top_pps)} at a cap of "
         f"{format_cap(fit.cap_threshold)}. The table of caps below has the numbers.",
         "Means at each cap with 95 % intervals; the monotone curve through them, which the model "
-        "file keeps; a hinge and a logarithm for comparison; caps that no fit has seen.",
+        "file keeps; a hinge, a logarithm and the shapes that fit; caps that no fit has seen.",
     )
     yield figures.figure(
         svg(lambda axes: draw_curve(axes, fit, log=True)),
@@ -192,8 +192,7 @@ def _eq1(fit: Fit, figures: Figures) -> Iterator[Markup]:
         ("operating point", f"{eq1.line.mean_throughput:.2f} kp/s, {eq1.line.mean_log_cap:.3f}"),
         ("R² of Eq. 1", f"{eq1.r_squared:.4f}"),
         ("R² of the monotone curve", f"{fit.curve_r_squared:.4f}"),
-        ("R² of the hinge", f"{fit.shapes.hinge.r_squared:.4f}"),
-        ("R² of the logarithm", f"{fit.shapes.logarithm.r_squared:.4f}"),
+        *((f"R² of the {one.name}", f"{one.r_squared:.4f}") for one in fit.shapes.shapes),
         ("delay, samples", str(eq1.delay)),
         ("a and b at once, as the paper fits", f"{eq1.joint.a.value:.4f}, {eq1.joint.b.value:.2f}"),
     )

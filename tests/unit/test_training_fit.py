@@ -151,7 +151,7 @@ def test_hinge_and_logarithm_are_told_apart_in_words() -> None:
     found = swept("hinge", 0.0, 0.03)
     assert found.shapes.better == "hinge"
     assert found.shapes.hinge.r_squared > 0.99 > found.shapes.logarithm.r_squared
-    assert "proportional" in found.shapes.words
+    assert "logarithm" not in found.shapes.words
     assert found.shapes.chosen.throughput(0.2) == pytest.approx(62e3, rel=0.1)
 
 
@@ -332,3 +332,5 @@ def test_even_the_papers_host_is_no_worse_a_hinge_than_a_logarithm() -> None:
     assert found.better == "hinge"
     assert found.hinge.cv_error == pytest.approx(0.051, abs=1e-3)
     assert found.logarithm.cv_error == pytest.approx(0.063, abs=1e-3)
+    assert found.alike == ("logarithm",), "ten caps without errors do not tell which"
+    assert found.words.startswith("a hinge or a logarithm: ")
