@@ -85,17 +85,18 @@ class Responses(msgspec.Struct, frozen=True):
     @property
     def words(self) -> str:
         """The figure in a sentence."""
-        late = f", {_samples(self.delay)} of which nothing changes" if self.delay else ""
         first = self.way(self.delay + 1)
+        late = f"; for {_samples(self.delay)} nothing changes" if self.delay else ""
         if first.value >= WAY:
             return (
-                f"{first.value:.0%} of the way after {_samples(self.delay + 1)} (95 %: "
-                f"{first.low:.0%} to {first.high:.0%}){late}."
+                f"The host is {first.value:.0%} of the way {_samples(self.delay + 1)} after a "
+                f"change of cap (95 %: {first.low:.0%} to {first.high:.0%}; a sample is "
+                f"{self.period_s:g} s){late}."
             )
         until = self.until()
         return (
-            f"{WAY:.0%} of the way after {until.value:.1f} samples (95 %: {until.low:.1f} to "
-            f"{until.high:.1f}; a sample is {self.period_s:g} s){late}."
+            f"The host is {WAY:.0%} of the way {until.value:.1f} samples after a change of cap "
+            f"(95 %: {until.low:.1f} to {until.high:.1f}; a sample is {self.period_s:g} s){late}."
         )
 
 
@@ -104,14 +105,24 @@ def responses_of(recording: Recording, fit: Fit) -> Responses:
 
     Visits under other loads are not among them, and neither are samples that the fit left out.
     """
-    samples = [sample for sample in recording.samples if sample.phase != "load"]
-    period, host = recording.metadata.period_s, Dynamics(fit.eq1.a, fit.eq1.delay, fit.eq1.pairs)
+    samples, settled = settled_samples(recording, fit)
+    period, host = recording.metadata.period_s, _dynamics(fit)
     strays = {outlier.at for outlier in fit.outliers}
-    kept = np.array([sample.at not in strays for sample in samples])
-    followed = _Followed(samples, period, host, settled_of(samples, period, host, kept), strays)
-    found = list(followed.steps(fit.noise))
+    found = list(_Followed(samples, period, host, settled, strays).steps(fit.noise))
     steps = tuple(step for step in found if step is not None)
     return Responses(host.lag, host.delay, period, steps, len(found) - len(steps))
+
+
+def settled_samples(recording: Recording, fit: Fit) -> tuple[list[Sample], Settled]:
+    """Return the samples under the fit's load, and the same without their transients."""
+    samples = [sample for sample in recording.samples if sample.phase != "load"]
+    strays = {outlier.at for outlier in fit.outliers}
+    counted = np.array([sample.at not in strays for sample in samples])
+    return samples, settled_of(samples, recording.metadata.period_s, _dynamics(fit), counted)
+
+
+def _dynamics(fit: Fit) -> Dynamics:
+    return Dynamics(fit.eq1.a, fit.eq1.delay, fit.eq1.pairs)
 
 
 class _Followed:

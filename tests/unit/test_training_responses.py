@@ -161,12 +161,16 @@ def of(lag: tuple[float, float, float], delay: int) -> str:
 
 def test_the_sentence_reads_the_figure() -> None:
     assert of((0.6, 0.5, 0.7), 2) == (
-        "63% of the way after 4.0 samples (95 %: 3.4 to 4.8; a sample is 0.5 s), "
-        "2 samples of which nothing changes."
+        "The host is 63% of the way 4.0 samples after a change of cap (95 %: 3.4 to 4.8; a sample "
+        "is 0.5 s); for 2 samples nothing changes."
     )
-    assert of((0.1, 0.0, 0.2), 0) == "90% of the way after 1 sample (95 %: 80% to 100%)."
+    assert of((0.1, 0.0, 0.2), 0) == (
+        "The host is 90% of the way 1 sample after a change of cap (95 %: 80% to 100%; a sample "
+        "is 0.5 s)."
+    )
     assert of((-0.1, -0.2, 0.1), 1) == (
-        "100% of the way after 2 samples (95 %: 90% to 100%), 1 sample of which nothing changes."
+        "The host is 100% of the way 2 samples after a change of cap (95 %: 90% to 100%; a sample "
+        "is 0.5 s); for 1 sample nothing changes."
     )
 
 
