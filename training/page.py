@@ -8,8 +8,6 @@ from itertools import count
 
 _EMPTY = frozenset({"meta"})
 """Elements that have no end."""
-_UNIT = re.compile(r"(?<=\d) (?=%|[kM]?p/s\b)")
-"""The space between a number and its unit, where no line may end."""
 _IDS = re.compile(r'(\bid="|url\(#|href="#)')
 
 
@@ -32,11 +30,7 @@ def element(tag: str, /, *content: str, **attributes: str) -> Markup:
 
 def joined(parts: Iterable[str], between: str = "") -> Markup:
     """Return the parts in a row, escaped unless they are markup."""
-    return Markup(between.join(p if isinstance(p, Markup) else _text(p) for p in parts))
-
-
-def _text(text: str) -> str:
-    return html.escape(_UNIT.sub("\u00a0", text))
+    return Markup(between.join(p if isinstance(p, Markup) else html.escape(p) for p in parts))
 
 
 def table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:

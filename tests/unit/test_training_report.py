@@ -222,10 +222,6 @@ def test_text_from_a_file_becomes_no_markup(
     assert hostile.text.count("<script>alert(1)</script>") >= len(keys)
 
 
-def test_no_line_ends_between_a_number_and_its_unit() -> None:
-    assert element("p", "95 % of 3 kp/s, 5 p/s") == "<p>95\u00a0% of 3\u00a0kp/s, 5\u00a0p/s</p>"
-
-
 def test_markup_is_escaped_where_it_is_none() -> None:
     assert element("p", "<b>", Markup("<i></i>"), title='"&') == (
         '<p title="&quot;&amp;">&lt;b&gt;<i></i></p>'
