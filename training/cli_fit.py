@@ -95,19 +95,25 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML page.")] = Path(
         "report.html"
     ),
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", help="Write the page's tables there as CSV and JSON files."),
+    ] = None,
     settling: Settling = SETTLING,
     overshoot: Overshoot = OVERSHOOT,
     json: Json = False,
 ) -> None:
-    """Write one HTML page on a sweep: curve, residuals, poles, step response, what to expect."""
+    """Write one HTML page on a sweep: curve, step responses, residuals, poles, what to expect."""
     measured = read_csv(recording)
     found = _fit(measured)
     gains = _design(found, measured, settling, overshoot)
-    _write_report(measured, found, gains, output)
+    _write_report(measured, found, gains, output, data)
     if json:
-        print_json({"output": str(output)})
-    else:
-        typer.echo(f"{output}: written")
+        print_json({"output": str(output), "data": None if data is None else str(data)})
+        return
+    typer.echo(f"{output}: written")
+    if data is not None:
+        typer.echo(f"{data}: tables written")
 
 
 def _fit(measured: Recording) -> "Fit":
@@ -122,10 +128,12 @@ def _host_model(found: "Fit", gains: "Design", measured: Recording) -> HostModel
     return host_model(found, gains, measured.metadata)
 
 
-def _write_report(measured: Recording, found: "Fit", gains: "Design", path: Path) -> None:
+def _write_report(
+    measured: Recording, found: "Fit", gains: "Design", path: Path, data: Path | None
+) -> None:
     from training.report import write_report  # noqa: PLC0415
 
-    write_report(measured, found, gains, path)
+    write_report(measured, found, gains, path, data)
 
 
 def _design(found: "Fit", measured: Recording, settling: str, overshoot: str) -> "Design":

@@ -28,6 +28,8 @@ LEAST_STEPS = 3
 """Changes of cap among the step responses without which `a` is anyone's guess."""
 SLACK = 0.5
 """Samples that are later than this share of a period do not follow each other."""
+BY_CHANCE = 0.05
+"""A lack of fit that is no more probable than this is not explained by noise."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -148,17 +150,32 @@ def pairs_of(samples: Sequence[Sample], period: float, below: float, delay: int 
     return found
 
 
-def steady_line(points: Sequence[tuple[float, float]]) -> Line:
+def steady_line(points: Sequence[tuple[float, float]], chance: float = 0.0) -> Line:
     """Fit the steady state of Eq. 1 to points (cap in CPUs, throughput in packets/s).
 
     At least three points, of two caps or more. From such points alone `a` is not known, and b
     only as b/(1 - a).
+
+    The textbook's standard error of the slope assumes a straight line with equal noise at all
+    caps. Where the curve bends, the largest residuals are at the ends, where they turn the line
+    most, and that error is too small: the slope depends on which caps were measured. Where
+    chance does not explain the lack of fit, the error is the heteroscedasticity-consistent one
+    (HC3, MacKinnon and White 1985), or the textbook's where that is larger. The interval then
+    covers the slope of the line that fits the whole region best.
+
+    Args:
+        points: the caps of the region.
+        chance: the probability that noise explains the lack of fit, see `lack_of_fit`; where it
+            is not known, no straight line is assumed.
     """
     u = np.array([log_percent(cap) for cap, _ in points])
     y = np.array([rate / PACKETS_PER_KP for _, rate in points])
     columns = np.column_stack((u - u.mean(), np.ones(len(u))))
     values, errors, r_squared = _least_squares(columns, y)
-    gain = interval(values[0], errors[0], len(y) - 2)
+    error = errors[0]
+    if chance <= BY_CHANCE:
+        error = max(error, _robust_errors(columns, y - columns @ np.array(values))[0])
+    gain = interval(values[0], error, len(y) - 2)
     return Line(gain, float(y.mean()), float(u.mean()), r_squared, len(points))
 
 
@@ -254,6 +271,16 @@ def _least_squares(columns: Array, y: Array) -> tuple[list[float], list[float], 
     covariance = variance * np.linalg.pinv(columns.T @ columns)
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     return [float(v) for v in values], [float(e) for e in errors], _explained(y, missed)
+
+
+def _robust_errors(columns: Array, missed: Array) -> list[float]:
+    """Return standard errors that assume neither a right model nor equal noise (HC3)."""
+    inverse = np.linalg.pinv(columns.T @ columns)
+    leverage = np.einsum("ij,jk,ik->i", columns, inverse, columns)
+    # A point that the line must meet has a leverage of 1 and misses nothing.
+    left_out = missed / np.maximum(1 - leverage, 1e-9)
+    spread = inverse @ columns.T * left_out
+    return [float(error) for error in np.linalg.norm(spread, axis=1)]
 
 
 def _explained(y: Array, missed: Array) -> float:

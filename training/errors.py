@@ -5,7 +5,8 @@ TrainingError
 ├── SampleError      a sample that no host can have shown
 ├── UnfitError       samples that cannot support a fit: says what to measure
 ├── DesignError      a specification that no gains meet
-└── OptionError      an option whose value cannot be used
+├── OptionError      an option whose value cannot be used
+└── ExportError      files of a report that cannot be written
 """
 
 
@@ -59,3 +60,12 @@ class OptionError(TrainingError, ValueError):
     def __init__(self, option: str, problem: str, fix: str) -> None:
         self.option, self.problem, self.fix = option, problem, fix
         super().__init__(f"{option}: {problem} ({fix})")
+
+
+class ExportError(TrainingError):
+    """Files of a report that cannot be written: where, why, and how to fix it."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        self.path, self.problem = path, problem
+        self.fix = "give --data a folder that this user may write"
+        super().__init__(f"--data: {path}: {problem} ({self.fix})")

@@ -130,7 +130,8 @@ def fit(recording: Recording) -> Fit:
     _check_answer(curve.points, uncapped)
     _check_monotone(curve.single)
     points, threshold = curve.points, curve.threshold
-    line = _line(points, threshold)
+    chance = eq1.lack_of_fit(curve.rising)
+    line = _line(points, threshold, chance)
     return Fit(
         points=points,
         offered_pps=offered,
@@ -143,7 +144,7 @@ def fit(recording: Recording) -> Fit:
         threshold_reached=_reached(points, threshold, uncapped),
         smallest_useful_cap=_smallest_useful(points),
         noise=statistics.median(point.scatter for point in points),
-        eq1=_eq1(recording, curve, line, host),
+        eq1=_eq1(recording, line, threshold, host, chance),
         shapes=_shapes(points),
         curve_r_squared=_explained(points, _of(samples, "steady")),
         held_out=_held_out(points, offered, curve.held_out),
@@ -222,7 +223,7 @@ def _check_monotone(caps: Sequence[tuple[float, Interval]]) -> None:
             best_cap, best = cap, here
 
 
-def _line(points: Sequence[CapPoint], threshold: float) -> Line:
+def _line(points: Sequence[CapPoint], threshold: float, chance: float) -> Line:
     region = [p for p in points if p.cap < threshold and p.binding and p.smoothed_pps > 0]
     if len(region) < LEAST_POINTS:
         raise UnfitError(
@@ -230,7 +231,7 @@ def _line(points: Sequence[CapPoint], threshold: float) -> Line:
             f"{len(region)} caps below the threshold of {threshold * 100:.3g} % bind",
             f"measure {LEAST_POINTS} caps or more below it",
         )
-    line = eq1.steady_line([(p.cap, p.throughput_pps.value) for p in region])
+    line = eq1.steady_line([(p.cap, p.throughput_pps.value) for p in region], chance)
     if line.gain.value <= 0:
         raise UnfitError(
             "gain",
@@ -246,12 +247,14 @@ def _shapes(points: Sequence[CapPoint]) -> Comparison:
     return compare([point.cap for point in points], [rate.value for rate in rates], errors)
 
 
-def _eq1(recording: Recording, curve: Curve, line: Line, host: Dynamics | None) -> Eq1:
+def _eq1(
+    recording: Recording, line: Line, threshold: float, host: Dynamics | None, chance: float
+) -> Eq1:
     """Judge Eq. 1 by all neighbours below the threshold; its lag and delay are known already."""
-    period, threshold = recording.metadata.period_s, curve.threshold
+    period = recording.metadata.period_s
     host = _check_steps(eq1.pairs_of(recording.samples, period, threshold), host)
     every = eq1.pairs_of(recording.samples, period, threshold, host.delay)
-    return eq1.eq1_of(line, host, every, eq1.lack_of_fit(curve.rising))
+    return eq1.eq1_of(line, host, every, chance)
 
 
 def _check_steps(pairs: Sequence[Pair], host: Dynamics | None) -> Dynamics:

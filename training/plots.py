@@ -8,11 +8,13 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU
 from training.data import Recording
 from training.design import Design
 from training.fit import Fit
+from training.responses import Responses
 from training.shape import Comparison
 from training.shape_candidate import Shape
 from training.shape_fit import Name
@@ -59,14 +61,20 @@ _SHAPES: dict[Name, Any] = {
 SMOOTH = 200
 """Points of a drawn curve."""
 
+SVG_DPI = 72
+"""What matplotlib writes SVG with; a drawing laid out for another would not fit."""
+
 Draw = Callable[[Axes], None]
 
 
-def svg(draw: Draw, size: tuple[float, float] = (5.6, 3.9)) -> str:
+def svg(draw: Draw, size: tuple[float, float] = (5.0, 3.6)) -> str:
     """Return a drawing as SVG in the colours of the page."""
     with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=size, layout="constrained")
+        figure = Figure(figsize=size, dpi=SVG_DPI, layout="constrained")
         draw(figure.subplots())
+        # Saving would lay everything out twice more, which takes half of the time.
+        figure.draw_without_rendering()
+        figure.set_layout_engine(None)
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(buffer, format="svg", transparent=True, metadata=nothing)
@@ -149,6 +157,29 @@ def draw_residuals(axes: Axes, fit: Fit) -> None:
     _finish(axes, "actual throughput (kp/s)", "estimated by Eq. 1 (kp/s)")
 
 
+def draw_responses(axes: Axes, found: Responses) -> None:
+    """Draw each step response that was measured, and the fitted lag and delay with their band."""
+    for number, step in enumerate(found.steps):
+        line = [(0.0, 0.0), *((float(point.samples), point.share) for point in step.points)]
+        label = "measured, each change" if number == 0 else "_"
+        axes.plot(*_columns(line), color=FIRST, linewidth=1, alpha=0.7, label=label)
+    grid = range(found.longest + 1)
+    ways = [found.way(at) for at in grid]
+    low, high = [way.low for way in ways], [way.high for way in ways]
+    axes.fill_between(grid, low, high, color=SECOND, alpha=0.3, linewidth=0, label="its 95 % band")
+    fitted = [way.value for way in ways]
+    axes.plot(
+        *(grid, fitted, "o-"),
+        color=SECOND,
+        linewidth=2.5,
+        markersize=5,
+        label="fitted lag and delay",
+    )
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    _finish(axes, "samples since the change of cap", "share of the way (1: level after)")
+
+
 def draw_poles(axes: Axes, design: Design) -> None:
     """Draw the poles and zeros of both loops, and the circle that holds what is stable."""
     turn = [2 * math.pi * n / SMOOTH for n in range(SMOOTH + 1)]
@@ -201,12 +232,11 @@ def _finish(axes: Axes, x: str, y: str) -> None:
     axes.set_ylabel(y)
     axes.grid(visible=True)
     axes.set_axisbelow(True)
-    columns = 3 if len(axes.get_legend_handles_labels()[1]) > 4 else 2
     # Above the drawing: within it, it would lie on lines and grid.
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        ncols=columns,
+        ncols=2,  # three would not fit on a phone
         borderaxespad=0.3,
         columnspacing=1.0,
         handlelength=1.6,

@@ -8,11 +8,11 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
-from models import HostModel
+from training.contents import Contents, contents_of, speed_of
 from training.data import Metadata, Recording
 from training.design import Design, Loop
 from training.errors import TrainingError
-from training.expect import Expectation, expected
+from training.export import FILES, export
 from training.findings import cautions, plain_words, steepest
 from training.fit import Fit
 from training.interval import Interval
@@ -27,15 +27,9 @@ from training.plots import (
     draw_step,
     svg,
 )
-from training.validate import setpoints_of
-from xtc.laws import law_named
+from training.sections import expectations_section, files_section, responses_section
 from xtc.units import format_cap, format_rate
 
-LAWS = (
-    ("default", "default, with this model"),
-    ("pi", "PI"),
-    ("dead-beat-min3", "dead-beat, minimum cap 3"),
-)
 ABOUT = (
     ("host", "host"),
     ("cpu", "CPU"),
@@ -57,14 +51,20 @@ class ReportError(TrainingError):
         super().__init__(f"{path}: {problem} ({self.fix})")
 
 
-def write_report(recording: Recording, fit: Fit, design: Design, path: Path) -> None:
-    """Write the page.
+def write_report(
+    recording: Recording, fit: Fit, design: Design, path: Path, data: Path | None = None
+) -> None:
+    """Write the page, and its tables as files where a folder is given for them.
 
     Raises:
-        ReportError: the file cannot be written.
+        ReportError: the page cannot be written.
+        ExportError: the folder or a file in it cannot be written.
         models.InvalidModelError: the numbers describe no host.
     """
-    text = report(recording, fit, design)
+    contents = contents_of(recording, fit, host_model(fit, design, recording.metadata))
+    text = page(recording, fit, design, contents, data)
+    if data is not None:
+        export(contents, data)
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -73,8 +73,23 @@ def write_report(recording: Recording, fit: Fit, design: Design, path: Path) -> 
 
 def report(recording: Recording, fit: Fit, design: Design) -> str:
     """Return the page as HTML."""
+    contents = contents_of(recording, fit, host_model(fit, design, recording.metadata))
+    return page(recording, fit, design, contents)
+
+
+def page(
+    recording: Recording, fit: Fit, design: Design, contents: Contents, data: Path | None = None
+) -> str:
+    """Return the page as HTML.
+
+    Args:
+        recording: the sweep.
+        fit: what was fitted to it.
+        design: the gains for it.
+        contents: the tables of all three.
+        data: the folder with the files of the tables; None where there is none.
+    """
     metadata = recording.metadata
-    host = host_model(fit, design, metadata)
     figures = Figures()
     title = f"What {metadata.host} forwards at each CPU cap"
     return document(
@@ -84,9 +99,11 @@ def report(recording: Recording, fit: Fit, design: Design) -> str:
             element("p", *_measured(recording)),
             *_words(recording, fit, design),
             *_curve(recording, fit, figures),
+            *responses_section(contents.responses, figures),
             *_eq1(fit, figures),
             *_loops(fit, design, figures),
-            *_expectations(host, fit),
+            *expectations_section(contents, fit.noise, speed_of(fit)),
+            *(() if data is None else files_section(str(data), FILES)),
             *_about(metadata, recording),
         ),
     )
@@ -212,7 +229,7 @@ def _loops(fit: Fit, design: Design, figures: Figures) -> Iterator[Markup]:
         "zone or whole percents. The default law needs no gains.",
     )
     yield figures.figure(
-        svg(lambda axes: draw_poles(axes, design), (5.6, 4.4)),
+        svg(lambda axes: draw_poles(axes, design), (5.0, 4.2)),
         f"Poles and zeros in the z-plane: PI {_poles(design.pi)}; dead-beat "
         f"{_poles(design.dead_beat)}. All lie within the unit circle.",
         "Within the circle a loop is stable; the nearer to its middle, the faster it settles.",
@@ -249,31 +266,6 @@ def _loop(loop: Loop) -> tuple[str, ...]:
         largest,
         f"{loop.phase_margin_deg:.1f}°",
     )
-
-
-def _expectations(host: HostModel, fit: Fit) -> Iterator[Markup]:
-    setpoints = setpoints_of(host, [])
-    runs = [expected(host, law_named(law, host), setpoints, noise=fit.noise) for law, _ in LAWS]
-    yield element("h2", "What to expect")
-    yield element(
-        "p",
-        "Each law simulated for 120 samples on the monotone curve, with the noise that was "
-        "measured, from uncapped. Settled is the number of samples until the loop stays within "
-        "5 % (and three times the noise).",
-    )
-    rows = (
-        (format_rate(setpoint), format_cap(host.curve.cap_for(setpoint)), name, *_expectation(run))
-        for setpoint, *row in zip(setpoints, *runs, strict=True)
-        for (_, name), run in zip(LAWS, row, strict=True)
-    )
-    head = ("setpoint", "cap", "law", "settled", "mean error", "relative RMSE")
-    yield table("Each law at five setpoints", head, rows)
-
-
-def _expectation(run: Expectation) -> tuple[str, str, str]:
-    settled = "never" if run.settling_samples is None else f"{run.settling_samples}"
-    error = round(run.mean_error, 3) + 0.0  # no -0.0%
-    return settled, f"{error:+.1%}", f"{run.relative_rmse:.1%}"
 
 
 def _about(metadata: Metadata, recording: Recording) -> Iterator[Markup]:

@@ -20,12 +20,14 @@ from training.data import Recording, read_csv, write_csv
 from training.design import Design, design
 from training.eq1 import Missed
 from training.errors import TrainingError
-from training.expect import expected, fixed_cap
+from training.expect import expected, fixed_cap, outlooks
 from training.findings import cautions, plain_words, steepest
 from training.fit import Fit, fit
 from training.model import b_of, host_model, lag_of
 from training.page import Figures, Markup, element
 from training.report import report, write_report
+from training.responses import responses_of
+from training.sections import responses_section
 from training.validate import setpoints_of
 from xtc.laws import law_named
 from xtc.units import format_cap, format_rate
@@ -127,7 +129,7 @@ def test_every_reference_within_a_drawing_leads_somewhere(text: str, page: Page)
 
 def test_it_can_be_read_aloud(page: Page) -> None:
     drawings = page.all("svg")
-    assert len(drawings) == 6
+    assert len(drawings) == 7
     assert {a["role"] for a in drawings} == {"img"}
     assert all(len(str(a["aria-label"])) > 40 for a in drawings)
     assert len(page.all("caption")) == len(page.all("table")) >= 4
@@ -151,9 +153,9 @@ def widths(text: str) -> list[float]:
 
 
 def test_labels_of_drawings_are_legible_on_a_phone(text: str) -> None:
-    """A phone of 390 px leaves 358 to a drawing: labels of 11 pt must not shrink below 9 px."""
-    assert len(widths(text)) == 6
-    assert all(11 * 358 / width >= 9 for width in widths(text))
+    """A phone of 390 px leaves 358 to a drawing: labels of 11 pt must not shrink below 10.5 px."""
+    assert len(widths(text)) == 7
+    assert all(11 * 358 / width >= 10.5 for width in widths(text))
     assert set(re.findall(r"font-size: (\d+)px", text)) == {"11"}
 
 
@@ -246,18 +248,44 @@ def test_the_same_data_gives_the_same_page(
     assert report(recording, found, gains) == text
 
 
-def test_what_to_expect_is_what_the_simulation_says(
+def test_what_to_expect_is_what_the_simulations_say(
     page: Page, recording: Recording, found: Fit, gains: Design
 ) -> None:
     host = host_model(found, gains, recording.metadata)
-    runs = expected(host, law_named("default", host), setpoints_of(host, []), noise=found.noise)
+    setpoints = setpoints_of(host, [])
+    assert found.wander is not None
+    runs = outlooks(host, "default", setpoints, noise=found.noise, speed=found.wander.speed)
     assert len(runs) == 5
-    for setpoint, run in zip(setpoints_of(host, []), runs, strict=True):
-        error = f"{round(run.mean_error, 3) + 0.0:+.1%}"
+    for setpoint, run in zip(setpoints, runs, strict=True):
+        settled, error = run.settling_samples, run.mean_error
+        assert None not in {settled.median, settled.low, settled.high}
+        words = f"{settled.median} ({settled.low} to {settled.high})"
+        words = f"{settled.median}" if settled.low == settled.high else words
         cap = format_cap(host.curve.cap_for(setpoint))
-        row = f"{cap} default, with this model {run.settling_samples} {error}"
-        assert f"{format_rate(setpoint)} {row} {run.relative_rmse:.1%}" in page.text
-        assert abs(run.mean_error) < 0.02
+        assert f"{format_rate(setpoint)}, default {cap} {words} " in page.text
+        assert error.median is not None
+        assert abs(error.median) < 0.02
+    assert page.text.count(" dead-beat ") >= 5
+
+
+def test_the_step_responses_are_read_out(page: Page, recording: Recording, found: Fit) -> None:
+    responses = responses_of(recording, found)
+    assert len(responses.steps) >= 3
+    assert responses.words in page.text
+    (drawing,) = (
+        str(a["aria-label"]) for a in page.all("svg") if "changes of cap" in str(a["aria-label"])
+    )
+    assert drawing.startswith(f"{len(responses.steps)} changes of cap")
+
+
+def test_a_sweep_without_clear_changes_has_no_figure_of_them(
+    recording: Recording, found: Fit
+) -> None:
+    responses = msgspec.structs.replace(responses_of(recording, found), steps=(), left_out=2)
+    words = "".join(responses_section(responses, Figures()))
+    assert "No change of cap is large enough" in words
+    assert "2 changes are left out" in words
+    assert "<svg" not in words
 
 
 def changed(found: Fit, **fields: object) -> Fit:
