@@ -56,3 +56,8 @@ def ratio_interval(log: float, error: float) -> Interval:
     """Return the 95 % interval of a ratio from its logarithm and that one's standard error."""
     half = quantile(MANY) * error
     return Interval(math.exp(log), math.exp(log - half), math.exp(log + half))
+
+
+def log_error(found: Interval) -> float:
+    """Return the standard error of the logarithm behind an interval of `ratio_interval`'s kind."""
+    return math.log(found.high / found.value) / quantile(MANY)

@@ -19,12 +19,12 @@ from training.data import Recording
 from training.dynamics import LARGEST, Dynamics
 from training.errors import UnfitError
 from training.fit import Fit, Limit, fit
-from training.gls import Common, common_of, ratio_interval
+from training.gls import Common, common_of, log_error, ratio_interval
 from training.interpolate import Interpolated, interpolated
-from training.interval import Interval, quantile
+from training.interval import Interval
 from training.known import NARROW
 from training.means import means_of
-from training.points import LOADED, MANY, Rising, curve_of
+from training.points import LOADED, Rising, curve_of
 
 Array = npt.NDArray[np.float64]
 
@@ -145,11 +145,18 @@ class _Side:
 
 
 def _side(recording: Recording, found: Fit) -> _Side:
+    return _Side(rising_of(recording, found), recording.metadata.period_s, _host(found))
+
+
+def _host(found: Fit) -> Dynamics:
+    return Dynamics(found.eq1.a, found.eq1.delay, 0)
+
+
+def rising_of(recording: Recording, found: Fit) -> Rising:
+    """Return the caps that hold a router back, from a sweep and its fit."""
     samples = [sample for sample in recording.samples if sample.phase != "load"]
-    period = recording.metadata.period_s
-    host = Dynamics(found.eq1.a, found.eq1.delay, 0)
-    curve = curve_of(means_of(samples, period, host), found.offered_pps)
-    return _Side(below_load(curve.rising, found.offered_pps), period, host)
+    means = means_of(samples, recording.metadata.period_s, _host(found))
+    return below_load(curve_of(means, found.offered_pps).rising, found.offered_pps)
 
 
 def below_load(rising: Rising, offered: float | None) -> Rising:
@@ -227,14 +234,9 @@ def _independent(a: Interpolated, b: Interpolated) -> list[int]:
 
 
 def _top(a: Fit, b: Fit) -> TopRatio:
-    error = math.hypot(_log_error(a.top), _log_error(b.top))
+    error = math.hypot(log_error(a.top), log_error(b.top))
     log = math.log(b.top.value / a.top.value)
     return TopRatio(ratio_interval(log, error), a.limited_by, b.limited_by)
-
-
-def _log_error(found: Interval) -> float:
-    """Return the standard error of the logarithm behind an interval."""
-    return math.log(found.high / found.value) / quantile(MANY)
 
 
 def _half(found: Interval) -> float:
