@@ -14,6 +14,9 @@ Array = npt.NDArray[np.float64]
 
 LEAST = 1e-8
 """Variance that every value has, so that exact ones can be weighed, too."""
+PRIOR = 2.0
+"""Repeated visits that the prior on a host's speed (`training.levels`) counts for, where a few
+values are tested: two visits of a cap alone say too little of how much visits differ."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,16 @@ class Common:
     """How far each value is from the one that the others give, in standard errors."""
 
 
-def common_of(values: Array, covariance: Array) -> Common:
-    """Return the one value behind values with that covariance; there is one value or more.
+def common_of(values: Array, covariance: Array, freedom: float) -> Common:
+    """Return the one value behind one value or more with that covariance.
 
     The covariance carries what the values share, such as the speed of one sweep, so that ten
     values with one shared error count as little more than one.
+
+    Args:
+        values: logarithms.
+        covariance: theirs.
+        freedom: repeated visits that the covariance rests on.
     """
     over = len(values) - 1
     weight = np.linalg.inv(covariance + LEAST * np.eye(len(values)))
@@ -47,7 +55,7 @@ def common_of(values: Array, covariance: Array) -> Common:
     return Common(
         value=value,
         error=1 / math.sqrt(precision),
-        chance=float(stats.f.sf(squares / over, over, MANY)) if over else 1.0,
+        chance=float(stats.f.sf(squares / over, over, freedom + PRIOR)) if over else 1.0,
         deviations=pulled / np.sqrt(np.maximum(own, 1e-300)) if over else np.zeros(1),
     )
 

@@ -207,7 +207,8 @@ class _Pair:
     def common(self) -> Common:
         """Return the one ratio behind those of the caps, as a logarithm."""
         kept = _independent(self._of_a, self._of_b)
-        return common_of(self._logs[kept], self._covariance[np.ix_(kept, kept)])
+        freedom = min(self._a.freedom, self._b.freedom)
+        return common_of(self._logs[kept], self._covariance[np.ix_(kept, kept)], freedom)
 
     def points(self) -> tuple[CapRatio, ...]:
         """Return the ratio at each cap."""

@@ -82,7 +82,7 @@ def transfer_of(known: Known, recording: Recording) -> Transfer:
     rising = _within(known.rising, below_load(curve_of(means, offered).rising, offered))
     _check_count(known.host, rising.caps, measured)
     factors, logs, covariance = _factors(known.rising, rising)
-    common = common_of(logs, covariance)
+    common = common_of(logs, covariance, rising.freedom)
     _check_alike(common, factors)
     factor = ratio_interval(common.value, common.error)
     _check_precise(factor)

@@ -141,7 +141,7 @@ def test_an_error_that_all_caps_share_is_not_averaged_away(
 ) -> None:
     values = np.random.default_rng(seed).normal(0.3, own, count)
     covariance = own**2 * np.eye(count) + shared**2
-    common = common_of(values, covariance)
+    common = common_of(values, covariance, 20.0)
     assert common.error == pytest.approx(math.hypot(shared, own / math.sqrt(count)), rel=0.01)
     assert common.value == pytest.approx(float(values.mean()), abs=1e-6)
 
