@@ -109,7 +109,7 @@ def judge(case: Case, seed: int) -> Judged:
     """Sweep one host and compare what was fitted with the truth."""
     host = SimulatedHost(case, seed)
     try:
-        found = fit(_swept(host))
+        found = fit(swept(host))
     except UnfitError as error:
         return Judged(refused=str(error))
     verdict = verdict_on(found)
@@ -119,7 +119,8 @@ def judge(case: Case, seed: int) -> Judged:
     return replace(judged, named=names, fitted=True)
 
 
-def _swept(host: SimulatedHost) -> Recording:
+def swept(host: SimulatedHost) -> Recording:
+    """Sweep a host as `xtc-train sweep` does."""
     case = host.case
     with tempfile.TemporaryDirectory(prefix="xtc-coverage-") as folder:
         path = Path(folder) / "sweep.csv"

@@ -46,6 +46,8 @@ class Case:
     """Offered load, as a share of what the host could forward."""
     vcpus: int = 1
     samples: int = 300
+    speed: float = 1.0
+    """Packets/s at any cap, as a multiple of the usual host's."""
 
 
 def throughput(case: Case, cap: float) -> float:
@@ -59,7 +61,7 @@ def throughput(case: Case, cap: float) -> float:
         ),
         "power law": lambda x: x**case.power,
     }[case.curve]
-    top = CPU_PPS * KNEE * case.vcpus
+    top = CPU_PPS * KNEE * case.vcpus * case.speed
     return min(top * rise(share), offered(case))
 
 

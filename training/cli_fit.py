@@ -56,7 +56,7 @@ def fit(
     if output is not None or (settling, overshoot) != (SETTLING, OVERSHOOT):
         gains = _design(found, measured, settling, overshoot)
         if output is not None and (verdict.usable or rough):
-            _write(_host_model(found, gains, measured), output)
+            write_model(_host_model(found, gains, measured), output)
     if json:
         print_json({"usable": verdict.usable, "reasons": verdict.reasons, **to_builtins(found)})
     else:
@@ -167,7 +167,12 @@ def _designed(a: float, b: float, settling: str, overshoot: str, period_s: float
         raise error.typed(option, typed[option]) from error
 
 
-def _write(host: HostModel, path: Path) -> None:
+def write_model(host: HostModel, path: Path) -> None:
+    """Write a model file.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
     try:
         path.write_text(dump_host(host), encoding="utf-8")
     except OSError as error:

@@ -20,18 +20,20 @@ from training.cli_place import (
     send,
 )
 from training.data import Recording, read_csv
-from training.known import LOAD_SAMPLES, aims_for
+from training.known import LOAD_SAMPLES, Span, aims_for, aims_for_caps, least_for_caps
 from training.metadata import metadata_of
 from training.progress import clock_time, describe, shown
 from training.sweep import Progress, Sweep, resumed
 from xtc.configfile import DEFAULT_PATH
 from xtc.errors import ConfigError
 from xtc.output import print_json
-from xtc.units import format_rate, parse_duration, parse_rate
+from xtc.units import format_cap, format_rate, parse_cap, parse_duration, parse_rate
 
 if TYPE_CHECKING:
     from training.loads import LoadEffect
 
+BUDGET, CAPS_BUDGET = "5min", "1min"
+"""The time of a whole sweep, and of a few caps."""
 LEAST_SAMPLES = 40
 """Fewer cannot hold the caps and steps that a fit needs."""
 
@@ -42,7 +44,17 @@ def sweep(
     router: RouterName = None,
     source: Source = None,
     offered: OfferedRates = None,
-    budget: Annotated[str, typer.Option(help="The time it may take, such as 5min.")] = "5min",
+    cap: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cap",
+            help="Measure the uncapped router and this cap only, such as 20%; repeatable. "
+            "For xtc-train transfer.",
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None, typer.Option(help="The time it may take: 5min if not given, 1min with --cap.")
+    ] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="CSV; goes on with it if there.")
     ] = (Path("sweep.csv")),
@@ -55,14 +67,17 @@ def sweep(
     Stopped or killed, the same command goes on with its file where it was. No daemon may run on
     the same state directory meanwhile.
     """
+    caps = [parse_cap(text, field="--cap") for text in cap or ()]
+    budget = budget or (CAPS_BUDGET if caps else BUDGET)
     seconds = parse_duration(budget, field="--budget")
     first = offered[0] if offered else None
     rates = list(dict.fromkeys(parse_rate(t, field="--offered") for t in (offered or ())[1:]))
+    _check_loads(caps, rates)
     with (
         measured_site(lab, config, router, source, period, lab_state_dir) as site,
         shown(quiet=json) as tell,
     ):
-        _check_budget(budget, seconds, site.period, len(rates))
+        _check_budget(budget, seconds, site.period, len(rates), len(set(caps)))
 
         def watcher(progress: Progress) -> None:
             tell(progress.done_s, progress.left_s, describe(progress))
@@ -70,26 +85,50 @@ def sweep(
         known = read_csv(output).metadata.offered_pps if output.exists() else None
         began = site.watch.clock.now()
         with site.bench() as bench:
+            _check_span(caps, bench.span)
             rate = send(site, bench, first, known, lambda words: tell(0.0, seconds, words))
             metadata = metadata_of(site.plan.name, site.plan.spec, site.period, rate)
             left = seconds - (site.watch.clock.now() - began)
             recording = resumed(metadata, output)
-            aims = aims_for(int(left / site.period), rates)
+            samples = int(left / site.period)
+            aims = aims_for_caps(samples, caps) if caps else aims_for(samples, rates)
             whole = Sweep(bench, recording, output, aims, watcher, load=site.load).run()
         took = site.watch.clock.now() - began
-    _print(whole, output, took, rates, json=json)
+    _print(whole, output, took, rates, json=json, whole=not caps)
 
 
-def _check_budget(budget: str, seconds: float, period: float, rates: int) -> None:
-    least = (LEAST_SAMPLES + LOAD_SAMPLES * rates) * period
+def _check_budget(budget: str, seconds: float, period: float, rates: int, caps: int) -> None:
+    samples = max(LEAST_SAMPLES + LOAD_SAMPLES * rates, least_for_caps(caps) if caps else 0)
+    least = samples * period
     if seconds < least:
         extra = f" and {rates} further --offered" if rates else ""
+        extra += f" and {caps} times --cap" if caps else ""
         fix = f"at least {least:g} s at a period of {period:g} s{extra}"
         raise ConfigError("--budget", f"{budget} is too short", fix)
 
 
+def _check_loads(caps: Sequence[float], rates: Sequence[float]) -> None:
+    if caps and rates:
+        fix = "give one --offered, or sweep without --cap"
+        raise ConfigError("--cap", "measures no further --offered", fix)
+
+
+def _check_span(caps: Sequence[float], span: Span) -> None:
+    for one in caps:
+        if not span.floor <= one <= span.ceiling:
+            within = f"{format_cap(span.floor)} to {format_cap(span.ceiling)}"
+            problem = f"{format_cap(one)} cannot be put in force here"
+            raise ConfigError("--cap", problem, f"give caps from {within}")
+
+
 def _print(
-    recording: Recording, output: Path, took: float, rates: Sequence[float], *, json: bool
+    recording: Recording,
+    output: Path,
+    took: float,
+    rates: Sequence[float],
+    *,
+    json: bool,
+    whole: bool,
 ) -> None:
     # scipy comes with it, which takes a second to load: not before there is something to tell
     from training.loads import load_effects  # noqa: PLC0415
@@ -114,7 +153,7 @@ def _print(
     load = "the operator's load" if rate is None else f"{format_rate(rate)} offered"
     typer.echo(
         f"{output}: {len(recording.samples)} samples at {caps} caps in {clock_time(took)}, {load}; "
-        f"next: xtc-train fit {output}"
+        f"next: xtc-train {f'fit {output}' if whole else f'transfer KNOWN {output} -o NEW.toml'}"
     )
 
 

@@ -4,6 +4,7 @@ TrainingError
 ├── RecordingError   a file of samples that cannot be used: file, line, column
 ├── SampleError      a sample that no host can have shown
 ├── UnfitError       samples that cannot support a fit: says what to measure
+│   └── TransferError    a known curve that cannot be scaled to them: which cap disagrees
 ├── DesignError      a specification that no gains meet
 ├── OptionError      an option whose value cannot be used
 └── ExportError      files of a report that cannot be written
@@ -38,6 +39,14 @@ class UnfitError(TrainingError):
     def __init__(self, lacks: str, problem: str, measure: str) -> None:
         self.lacks, self.problem, self.measure = lacks, problem, measure
         super().__init__(f"{problem}: {measure}")
+
+
+class TransferError(UnfitError):
+    """A known curve that cannot be scaled to a new host; ``cap`` (CPUs) is the one to blame."""
+
+    def __init__(self, lacks: str, problem: str, measure: str, *, cap: float | None = None) -> None:
+        self.cap = cap
+        super().__init__(lacks, problem, measure)
 
 
 class DesignError(TrainingError, ValueError):

@@ -123,7 +123,7 @@ def fit(recording: Recording) -> Fit:
     period = recording.metadata.period_s
     host = dynamics_of(samples, period)
     means = means_of(samples, period, host)
-    offered = _offered(recording)
+    offered = offered_in(recording)
     _check_caps(means.visits)
     curve = curve_of(means, offered)
     uncapped = _uncapped(means.visits)
@@ -272,7 +272,8 @@ def _check_steps(pairs: Sequence[Pair], host: Dynamics | None) -> Dynamics:
     return host
 
 
-def _offered(recording: Recording) -> float | None:
+def offered_in(recording: Recording) -> float | None:
+    """Return the offered load of a recording in packets/s; None where nothing tells it."""
     if recording.metadata.offered_pps is not None:
         return recording.metadata.offered_pps
     seen = [s.offered_pps for s in recording.samples if s.offered_pps]

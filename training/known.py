@@ -16,6 +16,12 @@ VISITS = 6
 """Visits of a cap that so many samples hold."""
 LOAD_SAMPLES = 24
 """What a further offered rate takes: three caps at the length of a typical visit."""
+PASSES = 2
+"""Visits that each of a few given caps gets at least, once on the way up and once down."""
+WAIT = 4
+"""Samples that are waited after a change to one of them at most."""
+FEWEST_SAMPLES, MOST_SAMPLES = 2, 8
+"""Samples of such a visit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,8 @@ class Aims:
     """A cap that so many visits leave in doubt is no clearer with another."""
     loads: tuple[float, ...] = ()
     """Further offered rates, in packets/s, at which a few caps are measured."""
+    only: tuple[float, ...] = ()
+    """The caps to measure, in CPUs and rising, next to the uncapped router; empty is a sweep."""
 
 
 def aims_for(samples: int, loads: Sequence[float] = ()) -> Aims:
@@ -66,6 +74,33 @@ def aims_for(samples: int, loads: Sequence[float] = ()) -> Aims:
     """
     aims = _aims_without_loads(samples - LOAD_SAMPLES * len(loads))
     return replace(aims, samples=samples, loads=tuple(loads))
+
+
+def least_for_caps(count: int) -> int:
+    """Return the fewest samples in which so many caps can be measured as `aims_for_caps` asks."""
+    return _samples_for_caps(count, FEWEST_SAMPLES)
+
+
+def aims_for_caps(samples: int, caps: Sequence[float]) -> Aims:
+    """Return how a few given caps are measured in so many samples; more of them, more visits."""
+    only = tuple(sorted(set(caps)))
+    lengths = range(FEWEST_SAMPLES, MOST_SAMPLES + 1)
+    fitting = [n for n in lengths if _samples_for_caps(len(only), n) <= samples]
+    each = max(fitting, default=FEWEST_SAMPLES)
+    passes = (samples - 1 - each) // (len(only) * (WAIT + each))
+    return Aims(
+        samples,
+        at_least=each,
+        at_most=each,
+        probe=WAIT,
+        visits=max(passes, PASSES),
+        only=only,
+    )
+
+
+def _samples_for_caps(count: int, each: int) -> int:
+    """Return what the uncapped router and two visits of each cap take at most."""
+    return 1 + each + PASSES * count * (WAIT + each)
 
 
 def _aims_without_loads(samples: int) -> Aims:

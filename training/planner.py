@@ -79,7 +79,8 @@ def enough(values: Sequence[float], request: Request, noise: float) -> bool:
 
 def next_request(known: Known, left: int) -> Request | None:
     """Return what to measure next with the samples that are left; None when the sweep is done."""
-    for stage in (_uncapped, _curve, _steps, _held_out, _again, _loads):
+    whole = (_uncapped, _curve, _steps, _held_out, _again, _loads)
+    for stage in (_uncapped, _given) if known.aims.only else whole:
         request = stage(known, left)
         if request is not None:
             return request if cost(request, known.waits) <= left else None
@@ -93,6 +94,8 @@ def cost(request: Request, settling: int) -> float:
 
 def most_left(known: Known, left: int) -> int:
     """Return how many samples are still to come at most."""
+    if known.aims.only:
+        return left
     curve_is_done = bool(known.visits) and _curve(known, left) is None
     if not curve_is_done:
         return left
@@ -109,6 +112,20 @@ def _uncapped(known: Known, _left: int) -> Request | None:
     if known.of("uncapped", known.aims.at_least):
         return None
     return _mean_of(known, "uncapped", None)
+
+
+def _given(known: Known, _left: int) -> Request | None:
+    """Return the next of the caps that were given, up and down in turn; None when all are done.
+
+    A drift of the host's speed is then no difference between small and large caps.
+    """
+    caps = [known.span.nearest(cap) for cap in known.aims.only]
+    done = [cap_of(v) for v in known.of("steady", known.aims.at_least) if v.cap is not None]
+    for number in range(known.aims.visits):
+        for cap in caps if number % 2 == 0 else reversed(caps):
+            if sum(known.same(cap, seen) for seen in done) <= number:
+                return _mean_of(known, "steady", cap)
+    return None
 
 
 def _curve(known: Known, left: int) -> Request | None:
