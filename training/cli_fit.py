@@ -56,7 +56,7 @@ def fit(
     if output is not None or (settling, overshoot) != (SETTLING, OVERSHOOT):
         gains = _design(found, measured, settling, overshoot)
         if output is not None and (verdict.usable or rough):
-            _write(_host_model(found, gains, measured), output)
+            write_model(_host_model(found, gains, measured), output)
     if json:
         print_json({"usable": verdict.usable, "reasons": verdict.reasons, **to_builtins(found)})
     else:
@@ -159,7 +159,12 @@ def _designed(a: float, b: float, settling: str, overshoot: str, period_s: float
         raise error.typed(option, typed[option]) from error
 
 
-def _write(host: HostModel, path: Path) -> None:
+def write_model(host: HostModel, path: Path) -> None:
+    """Write a model file.
+
+    Raises:
+        ConfigError: it cannot be written.
+    """
     try:
         path.write_text(dump_host(host), encoding="utf-8")
     except OSError as error:
@@ -174,8 +179,9 @@ def _verdict_on(found: "Fit") -> "Verdict":
 
 
 def _print_fit(found: "Fit", verdict: "Verdict") -> None:
+    from training.cost import in_words as cost_in_words  # noqa: PLC0415
     from training.findings import threshold_doubt, why_missed  # noqa: PLC0415
-    from training.loads import in_words  # noqa: PLC0415
+    from training.loads import in_words, named  # noqa: PLC0415
 
     doubt = threshold_doubt(found)
     held_out = found.held_out_error
@@ -199,7 +205,11 @@ def _print_fit(found: "Fit", verdict: "Verdict") -> None:
         rows.append(("held-out caps", errors))
     if found.outliers:
         rows.append(("outliers", f"{len(found.outliers)} left out"))
-    rows += [(f"at {format_rate(one.offered_pps)}", in_words(one)) for one in found.loads]
+    rows += [(f"at {named(one.traffic)}", in_words(one)) for one in found.loads]
+    if found.cost is not None:
+        rows.append(("cost", cost_in_words(found.cost)))
+    if found.cost_unknown:
+        rows.append(("cost", f"not known: {found.cost_unknown}"))
     _print_rows(rows)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from training.cli_place import (
+    LAB_BYTES,
     STATE,
     ConfigPath,
     Json,
@@ -14,13 +15,15 @@ from training.cli_place import (
     LabPeriod,
     LabState,
     OfferedRates,
+    PacketSizes,
     RouterName,
     Source,
+    check_sizes,
     measured_site,
     send,
 )
-from training.data import Recording, read_csv
-from training.known import LOAD_SAMPLES, aims_for
+from training.data import Metadata, Recording, read_csv
+from training.known import LOAD_SAMPLES, Traffic, aims_for
 from training.metadata import metadata_of
 from training.progress import clock_time, describe, shown
 from training.sweep import Progress, Sweep, resumed
@@ -42,6 +45,7 @@ def sweep(
     router: RouterName = None,
     source: Source = None,
     offered: OfferedRates = None,
+    packet_size: PacketSizes = None,
     budget: Annotated[str, typer.Option(help="The time it may take, such as 5min.")] = "5min",
     output: Annotated[
         Path, typer.Option("--output", "-o", help="CSV; goes on with it if there.")
@@ -54,42 +58,69 @@ def sweep(
 
     Stopped or killed, the same command goes on with its file where it was. No daemon may run on
     the same state directory meanwhile.
+
+    Packet sizes are bytes of the Ethernet frame without its checksum (FCS), as the kernel counts
+    them in /proc/net/dev. What packets of several sizes cost is what `xtc-train fit` prints.
     """
     seconds = parse_duration(budget, field="--budget")
     first = offered[0] if offered else None
     rates = list(dict.fromkeys(parse_rate(t, field="--offered") for t in (offered or ())[1:]))
+    sizes = list(dict.fromkeys(packet_size or ()))
+    check_sizes(lab, source, sizes)
+    known = read_csv(output).metadata if output.exists() else None
+    size = _first_size(sizes, known, lab)
     with (
-        measured_site(lab, config, router, source, period, lab_state_dir) as site,
+        measured_site(lab, config, router, source, period, lab_state_dir, size) as site,
         shown(quiet=json) as tell,
     ):
-        _check_budget(budget, seconds, site.period, len(rates))
+        _check_budget(budget, seconds, site.period, len(rates), len(sizes[1:]))
 
         def watcher(progress: Progress) -> None:
             tell(progress.done_s, progress.left_s, describe(progress))
 
-        known = read_csv(output).metadata.offered_pps if output.exists() else None
         began = site.watch.clock.now()
         with site.bench() as bench:
-            rate = send(site, bench, first, known, lambda words: tell(0.0, seconds, words))
-            metadata = metadata_of(site.plan.name, site.plan.spec, site.period, rate)
+            before = known.offered_pps if known else None
+            rate = send(site, bench, first, before, lambda words: tell(0.0, seconds, words))
+            metadata = metadata_of(site.plan.name, site.plan.spec, site.period, rate, size)
             left = seconds - (site.watch.clock.now() - began)
             recording = resumed(metadata, output)
-            aims = aims_for(int(left / site.period), rates)
+            loads = _loads(rate, rates, size, sizes[1:])
+            aims = aims_for(int(left / site.period), loads)
             whole = Sweep(bench, recording, output, aims, watcher, load=site.load).run()
         took = site.watch.clock.now() - began
-    _print(whole, output, took, rates, json=json)
+    _print(whole, output, took, loads, json=json)
 
 
-def _check_budget(budget: str, seconds: float, period: float, rates: int) -> None:
-    least = (LEAST_SAMPLES + LOAD_SAMPLES * rates) * period
+def _first_size(sizes: Sequence[int], known: Metadata | None, lab: str | None) -> int | None:
+    """Return the packet size of the whole curve: what is asked for, the file's, or the lab's."""
+    if sizes:
+        return sizes[0]
+    if known is not None:
+        return known.packet_bytes
+    return None if lab is None else LAB_BYTES
+
+
+def _loads(
+    rate: float | None, rates: Sequence[float], size: int | None, sizes: Sequence[int]
+) -> list[Traffic]:
+    """Return the further loads: each rate at the curve's size, each size at the curve's rate."""
+    if rate is None:
+        return []
+    return [*(Traffic(one, size) for one in rates), *(Traffic(rate, one) for one in sizes)]
+
+
+def _check_budget(budget: str, seconds: float, period: float, rates: int, sizes: int) -> None:
+    least = (LEAST_SAMPLES + LOAD_SAMPLES * (rates + sizes)) * period
     if seconds < least:
         extra = f" and {rates} further --offered" if rates else ""
+        extra += f" and {sizes} further --packet-size" if sizes else ""
         fix = f"at least {least:g} s at a period of {period:g} s{extra}"
         raise ConfigError("--budget", f"{budget} is too short", fix)
 
 
 def _print(
-    recording: Recording, output: Path, took: float, rates: Sequence[float], *, json: bool
+    recording: Recording, output: Path, took: float, loads: Sequence[Traffic], *, json: bool
 ) -> None:
     # scipy comes with it, which takes a second to load: not before there is something to tell
     from training.loads import load_effects  # noqa: PLC0415
@@ -109,7 +140,7 @@ def _print(
             }
         )
         return
-    for words in _words(effects, rates):
+    for words in _words(effects, loads):
         typer.echo(words)
     load = "the operator's load" if rate is None else f"{format_rate(rate)} offered"
     typer.echo(
@@ -118,12 +149,14 @@ def _print(
     )
 
 
-def _words(effects: Sequence["LoadEffect"], rates: Sequence[float]) -> Iterator[str]:
-    """Yield what each further rate did to the curve, and which were not measured."""
-    from training.loads import in_words  # noqa: PLC0415
+def _words(effects: Sequence["LoadEffect"], loads: Sequence[Traffic]) -> Iterator[str]:
+    """Yield what each further load did to the curve, and which were not measured."""
+    from training.loads import in_words, named  # noqa: PLC0415
 
+    seen = {effect.traffic for effect in effects}
     for effect in effects:
-        yield f"{format_rate(effect.offered_pps)} offered: {in_words(effect)}"
-    for rate in sorted({*rates} - {effect.offered_pps for effect in effects}):
-        fix = "give a longer --budget, or another --output"
-        yield f"{format_rate(rate)} offered: not measured; {fix}"
+        yield f"{named(effect.traffic)} offered: {in_words(effect)}"
+    for traffic in dict.fromkeys(loads):
+        if traffic not in seen:
+            fix = "give a longer --budget, or another --output"
+            yield f"{named(traffic)} offered: not measured; {fix}"

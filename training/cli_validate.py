@@ -14,6 +14,7 @@ from training.cli_place import (
     LabPeriod,
     LabState,
     Offered,
+    PacketSize,
     RouterName,
     Source,
     measured_site,
@@ -36,6 +37,7 @@ def validate(
     router: RouterName = None,
     source: Source = None,
     offered: Offered = None,
+    packet_size: PacketSize = None,
     setpoint: Annotated[
         list[str] | None,
         typer.Option(help="A packet rate to hold; repeatable. Else 10 to 90 % of the top."),
@@ -54,7 +56,7 @@ def validate(
     given = [parse_rate(text, field="--setpoint") for text in setpoint or ()]
     setpoints = setpoints_of(host, given)
     with (
-        measured_site(lab, config, router, source, period, lab_state_dir) as site,
+        measured_site(lab, config, router, source, period, lab_state_dir, packet_size) as site,
         shown(quiet=json) as tell,
     ):
         periods = hold_of(seconds, site.period, hold)

@@ -37,6 +37,7 @@ def host_model(fit: Fit, design: Design, metadata: Metadata) -> HostModel:
         cap_ceiling=max(1.0, fit.points[-1].cap),
         pi=_gains(design.pi, design.period_s, floor),
         dead_beat=_gains(design.dead_beat, design.period_s, fit.smallest_useful_cap),
+        cost=None if fit.cost is None else fit.cost.cost,
     )
 
 
