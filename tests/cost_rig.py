@@ -32,7 +32,7 @@ def hinge(cost: Cost, size: float) -> ThroughputCurve:
 class SizedSender(Sender):
     """Sends packets of a size; the router's curve follows from their cost."""
 
-    def __init__(self, simulated: Router, cost: Cost, shape: Callable[..., ThroughputCurve]) -> None:
+    def __init__(self, simulated: Router, cost: Cost, shape: Shape) -> None:
         super().__init__(simulated)
         self.sizes: list[int] = []
         self._simulated, self._cost, self._shape = simulated, cost, shape

@@ -120,8 +120,13 @@ class _Pair:
     there: int
 
 
-def cost_of(recording: Recording) -> CostFit | None:
+def cost_of(recording: Recording, threshold: float = math.inf) -> CostFit | None:
     """Fit the cost; None where only one packet size was measured.
+
+    Args:
+        recording: a sweep at several packet sizes.
+        threshold: the cap in CPUs from which on throughput rises no more. A router does not use
+            more than that, so that the cap is not what its packets cost.
 
     Raises:
         UnfitError: the samples of several sizes do not give it; it says what to measure.
@@ -137,7 +142,7 @@ def cost_of(recording: Recording) -> CostFit | None:
             "write `# packet_bytes = N` at the top of the file, or sweep with --packet-size",
         )
     compared = compared_in(recording)
-    pairs = _pairs(compared, reference)
+    pairs = _pairs(compared, reference, threshold)
     if not pairs:
         raise UnfitError(
             "sizes",
@@ -147,14 +152,15 @@ def cost_of(recording: Recording) -> CostFit | None:
     return _fitted(compared, pairs, reference)
 
 
-def _pairs(compared: Compared, reference: int) -> list[_Pair]:
-    """Return what to compare: caps that bind at both sizes, and are fed."""
+def _pairs(compared: Compared, reference: int, threshold: float) -> list[_Pair]:
+    """Return what to compare: caps below the threshold that bind at both sizes, and are fed."""
     return [
         _Pair(load.packet_bytes, here, there)
         for load in compared.loads
         if load.packet_bytes is not None and load.packet_bytes != reference
         for here, there in compared.pairs(load)
         if not compared.point(load, here, there).starved
+        and compared.cap_at(there) < threshold
         and _binds(compared, here)
         and _binds(compared, there)
     ]

@@ -124,7 +124,7 @@ def fit(recording: Recording) -> Fit:
     # Samples under another load tell of the load, and nothing of what is fitted here.
     samples = tuple(s for s in recording.samples if s.phase != "load")
     loads = load_effects(recording)
-    cost, cost_unknown = _cost(recording)
+    whole = recording
     recording = Recording(recording.metadata, samples)
     period = recording.metadata.period_s
     host = dynamics_of(samples, period)
@@ -137,6 +137,7 @@ def fit(recording: Recording) -> Fit:
     _check_monotone(curve.single)
     points, threshold = curve.points, curve.threshold
     line = _line(points, threshold)
+    cost, cost_unknown = _cost(whole, threshold)
     return Fit(
         points=points,
         offered_pps=offered,
@@ -161,10 +162,10 @@ def fit(recording: Recording) -> Fit:
     )
 
 
-def _cost(recording: Recording) -> tuple[CostFit | None, str]:
+def _cost(recording: Recording, threshold: float) -> tuple[CostFit | None, str]:
     """Return the cost of packets, or why it is not known: the curve is good without it."""
     try:
-        return cost_of(recording), ""
+        return cost_of(recording, threshold), ""
     except UnfitError as error:
         return None, str(error)
 
