@@ -17,6 +17,8 @@ OFFERED = 1e6
 
 Cost = Callable[[float], float]
 """CPU seconds of a packet of so many bytes."""
+Shape = Callable[[Cost, float], ThroughputCurve]
+"""The curve of packets of a size."""
 
 
 def straight(per_packet: float, per_byte: float) -> Cost:
@@ -54,7 +56,7 @@ def sized(
     seed: int = 0,
     rates: Sequence[float] = (),
     samples: int = 300,
-    shape: Callable[..., ThroughputCurve] = hinge,
+    shape: Shape = hinge,
     drift: Callable[[int], float] = lambda _sample: 1.0,
     breaks_after: int | None = None,
 ) -> Recording:
