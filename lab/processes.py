@@ -13,6 +13,7 @@ from typing import Final, Self
 
 from lab import launch
 from lab.errors import BadRequestError, ProgramError
+from lab.source import HEADERS, LARGEST_PAYLOAD
 
 READY_TIMEOUT_S: Final = 60.0
 MAX_RATE: Final = 1e9
@@ -111,14 +112,19 @@ class Program:
 class Source(Program):
     """A running traffic source."""
 
-    def set_rate(self, rate_pps: float) -> None:
+    def set_rate(self, rate_pps: float, packet_bytes: int | None = None) -> None:
         """Send at another rate from now on, in packets/s.
 
+        Args:
+            rate_pps: packets/s.
+            packet_bytes: of a frame without its checksum; None keeps the size. A TCP flow has none.
+
         Raises:
-            BadRequestError: the rate is not within [0, 1e9].
+            BadRequestError: the rate is not within [0, 1e9], or the size not within [43, 1514].
             ProgramError: the source has ended.
         """
-        self._tell(str(check_rate(rate_pps)))
+        rate = str(check_rate(rate_pps))
+        self._tell(rate if packet_bytes is None else f"{rate} {payload_of(packet_bytes)}")
 
 
 class Hog(Program):
@@ -147,6 +153,18 @@ def check_rate(rate_pps: float) -> float:
     if not math.isfinite(rate_pps) or not 0 <= rate_pps <= MAX_RATE:
         raise BadRequestError("rate_pps", rate_pps, "a rate from 0 to 1e9 packets/s")
     return rate_pps
+
+
+def payload_of(packet_bytes: int) -> int:
+    """Return the bytes of data in a UDP packet of a size, that of its frame without checksum.
+
+    Raises:
+        BadRequestError: the size is not within [43, 1514] bytes.
+    """
+    if not HEADERS < packet_bytes <= HEADERS + LARGEST_PAYLOAD:
+        expected = f"{HEADERS + 1} to {HEADERS + LARGEST_PAYLOAD} bytes"
+        raise BadRequestError("packet size", packet_bytes, expected)
+    return packet_bytes - HEADERS
 
 
 def check_share(share: float) -> float:

@@ -12,11 +12,9 @@ from lab.errors import BadRequestError, LabError
 from lab.forwarder import PortConfig
 from lab.plan import Port, RouterKind, ports, uplinks
 from lab.processes import Hog, Place, Program, Source, TcpFlow, check_rate, check_share
-from lab.source import PAYLOAD
+from lab.source import LARGEST_PAYLOAD, PAYLOAD
 
 TCP_PORT: Final = 5001
-LARGEST_PAYLOAD: Final = 1000
-"""Bytes; of these the kernel takes a batch at once."""
 AnyProgram = TypeVar("AnyProgram", bound=Program)
 
 
@@ -74,7 +72,7 @@ class Router:
         """Send UDP packets through the router at a rate in packets/s, of 64 bytes by default.
 
         Raises:
-            BadRequestError: the rate is not within [0, 1e9], or the payload not within [1, 1000].
+            BadRequestError: the rate is not within [0, 1e9], or the payload not within [1, 1472].
             ProgramError: the source does not start.
         """
         if not 1 <= payload <= LARGEST_PAYLOAD:

@@ -1,6 +1,7 @@
 """Traffic source: a UDP flood or a TCP flow, at a rate that can be changed.
 
-Each line on standard input is a new rate in packets/s; the end of the input ends the source.
+Each line on standard input is a new rate in packets/s, and for UDP, after a space, the bytes of
+data in a packet where those change, too; the end of the input ends the source.
 
 UDP: one send() hands the kernel up to 64 packets, which it cuts apart before the veth
 (UDP_SEGMENT, udp(7)), so that the source costs far less than one send() for each packet.
@@ -18,12 +19,20 @@ import socket
 import struct
 import sys
 import time
-from typing import Final, Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 
 from lab.pacer import Pacer
 
 PAYLOAD: Final = 22
 """Bytes of data that make a frame of 64."""
+HEADERS: Final = 42
+"""Bytes of a frame beside its data: 14 Ethernet + 20 IPv4 + 8 UDP; the checksum is not counted."""
+LARGEST_PAYLOAD: Final = 1472
+"""Bytes of data that fill a frame of 1514, the largest at an MTU of 1500."""
+LARGEST_DATAGRAM: Final = 65_507
+"""Bytes of data that one send() takes over IPv4."""
 BATCH: Final = 64
 LONGEST_TICK_S: Final = 0.001
 SHORTEST_TICK_S: Final = 0.0002
@@ -36,6 +45,15 @@ UNPACED: Final = 2**64 - 1
 _UDP_SEGMENT: Final = 103
 _SO_MAX_PACING_RATE: Final = 47
 _SEND_BUFFER: Final = 1 << 20
+
+
+class Order(NamedTuple):
+    """What a line on the standard input asks for."""
+
+    rate: float
+    """Packets/s."""
+    payload: int | None
+    """Bytes of data in a packet; None keeps what is sent."""
 
 
 class Sender(Protocol):
@@ -60,11 +78,17 @@ def open_udp(source: str, destination: str, payload: int = PAYLOAD) -> Sender:
     return _batches(sock, payload)
 
 
+def batch_of(payload: int) -> int:
+    """Return how many packets with so many bytes of data one send() takes."""
+    return min(BATCH, LARGEST_DATAGRAM // payload)
+
+
 def _batches(sock: socket.socket, payload: int) -> Sender:
-    full = bytes(BATCH * payload)
+    batch = batch_of(payload)
+    full = bytes(batch * payload)
 
     def send(packets: int) -> None:
-        whole, rest = divmod(packets, BATCH)
+        whole, rest = divmod(packets, batch)
         for _ in range(whole):
             sock.send(full)
         if rest:
@@ -91,26 +115,43 @@ def tick(rate: float) -> float:
     return min(max(SHORTEST_TICK_S, BATCH / max(rate, 1.0)), LONGEST_TICK_S)
 
 
-def flood(send: Sender, rate: float) -> None:
-    """Send at the rate, at every tick what is due, until the standard input ends."""
+def flood(opened: Callable[[int], Sender], order: Order) -> None:
+    """Send what is ordered, at every tick what is due, until the standard input ends.
+
+    Args:
+        opened: returns a sender of packets with so many bytes of data.
+        order: what to send first.
+    """
+    rate, send = order.rate, opened(order.payload or PAYLOAD)
+    report_ready()
     wake = time.monotonic()
     pacer = Pacer(rate, wake)
     while True:
         now = time.monotonic()
         wake = max(wake + tick(rate), now)
         if select.select([0], [], [], wake - now)[0]:
-            new_rate = read_rate()
-            if new_rate is None:
+            new = read_order()
+            if new is None:
                 return
-            rate = new_rate
+            if new.payload is not None:
+                send = opened(new.payload)
+            rate = new.rate
             pacer.set_rate(rate, time.monotonic())
         send(pacer.due(time.monotonic()))
 
 
-def read_rate() -> float | None:
-    """Return the newest rate on the standard input in packets/s, None at its end."""
-    lines = os.read(0, 4096).split()
-    return float(lines[-1]) if lines else None
+def read_order() -> Order | None:
+    """Return the newest order on the standard input, None at its end."""
+    return order_of(os.read(0, 4096).decode())
+
+
+def order_of(text: str) -> Order | None:
+    """Return what lines ask for: the last rate, and the last size that any of them names."""
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return None
+    payloads = [int(words[1]) for words in lines if len(words) > 1]
+    return Order(float(lines[-1][0]), payloads[-1] if payloads else None)
 
 
 def open_tcp(source: str, destination: str, port: int) -> socket.socket:
@@ -137,10 +178,10 @@ def stream(sock: socket.socket) -> None:
     while True:
         readable, writable, _ = select.select([0], [sock], [])
         if readable:
-            rate = read_rate()
-            if rate is None:
+            order = read_order()
+            if order is None:
                 return
-            pace_tcp(sock, rate)
+            pace_tcp(sock, order.rate)
         if writable:
             sock.send(data)
 
@@ -157,9 +198,8 @@ def main() -> None:
     )
     options = parser.parse_args()
     if options.tcp is None:
-        send = open_udp(options.source, options.destination, options.payload)
-        report_ready()
-        flood(send, options.rate)
+        opened = partial(open_udp, options.source, options.destination)
+        flood(opened, Order(options.rate, options.payload))
     else:
         connection = open_tcp(options.source, options.destination, options.tcp)
         pace_tcp(connection, options.rate)

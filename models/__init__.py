@@ -1,5 +1,6 @@
 """What the hardware does: throughput as a function of cap, and the files that describe hosts."""
 
+from models.cost import PacketCost
 from models.curve import ThroughputCurve
 from models.dump import dump_host
 from models.errors import InvalidModelError, ModelError, ModelFileError, OutOfRange
@@ -16,6 +17,7 @@ __all__ = [
     "ModelError",
     "ModelFileError",
     "OutOfRange",
+    "PacketCost",
     "ThroughputCurve",
     "Uncertainty",
     "bundled_host",

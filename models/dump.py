@@ -3,10 +3,11 @@
 import json
 from collections.abc import Iterable
 
+from models.cost import PacketCost
 from models.curve import ThroughputCurve
 from models.host import ControlGains, HostModel
 from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU, LogCapModel
-from models.schema import SCHEMA_VERSION
+from models.schema import NS_PER_S, SCHEMA_VERSION, US_PER_S
 from models.uncertainty import Uncertainty
 
 
@@ -26,6 +27,7 @@ def dump_host(model: HostModel) -> str:
     lines += _loop(model)
     for law, gains in (("pi", model.pi), ("dead_beat", model.dead_beat)):
         lines += _gains(law, gains) if gains is not None else []
+    lines += _cost(model.cost) if model.cost is not None else []
     return "\n".join(lines) + "\n"
 
 
@@ -87,6 +89,13 @@ def _gains(law: str, gains: ControlGains) -> Iterable[str]:
     yield f"period_s = {_number(gains.period)}"
     yield f"dead_zone = {_number(gains.dead_zone)}"
     yield f"min_cap_percent = {_percent(gains.min_cap)}"
+
+
+def _cost(cost: PacketCost) -> Iterable[str]:
+    yield from ("", "[cost]")
+    yield f"per_packet_us = {_scaled(cost.per_packet_s * US_PER_S)}"
+    yield f"per_byte_ns = {_scaled(cost.per_byte_s * NS_PER_S)}"
+    yield f"reference_bytes = {_number(cost.reference_bytes)}"
 
 
 def _percent(cap: float) -> str:

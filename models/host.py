@@ -1,7 +1,8 @@
 """What one kind of host does: its curve, its dynamics, and the gains designed for it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from models.cost import PacketCost, limited_by_load, scaled
 from models.curve import MAX_CAP, ThroughputCurve
 from models.errors import InvalidModelError
 from models.logcap import LogCapModel
@@ -25,6 +26,10 @@ class ControlGains:
     """Errors up to this share of the setpoint are left alone (paper, section 6)."""
     min_cap: float = 0.01
     """The smallest cap given, a fraction of one CPU (paper, section 7.2.2)."""
+
+    def scaled(self, ratio: float) -> "ControlGains":
+        """Return the gains for a host that forwards ``ratio`` times as much at each cap."""
+        return replace(self, kp=self.kp / ratio, ki=self.ki / ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +62,8 @@ class HostModel:
     """How well the curve is known; None where nobody measured that."""
     pi: ControlGains | None = None
     dead_beat: ControlGains | None = None
+    cost: PacketCost | None = None
+    """What packets cost by their size; None where only one size was measured."""
     curve: ThroughputCurve = field(init=False, repr=False, compare=False)
     """The measured curve, or one sampled from Eq. 1's steady state."""
 
@@ -86,6 +93,34 @@ class HostModel:
     def delay_at(self, period: float) -> int:
         """Return after how many samples of another period, seconds, a cap shows."""
         return min(round(self.delay_samples * self.period / period), MAX_DELAY)
+
+    def for_packet_size(self, size_bytes: float) -> "HostModel":
+        """Return the model of the same host when packets of another size are sent at the same rate.
+
+        Where the CPU limits it, throughput is scaled by what packets cost; where the offered load
+        limits the top, that stays. Eq. 1 and the gains go with it.
+
+        Raises:
+            InvalidModelError: the model has no cost, or the scaled numbers describe no host.
+            OutOfRange: no frame has that size.
+        """
+        if self.cost is None:
+            fix = "sweep with two or more --packet-size, and fit that"
+            raise InvalidModelError("cost", "what packets of other sizes cost is not known", fix)
+        ratio, top = self.cost.ratio(size_bytes), self.cap_ceiling
+        curve = self.measured_curve
+        if curve is not None:
+            curve = scaled(curve, ratio, top, loaded=limited_by_load(curve))
+        line = self.log_model and self.log_model.scaled(ratio)
+        return replace(
+            self,
+            measured_curve=curve,
+            log_model=line,
+            cap_ceiling=max(top, curve.points[-1][0]) if curve else top,
+            pi=self.pi and self.pi.scaled(ratio),
+            dead_beat=self.dead_beat and self.dead_beat.scaled(ratio),
+            cost=replace(self.cost, reference_bytes=size_bytes),
+        )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "curve", self._best_curve())

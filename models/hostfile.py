@@ -12,13 +12,17 @@ from typing import Any
 
 import msgspec
 
+from models.cost import PacketCost
 from models.curve import ThroughputCurve
 from models.errors import InvalidModelError, ModelFileError
 from models.explain import explain, shown
 from models.host import ControlGains, HostModel
 from models.logcap import PACKETS_PER_KP, PERCENT_PER_CPU, LogCapModel
 from models.schema import (
+    NS_PER_S,
     SCHEMA_VERSION,
+    US_PER_S,
+    CostSection,
     CurveSection,
     GainsSection,
     HostDocument,
@@ -39,6 +43,8 @@ _FILE_KEYS = {
     "cap_floor": "loop.cap_floor_percent",
     "cap_step": "loop.cap_step_percent",
     "uncertainty.top": "uncertainty.top_pps",
+    "cost.per_packet_s": "cost.per_packet_us",
+    "cost.per_byte_s": "cost.per_byte_ns",
 }
 
 
@@ -149,13 +155,16 @@ def _check_version(raw: dict[str, Any], source: str) -> None:
 def _model(document: HostDocument, source: str) -> HostModel:
     """Turn the file's units into packets/s and fractions, and fill in what it leaves out."""
     host, loop = document.host, document.loop
-    curve = log_model = None
+    curve = log_model = cost = None
     if document.curve is not None:
         with _located(source, "curve"):
             curve = _curve(document.curve)
     if document.log_model is not None:
         with _located(source, "log_model"):
             log_model = _log_model(document.log_model)
+    if document.cost is not None:
+        with _located(source, "cost"):
+            cost = _cost(document.cost)
     with _located(source, ""):
         return HostModel(
             name=host.name if host.name is not None else Path(source).stem,
@@ -173,6 +182,7 @@ def _model(document: HostDocument, source: str) -> HostModel:
             uncertainty=_uncertainty(document.uncertainty),
             pi=_gains(document.gains.pi),
             dead_beat=_gains(document.gains.dead_beat),
+            cost=cost,
         )
 
 
@@ -203,6 +213,12 @@ def _uncertainty(section: UncertaintySection | None) -> Uncertainty | None:
         intervals=tuple((cap / PERCENT_PER_CPU, low, high) for cap, low, high in section.intervals),
         top=section.top_pps,
         limited_by=section.limited_by,
+    )
+
+
+def _cost(section: CostSection) -> PacketCost:
+    return PacketCost(
+        section.per_packet_us / US_PER_S, section.per_byte_ns / NS_PER_S, section.reference_bytes
     )
 
 

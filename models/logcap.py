@@ -1,7 +1,7 @@
 """Eq. 1 of the paper: throughput as a first-order answer to the logarithm of the cap."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from models.curve import MAX_CAP, MAX_RATE, ThroughputCurve
 from models.errors import InvalidModelError, OutOfRange
@@ -91,6 +91,14 @@ class LogCapModel:
         # Rounding must not lift a cap past the threshold.
         percent = math.pow(10.0, self.mean_log_cap + decades)
         return min(self.cap_threshold, percent / PERCENT_PER_CPU)
+
+    def scaled(self, ratio: float) -> "LogCapModel":
+        """Return the model of a host that forwards ``ratio`` times as much at each cap.
+
+        Raises:
+            InvalidModelError: the numbers are out of bounds.
+        """
+        return replace(self, b=self.b * ratio, mean_throughput=self.mean_throughput * ratio)
 
     def sample_curve(self) -> ThroughputCurve:
         """Return the steady state as a curve of points evenly spaced in log(cap).

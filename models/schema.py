@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from models.cost import LARGEST, MOST_S, SMALLEST
 from models.curve import MAX_CAP, MAX_RATE
 from models.host import MAX_DELAY
 
@@ -15,6 +16,7 @@ SCHEMA_VERSION = 1
 
 MAX_PERCENT = 100 * MAX_CAP
 MAX_POINTS = 1000
+US_PER_S, NS_PER_S = 1e6, 1e9
 
 _Percent = Annotated[float, Meta(gt=0, le=MAX_PERCENT)]
 _Rate = Annotated[float, Meta(ge=0, le=MAX_RATE)]
@@ -247,6 +249,38 @@ class GainsTable(Struct, frozen=True, forbid_unknown_fields=True):
     dead_beat: Annotated[GainsSection | None, Meta(description="gains of the dead-beat law")] = None
 
 
+class CostSection(Struct, frozen=True, forbid_unknown_fields=True):
+    """What packets cost by their size, in bytes of the frame without checksum."""
+
+    per_packet_us: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=MOST_S * US_PER_S,
+            description="CPU time of any packet in microseconds",
+            examples=["4.2"],
+        ),
+    ]
+    per_byte_ns: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=MOST_S * NS_PER_S,
+            description="CPU time of a byte of a packet's frame in nanoseconds",
+            examples=["1.5"],
+        ),
+    ]
+    reference_bytes: Annotated[
+        float,
+        Meta(
+            ge=SMALLEST,
+            le=LARGEST,
+            description="the packet size that [curve] is of, in bytes of the frame",
+            examples=["64"],
+        ),
+    ]
+
+
 class HostDocument(Struct, frozen=True, forbid_unknown_fields=True):
     """A whole model file."""
 
@@ -261,3 +295,4 @@ class HostDocument(Struct, frozen=True, forbid_unknown_fields=True):
     ] = None
     loop: Annotated[LoopSection, Meta(description="how the host answers")] = LoopSection()
     gains: Annotated[GainsTable, Meta(description="gains of Eq. 2")] = GainsTable()
+    cost: Annotated[CostSection | None, Meta(description="what packets cost")] = None

@@ -5,6 +5,7 @@ import os
 from lab.errors import BadRequestError, LabError
 from training.cli_compare import compare
 from training.cli_fit import design, fit, report
+from training.cli_mix import mix
 from training.cli_sweep import sweep
 from training.cli_transfer import transfer
 from training.cli_validate import validate
@@ -28,7 +29,7 @@ app = command_line(
     about="Measure what a host does at each CPU cap, fit its model, and design its loop.",
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, configuration or file.",
 )
-for command in (sweep, fit, design, report, validate, compare, transfer):
+for command in (sweep, fit, design, report, validate, compare, transfer, mix):
     app.command()(command)
 
 

@@ -187,8 +187,9 @@ def _verdict_on(found: "Fit") -> "Verdict":
 
 
 def _print_fit(found: "Fit", verdict: "Verdict") -> None:
+    from training.cost import in_words as cost_in_words  # noqa: PLC0415
     from training.findings import threshold_doubt, why_missed  # noqa: PLC0415
-    from training.loads import in_words  # noqa: PLC0415
+    from training.loads import in_words, named  # noqa: PLC0415
 
     doubt = threshold_doubt(found)
     held_out = found.held_out_error
@@ -212,7 +213,11 @@ def _print_fit(found: "Fit", verdict: "Verdict") -> None:
         rows.append(("held-out caps", errors))
     if found.outliers:
         rows.append(("outliers", f"{len(found.outliers)} left out"))
-    rows += [(f"at {format_rate(one.offered_pps)}", in_words(one)) for one in found.loads]
+    rows += [(f"at {named(one.traffic)}", in_words(one)) for one in found.loads]
+    if found.cost is not None:
+        rows.append(("cost", cost_in_words(found.cost)))
+    if found.cost_unknown:
+        rows.append(("cost", f"not known: {found.cost_unknown}"))
     _print_rows(rows)
 
 

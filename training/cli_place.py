@@ -1,6 +1,6 @@
 """The options that say which router is measured, and under which load."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, get_type_hints
@@ -9,8 +9,10 @@ import typer
 
 from lab.errors import BadRequestError
 from lab.plan import RouterKind, check_kind
+from lab.source import HEADERS, LARGEST_PAYLOAD, PAYLOAD
+from models.cost import LARGEST, SMALLEST
 from training.bench import Bench
-from training.load import saturating_rate, words_of
+from training.load import check_size, saturating_rate, words_of
 from training.sites import LAB_STATE, Site, configured_site, lab_site
 from training.watch import Stop
 from xtc.config import DaemonSection
@@ -29,7 +31,10 @@ RouterName = Annotated[
 ]
 Source = Annotated[
     str | None,
-    typer.Option(help="A command that floods the router; {rate} stands for packets/s."),
+    typer.Option(
+        help="A command that floods the router; {rate} stands for packets/s, {size} for the bytes "
+        "of --packet-size."
+    ),
 ]
 Offered = Annotated[
     str | None,
@@ -43,6 +48,18 @@ OfferedRates = Annotated[
         "Repeatable: a few caps are measured at each further rate, too.",
     ),
 ]
+PacketSize = Annotated[
+    int | None,
+    typer.Option(help="Packet size to send: bytes of the Ethernet frame without its checksum."),
+]
+PacketSizes = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--packet-size",
+        help="Packet size to send: bytes of the Ethernet frame without its checksum (FCS). "
+        "A lab sends 64 if not. Repeatable: a few caps are measured at each further size, too.",
+    ),
+]
 LabPeriod = Annotated[
     str, typer.Option("--period", help="Between samples in a lab; else the configuration's.")
 ]
@@ -51,6 +68,9 @@ LabState = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 STATE = LAB_STATE
+LAB_BYTES = HEADERS + PAYLOAD
+"""The size of a lab's packets where none is given."""
+LAB_SMALLEST, LAB_LARGEST = HEADERS + 1, HEADERS + LARGEST_PAYLOAD
 
 
 @contextmanager
@@ -61,22 +81,26 @@ def measured_site(
     source: str | None,
     period: str,
     lab_state: Path,
+    packet_bytes: int | None = None,
 ) -> Iterator[Site]:
     """Hold the router that the options name; signals end the work between two samples.
 
     Raises:
         ConfigError: the options contradict each other, or the configuration cannot be used.
-        BadRequestError: the lab has no such kind of router.
+        BadRequestError: the lab has no such kind of router, or sends no packets of that size.
         UnitError: the period is no duration.
     """
     _check(lab, router, source)
+    check_sizes(lab, source, [] if packet_bytes is None else [packet_bytes])
     seconds = check_period(period)
     with Stop() as stop:
         if lab is None:
-            with configured_site(config, router, source, stop) as site:
+            found = configured_site(config, router, source, stop, packet_bytes=packet_bytes)
+            with found as site:
                 yield site
         else:
-            with lab_site(_kind(lab), seconds, lab_state, stop) as site:
+            size = LAB_BYTES if packet_bytes is None else packet_bytes
+            with lab_site(_kind(lab), seconds, lab_state, stop, size) as site:
                 yield site
 
 
@@ -85,6 +109,21 @@ def _check(lab: str | None, router: str | None, source: str | None) -> None:
         raise ConfigError("--lab", "brings its own router and source", "leave --router, --source")
     if source is not None:
         words_of(source)  # before anything is held for it
+
+
+def check_sizes(lab: str | None, source: str | None, sizes: Sequence[int]) -> None:
+    """Refuse packet sizes that nothing sends, and a source that needs one where none is given.
+
+    Raises:
+        ConfigError: one of the two is so, or a size is out of bounds.
+    """
+    for size in sizes:
+        least, most = (SMALLEST, LARGEST) if lab is None else (LAB_SMALLEST, LAB_LARGEST)
+        if not least <= size <= most:
+            problem = f"{size} bytes are out of bounds"
+            raise ConfigError("--packet-size", problem, f"give {least} to {most} bytes of a frame")
+    if lab is None:
+        check_size(source, sizes[0] if sizes else None)
 
 
 def check_period(text: str) -> Seconds:

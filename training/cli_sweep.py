@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from training.cli_place import (
+    LAB_BYTES,
     STATE,
     ConfigPath,
     Json,
@@ -14,13 +15,22 @@ from training.cli_place import (
     LabPeriod,
     LabState,
     OfferedRates,
+    PacketSizes,
     RouterName,
     Source,
+    check_sizes,
     measured_site,
     send,
 )
-from training.data import Recording, read_csv
-from training.known import LOAD_SAMPLES, Span, aims_for, aims_for_caps, least_for_caps
+from training.data import Metadata, Recording, read_csv
+from training.known import (
+    LOAD_SAMPLES,
+    Span,
+    Traffic,
+    aims_for,
+    aims_for_caps,
+    least_for_caps,
+)
 from training.metadata import metadata_of
 from training.progress import clock_time, describe, shown
 from training.sweep import Progress, Sweep, resumed
@@ -44,6 +54,7 @@ def sweep(
     router: RouterName = None,
     source: Source = None,
     offered: OfferedRates = None,
+    packet_size: PacketSizes = None,
     cap: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,51 +77,78 @@ def sweep(
 
     Stopped or killed, the same command goes on with its file where it was. No daemon may run on
     the same state directory meanwhile.
+
+    Packet sizes are bytes of the Ethernet frame without its checksum (FCS), as the kernel counts
+    them in /proc/net/dev. What packets of several sizes cost is what `xtc-train fit` prints.
     """
     caps = [parse_cap(text, field="--cap") for text in cap or ()]
     budget = budget or (CAPS_BUDGET if caps else BUDGET)
     seconds = parse_duration(budget, field="--budget")
     first = offered[0] if offered else None
     rates = list(dict.fromkeys(parse_rate(t, field="--offered") for t in (offered or ())[1:]))
-    _check_loads(caps, rates)
+    sizes = list(dict.fromkeys(packet_size or ()))
+    _check_loads(caps, rates, sizes[1:])
+    check_sizes(lab, source, sizes)
+    known = read_csv(output).metadata if output.exists() else None
+    size = _first_size(sizes, known, lab)
     with (
-        measured_site(lab, config, router, source, period, lab_state_dir) as site,
+        measured_site(lab, config, router, source, period, lab_state_dir, size) as site,
         shown(quiet=json) as tell,
     ):
-        _check_budget(budget, seconds, site.period, len(rates), len(set(caps)))
+        further = len(rates) + len(sizes[1:])
+        _check_budget(budget, seconds, site.period, further, len(set(caps)))
 
         def watcher(progress: Progress) -> None:
             tell(progress.done_s, progress.left_s, describe(progress))
 
-        known = read_csv(output).metadata.offered_pps if output.exists() else None
         began = site.watch.clock.now()
         with site.bench() as bench:
             _check_span(caps, bench.span)
-            rate = send(site, bench, first, known, lambda words: tell(0.0, seconds, words))
-            metadata = metadata_of(site.plan.name, site.plan.spec, site.period, rate)
+            before = known.offered_pps if known else None
+            rate = send(site, bench, first, before, lambda words: tell(0.0, seconds, words))
+            metadata = metadata_of(site.plan.name, site.plan.spec, site.period, rate, size)
             left = seconds - (site.watch.clock.now() - began)
             recording = resumed(metadata, output)
             samples = int(left / site.period)
-            aims = aims_for_caps(samples, caps) if caps else aims_for(samples, rates)
+            loads = _loads(rate, rates, size, sizes[1:])
+            aims = aims_for_caps(samples, caps) if caps else aims_for(samples, loads)
             whole = Sweep(bench, recording, output, aims, watcher, load=site.load).run()
         took = site.watch.clock.now() - began
-    _print(whole, output, took, rates, json=json, whole=not caps)
+    _print(whole, output, took, loads, json=json, whole=not caps)
 
 
-def _check_budget(budget: str, seconds: float, period: float, rates: int, caps: int) -> None:
-    samples = max(LEAST_SAMPLES + LOAD_SAMPLES * rates, least_for_caps(caps) if caps else 0)
+def _first_size(sizes: Sequence[int], known: Metadata | None, lab: str | None) -> int | None:
+    """Return the packet size of the whole curve: what is asked for, the file's, or the lab's."""
+    if sizes:
+        return sizes[0]
+    if known is not None:
+        return known.packet_bytes
+    return None if lab is None else LAB_BYTES
+
+
+def _loads(
+    rate: float | None, rates: Sequence[float], size: int | None, sizes: Sequence[int]
+) -> list[Traffic]:
+    """Return the further loads: each rate at the curve's size, each size at the curve's rate."""
+    if rate is None:
+        return []
+    return [*(Traffic(one, size) for one in rates), *(Traffic(rate, one) for one in sizes)]
+
+
+def _check_budget(budget: str, seconds: float, period: float, loads: int, caps: int) -> None:
+    samples = max(LEAST_SAMPLES + LOAD_SAMPLES * loads, least_for_caps(caps) if caps else 0)
     least = samples * period
     if seconds < least:
-        extra = f" and {rates} further --offered" if rates else ""
+        extra = f" and {loads} further --offered or --packet-size" if loads else ""
         extra += f" and {caps} times --cap" if caps else ""
         fix = f"at least {least:g} s at a period of {period:g} s{extra}"
         raise ConfigError("--budget", f"{budget} is too short", fix)
 
 
-def _check_loads(caps: Sequence[float], rates: Sequence[float]) -> None:
-    if caps and rates:
-        fix = "give one --offered, or sweep without --cap"
-        raise ConfigError("--cap", "measures no further --offered", fix)
+def _check_loads(caps: Sequence[float], rates: Sequence[float], sizes: Sequence[int]) -> None:
+    if caps and (rates or sizes):
+        fix = "give one --offered and one --packet-size, or sweep without --cap"
+        raise ConfigError("--cap", "measures no further --offered or --packet-size", fix)
 
 
 def _check_span(caps: Sequence[float], span: Span) -> None:
@@ -125,7 +163,7 @@ def _print(
     recording: Recording,
     output: Path,
     took: float,
-    rates: Sequence[float],
+    loads: Sequence[Traffic],
     *,
     json: bool,
     whole: bool,
@@ -148,7 +186,7 @@ def _print(
             }
         )
         return
-    for words in _words(effects, rates):
+    for words in _words(effects, loads):
         typer.echo(words)
     load = "the operator's load" if rate is None else f"{format_rate(rate)} offered"
     typer.echo(
@@ -157,12 +195,14 @@ def _print(
     )
 
 
-def _words(effects: Sequence["LoadEffect"], rates: Sequence[float]) -> Iterator[str]:
-    """Yield what each further rate did to the curve, and which were not measured."""
-    from training.loads import in_words  # noqa: PLC0415
+def _words(effects: Sequence["LoadEffect"], loads: Sequence[Traffic]) -> Iterator[str]:
+    """Yield what each further load did to the curve, and which were not measured."""
+    from training.loads import in_words, named  # noqa: PLC0415
 
+    seen = {effect.traffic for effect in effects}
     for effect in effects:
-        yield f"{format_rate(effect.offered_pps)} offered: {in_words(effect)}"
-    for rate in sorted({*rates} - {effect.offered_pps for effect in effects}):
-        fix = "give a longer --budget, or another --output"
-        yield f"{format_rate(rate)} offered: not measured; {fix}"
+        yield f"{named(effect.traffic)} offered: {in_words(effect)}"
+    for traffic in dict.fromkeys(loads):
+        if traffic not in seen:
+            fix = "give a longer --budget, or another --output"
+            yield f"{named(traffic)} offered: not measured; {fix}"

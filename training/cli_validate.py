@@ -15,6 +15,7 @@ from training.cli_place import (
     LabPeriod,
     LabState,
     Offered,
+    PacketSize,
     RouterName,
     Source,
     measured_site,
@@ -37,6 +38,7 @@ def validate(
     router: RouterName = None,
     source: Source = None,
     offered: Offered = None,
+    packet_size: PacketSize = None,
     setpoint: Annotated[
         list[str] | None,
         typer.Option(help="A packet rate to hold; repeatable. Else 10 to 90 % of the top."),
@@ -55,7 +57,7 @@ def validate(
     given = [parse_rate(text, field="--setpoint") for text in setpoint or ()]
     setpoints = setpoints_of(host, given)
     with (
-        measured_site(lab, config, router, source, period, lab_state_dir) as site,
+        measured_site(lab, config, router, source, period, lab_state_dir, packet_size) as site,
         shown(quiet=json) as tell,
     ):
         periods = hold_of(seconds, site.period, hold)

@@ -3,6 +3,7 @@
 A file begins with the metadata, one TOML `key = value` a line behind `# `; then come a header and
 one row a sample. Rows are only ever appended, so that a sweep can be resumed. A last line without
 a newline was cut off by a crash and is left out: write what was read before appending to it.
+The last column, the packet size, is there only where somebody recorded it.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -18,6 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 import msgspec
 from msgspec import Meta
 
+from models.cost import LARGEST, SMALLEST
 from models.curve import MAX_CAP, MAX_RATE
 from training.errors import RecordingError, SampleError
 
@@ -29,6 +31,8 @@ Settling ones follow a change of cap, before it is steady; they show the dynamic
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 COLUMNS = ("at_s", "cap", "throughput_pps", "offered_pps", "used", "binding", "phase", "visit")
+SIZED_COLUMNS = (*COLUMNS, "packet_bytes")
+"""The columns where the packet size is recorded."""
 UNCAPPED = "uncapped"
 """What stands in the cap's column where there was none; 0 would be another thing."""
 
@@ -37,7 +41,11 @@ MAX_BYTES = 1 << 24
 LONGEST = 1e9
 """Seconds; a sweep that takes longer is a slip of the pen."""
 _FLAGS = {"": None, "true": True, "false": False}
-_EXPECTED = {"cap": f"give CPUs, or {UNCAPPED}", "binding": "give true, false or nothing"}
+_EXPECTED = {
+    "cap": f"give CPUs, or {UNCAPPED}",
+    "binding": "give true, false or nothing",
+    "packet_bytes": "give whole bytes, or nothing",
+}
 
 T = TypeVar("T")
 
@@ -64,6 +72,8 @@ class Sample:
     phase: Phase = "steady"
     visit: int = 0
     """Counts visits of caps; the samples of one visit follow one change of cap."""
+    packet_bytes: int | None = None
+    """Bytes of each packet's Ethernet frame without its checksum, where they are recorded."""
 
     def __post_init__(self) -> None:
         _require("at_s", self.at, 0.0, LONGEST, "give seconds since the sweep began")
@@ -77,6 +87,9 @@ class Sample:
         _phase(self.phase)
         if self.visit < 0:
             raise SampleError("visit", f"{self.visit}", "count from 0")
+        if self.packet_bytes is not None:
+            fix = "give bytes of the frame, or nothing"
+            _require("packet_bytes", self.packet_bytes, SMALLEST, LARGEST, fix)
 
 
 _Text = Annotated[str, Meta(max_length=1000)]
@@ -99,6 +112,8 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     xtc_version: _Text = ""
     offered_pps: _Rate | None = None
     """Offered load in packets/s; None where nobody controlled it."""
+    packet_bytes: Annotated[int, Meta(ge=SMALLEST, le=LARGEST)] | None = None
+    """Bytes of a packet's frame without its checksum, of the whole curve; None where unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,21 +124,29 @@ class Recording:
     samples: tuple[Sample, ...]
 
 
-def csv_head(metadata: Metadata) -> str:
+def is_sized(recording: Recording) -> bool:
+    """Whether the recording's file has a column for the packet size."""
+    sized = any(sample.packet_bytes is not None for sample in recording.samples)
+    return sized or recording.metadata.packet_bytes is not None
+
+
+def csv_head(metadata: Metadata, *, sized: bool = False) -> str:
     """Return what a file begins with, before any row."""
     values = msgspec.to_builtins(metadata)
     lines = [f"# {key} = {_toml(value)}" for key, value in values.items() if value is not None]
-    return "\n".join([*lines, ",".join(COLUMNS)]) + "\n"
+    return "\n".join([*lines, ",".join(SIZED_COLUMNS if sized else COLUMNS)]) + "\n"
 
 
-def csv_row(sample: Sample) -> str:
+def csv_row(sample: Sample, *, sized: bool = False) -> str:
     """Return a sample's line, newline included; appending it to the file is all a sweep does."""
     binding = "" if sample.binding is None else str(sample.binding).lower()
-    cells = (
+    cells: tuple[str, ...] = (
         *(repr(float(sample.at)), UNCAPPED if sample.cap is None else repr(float(sample.cap))),
         *(repr(float(sample.throughput_pps)), _optional(sample.offered_pps)),
         *(_optional(sample.used), binding, sample.phase, str(sample.visit)),
     )
+    if sized:
+        cells += ("" if sample.packet_bytes is None else str(sample.packet_bytes),)
     return ",".join(cells) + "\n"
 
 
@@ -133,7 +156,9 @@ def write_csv(recording: Recording, path: Path) -> None:
     Raises:
         RecordingError: the file cannot be written.
     """
-    text = csv_head(recording.metadata) + "".join(map(csv_row, recording.samples))
+    sized = is_sized(recording)
+    rows = (csv_row(sample, sized=sized) for sample in recording.samples)
+    text = csv_head(recording.metadata, sized=sized) + "".join(rows)
     new = path.with_name(f"{path.name}.new")
     try:
         with new.open("w", encoding="utf-8") as file:
@@ -147,7 +172,7 @@ def write_csv(recording: Recording, path: Path) -> None:
         raise _unusable(path, error, "give a path that this user may write") from error
 
 
-def append_csv(sample: Sample, path: Path) -> None:
+def append_csv(sample: Sample, path: Path, *, sized: bool = False) -> None:
     """Append a sample to a file that `write_csv` began.
 
     Raises:
@@ -155,7 +180,7 @@ def append_csv(sample: Sample, path: Path) -> None:
     """
     try:
         with path.open("a", encoding="utf-8") as file:
-            file.write(csv_row(sample))
+            file.write(csv_row(sample, sized=sized))
     except OSError as error:
         raise _unusable(path, error, "give a path that this user may write") from error
 
@@ -192,19 +217,22 @@ def parse_csv(text: str, source: str) -> Recording:
         raise RecordingError(source, 0, "file", "no whole line" if text else "empty", fix)
     head = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
     metadata = _metadata(lines[:head], source)
-    if head == len(lines) or tuple(lines[head].split(",")) != COLUMNS:
-        fix = f"the header is {','.join(COLUMNS)}"
+    columns = tuple(lines[head].split(",")) if head < len(lines) else ()
+    if columns not in {COLUMNS, SIZED_COLUMNS}:
+        fix = f"the header is {','.join(COLUMNS)}, and may end with ,packet_bytes"
         raise RecordingError(source, head + 1, "header", "missing or another", fix)
     rows = enumerate(lines[head + 1 :], start=head + 2)
-    return Recording(metadata, tuple(_samples(rows, source)))
+    return Recording(metadata, tuple(_samples(rows, columns, source)))
 
 
-def _samples(rows: Iterable[tuple[int, str]], source: str) -> Iterator[Sample]:
+def _samples(
+    rows: Iterable[tuple[int, str]], columns: Sequence[str], source: str
+) -> Iterator[Sample]:
     latest = 0.0
     for number, line in rows:
         if not line.strip():
             continue
-        sample = _sample(line, number, source)
+        sample = _sample(line, columns, number, source)
         if sample.at < latest:
             fix = "keep rows in the order of their time"
             raise RecordingError(source, number, "at_s", f"{sample.at:g} after {latest:g}", fix)
@@ -212,12 +240,12 @@ def _samples(rows: Iterable[tuple[int, str]], source: str) -> Iterator[Sample]:
         yield sample
 
 
-def _sample(line: str, number: int, source: str) -> Sample:
+def _sample(line: str, columns: Sequence[str], number: int, source: str) -> Sample:
     cells = [cell.strip() for cell in line.split(",")]
-    if len(cells) != len(COLUMNS):
-        problem = f"{len(cells)} cells under {len(COLUMNS)} columns"
+    if len(cells) != len(columns):
+        problem = f"{len(cells)} cells under {len(columns)} columns"
         raise RecordingError(source, number, "row", problem, "remove or mend the line")
-    row = _Row(dict(zip(COLUMNS, cells, strict=True)), number, source)
+    row = _Row(dict(zip(columns, cells, strict=True)), number, source)
     try:
         return Sample(
             at=row.read("at_s", float),
@@ -228,6 +256,7 @@ def _sample(line: str, number: int, source: str) -> Sample:
             binding=row.read("binding", _FLAGS.__getitem__),
             phase=_phase(row.cells["phase"]),
             visit=row.read("visit", int),
+            packet_bytes=row.read("packet_bytes", int) if row.cells.get("packet_bytes") else None,
         )
     except SampleError as error:
         raise RecordingError(source, number, error.field, error.problem, error.fix) from error
@@ -293,6 +322,8 @@ def _wrong_metadata(
 
 def _toml(value: str | float) -> str:
     """Return the value as TOML; JSON escapes text the same way but for DEL."""
+    if isinstance(value, int):
+        return str(value)
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(float(value))
     return text.replace("\x7f", "\\u007f")
 

@@ -13,6 +13,7 @@ import msgspec
 
 from models import InvalidModelError, ThroughputCurve
 from training import eq1
+from training.cost import CostFit, cost_of
 from training.data import Phase, Recording, Sample
 from training.dynamics import Dynamics, dynamics_of
 from training.eq1 import Eq1, Line, Pair
@@ -91,6 +92,10 @@ class Fit(msgspec.Struct, frozen=True):
     """How the host's speed changed during the sweep; None where no cap was visited twice."""
     outliers: tuple[Outlier, ...] = ()
     """Samples that were left out, since they are far from the others of their visit."""
+    cost: CostFit | None = None
+    """What packets cost by their size; None where one size was measured, or that is not known."""
+    cost_unknown: str = ""
+    """Why several sizes do not give the cost, and what to measure; else empty."""
 
     @property
     def curve(self) -> ThroughputCurve:
@@ -119,6 +124,7 @@ def fit(recording: Recording) -> Fit:
     # Samples under another load tell of the load, and nothing of what is fitted here.
     samples = tuple(s for s in recording.samples if s.phase != "load")
     loads = load_effects(recording)
+    whole = recording
     recording = Recording(recording.metadata, samples)
     period = recording.metadata.period_s
     host = dynamics_of(samples, period)
@@ -132,6 +138,7 @@ def fit(recording: Recording) -> Fit:
     points, threshold = curve.points, curve.threshold
     chance = eq1.lack_of_fit(curve.rising)
     line = _line(points, threshold, chance)
+    cost, cost_unknown = _cost(whole, threshold)
     return Fit(
         points=points,
         offered_pps=offered,
@@ -151,7 +158,17 @@ def fit(recording: Recording) -> Fit:
         wander=wander_of(means.visits, curve),
         outliers=means.outliers,
         loads=loads,
+        cost=cost,
+        cost_unknown=cost_unknown,
     )
+
+
+def _cost(recording: Recording, threshold: float) -> tuple[CostFit | None, str]:
+    """Return the cost of packets, or why it is not known: the curve is good without it."""
+    try:
+        return cost_of(recording, threshold), ""
+    except UnfitError as error:
+        return None, str(error)
 
 
 def _of(samples: Sequence[Sample], phase: Phase) -> list[Sample]:

@@ -15,13 +15,23 @@ ENOUGH = 240
 VISITS = 6
 """Visits of a cap that so many samples hold."""
 LOAD_SAMPLES = 24
-"""What a further offered rate takes: three caps at the length of a typical visit."""
+"""What a further rate or packet size takes: three caps at the length of a typical visit."""
 PASSES = 2
 """Visits that each of a few given caps gets at least, once on the way up and once down."""
 WAIT = 4
 """Samples that are waited after a change to one of them at most."""
 FEWEST_SAMPLES, MOST_SAMPLES = 2, 8
 """Samples of such a visit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What is sent towards the router."""
+
+    offered: float
+    """Packets/s."""
+    packet_bytes: int | None = None
+    """Bytes of a frame without its checksum; None where nobody recorded it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +71,20 @@ class Aims:
     held_out: int = 5
     visits: int = VISITS
     """A cap that so many visits leave in doubt is no clearer with another."""
-    loads: tuple[float, ...] = ()
-    """Further offered rates, in packets/s, at which a few caps are measured."""
+    loads: tuple[Traffic, ...] = ()
+    """Further rates and packet sizes, at each of which a few caps are measured."""
     only: tuple[float, ...] = ()
     """The caps to measure, in CPUs and rising, next to the uncapped router; empty is a sweep."""
 
 
-def aims_for(samples: int, loads: Sequence[float] = ()) -> Aims:
+def aims_for(samples: int, loads: Sequence[float | Traffic] = ()) -> Aims:
     """Return what can be reached with so many samples; from 240 on it is all that is wanted.
 
-    Each further offered rate takes its share first.
+    Each further load takes its share first; a number is a rate of packets that nobody sized.
     """
     aims = _aims_without_loads(samples - LOAD_SAMPLES * len(loads))
-    return replace(aims, samples=samples, loads=tuple(loads))
+    traffic = tuple(one if isinstance(one, Traffic) else Traffic(one) for one in loads)
+    return replace(aims, samples=samples, loads=traffic)
 
 
 def least_for_caps(count: int) -> int:
@@ -130,8 +141,8 @@ class Visit:
     values: tuple[float, ...]
     """Throughputs in packets/s."""
     used: float | None
-    offered: float | None = None
-    """What was sent in packets/s, where it was another rate than the curve's."""
+    traffic: Traffic | None = None
+    """What was sent, where it was other traffic than the curve's."""
 
     @property
     def mean(self) -> float:
@@ -184,10 +195,10 @@ class Known:
         """Return the visits of a phase that have enough samples."""
         return [v for v in self.visits if v.phase == phase and len(v.values) >= least]
 
-    def loaded(self, rate: float) -> list[float]:
-        """Return the caps that were measured at another offered rate than the curve's."""
+    def loaded(self, traffic: Traffic) -> list[float]:
+        """Return the caps that were measured under other traffic than the curve's."""
         visits = self.of("load", self.aims.at_least)
-        return [cap_of(v) for v in visits if v.offered == rate and v.cap is not None]
+        return [cap_of(v) for v in visits if v.traffic == traffic and v.cap is not None]
 
     def same(self, one: float, other: float) -> bool:
         """Whether two caps are one, as far as can be told."""
@@ -233,8 +244,14 @@ def _visit(samples: Sequence[Sample]) -> Visit:
         statistics.median(caps) if len(caps) == len(samples) else None,
         tuple(s.throughput_pps for s in samples),
         mean_of(used) if used else None,
-        samples[0].offered_pps if samples[0].phase == "load" else None,
+        _traffic(samples[0]),
     )
+
+
+def _traffic(sample: Sample) -> Traffic | None:
+    if sample.phase != "load" or sample.offered_pps is None:
+        return None
+    return Traffic(sample.offered_pps, sample.packet_bytes)
 
 
 def noise_of(visits: Iterable[Visit]) -> float:

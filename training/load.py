@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -16,6 +16,8 @@ from xtc.errors import ConfigError
 from xtc.units import format_rate
 
 PLACEHOLDER = "{rate}"
+SIZE = "{size}"
+"""Stands in a source's command line for the bytes of a frame without its checksum."""
 GRACE_S = 2.0
 """How much longer than a source its tether may take to end."""
 FIRST_RATE = 25e3
@@ -32,8 +34,13 @@ SENT = 0.9
 class Load(Protocol):
     """Sends packets towards the router."""
 
-    def set_rate(self, rate_pps: float) -> None:
-        """Send at another rate from now on, in packets/s."""
+    def set_rate(self, rate_pps: float, packet_bytes: int | None = None) -> None:
+        """Send at another rate from now on, in packets/s.
+
+        Args:
+            rate_pps: packets/s.
+            packet_bytes: of a frame without its checksum; None keeps the size.
+        """
         ...
 
     @property
@@ -56,15 +63,18 @@ class Command:
         MeasureError: it cannot be started.
     """
 
-    def __init__(self, template: str) -> None:
-        """Take a command line in which ``{rate}`` stands for whole packets/s."""
-        self._words = words_of(template)
+    def __init__(self, template: str, packet_bytes: int | None = None) -> None:
+        """Take a command line in which ``{rate}`` stands for packets/s, ``{size}`` for bytes."""
+        self._words, self._size = words_of(template), packet_bytes
+        check_size(template, packet_bytes)
         self._process: subprocess.Popen[bytes] | None = None
 
-    def set_rate(self, rate_pps: float) -> None:
-        """End the program and start it with another rate."""
+    def set_rate(self, rate_pps: float, packet_bytes: int | None = None) -> None:
+        """End the program and start it with another rate, and another size if one is given."""
         self.stop()
-        words = [word.replace(PLACEHOLDER, f"{rate_pps:.0f}") for word in self._words]
+        self._size = self._size if packet_bytes is None else packet_bytes
+        given = {PLACEHOLDER: f"{rate_pps:.0f}", SIZE: str(self._size)}
+        words = [_filled(word, given) for word in self._words]
         if shutil.which(words[0]) is None:
             there = Path(words[0]).exists()
             problem = "not executable" if there else "No such file"
@@ -114,6 +124,27 @@ def words_of(template: str) -> list[str]:
         fix = "close each quote; a \\ before one has it stand for itself"
         problem = f"cannot be taken apart: {str(error).lower()}"
         raise ConfigError("--source", problem, fix) from error
+
+
+def _filled(word: str, given: Mapping[str, str]) -> str:
+    for name, value in given.items():
+        word = word.replace(name, value)
+    return word
+
+
+def check_size(template: str | None, packet_bytes: int | None) -> None:
+    """Refuse a size that nothing sends, and a source that needs one where none is given.
+
+    Raises:
+        ConfigError: one of the two is so.
+    """
+    sized = template is not None and SIZE in template
+    if packet_bytes is not None and not sized:
+        fix = f"give --lab, or a --source with {SIZE}"
+        raise ConfigError("--packet-size", "nothing sends that size", fix)
+    if packet_bytes is None and sized:
+        fix = f"give --packet-size, or write the size instead of {SIZE}"
+        raise ConfigError("--source", f"has {SIZE}, but no size is given", fix)
 
 
 def check_alive(load: Load | None) -> None:

@@ -60,6 +60,10 @@ class VisitMean:
     """The share of samples in which the cap held the router back; None where that is unknown."""
     offered: float | None
     """Packets/s of its first sample, where known."""
+    packet_bytes: int | None = None
+    """Of its first sample, where known."""
+    used: float | None = None
+    """CPUs used on average, where the platform counts them."""
 
     @property
     def squares(self) -> float:
@@ -127,6 +131,7 @@ def _visits(
             continue
         own = [samples[int(index)] for index in chosen]
         bound = [sample.binding for sample in own if sample.binding is not None]
+        used = [sample.used for sample in own if sample.used is not None]
         yield VisitMean(
             cap=own[0].cap,
             phase=own[0].phase,
@@ -136,6 +141,8 @@ def _visits(
             spread=tuple(map(float, found.spread[number])),
             bound=sum(bound) / len(bound) if bound else None,
             offered=own[0].offered_pps,
+            packet_bytes=own[0].packet_bytes,
+            used=math.fsum(used) / len(used) if used else None,
         )
 
 

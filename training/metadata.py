@@ -12,12 +12,19 @@ from xtc import __version__
 from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
 
 _MODEL = re.compile(r"^(?:model name|Model|cpu model|Processor)\s*:\s*(.+)$", re.MULTILINE)
-HOSTS_OWN = ("host", "cpu", "kernel", "hypervisor", "actuator", "router", "period_s", "offered_pps")
+HOSTS_OWN = (
+    *("host", "cpu", "kernel", "hypervisor", "actuator", "router"),
+    *("period_s", "offered_pps", "packet_bytes"),
+)
 """What must be the same for two runs to be one sweep."""
 
 
 def metadata_of(
-    router: str, spec: ActuatorSpec, period_s: float, offered_pps: float | None
+    router: str,
+    spec: ActuatorSpec,
+    period_s: float,
+    offered_pps: float | None,
+    packet_bytes: int | None = None,
 ) -> Metadata:
     """Return what there is to know of this host and of one sweep on it."""
     return Metadata(
@@ -31,6 +38,7 @@ def metadata_of(
         started=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
         xtc_version=__version__,
         offered_pps=offered_pps,
+        packet_bytes=packet_bytes,
     )
 
 

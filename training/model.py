@@ -41,6 +41,7 @@ def host_model(fit: Fit, design: Design, metadata: Metadata) -> HostModel:
         uncertainty=uncertainty_of(fit),
         pi=_gains(design.pi, design.period_s, floor),
         dead_beat=_gains(design.dead_beat, design.period_s, fit.smallest_useful_cap),
+        cost=None if fit.cost is None else fit.cost.cost,
     )
 
 

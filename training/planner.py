@@ -6,7 +6,8 @@ lines that go on from its neighbours, so that their distance bounds the error: n
 curve is straight, most at the knee, and on a hinge those lines meet in the knee itself. Then come
 steps between two caps, for the dynamics, and caps held out, for judging the curve. What is left of
 the time goes to caps whose visits differ, since a host's speed drifts and a visit sees one moment
-of it. Last come a few caps at each further offered rate, for what the load does to the curve.
+of it. Last come a few caps at each further offered rate and packet size, for what those do to the
+curve.
 """
 
 import math
@@ -15,7 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
 from training.data import Phase
-from training.known import LOAD_SAMPLES, Known, Point, Visit, cap_of, mean_of, spread_of
+from training.known import LOAD_SAMPLES, Known, Point, Traffic, Visit, cap_of, mean_of, spread_of
 
 LOWEST = 0.02
 """The smallest cap of the first ones, as a share of the largest."""
@@ -62,8 +63,8 @@ class Request:
     """The visit ends early when its mean is certain to this share; 0 is never."""
     settles: bool = True
     """Whether samples are discarded until the router has settled; a step keeps every one."""
-    offered: float | None = None
-    """What is to be sent, in packets/s; None is the rate of the whole curve."""
+    traffic: Traffic | None = None
+    """What is to be sent; None is the traffic of the whole curve."""
 
 
 def enough(values: Sequence[float], request: Request, noise: float) -> bool:
@@ -329,12 +330,12 @@ def _differ(visits: Sequence[Visit], interval: float) -> bool:
 
 
 def _loads(known: Known, _left: int) -> Request | None:
-    """Return the next cap at a further rate; all caps of one rate before the next rate."""
-    for rate in known.aims.loads:
-        done = known.loaded(rate)
-        for cap in _caps_under(known, rate):
+    """Return the next cap under a further load; all caps of one load before the next."""
+    for traffic in known.aims.loads:
+        done = known.loaded(traffic)
+        for cap in _caps_under(known, traffic.offered):
             if not any(known.same(cap, seen) for seen in done):
-                return replace(_mean_of(known, "load", cap), offered=rate)
+                return replace(_mean_of(known, "load", cap), traffic=traffic)
     return None
 
 
@@ -365,7 +366,7 @@ def _reserve(known: Known) -> float:
     unseen = max(0, aims.held_out - len(known.of("held_out", aims.at_least)))
     before = aims.at_least + known.settling if steps else 0.0
     typical = (aims.at_least + aims.at_most) / 2 + known.settling
-    tried = sum(len(known.loaded(rate)) for rate in set(aims.loads))
+    tried = sum(len(known.loaded(traffic)) for traffic in set(aims.loads))
     loaded = max(0, (len(LOAD_SHARES) + 1) * len(set(aims.loads)) - tried)
     judged = unseen * (aims.at_most + known.settling)
     return before + steps * aims.step_samples + judged + loaded * typical

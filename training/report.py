@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from training.contents import Contents, contents_of, speed_of
+from training.cost import CostFit, bend
 from training.data import Metadata, Recording
 from training.design import Design, Loop
 from training.errors import TrainingError
@@ -16,7 +17,7 @@ from training.export import FILES, export
 from training.findings import cautions, plain_words, steepest
 from training.fit import Fit
 from training.interval import Interval
-from training.loads import in_words
+from training.loads import in_words, named
 from training.model import host_model
 from training.page import Figures, Markup, document, element, joined, table
 from training.plots import (
@@ -159,8 +160,26 @@ def _curve(recording: Recording, fit: Fit, figures: Figures) -> Iterator[Markup]
         head = ("cap", "foretold", "measured", "error")
         yield table("Caps held out of the fit", head, _held_out(fit))
     if fit.loads:
-        rows = ((format_rate(one.offered_pps), in_words(one)) for one in fit.loads)
+        rows = ((named(one.traffic), in_words(one)) for one in fit.loads)
         yield table("Other offered loads", ("offered", "throughput at the same caps"), rows)
+    if fit.cost is not None:
+        title = "What packets cost; 95 % intervals in brackets"
+        yield table(title, ("quantity", "value"), _cost(fit.cost))
+
+
+def _cost(cost: CostFit) -> Iterator[tuple[str, str]]:
+    source = "CPU time used" if cost.scale == "used" else "cap"
+    yield "us a packet", _interval(cost.per_packet_us, 3)
+    yield "ns a byte", _interval(cost.per_byte_ns, 3)
+    yield (
+        f"us a packet of {cost.reference_bytes} bytes, by the {source}",
+        _interval(cost.packet_us, 3),
+    )
+    for one in cost.sizes:
+        line = f"{_interval(one.ratio, 3)}; straight line {one.line:.3f}"
+        yield f"{one.packet_bytes} bytes, times that", line
+    if cost.bends:
+        yield "straight line", bend(cost)
 
 
 def _caps(fit: Fit) -> Iterator[tuple[str, ...]]:

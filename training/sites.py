@@ -10,7 +10,9 @@ from pathlib import Path
 
 from lab import requirements
 from lab.plan import RouterKind
+from lab.processes import payload_of
 from lab.router import Router
+from lab.source import HEADERS, PAYLOAD
 from lab.topology import Lab
 from training.bench import Bench
 from training.load import FIRST_RATE, Command, Load, check_alive
@@ -51,6 +53,8 @@ class Site:
     hypervisors: Hypervisors
     load: Load | None
     """None where the operator's own traffic is used."""
+    packet_bytes: int | None = None
+    """Of the frames that it sends, without checksum; None where that is not known."""
 
     def bench(self) -> Bench:
         """Return the router under meter and actuator."""
@@ -64,22 +68,30 @@ class Site:
 
 
 @contextmanager
-def lab_site(kind: RouterKind, period: Seconds, state_dir: Path, stop: Stop) -> Iterator[Site]:
-    """Make a lab with one flooded router.
+def lab_site(
+    kind: RouterKind,
+    period: Seconds,
+    state_dir: Path,
+    stop: Stop,
+    packet_bytes: int = HEADERS + PAYLOAD,
+) -> Iterator[Site]:
+    """Make a lab with one router, flooded with packets of a size in bytes of the frame.
 
     Raises:
+        BadRequestError: the lab sends no packets of that size.
         LabError: this machine cannot hold a lab.
         MeasureError: another has the lab; within the context, a program of the lab has ended.
         Busy: a daemon or another xtc-train holds the state directory.
         JournalError: the state directory cannot be used.
     """
+    payload = payload_of(packet_bytes)
     requirements.check()  # says what is missing before a directory cannot be made
     with ExitStack() as stack:
         stack.callback(os.close, _lab_lock())
         journal = stack.enter_context(_journal(state_dir, "--lab-state-dir"))
         lab = stack.enter_context(Lab(LAB_PREFIX))
         router = lab.add_router(LAB_ROUTER, kind)
-        source = router.flood(FIRST_RATE)
+        source = router.flood(FIRST_RATE, payload)
         meter = ProcNetDev(f"/proc/{source.pid}/net/dev")  # the source is in the lab's Dom0
         yield _site(
             _plan_of(router),
@@ -92,12 +104,19 @@ def lab_site(kind: RouterKind, period: Seconds, state_dir: Path, stop: Stop) -> 
             stop=stop,
             load=source,
             check=partial(_check_lab, lab, source),
+            packet_bytes=packet_bytes,
         )
 
 
 @contextmanager
 def configured_site(
-    path: Path, name: str | None, source: str | None, stop: Stop, clock: Clock | None = None
+    path: Path,
+    name: str | None,
+    source: str | None,
+    stop: Stop,
+    clock: Clock | None = None,
+    *,
+    packet_bytes: int | None = None,
 ) -> Iterator[Site]:
     """Take a router of this host's configuration as the daemon would.
 
@@ -117,7 +136,7 @@ def configured_site(
         hypervisors = stack.enter_context(closing(Hypervisors(clock)))
         hypervisors.use([plan.spec])
         hypervisors.settle(SETTLE_S)
-        load = None if source is None else Command(source)
+        load = None if source is None else Command(source, packet_bytes)
         if load is not None:
             stack.callback(load.stop)
         yield _site(
@@ -131,6 +150,7 @@ def configured_site(
             stop=stop,
             load=load,
             check=partial(check_alive, load),
+            packet_bytes=packet_bytes,
         )
 
 
@@ -146,6 +166,7 @@ def _site(
     stop: Stop,
     load: Load | None,
     check: Callable[[], object],
+    packet_bytes: int | None,
 ) -> Site:
     watch = Watch(
         plan,
@@ -156,7 +177,7 @@ def _site(
         stop=stop,
         check=check,
     )
-    return Site(plan, period, watch, journal, open_actuator, hypervisors, load)
+    return Site(plan, period, watch, journal, open_actuator, hypervisors, load, packet_bytes)
 
 
 @contextmanager

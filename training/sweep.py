@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Protocol
 
 from training.bench import Measured
-from training.data import Metadata, Recording, Sample, append_csv, read_csv, write_csv
+from training.data import Metadata, Recording, Sample, append_csv, is_sized, read_csv, write_csv
 from training.errors import RecordingError
-from training.known import Aims, Known, Span
+from training.known import Aims, Known, Span, Traffic
 from training.load import Load, arrives, check_alive, short_of
 from training.metadata import check_same
 from training.planner import Request, enough, most_left, next_request
@@ -103,7 +103,9 @@ class Sweep:
         self._spent = self._samples[-1].at if self._samples else 0.0
         """Seconds that were spent measuring, discarded samples included."""
         self._began: float | None = None
-        self._load, self._rate = load, recording.metadata.offered_pps
+        self._load, self._own = load, _traffic_of(recording.metadata)
+        self._sent_now = self._own
+        self._sized = is_sized(recording)
         self._settling = Settling(aims.probe, recording.metadata.period_s, aims.samples)
 
     def run(self) -> Recording:
@@ -134,10 +136,10 @@ class Sweep:
         visit = known.visits[-1].number + 1 if known.visits else 0
         if request.cap is not None and not self._capped(request.cap):
             return
-        self._send(request.offered)
+        self._send(request.traffic or self._own)
         measured = self._settled(known, request, visit) if request.settles else self._take()
-        if request.offered is not None:
-            measured = self._sent(measured, request.offered)
+        if request.traffic is not None:
+            measured = self._sent(measured, request.traffic.offered)
         until = self._spent + most_left(known, self._left()) * self._metadata.period_s
         while True:
             self._keep(measured, request, visit)
@@ -160,12 +162,15 @@ class Sweep:
             return False
         return True
 
-    def _send(self, rate: float | None) -> None:
-        """Have a rate sent, or the curve's where none is named."""
-        wanted = self._metadata.offered_pps if rate is None else rate
-        if self._load is not None and wanted is not None and wanted != self._rate:
-            self._load.set_rate(wanted)
-            self._rate = wanted
+    def _send(self, wanted: Traffic | None) -> None:
+        """Have other traffic sent; None is what nobody controls."""
+        if self._load is None or wanted is None or wanted == self._sent_now:
+            return
+        if self._sent_now is None or wanted.packet_bytes == self._sent_now.packet_bytes:
+            self._load.set_rate(wanted.offered)
+        else:
+            self._load.set_rate(wanted.offered, wanted.packet_bytes)
+        self._sent_now = wanted
 
     def _sent(self, measured: Measured, rate: float) -> Measured:
         """Return the first sample in which a rate arrives.
@@ -204,17 +209,23 @@ class Sweep:
             at=round(self._spent, 6),
             cap=_in_force(measured.cap, request.cap),
             throughput_pps=measured.throughput,
-            offered_pps=measured.offered if request.offered is None else request.offered,
+            offered_pps=measured.offered if request.traffic is None else request.traffic.offered,
             used=measured.used,
             binding=measured.binding,
             phase=request.phase,
             visit=visit,
+            packet_bytes=self._packet_bytes(request),
         )
         try:
-            append_csv(sample, self._path)
+            append_csv(sample, self._path, sized=self._sized)
         except RecordingError as error:
             raise _unwritable(self._path, error) from error
         self._samples.append(sample)
+
+    def _packet_bytes(self, request: Request) -> int | None:
+        if request.traffic is not None:
+            return request.traffic.packet_bytes
+        return self._metadata.packet_bytes
 
     def _tell(self, known: Known, measured: Measured, request: Request, until: float) -> None:
         self._watcher(
@@ -227,6 +238,13 @@ class Sweep:
                 max(0.0, until - self._spent),
             )
         )
+
+
+def _traffic_of(metadata: Metadata) -> Traffic | None:
+    """Return what the whole curve is measured under; None where nobody controls it."""
+    if metadata.offered_pps is None:
+        return None
+    return Traffic(metadata.offered_pps, metadata.packet_bytes)
 
 
 def _in_force(got: float | None, wanted: float | None) -> float | None:

@@ -38,6 +38,13 @@ SAID = {
         "gain times  1.2: PI settles in 4 s, dead-beat in 3 s",
         "gain times 1.79: PI settles in 7 s, dead-beat in 17 s",
     ),
+    "sizes": (
+        "1 vCPUs: top 24",
+        "a packet costs as much as",
+        "half 64, half 1400   mean  732.0 bytes, top 34",
+        "at 1000 bytes: +23% of the truth",
+        "% less than a straight line says; by chance: ",
+    ),
     "validation": ("held from", "fixed cap", "foretold"),
 }
 """What stands in the output; figures that the text beside it names, above all."""

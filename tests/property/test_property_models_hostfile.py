@@ -10,6 +10,7 @@ from models import (
     HostModel,
     LogCapModel,
     ModelFileError,
+    PacketCost,
     ThroughputCurve,
     Uncertainty,
     dump_host,
@@ -30,6 +31,16 @@ def gains(caps: st.SearchStrategy[float]) -> st.SearchStrategy[ControlGains | No
         period=st.floats(1e-3, 60.0),
         dead_zone=st.floats(0.0, 0.5),
         min_cap=caps,
+    )
+    return st.none() | known
+
+
+def costs() -> st.SearchStrategy[PacketCost | None]:
+    known = st.builds(
+        PacketCost,
+        per_packet_s=st.integers(1, 10**9).map(lambda nanoseconds: nanoseconds / 1e3 / 1e6),
+        per_byte_s=st.integers(0, 10**9).map(lambda picoseconds: picoseconds / 1e3 / 1e9),
+        reference_bytes=st.floats(14.0, 65_549.0),
     )
     return st.none() | known
 
@@ -86,6 +97,7 @@ def hosts(draw: st.DrawFn, caps: st.SearchStrategy[float]) -> HostModel:
         uncertainty=draw(uncertainties(caps)),
         pi=draw(gains(caps)),
         dead_beat=draw(gains(caps)),
+        cost=draw(costs()),
     )
 
 

@@ -21,6 +21,7 @@ from training.data import (
     Sample,
     csv_head,
     csv_row,
+    is_sized,
     parse_csv,
 )
 from training.design import gains_of, largest_gain, placed, poles_of
@@ -46,6 +47,7 @@ SAMPLES = st.builds(
     binding=st.none() | st.booleans(),
     phase=st.sampled_from(PHASES),
     visit=st.integers(0, 10_000),
+    packet_bytes=st.none() | st.integers(14, 65_549),
 )
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 METADATA = st.builds(
@@ -54,6 +56,7 @@ METADATA = st.builds(
     cpu=TEXTS,
     period_s=st.floats(1e-3, 3600.0),
     offered_pps=st.none() | st.floats(1.0, 1e9),
+    packet_bytes=st.none() | st.integers(14, 65_549),
 )
 
 
@@ -67,7 +70,9 @@ RECORDINGS = st.builds(
 
 
 def written(recording: Recording) -> str:
-    return csv_head(recording.metadata) + "".join(map(csv_row, recording.samples))
+    sized = is_sized(recording)
+    rows = (csv_row(sample, sized=sized) for sample in recording.samples)
+    return csv_head(recording.metadata, sized=sized) + "".join(rows)
 
 
 @given(RECORDINGS)

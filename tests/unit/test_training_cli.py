@@ -5,7 +5,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import pytest
@@ -18,7 +18,7 @@ from training.cli import app, main
 from training.cli_place import check_period
 from training.data import read_csv
 from training.errors import UnfitError
-from training.load import Command
+from training.load import FIRST_RATE, Command
 from training.progress import clock_time, describe
 from training.sweep import Progress
 from training.watch import MeasureError
@@ -112,6 +112,42 @@ def test_further_rates_are_measured_and_compared(config: Path, tmp_path: Path) -
     assert "of the curve, at 2 caps" in words
 
 
+def test_a_further_size_is_sent_measured_and_recorded(config: Path, tmp_path: Path) -> None:
+    """The simulated router forwards as many packets of any size."""
+    output, log = tmp_path / "sweep.csv", tmp_path / "log"
+    source = f"sh -c 'echo {{rate}} {{size}} >> {log}; exec sleep 60'"
+    place = ("sweep", "-c", config, "-o", output, "--source", source, "--offered", "100kpps")
+    sizes = ("--packet-size", 64, "--packet-size", 1400)
+    found = document(*place, *sizes, "--budget", "5min")
+    (effect,) = found["loads"]
+    assert (effect["offered_pps"], effect["packet_bytes"]) == (100e3, 1400)
+    recording = read_csv(output)
+    assert recording.metadata.packet_bytes == 64
+    assert {s.packet_bytes for s in recording.samples if s.phase == "load"} == {1400}
+    words = shown(*place, *sizes, "--budget", "5min")
+    assert "100 kp/s of 1400 bytes offered: " in words
+    assert set(log.read_text().splitlines()) == {"100000 64", "100000 1400"}
+    cost = document("fit", output)["cost"]
+    assert cost["reference_bytes"] == 64
+    assert cost["per_byte_ns"]["low"] < 0 < cost["per_byte_ns"]["high"]
+    assert "ns a byte" in shown("fit", output)
+
+
+def test_a_file_without_sizes_is_gone_on_with_in_its_own_format(
+    config: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "sweep.csv"
+    place = ("sweep", "-c", config, "-o", output, "--source", "sleep 60{rate}")
+    first = ("--offered", "100kpps")
+    document(*place, *first, "--budget", "1min")
+    before = read_csv(output)
+    document(*place, *first, "--offered", "40kpps", "--budget", "2min")
+    after = read_csv(output)
+    assert after.samples[: len(before.samples)] == before.samples
+    assert len(after.samples) > len(before.samples)
+    assert "packet_bytes" not in output.read_text()
+
+
 def test_a_rate_that_the_budget_does_not_hold_is_named(config: Path, tmp_path: Path) -> None:
     """The file has used up the budget of the second run before it begins."""
     output = tmp_path / "sweep.csv"
@@ -186,6 +222,26 @@ def test_a_model_of_another_host_fails(config: Path, tmp_path: Path) -> None:
         (("sweep", "--source", "flood"), 2, "{rate}"),
         (("sweep", "--source", "'{rate}"), 2, "--source: cannot be taken apart: no closing quot"),
         (("sweep", "--source", "{rate}\\"), 2, "--source: cannot be taken apart: no escaped"),
+        (("sweep", "--packet-size", "64"), 2, "--packet-size: nothing sends that size"),
+        (
+            ("sweep", "--packet-size", "64", "--source", "flood {rate}"),
+            2,
+            "give --lab, or a --source with {size}",
+        ),
+        (("sweep", "--source", "flood {rate} {size}"), 2, "--source: has {size}, but no size"),
+        (
+            ("sweep", "--packet-size", "13", "--source", "flood {rate} {size}"),
+            2,
+            "--packet-size: 13 bytes are out of bounds (give 14 to 65549 bytes of a frame)",
+        ),
+        (("sweep", "--lab", "kernel", "--packet-size", "1515"), 2, "give 43 to 1514 bytes"),
+        (
+            ("sweep", "--lab", "kernel", "--packet-size", "64", "--packet-size", "42"),
+            2,
+            "--packet-size: 42 bytes are out of bounds",
+        ),
+        (("mix", "paper", "--mix", "imix"), 1, "paper has no [cost]: sweep with two or more"),
+        (("mix", "paper", "--mix", "64:0.5"), 2, "--mix: its shares sum to 0.5"),
         (("sweep", "--period", "soon"), 2, "--period: 'soon' is not a duration"),
         (("sweep", "--budget", "soon"), 2, "a duration such as"),
         (("sweep", "--offered", "1kpps", "--offered", "many"), 2, "--offered: 'many' is not"),
@@ -203,6 +259,54 @@ def test_what_is_wrong_is_said_in_one_line(
     assert found == code
     assert words in " ".join(error.split())
     assert "Traceback" not in error
+
+
+def test_a_budget_has_room_for_each_further_size(
+    config: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["sweep", "-c", config, "--source", "x {rate} {size}", "--budget", "60s"]
+    for size in (64, 512, 1400):
+        words += ["--packet-size", size]
+    found, error = failure(monkeypatch, capsys, *words)
+    assert found == 2
+    assert "at least 88 s at a period of 1 s and 2 further --packet-size" in error
+
+
+@pytest.mark.parametrize("asked", [None, 1400])
+def test_a_lab_is_flooded_with_packets_of_the_size(
+    asked: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Up to the flood; no lab is made."""
+    floods = []
+
+    class Flooded(Exception):  # noqa: N818  it ends the sweep where the lab would begin
+        pass
+
+    class Made:
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def add_router(self, *_: object) -> "Made":
+            return self
+
+        def flood(self, rate_pps: float, payload: int) -> None:
+            floods.append((rate_pps, payload))
+            raise Flooded
+
+    monkeypatch.setattr("training.sites.Lab", Made)
+    monkeypatch.setattr("training.sites.LAB_LOCK", tmp_path / "lab")
+    monkeypatch.setattr("training.sites.requirements.check", lambda: None)
+    size = [] if asked is None else ["--packet-size", asked]
+    words = ["sweep", "--lab", "user-space", "-o", tmp_path / "s.csv", *size]
+    with pytest.raises(Flooded):
+        shown(*words, "--lab-state-dir", tmp_path / "state")
+    assert floods == [(FIRST_RATE, (asked or 64) - 42)]
 
 
 def test_a_budget_that_holds_no_sweep_is_refused(

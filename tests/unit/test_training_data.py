@@ -1,11 +1,14 @@
 """Recordings survive their file, and a broken file names its line and column."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from training.data import (
     COLUMNS,
+    SIZED_COLUMNS,
     Metadata,
     Recording,
     Sample,
@@ -47,6 +50,38 @@ def test_rows_may_be_appended_one_by_one(tmp_path: Path) -> None:
     for sample in SAMPLES:
         append_csv(sample, path)
     assert read_csv(path) == RECORDING
+
+
+def test_a_recording_of_packet_sizes_has_a_column_more(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    sized = Recording(
+        msgspec.structs.replace(METADATA, packet_bytes=64),
+        tuple(replace(sample, packet_bytes=64) for sample in SAMPLES),
+    )
+    write_csv(Recording(sized.metadata, ()), path)
+    for sample in sized.samples:
+        append_csv(sample, path, sized=True)
+    assert read_csv(path) == sized
+    lines = path.read_text().splitlines()
+    assert "# packet_bytes = 64" in lines
+    assert ",".join(SIZED_COLUMNS) in lines
+    assert lines[-1].endswith(",64")
+    write_csv(sized, path)
+    assert read_csv(path) == sized
+
+
+def test_a_recording_without_packet_sizes_keeps_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    write_csv(RECORDING, path)
+    assert ",".join(COLUMNS) in path.read_text().splitlines()
+    assert "packet_bytes" not in path.read_text()
+
+
+@pytest.mark.parametrize("cell", ["13", "65550", "64.5", "many"])
+def test_a_packet_size_that_no_frame_has_is_refused(cell: str) -> None:
+    text = csv_head(METADATA, sized=True) + ROW.rstrip("\n") + f",{cell}\n"
+    with pytest.raises(RecordingError, match="packet_bytes"):
+        parse_csv(text, "a.csv")
 
 
 def test_a_row_that_a_crash_cut_off_is_left_out(tmp_path: Path) -> None:
