@@ -5,7 +5,10 @@ TrainingError
 ├── SampleError      a sample that no host can have shown
 ├── UnfitError       samples that cannot support a fit: says what to measure
 ├── DesignError      a specification that no gains meet
-└── OptionError      an option whose value cannot be used
+├── OptionError      an option whose value cannot be used
+├── FleetFileError   a list of hosts that cannot be used: file, field
+├── FleetPathError   a folder or file of a fleet's results that cannot be used
+└── FleetStopped     a fleet that was stopped; running it again goes on
 """
 
 
@@ -59,3 +62,26 @@ class OptionError(TrainingError, ValueError):
     def __init__(self, option: str, problem: str, fix: str) -> None:
         self.option, self.problem, self.fix = option, problem, fix
         super().__init__(f"{option}: {problem} ({fix})")
+
+
+class FleetFileError(TrainingError, ValueError):
+    """A list of hosts that cannot be used: file, field, what is wrong, and the fix."""
+
+    def __init__(self, path: str, field: str, problem: str, fix: str) -> None:
+        self.path, self.field, self.problem, self.fix = path, field, problem, fix
+        super().__init__(f"{path}: {field}: {problem} ({fix})")
+
+
+class FleetPathError(TrainingError):
+    """A folder or file of a fleet's results that cannot be used: where, why, and the fix."""
+
+    def __init__(self, path: str, problem: str, fix: str) -> None:
+        self.path, self.problem, self.fix = path, problem, fix
+        super().__init__(f"{path}: {problem} ({fix})")
+
+
+class FleetStopped(TrainingError):  # noqa: N818  the operator asked for it: no error
+    """The operator stopped the fleet's sweeps; their recordings are kept on the hosts."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped; run the same command again: each sweep goes on with its file")
