@@ -1,8 +1,9 @@
 """Stands in for xtc-train on a host: sweeps a simulated one into --output, and goes on with it.
 
-Options of its own: --speed and --seed of the host, --samples, --name; --fail CODE ends with a line
-on standard error, --die-at N kills itself once the file holds N samples, --wait-at N waits there for
-a signal, --stubborn ignores SIGTERM, --label takes any word. What it got is kept in argv.json.
+Options of its own: --speed, --seed and --samples of the host; --fail CODE ends with a line on
+standard error; --die-at N kills itself at the Nth sample, --wait-at N waits there for a signal;
+--stubborn ignores SIGTERM, --label takes any word. What it got is kept in argv.json. PYTHONPATH has
+to name the tests and the folder above them.
 """
 
 import argparse
@@ -11,8 +12,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
 from training_fleet_rig import FastHost, metadata
 
@@ -30,6 +29,7 @@ class Fragile(FastHost):
         self._options, self._done = options, done
 
     def sample(self) -> Measured:
+        """Break where the options say so."""
         self._done += 1
         if self._done == self._options.die_at:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -42,8 +42,8 @@ class Fragile(FastHost):
 
 
 def ended(_number: int, _frame: object) -> None:
+    Path("ended").touch()  # standard error may be closed
     sys.stderr.write("stopped; what was capped is as it was\n")
-    Path("ended").touch()
     sys.exit(1)
 
 

@@ -21,6 +21,8 @@ HANG_UP_S = 10.0
 """How long a command may take to end once its standard input is closed."""
 TERMINATE_S = 5.0
 """How long its process group may take to end at SIGTERM, before SIGKILL."""
+DIES_S = 1.0
+"""How long what got SIGKILL is waited for: a zombie that no process waits for stays."""
 GO = b"go\n"
 """What the standard input of a command begins with: so it knows that somebody is there."""
 
@@ -167,14 +169,13 @@ class _Ending:
         """Take the steps that are due, in seconds of the monotonic clock."""
         if not self.asked:
             self.asked = True
+            terminate, kill = now + self.hang_up_s, now + self.hang_up_s + self.terminate_s
             self._due.extend(
                 (
                     (now, self._hang_up),
-                    (now + self.hang_up_s, lambda: self._signal(signal.SIGTERM)),
-                    (
-                        now + self.hang_up_s + self.terminate_s,
-                        lambda: self._signal(signal.SIGKILL),
-                    ),
+                    (terminate, lambda: self._signal(signal.SIGTERM)),
+                    (kill, lambda: self._signal(signal.SIGKILL)),
+                    (kill + DIES_S, lambda: None),
                 )
             )
         while self._due and now >= self._due[0][0]:

@@ -199,6 +199,10 @@ def _curves(fits: Mapping[str, Fit]) -> Iterator[Markup]:
         "The monotone curve of each host, one over the other.",
     )
     yield element("ul", *(_key(number, name) for number, name in enumerate(names)), class_="legend")
+    yield element(
+        "p",
+        "Each host by itself: means at each cap with 95 % intervals, and the others in grey.",
+    )
     small = (
         figures.figure(
             svg(lambda axes, n=number: draw_one(axes, every, n), SMALL),  # type: ignore[misc]
@@ -208,10 +212,6 @@ def _curves(fits: Mapping[str, Fit]) -> Iterator[Markup]:
         for number, name in enumerate(names)
     )
     yield element("div", *small, class_="multiples")
-    yield element(
-        "p",
-        "Each host by itself: means at each cap with 95 % intervals, and the others in grey.",
-    )
 
 
 def _key(number: int, name: str) -> Markup:

@@ -14,7 +14,8 @@ LEAST_CAPS = 3
 """Fewer caps that both hosts were measured at give no ratio."""
 INDEPENDENT = 3
 """Caps whose errors count as independent, however many there are: where the speed of a host drifts,
-those of neighbouring visits are alike. So the interval holds in `benchmarks.coverage`'s cases."""
+those of neighbouring visits are alike. With three, intervals hold the truth in 98 % or more of
+pairs of simulated hosts, drifting ones included; with all, in less."""
 MEDIAN = math.sqrt(math.pi / 2)
 """The standard error of a median, as a multiple of that of a mean."""
 SURE = 1.96
