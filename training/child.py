@@ -24,7 +24,7 @@ TERMINATE_S = 5.0
 DIES_S = 1.0
 """How long what got SIGKILL is waited for: a zombie that no process waits for stays."""
 GO = b"go\n"
-"""What the standard input of a command begins with: so it knows that somebody is there."""
+"""What the standard input of a command begins with, so that it knows that it has one."""
 
 TETHER = (
     'read -r go || exec "$@"; '
@@ -39,8 +39,8 @@ TETHER = (
 )
 """Ends a command when its standard input ends: that is when the owner or the connection does.
 
-SIGTERM to a local ssh does not reach the program on the host, which would go on capping a router
-that nobody watches. Where a prefix passes no standard input on (`docker exec` without -i), the
+SIGTERM to a local ssh does not reach the program on the host, which would go on with an
+unattended router. Where a prefix passes no standard input on (`docker exec` without -i), the
 first line never comes, and the command runs without this.
 """
 

@@ -59,8 +59,8 @@ def sweep_fleet(
         FleetStopped: the operator asked to stop; every sweep has ended.
     """
     with Stop() as stop, ThreadPoolExecutor(jobs) as pool:
-        visits = [_Visit(host, folder, stop, tell) for host in hosts]
-        running = [pool.submit(visit.done, again=again) for visit in visits]
+        runs = [_HostRun(host, folder, stop, tell) for host in hosts]
+        running = [pool.submit(one.done, again=again) for one in runs]
         try:
             left = set(running)
             while left:
@@ -80,7 +80,7 @@ class _FailedError(Exception):
         super().__init__(failure.problem)
 
 
-class _Visit:
+class _HostRun:
     """What is done on one host."""
 
     def __init__(self, host: FleetHost, folder: Path, stop: Stop, tell: Tell) -> None:

@@ -88,8 +88,9 @@ def _host_bars(names: Sequence[str], console: Console) -> Iterator[TellHost]:
             now = time.monotonic()
             done = now - began.setdefault(name, now)
             left = seconds_left(words)
-            total = None if left is None else done + left
-            bar.update(tasks[name], completed=done, total=total, description=printable(words))
+            if left is not None:
+                bar.update(tasks[name], completed=done, total=done + left)
+            bar.update(tasks[name], description=printable(words))
 
         yield show
 

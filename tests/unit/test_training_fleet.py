@@ -19,7 +19,7 @@ from training.errors import FleetPathError
 from training.fleetfile import FleetHost
 from training.fleetresults import names_in
 from training.fleetrun import HostFailure, sweep_fleet
-from training.progress import seconds_left
+from training.progress import seconds_left, shown_hosts
 
 TESTS = Path(__file__).parents[1]
 PATIENCE_S = 60.0
@@ -41,7 +41,7 @@ class Fleet:
         self.ssh = self._program("ssh", SSH.format(folder=folder))
         fake = TESTS / "fake_xtc_train.py"
         self.command = self._program("xtc train", f'#!/bin/sh\nexec {sys.executable} {fake} "$@"\n')
-        self.told: list[tuple[str, str]] = []
+        self.shown: list[tuple[str, str]] = []
 
     def _program(self, name: str, text: str) -> str:
         path = self.folder / name
@@ -55,7 +55,7 @@ class Fleet:
 
     def sweep(self, *hosts: FleetHost, again: bool = False) -> list[HostFailure]:
         return sweep_fleet(
-            hosts, self.results, jobs=4, again=again, tell=lambda *words: self.told.append(words)
+            hosts, self.results, jobs=4, again=again, tell=lambda *words: self.shown.append(words)
         )
 
     def samples(self, name: str) -> int:
@@ -96,8 +96,8 @@ def test_recordings_are_brought_here_and_arguments_arrive_whole(fleet: Fleet) ->
     assert argv == ["sweep", "--label", label, "--output", "xtc-train-a.csv"]
     for name in "ab":
         assert (fleet.results / f"{name}.csv").read_bytes() == fleet.remote(name).read_bytes()
-        assert (name, "begins at 0 samples, 0:59 left at most") in fleet.told
-        assert (name, "swept") in fleet.told
+        assert (name, "begins at 0 samples, 0:59 left at most") in fleet.shown
+        assert (name, "swept") in fleet.shown
 
 
 def test_this_machine_needs_no_prefix(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_a_sweep_that_was_killed_goes_on_with_its_file(fleet: Fleet) -> None:
     assert 20 <= kept < 30
     assert not (fleet.results / "a.csv").exists()
     assert fleet.sweep(fleet.host("a", "--die-at", "0")) == []
-    assert ("a", f"begins at {kept} samples, 0:59 left at most") in fleet.told
+    assert ("a", f"begins at {kept} samples, 0:59 left at most") in fleet.shown
     assert fleet.samples("a") > kept
 
 
@@ -147,7 +147,7 @@ def test_what_is_complete_is_not_swept_again_unless_that_is_asked_for(fleet: Fle
     before = (fleet.results / "a.csv").read_bytes()
     assert fleet.sweep(host, again=True) == []
     assert argv.exists()
-    assert fleet.told[-2:] == [("a", "begins at 0 samples, 0:59 left at most"), ("a", "swept")]
+    assert fleet.shown[-2:] == [("a", "begins at 0 samples, 0:59 left at most"), ("a", "swept")]
     assert (fleet.results / "a.csv.before").read_bytes() == before
 
 
@@ -171,6 +171,30 @@ def test_what_is_no_recording_replaces_none(fleet: Fleet) -> None:
     (failure,) = fleet.sweep(host)
     assert "standard output" in failure.fix or "cannot be read" in failure.problem
     assert not (fleet.results / "a.csv").exists()
+
+
+def test_as_many_hosts_are_swept_at_a_time_as_there_are_jobs(fleet: Fleet) -> None:
+    hosts = [fleet.host("a"), fleet.host("b")]
+    seen: list[str] = []
+    failures = sweep_fleet(
+        hosts, fleet.results, jobs=1, again=False, tell=lambda name, _: seen.append(name)
+    )
+    assert failures == []
+    assert seen == ["a", "a", "b", "b"]
+
+
+def test_lines_of_hosts_neither_style_nor_move_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # a terminal, to rich
+    monkeypatch.setenv("COLUMNS", "200")
+    with shown_hosts(["a", "b"], quiet=False) as tell:
+        tell("a", "steady 20%: 30.1 kp/s, 8 caps, 4:05 left at most")
+        tell("b", "[red]\x1b]0;title\x07 is no markup")
+    shown = capsys.readouterr().err
+    assert "4:05 left at most" in shown
+    assert r"[red]\u001b]0;title\u0007 is no markup" in shown
+    assert "\x1b]0;" not in shown
 
 
 def started(fleet: Fleet, *hosts: FleetHost) -> subprocess.Popen[bytes]:
@@ -201,7 +225,7 @@ def test_ctrl_c_ends_the_sweeps_on_their_hosts_and_another_run_goes_on(fleet: Fl
     assert (fleet.folder / "a" / "ended").exists()
     kept = len(read_csv(fleet.remote("a")).samples)
     assert fleet.sweep(fleet.host("a")) == []
-    assert ("a", f"begins at {kept} samples, 0:59 left at most") in fleet.told
+    assert ("a", f"begins at {kept} samples, 0:59 left at most") in fleet.shown
 
 
 def test_the_sweeps_end_also_when_the_fleet_is_killed(fleet: Fleet) -> None:
