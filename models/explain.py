@@ -20,23 +20,32 @@ _BARE_KEY = re.compile(r"^[A-Za-z0-9_-]{1,64}\Z")
 _INDEX = re.compile(r"\[(\d+)\]")
 
 
-def explain(source: str, raw: dict[str, Any], error: msgspec.ValidationError) -> ModelFileError:
-    """Return the error that a person can act on, for a file's tables and what msgspec found."""
+def explain(
+    source: str,
+    raw: dict[str, Any],
+    error: msgspec.ValidationError,
+    document: type[msgspec.Struct] = HostDocument,
+) -> ModelFileError:
+    """Return the error that a person can act on, for a file's tables and what msgspec found.
+
+    Each key of ``document``, which is the format of the file, has a description.
+    """
     match = _PATH.match(str(error))
     problem, path = (match["problem"], match["path"] or "") if match else (str(error), "")
     if unknown := _UNKNOWN.match(problem):
         key = unknown[1]
         field = _join(path, key if _BARE_KEY.match(key) else reprlib.repr(key))
-        return ModelFileError(source, field, "no such key", _nearest(path, key))
+        return ModelFileError(source, field, "no such key", _nearest(path, key, document))
     if missing := _MISSING.match(problem):
         path = _join(path, missing[1])
-        return ModelFileError(source, path, "missing", _advice(path))
-    return ModelFileError(source, path, _problem(problem, _value(raw, path)), _advice(path))
+        return ModelFileError(source, path, "missing", _advice(path, document))
+    advice = _advice(path, document)
+    return ModelFileError(source, path, _problem(problem, _value(raw, path)), advice)
 
 
-def keys() -> dict[str, str]:
-    """Return every key of the format, with its tables, and what it means."""
-    return dict(_described(inspect.type_info(HostDocument), ""))
+def keys(document: type[msgspec.Struct] = HostDocument) -> dict[str, str]:
+    """Return every key of a format, with its tables, and what it means."""
+    return dict(_described(inspect.type_info(document), ""))
 
 
 def _problem(complaint: str, value: object) -> str:
@@ -58,19 +67,20 @@ def shown(value: object) -> str:
 def _value(raw: object, path: str) -> object:
     """Walk to the value at a path such as ``curve.points[3][0]``."""
     value: Any = raw
-    for step in _INDEX.sub(r".\1", path).split("."):
+    for step in filter(None, _INDEX.sub(r".\1", path).split(".")):
         value = value[int(step)] if isinstance(value, list) else value[step]
     return value
 
 
-def _advice(path: str) -> str:
+def _advice(path: str, document: type[msgspec.Struct]) -> str:
     """Return how to mend the value at a path, from the schema's own description of it."""
-    return f"give {keys()[_INDEX.sub('', path)]}"
+    return f"give {keys(document)[_INDEX.sub('', path)]}"
 
 
-def _nearest(table: str, key: str) -> str:
-    known = [name for name in keys() if _parent(name) == table]
-    elsewhere = [name for name in keys() if name.rpartition(".")[2] == key]
+def _nearest(path: str, key: str, document: type[msgspec.Struct]) -> str:
+    table, every = _INDEX.sub("", path), keys(document)
+    known = [name for name in every if _parent(name) == table]
+    elsewhere = [name for name in every if name.rpartition(".")[2] == key]
     if elsewhere:
         home = _parent(elsewhere[0])
         return f"it belongs in [{home}]" if home else "it belongs at the top, outside any table"
@@ -96,6 +106,8 @@ def _structs(node: inspect.Type) -> Iterator[inspect.StructType]:
     elif isinstance(node, inspect.UnionType):
         for alternative in node.types:
             yield from _structs(alternative)
+    elif isinstance(node, inspect.VarTupleType):
+        yield from _structs(node.item_type)
 
 
 def _meaning(node: inspect.Type, name: str) -> str:

@@ -100,7 +100,7 @@ def parse_host(content: bytes, source: str) -> HostModel:
     if len(content) > MAX_BYTES:
         fix = f"a model file has at most {MAX_BYTES} bytes"
         raise ModelFileError(source, "file", "too large", fix)
-    raw = _tables(content, source)
+    raw = read_tables(content, source)
     _check_version(raw, source)
     try:
         document = msgspec.convert(raw, HostDocument)
@@ -123,7 +123,12 @@ def _text(content: bytes, source: str) -> str:
     return text
 
 
-def _tables(content: bytes, source: str) -> dict[str, Any]:
+def read_tables(content: bytes, source: str) -> dict[str, Any]:
+    """Return the tables of a TOML file's content.
+
+    Raises:
+        ModelFileError: it is not UTF-8 or not TOML; it names line and fix.
+    """
     text = _text(content, source)
     try:
         return tomllib.loads(text)

@@ -1,15 +1,16 @@
-"""xtc-train: the command line of sweeping, fitting, designing, reporting and validating."""
+"""xtc-train: the command line of sweeping, fitting, designing, reporting, validating and fleets."""
 
 import os
 
 from lab.errors import BadRequestError, LabError
 from training.cli_compare import compare
 from training.cli_fit import design, fit, report
+from training.cli_fleet import fleet
 from training.cli_mix import mix
 from training.cli_sweep import sweep
 from training.cli_transfer import transfer
 from training.cli_validate import validate
-from training.errors import TrainingError, UnfitError
+from training.errors import FleetStopped, TrainingError, UnfitError
 from training.watch import MeasureError, Stopped
 from xtc.command import CODES, EXIT_FAILED, EXIT_USAGE, Codes, command_line, spoken
 
@@ -19,6 +20,7 @@ TRAINING_CODES: Codes = {
     UnfitError: EXIT_FAILED,
     MeasureError: EXIT_FAILED,
     Stopped: EXIT_FAILED,
+    FleetStopped: EXIT_FAILED,
     LabError: EXIT_FAILED,
     BadRequestError: EXIT_USAGE,
 }
@@ -29,7 +31,7 @@ app = command_line(
     about="Measure what a host does at each CPU cap, fit its model, and design its loop.",
     epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage, configuration or file.",
 )
-for command in (sweep, fit, design, report, validate, compare, transfer, mix):
+for command in (sweep, fit, design, report, validate, compare, transfer, mix, fleet):
     app.command()(command)
 
 

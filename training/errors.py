@@ -7,7 +7,10 @@ TrainingError
 │   └── TransferError    a known curve that cannot be scaled to them: which cap disagrees
 ├── DesignError      a specification that no gains meet
 ├── OptionError      an option whose value cannot be used
-└── ExportError      files of a report that cannot be written
+├── ExportError      files of a report that cannot be written
+├── FleetFileError   a list of hosts that cannot be used: file, field
+├── FleetPathError   a folder or file of a fleet's results that cannot be used
+└── FleetStopped     a fleet that was stopped; running it again goes on
 """
 
 
@@ -78,3 +81,26 @@ class ExportError(TrainingError):
         self.path, self.problem = path, problem
         self.fix = "give --data a folder that this user may write"
         super().__init__(f"--data: {path}: {problem} ({self.fix})")
+
+
+class FleetFileError(TrainingError, ValueError):
+    """A list of hosts that cannot be used: file, field, what is wrong, and the fix."""
+
+    def __init__(self, path: str, field: str, problem: str, fix: str) -> None:
+        self.path, self.field, self.problem, self.fix = path, field, problem, fix
+        super().__init__(f"{path}: {field}: {problem} ({fix})")
+
+
+class FleetPathError(TrainingError):
+    """A folder or file of a fleet's results that cannot be used: where, why, and the fix."""
+
+    def __init__(self, path: str, problem: str, fix: str) -> None:
+        self.path, self.problem, self.fix = path, problem, fix
+        super().__init__(f"{path}: {problem} ({fix})")
+
+
+class FleetStopped(TrainingError):  # noqa: N818  the operator asked for it: no error
+    """The operator stopped the fleet's sweeps; their recordings are kept on the hosts."""
+
+    def __init__(self) -> None:
+        super().__init__("stopped; run the same command again: each sweep goes on with its file")

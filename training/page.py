@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from itertools import count
 
-_EMPTY = frozenset({"meta"})
+_EMPTY = frozenset({"meta", "br"})
 """Elements that have no end."""
 _IDS = re.compile(r'(\bid="|url\(#|href="#)')
 
@@ -79,8 +79,8 @@ def _inline(svg: str, prefix: str, alternative: str) -> Markup:
     return Markup(own.replace("<svg", label, 1))
 
 
-def document(title: str, body: Iterable[str]) -> str:
-    """Return a whole page that needs nothing from anywhere."""
+def document(title: str, body: Iterable[str], *, class_: str = "report") -> str:
+    """Return a whole page that needs nothing from anywhere; `class_` is its kind in `page.css`."""
     style = (resources.files("training") / "page.css").read_text(encoding="utf-8")
     head = element(
         "head",
@@ -90,5 +90,5 @@ def document(title: str, body: Iterable[str]) -> str:
         element("title", title),
         element("style", Markup(style)),
     )
-    page = element("body", element("main", joined(body, "\n")))
+    page = element("body", element("main", joined(body, "\n"), class_=class_))
     return f"<!DOCTYPE html>\n{element('html', head, page, lang='en')}\n"

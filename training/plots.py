@@ -21,12 +21,16 @@ from training.shape_fit import Name
 
 INK, LINE = "#1b1f24", "#d0d7de"
 FIRST, SECOND, THIRD = "#0b5cad", "#b3470b", "#1a7f37"
+FOURTH, FIFTH, SIXTH = "#8a3ffc", "#a2195b", "#7a6200"
 _THEME = {
     INK: "var(--ink)",
     LINE: "var(--line)",
     FIRST: "var(--first)",
     SECOND: "var(--second)",
     THIRD: "var(--third)",
+    FOURTH: "var(--fourth)",
+    FIFTH: "var(--fifth)",
+    SIXTH: "var(--sixth)",
 }
 """What each colour is called in `page.css`, so that drawings follow light and dark."""
 _STYLE: dict[Any, Any] = {

@@ -1,8 +1,9 @@
 """How a sweep or a validation tells how far it is: a bar for people, lines for logs."""
 
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -10,8 +11,10 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from training.sweep import Progress
+from xtc.printable import printable, say
 from xtc.units import format_cap, format_rate
 
+_LEFT = re.compile(r"\b(\d+):(\d\d) left at most$")
 LINE_S = 10.0
 """Seconds between two lines where there is no terminal."""
 
@@ -51,6 +54,54 @@ def shown(*, quiet: bool) -> Iterator[Tell]:
             yield show
     else:
         yield _lines()
+
+
+TellHost = Callable[[str, str], None]
+"""Called with a host's name, and words: a line of its progress, or what became of it."""
+
+
+@contextmanager
+def shown_hosts(names: Sequence[str], *, quiet: bool) -> Iterator[TellHost]:
+    """Show what many hosts do on standard error: a bar each on a terminal, else lines."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if quiet:
+        yield lambda _name, _words: None
+    elif console.is_terminal and names:
+        with _host_bars(names, console) as tell:
+            yield tell
+    else:
+        yield lambda name, words: say(f"{name}: {words}", err=True)
+
+
+@contextmanager
+def _host_bars(names: Sequence[str], console: Console) -> Iterator[TellHost]:
+    columns = (
+        TextColumn("{task.fields[name]}", markup=False),
+        BarColumn(20),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Bar(*columns, console=console) as bar:
+        tasks = {name: bar.add_task("waits", name=name, total=None) for name in names}
+        began: dict[str, float] = {}
+
+        def show(name: str, words: str) -> None:
+            now = time.monotonic()
+            done = now - began.setdefault(name, now)
+            left = seconds_left(words)
+            if left is not None:
+                bar.update(tasks[name], completed=done, total=done + left)
+            bar.update(tasks[name], description=printable(words))
+
+        yield show
+
+
+def seconds_left(words: str) -> float | None:
+    """Return the seconds that a line of a sweep's progress leaves at most; None where it has none.
+
+    It reads what `describe` writes.
+    """
+    found = _LEFT.search(words)
+    return None if found is None else 60.0 * int(found[1]) + int(found[2])
 
 
 def _lines() -> Tell:
