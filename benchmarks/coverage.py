@@ -91,14 +91,15 @@ def judge(case: Case, seed: int) -> Judged:
     """Sweep one host and compare what was fitted with the truth."""
     host = SimulatedHost(case, seed)
     try:
-        found = fit(_swept(host))
+        found = fit(swept(host))
     except UnfitError as error:
         return Judged(refused=str(error))
     verdict = verdict_on(found)
     return _judged(host, found) if verdict.usable else Judged(refused=verdict.reasons[0])
 
 
-def _swept(host: SimulatedHost) -> Recording:
+def swept(host: SimulatedHost) -> Recording:
+    """Sweep a host as `xtc-train sweep` does it."""
     case = host.case
     with tempfile.TemporaryDirectory(prefix="xtc-coverage-") as folder:
         path = Path(folder) / "sweep.csv"
