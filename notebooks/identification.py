@@ -220,8 +220,9 @@ print(f"R²: Eq. 1 {found.eq1.r_squared:.4f}, monotone curve {found.curve_r_squa
 #
 # Every change of cap that moves the level by a third or more: 0 is the level before, 1 the level
 # after. The line is what the fitted lag and delay say, `1 - a^(n - delay)` after n samples. A host
-# without lag is at 1 with the first sample; the scatter is noise, which a division by a small step
-# makes larger.
+# without lag is at 1 with the first sample. Scatter is noise, which a division by a small step
+# makes larger. On a host with lag, some lines lie apart: the visit before ended while the host
+# settled.
 
 # %%
 samples = [sample for sample in recording.samples if sample.phase != "load"]

@@ -220,10 +220,10 @@ plt.show()
 #
 # The model of the recorded sweep predicts what the default law does with a router of the lab. As
 # root, on a machine that can hold a lab, the loop runs for real (15 periods of 0.5 s a setpoint);
-# elsewhere, and with `XTC_LAB=0`, only the prediction is shown. On another machine than the recorded
-# one, prediction and fact differ as much as the machines do; on any, by what else runs on its CPUs
-# at the time. The prediction is without noise. With your own model this part is left out: run
-# `xtc-train validate` on your host.
+# elsewhere, and with `XTC_LAB=0`, only the prediction is shown. On another machine than the
+# recorded one, prediction and fact differ as much as the machines do; on any, by what else runs on
+# its CPUs at the time. The prediction is without noise. With your own model this part is left out:
+# run `xtc-train validate` on your host.
 
 # %%
 if own_csv or own_model:
