@@ -6,7 +6,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, each of which would compile the packages anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint mutants bench bench-xco deb man lock clean
+.PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint mutants bench bench-xco deb man notebooks lock clean
 
 demo: .venv/.ready shield
 	$(BIN)/python -m benchmarks.demo
@@ -60,6 +60,10 @@ deb: .venv/.ready shield
 
 man: .venv/.ready
 	$(BIN)/python -m deploy.manpages build/man
+
+# A minute: what docs/notebooks shows. Run it after each change of a notebook.
+notebooks: .venv/.ready
+	$(BIN)/python -m scripts.notebooks
 
 lint: .venv/.ready
 	$(BIN)/ruff check .

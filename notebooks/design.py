@@ -32,6 +32,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from models import paper_host
 from training.data import read_csv
@@ -51,6 +52,7 @@ from training.plots import draw_lines, draw_poles, draw_step
 
 # %%
 eq1 = paper_host().log_model
+PRINTED = ((-1.747e-3, 11.311e-3), (1.452e-3, 14.419e-3))
 found = design(eq1.a, eq1.b, settling_s=5.0, overshoot=0.08)
 print(f"{'':10}{'Kp, 1e-3':>10}{'Ki, 1e-3':>10}    printed")
 for name, loop, printed in (
@@ -62,7 +64,9 @@ for name, loop, printed in (
 # %% A second opinion [markdown]
 # A second opinion: python-control places the same poles by Ackermann's formula, and finds the same
 # gains. Below them, the answer of both loops to a step of the setpoint: PI overshoots by 8 %,
-# dead-beat is there after one sample and stays.
+# dead-beat is there after one sample and stays. The dots are the printed gains, put through the
+# printed Eq. 1 and Eq. 2 sample by sample, without any of this project's code. The dotted line is
+# the settling time that the paper states.
 
 # %%
 poles = poles_of(5.0, 0.08)
@@ -71,9 +75,24 @@ print(f"poles {poles[0]:.4f} and {poles[1]:.4f}: radius {radius:.3f}, angle {ang
 print("Kp {:.6e}, Ki {:.6e} by python-control".format(*placed(eq1.a, eq1.b, poles)))
 print("Kp {:.6e}, Ki {:.6e} by Eq. 3".format(*gains_of(eq1.a, eq1.b, poles)))
 
+
 # %%
+def answer(a: float, b: float, kp: float, ki: float, count: int) -> list[float]:
+    """Return what Eq. 1 answers to a step of the setpoint from 0 to 1, under Eq. 2."""
+    y, u, before = [0.0], 0.0, 0.0
+    while len(y) < count:
+        error = 1 - y[-1]
+        u += (kp + ki) * error - kp * before
+        before = error
+        y.append(a * y[-1] + b * u)
+    return y
+
+
 figure, axes = plt.subplots(layout="constrained")
 draw_step(axes, found)
+for kp, ki in PRINTED:
+    axes.plot(answer(eq1.a, eq1.b, kp, ki, len(found.pi.step)), ".", color="black", zorder=3)
+axes.axvline(10, linestyle=":", color="black")
 plt.show()
 
 # %% Where the paper disagrees with itself [markdown]
@@ -87,7 +106,8 @@ plt.show()
 #   in the origin would give another Ki, overshoot by a, and settle a sample later.
 #
 # The figure shows the poles and zeros of the gains as printed. Within the circle a loop is stable;
-# the nearer to its middle, the faster it settles.
+# the nearer to its middle, the faster it settles. The squares are the roots of the denominator of
+# Eq. 3 with the printed numbers.
 
 # %%
 ten = design(eq1.a, eq1.b, settling_s=10.0, overshoot=0.08).pi
@@ -107,6 +127,9 @@ for name, loop in (
 # %%
 figure, axes = plt.subplots(layout="constrained")
 draw_poles(axes, found)
+for kp, ki in PRINTED:
+    roots = np.roots([1, (kp + ki) * eq1.b - (eq1.a + 1), eq1.a - kp * eq1.b])
+    axes.plot(roots.real, roots.imag, "s", color="black", fillstyle="none", markersize=13)
 plt.show()
 
 # %% Margins [markdown]
@@ -159,3 +182,32 @@ for name, loop in (("PI", own.pi), ("dead-beat", own.dead_beat)):
         f"bears {loop.largest_gain:.2f} times the gain, margin {loop.phase_margin_deg:.0f} degrees"
     )
 print(f"the curve is up to {steepest(lab):.1f} times as steep as Eq. 1 says")
+
+# %% Gains of another host [markdown]
+# ## What if you use the paper's gains as they are?
+#
+# Gains are decades of cap per kp/s, so they belong to one host. The figure shows the answer to a
+# step of the setpoint on Eq. 1 of this host: with its own PI gains, with the paper's, and with the
+# paper's scaled by the ratio of the two steady gains b/(1 - a).
+#
+# Eq. 1 is a mean over the whole curve. Where the curve is steeper, a loop has that much more gain;
+# a loop whose gain exceeds what it bears swings there, however well it looks in the figure.
+
+# %%
+ratio = b_of(lab) / (1 - lag_of(lab)) / eq1.gain
+print(f"this host gains {ratio:.2f} times as much per decade of cap as the paper's")
+print(f"where its curve is steepest: {ratio * steepest(lab):.2f} times")
+print(f"the paper's PI gains bear {found.pi.largest_gain:.2f} times, dead-beat 2.00 times")
+
+# %%
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+for label, style, (kp, ki) in (
+    ("own gains", "o-", (own.pi.kp, own.pi.ki)),
+    ("the paper's gains", "s--", PRINTED[0]),
+    ("the paper's gains, scaled", "^:", (PRINTED[0][0] / ratio, PRINTED[0][1] / ratio)),
+):
+    axes.plot(answer(lag_of(lab), b_of(lab), kp, ki, 15), style, label=label)
+axes.axhspan(0.98, 1.02, color="#d0d7de", zorder=0)
+axes.set(ylim=(-0.2, 2.2), xlabel="samples after the step", ylabel="share of the setpoint")
+axes.legend(frameon=False)
+plt.show()

@@ -30,18 +30,21 @@
 # ruff: noqa: ERA001  (the header of this file is what Jupyter wants to know, not code)
 import math
 import os
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from models import paper_host
 from training.data import Metadata, Recording, Sample, read_csv
 from training.design import design
+from training.dynamics import dynamics_of, settled_of
 from training.eq1 import steady_line
 from training.errors import UnfitError
 from training.fit import fit
 from training.model import b_of, host_model, lag_of
-from training.plots import draw_curve, draw_lines, draw_residuals
+from training.plots import draw_curve, draw_lines, draw_residuals, draw_samples
 from training.shape import compare
 from training.verdict import verdict_on
 
@@ -149,9 +152,55 @@ if found.held_out_error is not None:
     print(f"caps held out of the fit are missed by {found.held_out_error:.1%} (median)")
 print(verdict_on(found).words)
 
+# %% Every sample [markdown]
+# ### Every sample, over time
+#
+# Look here first. Uncapped samples begin. Then come the caps of the curve, steps to and fro between
+# two caps, and caps that are held out; a longer sweep then visits caps again. Where two visits of
+# one cap lie apart, the host's speed changed. The fit leaves outliers out, which are crossed.
+
+# %%
+figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
+draw_samples(axes, recording, found)
+plt.show()
+
+# %% The curve [markdown]
+# ### The curve
+#
+# Each cap's throughput with its 95 % interval, and the monotone curve that the default law uses.
+
 # %%
 figure, axes = plt.subplots(layout="constrained")
 draw_curve(axes, found)
+plt.show()
+
+# %% Beside the paper's host [markdown]
+# ### The paper's host in the same figure
+#
+# Two hosts differ in speed, so each is divided by its own top (the paper's: 98 kp/s, the largest
+# of Table 1) and its own cap threshold (the paper's: 60 %). What is left is the shape. Over a
+# logarithmic axis Eq. 1 is a straight line, and a hinge bends upwards until its knee. The paper's
+# host lies between the two.
+
+# %%
+paper, top = paper_host(), found.top_pps
+eq1_caps = [cap for cap, _ in paper.curve.points]
+figure, axes = plt.subplots(figsize=(7, 4.4), layout="constrained")
+names = ("cap (share of the threshold)", "throughput (share of the top)")
+shown = {
+    point.cap / found.cap_threshold: point.throughput_pps.value / top for point in found.points
+}
+draw_lines(axes, [*shown], {"this host": [*shown.values()]}, names)
+for label, style, rates in (
+    ("paper, Table 1", "s-", [rate for _, rate in paper.curve.points]),
+    ("paper, Eq. 1", "--", [printed.steady_throughput(cap) for cap in eq1_caps]),
+):
+    shares = [rate / paper.curve.top for rate in rates]
+    axes.plot([cap / printed.cap_threshold for cap in eq1_caps], shares, style, label=label)
+axes.set(xscale="log", ylim=(0, 1.1))
+axes.set_xticks([0.02, 0.05, 0.1, 0.2, 0.5, 1], ["0.02", "0.05", "0.1", "0.2", "0.5", "1"])
+axes.minorticks_off()
+axes.legend(frameon=False)
 plt.show()
 
 # %% Its dynamics [markdown]
@@ -167,15 +216,66 @@ print(f"a from changes of cap: {a.value:+.4f} ({a.low:+.4f} to {a.high:+.4f})")
 print(f"a by joint regression: {joint.value:+.4f} ({joint.low:+.4f} to {joint.high:+.4f})")
 print(f"R²: Eq. 1 {found.eq1.r_squared:.4f}, monotone curve {found.curve_r_squared:.4f}")
 
+# %% Step responses [markdown]
+# ### Step responses
+#
+# Every change of cap that moves the level by a third or more: 0 is the level before, 1 the level
+# after. The line is what the fitted lag and delay say, `1 - a^(n - delay)` after n samples. A host
+# without lag is at 1 with the first sample. Scatter is noise, which a division by a small step
+# makes larger. On a host with lag, some lines lie apart: the visit before ended while the host
+# settled.
+
 # %%
-figure, axes = plt.subplots(layout="constrained")
+samples = [sample for sample in recording.samples if sample.phase != "load"]
+host = dynamics_of(samples, recording.metadata.period_s)
+every = np.full(len(samples), True)
+settled = settled_of(samples, recording.metadata.period_s, host, every)
+at = np.array([sample.at for sample in samples])
+steps = []
+for visit, (before, after) in enumerate(pairwise(settled.levels), start=1):
+    own = np.flatnonzero(settled.visit == visit)
+    if max(before, after) > 4 / 3 * max(min(before, after), 1):
+        late = np.rint((at[own] - at[own[0] - 1]) / recording.metadata.period_s)
+        rates = np.array([samples[n].throughput_pps for n in own])
+        steps.append((late, (rates - before) / (after - before)))
+print(f"{len(steps)} changes of cap; lag {host.lag.value:.3f}, delay {host.delay} samples")
+
+# %%
+figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+for late, share in steps:
+    axes.plot(late, share, ".-", color="#0b5cad", alpha=0.25, linewidth=0.8)
+count = np.arange(0, 9)
+model = 1 - max(host.lag.value, 0.0) ** np.maximum(count - host.delay, 0)
+axes.plot(count, model, "o-", color="#b3470b", label="fitted lag and delay")
+axes.set(xlim=(-0.2, 8.2), ylim=(-0.3, 1.5), xlabel="samples after the change of cap")
+axes.set_ylabel("share of the step")
+axes.grid(alpha=0.4)
+axes.legend(frameon=False)
+plt.show()
+
+# %% Residuals [markdown]
+# ### Residuals (the paper's Fig. 4)
+#
+# Eq. 1's estimate against what came; on the line it is right. The squares are the paper's Eq. 1 at
+# the caps of its Table 1, scaled by the two tops. (Fig. 4 itself shows one-second samples that the
+# paper does not print.) Both leave the unit slope at the small caps, where no logarithm can follow
+# a curve through zero.
+
+# %%
+figure, axes = plt.subplots(figsize=(6.4, 5), layout="constrained")
 draw_residuals(axes, found)
+scale = top / paper.curve.top / 1e3
+actual = [scale * rate for _, rate in paper.curve.points]
+estimated = [scale * printed.steady_throughput(cap) for cap in eq1_caps]
+axes.plot(actual, estimated, "s", color="#b3470b", label="paper's Table 1 and Eq. 1, scaled")
+axes.legend(frameon=False)
 plt.show()
 
 # %% The model [markdown]
-# The residual plot (the paper's Fig. 4) leaves the unit slope where the hinge is no logarithm. The
-# model file keeps both: the monotone curve, which the default law uses, and Eq. 1, which the
-# published laws are designed from.
+# ### The model file
+#
+# It keeps both: the monotone curve, which the default law uses, and Eq. 1, which the published laws
+# are designed from.
 
 # %%
 gains = design(lag_of(found), b_of(found), period_s=recording.metadata.period_s)
