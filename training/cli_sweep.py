@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -95,8 +95,8 @@ def sweep(
         measured_site(lab, config, router, source, period, lab_state_dir, size) as site,
         shown(quiet=json) as tell,
     ):
-        further = len(rates) + len(sizes[1:])
-        _check_budget(budget, seconds, site.period, further, len(set(caps)))
+        wanted = Wanted(len(rates), len(sizes[1:]), len(set(caps)))
+        _check_budget(budget, seconds, site.period, wanted)
 
         def watcher(progress: Progress) -> None:
             tell(progress.done_s, progress.left_s, describe(progress))
@@ -135,12 +135,28 @@ def _loads(
     return [*(Traffic(one, size) for one in rates), *(Traffic(rate, one) for one in sizes)]
 
 
-def _check_budget(budget: str, seconds: float, period: float, loads: int, caps: int) -> None:
-    samples = max(LEAST_SAMPLES + LOAD_SAMPLES * loads, least_for_caps(caps) if caps else 0)
-    least = samples * period
+class Wanted(NamedTuple):
+    """How many of each option a budget must have room for."""
+
+    rates: int
+    sizes: int
+    caps: int
+
+    def words(self) -> str:
+        """Name those that there are."""
+        named = (
+            (self.rates, "further --offered"),
+            (self.sizes, "further --packet-size"),
+            (self.caps, "times --cap"),
+        )
+        return "".join(f" and {count} {what}" for count, what in named if count)
+
+
+def _check_budget(budget: str, seconds: float, period: float, wanted: Wanted) -> None:
+    whole = LEAST_SAMPLES + LOAD_SAMPLES * (wanted.rates + wanted.sizes)
+    least = max(whole, least_for_caps(wanted.caps) if wanted.caps else 0) * period
     if seconds < least:
-        extra = f" and {loads} further --offered or --packet-size" if loads else ""
-        extra += f" and {caps} times --cap" if caps else ""
+        extra = wanted.words()
         fix = f"at least {least:g} s at a period of {period:g} s{extra}"
         raise ConfigError("--budget", f"{budget} is too short", fix)
 

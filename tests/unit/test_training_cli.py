@@ -112,10 +112,19 @@ def test_further_rates_are_measured_and_compared(config: Path, tmp_path: Path) -
     assert "of the curve, at 2 caps" in words
 
 
-def test_a_further_size_is_sent_measured_and_recorded(config: Path, tmp_path: Path) -> None:
+def test_a_further_size_is_sent_measured_and_recorded(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The simulated router forwards as many packets of any size."""
-    output, log = tmp_path / "sweep.csv", tmp_path / "log"
-    source = f"sh -c 'echo {{rate}} {{size}} >> {log}; exec sleep 60'"
+    output, sent = tmp_path / "sweep.csv", set[tuple[float, int | None]]()
+    set_rate = Command.set_rate
+
+    def seen(self: Command, rate: float, packet_bytes: int | None = None) -> None:
+        set_rate(self, rate, packet_bytes)
+        sent.add((rate, self._size))
+
+    monkeypatch.setattr(Command, "set_rate", seen)
+    source = "sh -c 'exec sleep 60 # {rate} {size}'"
     place = ("sweep", "-c", config, "-o", output, "--source", source, "--offered", "100kpps")
     sizes = ("--packet-size", 64, "--packet-size", 1400)
     found = document(*place, *sizes, "--budget", "5min")
@@ -126,7 +135,7 @@ def test_a_further_size_is_sent_measured_and_recorded(config: Path, tmp_path: Pa
     assert {s.packet_bytes for s in recording.samples if s.phase == "load"} == {1400}
     words = shown(*place, *sizes, "--budget", "5min")
     assert "100 kp/s of 1400 bytes offered: " in words
-    assert set(log.read_text().splitlines()) == {"100000 64", "100000 1400"}
+    assert sent == {(100e3, 64), (100e3, 1400)}
     cost = document("fit", output)["cost"]
     assert cost["reference_bytes"] == 64
     assert cost["per_byte_ns"]["low"] < 0 < cost["per_byte_ns"]["high"]
