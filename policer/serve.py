@@ -12,13 +12,17 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import cast
 
 import msgspec
 import structlog
 import uvicorn
 
+from policer.connections import BoundedProtocol, allow_files, close_overdue
+from policer.crowd import Crowd, CrowdLimits
 from policer.errors import PolicerError, SettingsError, StoreError
 from policer.fleet import Fleet
 from policer.link import Keys, load_keys
@@ -40,8 +44,6 @@ STREAMS_END_S = 2
 PRUNE_EVERY_S = 86400.0
 FIRST_PRUNE_S = 60.0
 BACKLOG = 512
-MOST_CONNECTIONS = 1000
-"""Beyond it, a client is told to come back later (503)."""
 DEAD_PEER_MS = 30_000
 """A client that acknowledges nothing for so long is hung up on (tcp(7), TCP_USER_TIMEOUT)."""
 
@@ -58,6 +60,7 @@ def serve(settings: Settings, path: Path) -> None:
     """
     log_as(settings)
     check_tls(settings.server)
+    allow_files()
     keys = None if settings.link.secret_key_file is None else keys_of(settings.link.secret_key_file)
     with bound(settings.server) as listening:
         store = open_store(store_url(settings.store))
@@ -90,6 +93,8 @@ class Serving:
         self.service = Service(store, self._fleet, service_settings(settings), keys, time.monotonic)
         self.service.rounds.append(self.metrics.rounds.observe)
         self._worker = Worker(self.service.run)
+        limits = CrowdLimits(settings.server.max_connections, settings.server.max_connections_each)
+        self._crowd: Crowd[BoundedProtocol] = Crowd(limits)
         self._server = uvicorn.Server(self._uvicorn())
         self._asked_to_stop = False
 
@@ -133,6 +138,7 @@ class Serving:
             if self._server.started and not ready:
                 ready = notify("READY=1") or True
                 log.info("serving", listen=self._settings.server.listen)
+            close_overdue(self._crowd, time.monotonic())
             self.metrics.look(self._health())
             if self._worker.silent_for() < DEAD_AFTER_S:
                 notify("WATCHDOG=1", f"STATUS={self._status()}")
@@ -190,15 +196,21 @@ class Serving:
             registry=self.metrics.registry,
             metrics_open=self._settings.server.open_metrics,
             observe=self.metrics.answered,
+            max_streams=self._settings.server.max_streams,
+            max_streams_each=self._settings.server.max_streams_each,
         )
         return uvicorn.Config(
             create_app(self._store, self._fleet, rest),
+            # uvicorn wants a class, and calls it.
+            http=cast(
+                "type[BoundedProtocol]",
+                partial(BoundedProtocol, crowd=self._crowd, clock=time.monotonic),
+            ),
             ssl_certfile=self._settings.server.tls_cert,
             ssl_keyfile=self._settings.server.tls_key,
             log_config=None,
             access_log=False,
             server_header=False,
-            limit_concurrency=MOST_CONNECTIONS,
             proxy_headers=False,
             timeout_graceful_shutdown=STREAMS_END_S,
         )

@@ -43,6 +43,14 @@ class ServerSection(Section, frozen=True):
     """Whether a proxy in front ends TLS: plain HTTP is then served beyond this machine."""
     open_metrics: bool = False
     """Whether /metrics takes no token."""
+    max_connections: Annotated[int, msgspec.Meta(ge=10, le=50_000)] = 1000
+    """Clients that are connected at once; beyond it, one that asks nothing is disconnected."""
+    max_connections_each: Annotated[int, msgspec.Meta(ge=1, le=50_000)] = 100
+    """The same of one address; raise it where a proxy stands in front."""
+    max_streams: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 32
+    """Clients that may stream at once; each open tab of the page is two."""
+    max_streams_each: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 8
+    """The same of one token."""
 
 
 class StoreSection(Section, frozen=True):

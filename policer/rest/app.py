@@ -46,7 +46,7 @@ def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
         settings: limits, clock, and what the rest of the policer lends.
     """
     gate = Gate(store, settings.clock, Buckets(settings.rate_per_s, settings.rate_burst))
-    desk = Desk(store, fleet, settings, Slots(settings.max_streams))
+    desk = Desk(store, fleet, settings, Slots(settings.max_streams, settings.max_streams_each))
     document = describe()
     page = [] if settings.page is None else [page_handler(settings.page)]
     queries = known_queries(document)

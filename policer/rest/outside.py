@@ -82,8 +82,15 @@ class Outside:
             path=scope["path"][:LONGEST_PATH],
             status=exchange.status,
             token=exchange.token,
+            client=client_of(scope),
             ms=round(1e3 * seconds, 1),
         )
+
+
+def client_of(scope: Any) -> str:
+    """Return the address that asks; "" where the server does not know it."""
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 class _Sender:

@@ -48,6 +48,8 @@ class RestSettings:
     """Requests that it may make at once."""
     max_streams: int = 32
     """Clients that may stream at the same time."""
+    max_streams_each: int = 8
+    """Of them, those of one token."""
     stream_tick_s: float = 1.0
     """How often streams look for news."""
     stream_heartbeat_s: float = 10.0

@@ -1,6 +1,8 @@
 """Places for clients that stay: so many and no more, each given back once."""
 
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 
 from litestar.exceptions import HTTPException
 
@@ -10,24 +12,35 @@ RETRY_S = 5
 class Slots:
     """Counts streams; used by the event loop alone."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self.taken = 0
+    def __init__(self, most: int, each: int) -> None:
+        """Take how many there are, and how many of them one token may have."""
+        self._most, self._each = most, each
+        self._taken = Counter[str]()
 
-    def take(self) -> Callable[[], None]:
-        """Take a place; return what gives it back.
+    @property
+    def taken(self) -> int:
+        """How many are taken."""
+        return self._taken.total()
+
+    def take(self, token: str) -> Callable[[], None]:
+        """Take a place for a token; return what gives it back.
 
         Raises:
-            HTTPException: all are taken (503).
+            HTTPException: the token has all that one may have (429), or all are taken (503).
         """
+        if self._taken[token] >= self._each:
+            raise _full(f"this token streams {self._each} times already", 429)
         if self.taken >= self._most:
-            raise HTTPException(
-                f"{self._most} clients stream already",
-                status_code=503,
-                headers={"Retry-After": str(RETRY_S)},
-            )
-        self.taken += 1
-        return self._give_back
+            raise _full(f"{self._most} clients stream already", 503)
+        self._taken[token] += 1
+        return partial(self._give_back, token)
 
-    def _give_back(self) -> None:
-        self.taken -= 1
+    def _give_back(self, token: str) -> None:
+        self._taken[token] -= 1
+        if not self._taken[token]:
+            del self._taken[token]
+
+
+def _full(problem: str, status: int) -> HTTPException:
+    headers = {"Retry-After": str(RETRY_S)}
+    return HTTPException(problem, status_code=status, headers=headers)

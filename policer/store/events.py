@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Row, delete, select, text
+from sqlalchemy import ColumnElement, Row, delete, select, text
 
 from policer.store import tables
 from policer.store.engine import Database
@@ -82,18 +82,23 @@ class Events:
             kind: of this kind alone.
         """
         table = tables.events
-        query = select(table).order_by(table.c.id.desc()).limit(limit)
+        query = select(table).where(*_filters(host, vr, kind))
+        query = query.order_by(table.c.id.desc()).limit(limit)
         if after is not None:
             query = query.where(table.c.id < after)
-        for column, wanted in ((table.c.host, host), (table.c.vr, vr), (table.c.kind, kind)):
-            if wanted is not None:
-                query = query.where(column == wanted)
         return self._rows(query)
 
-    def since(self, last_id: int, limit: int) -> list[EventRow]:
-        """Return events after the one of this id, the oldest first."""
+    def since(
+        self,
+        last_id: int,
+        limit: int,
+        host: str | None = None,
+        vr: str | None = None,
+        kind: str | None = None,
+    ) -> list[EventRow]:
+        """Return events after the one of this id, the oldest first; the rest is as of `page`."""
         table = tables.events
-        query = select(table).where(table.c.id > last_id)
+        query = select(table).where(table.c.id > last_id, *_filters(host, vr, kind))
         return self._rows(query.order_by(table.c.id).limit(limit))
 
     def prune(self, keep_days: float) -> int:
@@ -111,6 +116,12 @@ class Events:
     def _rows(self, query: Any) -> list[EventRow]:
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
+
+
+def _filters(host: str | None, vr: str | None, kind: str | None) -> list[ColumnElement[bool]]:
+    columns = tables.events.c
+    given = ((columns.host, host), (columns.vr, vr), (columns.kind, kind))
+    return [column == wanted for column, wanted in given if wanted is not None]
 
 
 def _values(event: Event, now: datetime) -> dict[str, Any]:

@@ -3,10 +3,13 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ class Policer:
     """A policer as a process, and the command line that asks it."""
 
     def __init__(self, folder: Path, port: int) -> None:
+        self.port = port
         self._settings, self._log = folder / "policer.toml", folder / "policer.log"
         self._settings.write_text(
             f'[server]\nlisten = "127.0.0.1:{port}"\n'
@@ -109,6 +113,29 @@ def policer(tmp_path: Path) -> Iterator[Policer]:
     policer = Policer(tmp_path, free_port())
     yield policer
     policer.close()
+
+
+CROWD = 1_100
+
+
+def test_a_crowd_that_asks_nothing_keeps_nobody_out(policer: Policer) -> None:
+    """More connections than the policer takes, from several addresses, for as long as they like."""
+    policer.start()
+    address = ("127.0.0.1", policer.port)
+    with ExitStack() as stack:
+        crowd = []
+        for number in range(CROWD):
+            source = (f"127.0.1.{1 + number % 20}", 0)
+            one = stack.enter_context(socket.create_connection(address, PATIENCE_S, source))
+            one.sendall(b"GET /livez HTT" if number % 2 else b"")
+            crowd.append(one)
+        for _ in range(3):
+            with urllib.request.urlopen(f"http://127.0.0.1:{policer.port}/livez") as answer:
+                assert answer.status == 200
+        assert policer("host", "list") is not None
+        for one in crowd:  # and each of them is disconnected, in the end
+            with suppress(ConnectionError):
+                assert one.recv(1) == b""
 
 
 def setpoint(daemon: RunningDaemon) -> float | None:

@@ -16,7 +16,7 @@ from policer.bucket import Buckets
 from policer.errors import StoreGone
 from policer.fleet import Fleet
 from policer.metrics import Metrics
-from policer.rest.gate import REMEMBERED_S
+from policer.rest.gate import GUESSES, REMEMBERED_S
 from policer.rest.settings import PAGE
 
 MOST_THREADS = min(32, (os.cpu_count() or 1) + 4)
@@ -58,6 +58,26 @@ def test_a_token_that_another_policer_revoked_is_refused_within_seconds(rig: Rig
     assert client.get("/v1/hosts").status_code == 200
     rig.wait(REMEMBERED_S)
     assert client.get("/v1/hosts").status_code == 401
+
+
+def test_who_guesses_tokens_does_not_occupy_the_database(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = rig.client("read")
+    assert known.get("/v1/hosts").status_code == 200
+    asked, by_secret = list[str](), rig.store.tokens.by_secret
+    monkeypatch.setattr(
+        rig.store.tokens, "by_secret", lambda secret: asked.append(secret) or by_secret(secret)
+    )
+    guess, statuses = rig.client(None), list[int]()
+    for number in range(100):
+        guess.headers["Authorization"] = f"Bearer xtcp_0123456789ab_{number:043d}"
+        statuses.append(guess.get("/v1/hosts").status_code)
+    assert statuses == [401] * (int(GUESSES) + 1) + [429] * (99 - int(GUESSES))
+    assert len(asked) == GUESSES + 1
+    rig.wait(REMEMBERED_S)  # a token that was good before is asked for all the same
+    assert known.get("/v1/hosts").status_code == 200
+    assert guess.get("/v1/hosts").status_code == 401  # and time lifts the bar
 
 
 def test_a_store_that_is_away_is_said_to_be_away(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

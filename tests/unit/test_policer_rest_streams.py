@@ -75,6 +75,40 @@ def client(address: str) -> Iterator[httpx.Client]:
         yield client
 
 
+def test_no_token_takes_all_streams(tmp_path: Path) -> None:
+    with (
+        opened(tmp_path, stream_tick_s=0.02, max_streams_each=2) as rig,
+        serving(rig.app) as address,
+        httpx.Client(base_url=address, timeout=WAIT_S) as client,
+    ):
+        listeners = [Listener(client, EVENTS, rig.headers("read")) for _ in range(2)]
+        refused = client.get(EVENTS, headers=rig.headers("read"))
+        assert refused.status_code == 429
+        assert "this token streams 2 times already" in refused.json()["detail"]
+        listeners.append(Listener(client, EVENTS, rig.headers("operate")))
+        for listener in listeners:
+            assert listener.answer.status_code == 200
+            listener.close()
+
+
+def test_a_filter_that_nothing_fits_is_not_looked_for_again_and_again(
+    rig: Rig, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig.note(500)
+    asked, since = list[int](), rig.store.events.since
+    monkeypatch.setattr(
+        rig.store.events, "since", lambda last, *rest: asked.append(last) or since(last, *rest)
+    )
+    headers = rig.headers("read") | {"Last-Event-ID": "0"}
+    listener = Listener(client, f"{EVENTS}?kind=never", headers)
+    for _ in range(2):
+        rig.note(1, "never")
+        assert listener.event()["kind"] == "never"
+    listener.close()
+    assert asked[0] == 0
+    assert min(asked[1:]) >= 500  # what was looked through once is behind
+
+
 def test_events_come_as_they_happen_and_are_resumed_where_they_were_left(
     rig: Rig, client: httpx.Client
 ) -> None:
