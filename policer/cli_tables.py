@@ -99,9 +99,9 @@ def host_state(live: Item) -> str:
 
 
 def refused(live: Item) -> str:
-    """Say how many orders a host's daemon refuses, and why one of them; "" where none is."""
+    """Say what keeps a host's orders from having an effect; "" where nothing does."""
     if not live["refused"]:
-        return ""
+        return "the brake is on: too many of its routers are guilty" if live["braked"] else ""
     orders = "1 order is" if live["refused"] == 1 else f"{live['refused']} orders are"
     return f"{orders} refused: {live['refusal']}"
 

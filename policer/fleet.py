@@ -61,7 +61,9 @@ class Fleet:
         self._hosts: dict[str, HostLive] = {}
         self.leadership = Leadership()
         self.braked = False
-        """Whether ladders are stopped, since too many routers would be punished at once."""
+        """Whether all ladders are stopped, since too many routers would be punished at once."""
+        self.braked_hosts: frozenset[str] = frozenset()
+        """Hosts whose ladders are stopped for that reason."""
 
     @property
     def hosts(self) -> Mapping[str, HostLive]:

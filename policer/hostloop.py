@@ -55,10 +55,10 @@ class Shared:
     writer: Writer
     clock: Callable[[], float]
     next_sequence: Callable[[], int]
-    policy: Callable[[], Policy]
-    """The policy of this moment: the brake may be on."""
-    convicted: Callable[[int], None]
-    """Told how many routers took the first step of their ladders in a round."""
+    policy: Callable[[str], Policy]
+    """The policy of this moment for a host: a brake may be on."""
+    convicted: Callable[[str, int], None]
+    """Told how many routers of a host took the first step of their ladders in a round."""
     played: Callable[[float], None]
     """Told how many seconds a round took."""
     ruled: Callable[[], int]
@@ -223,7 +223,7 @@ class HostLoop:
             unled={vr for kind, vr in self._refused if kind is Activate},
             unlimited={vr for kind, vr in self._refused if kind is Limit},
         )
-        decided = play(now, view, self._state, shared.policy())
+        decided = play(now, view, self._state, shared.policy(self.host.name))
         self._keep(live, decided)
         shared.played(shared.clock() - now)
         await self._tell(now, decided.orders)
@@ -252,7 +252,7 @@ class HostLoop:
         for vr in before.keys() - after.keys():  # forgotten, having been away for long
             self._punish(vr, Punishment())
         self._state = decided.state
-        self._shared.convicted(len(decided.convicted))
+        self._shared.convicted(self.host.name, len(decided.convicted))
         self._put(replace(live, state=decided.state, orders=decided.orders))
 
     def _punish(self, vr: str, punishment: Punishment) -> None:

@@ -158,6 +158,9 @@ def _of_leadership(fleet: Fleet) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "policer_brake_on", "Whether all ladders are stopped", float(fleet.braked)
     )
+    yield GaugeMetricFamily(
+        "policer_brake_hosts", "Hosts whose own ladders are stopped", len(fleet.braked_hosts)
+    )
 
 
 _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], ...] = (

@@ -14,7 +14,7 @@ from itertools import count
 import structlog
 
 from policer.asking import Asking
-from policer.brake import Brake, culprits
+from policer.brake import Brake, Routers, routers_of
 from policer.errors import StoreError
 from policer.fleet import Fleet, Leadership
 from policer.hostloop import HostLoop, Shared
@@ -64,10 +64,8 @@ class Service:
         self._unread = ""
         """What the store said when it could not be read."""
         self._brake = Brake()
-        self._routers = 0
-        """Of the whole fleet, at the last look."""
-        self._guilty = 0
-        """How many of them stood guilty."""
+        self._routers: Mapping[str, Routers] = {}
+        """Of each host, at the last look."""
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
         self._seen = -1
         """The store's generation that was read last."""
@@ -131,8 +129,11 @@ class Service:
         """Take over what changed in the store, and who is punished when the lead was won."""
         leadership = self._fleet.leadership
         # The brake is the leader's alone; it would be shown as it was when the lead was lost.
-        self._fleet.braked &= leadership.leading
         self._count()
+        if leadership.leading:
+            self._mind_brake()
+        else:
+            self._fleet.braked, self._fleet.braked_hosts = False, frozenset()
         try:
             generation = await self._asking.ask(self._store.generation)
             if generation != self._seen:
@@ -149,9 +150,10 @@ class Service:
 
     def _count(self) -> None:
         """Count what the brake goes by."""
-        lives = self._fleet.hosts.values()
-        self._routers = sum(len(live.sight.routers) for live in lives)
-        self._guilty = sum(culprits(one.contracts, one.sight.routers, one.state) for one in lives)
+        self._routers = {
+            name: routers_of(live.contracts, live.sight.routers, live.state)
+            for name, live in self._fleet.hosts.items()
+        }
 
     async def _reload(self) -> None:
         stored = await self._asking.ask(self._store.hosts.all)
@@ -196,12 +198,14 @@ class Service:
         punished = await self._asking.ask(self.writer.punished)
         for name, (loop, _) in self._loops.items():
             loop.inherit(_of_host(punished, name), led_last=led_last)
+        self._count()  # a follower has seen no culprits
         if not led_last:
             for pardon in self.inbox.take_all():
                 self._log.warning("a pardon was overtaken", host=pardon.host, vr=pardon.vr)
             # The leader before may have been lost with its brake on.
-            self._convicted(sum(row.guilty for row in punished.values()))
-        self._count()  # a follower has seen no culprits
+            for name in self._loops:
+                guilty = sum(row.guilty for row in _of_host(punished, name).values())
+                self._convicted(name, guilty)
         self._ruled = leadership.epoch
 
     def _leads(self) -> bool:
@@ -219,19 +223,31 @@ class Service:
                     self._loops[pardon.host][0].pardon(pardon.vr, pardon.actor)
             await asyncio.sleep(INBOX_EVERY_S)
 
-    def _policy(self) -> Policy:
-        self._brake = self._brake.looked(self._clock(), self._routers, self._guilty)
-        braked = self._brake.on
-        if braked and not self._fleet.braked:
-            words = "too many routers would be punished at once: no ladder is climbed for a while"
-            self._log.error("brake", words=words)
-            self.writer.note(Event("", "brake", words, at=datetime.now(UTC)))
-        self._fleet.braked = braked
-        return replace(self._settings.policy, may_climb=not braked)
+    def _policy(self, host: str) -> Policy:
+        return replace(self._settings.policy, may_climb=not self._brake.stops(host))
 
-    def _convicted(self, routers: int) -> None:
+    def _mind_brake(self) -> None:
+        """Put brakes on or let them go, and say so."""
+        self._brake = self._brake.looked(self._clock(), self._routers)
+        fleet, hosts = self._fleet, self._brake.hosts
+        if self._brake.on is not fleet.braked:
+            self._note_brake("", "in the fleet", on=self._brake.on)
+        for name in sorted(hosts ^ fleet.braked_hosts):
+            self._note_brake(name, "on this host", on=name in hosts)
+        fleet.braked, fleet.braked_hosts = self._brake.on, hosts
+
+    def _note_brake(self, host: str, where: str, *, on: bool) -> None:
+        kind, words = "brake_off", f"no longer too many routers {where} are guilty: ladders go on"
+        if on:
+            kind = "brake"
+            words = f"too many routers {where} would be punished at once: no ladder is climbed"
+        self._log.error(kind, words=words, host=host)
+        self.writer.note(Event(host, kind, words, at=datetime.now(UTC)))
+
+    def _convicted(self, host: str, routers: int) -> None:
         if routers:
-            self._brake = self._brake.after(self._clock(), routers)
+            self._brake = self._brake.after(self._clock(), host, routers)
+            self._mind_brake()
 
     def _played(self, seconds: float) -> None:
         for listener in self.rounds:

@@ -34,6 +34,8 @@ class HostLiveAnswer(msgspec.Struct, frozen=True):
     """Routers whose orders its daemon does not carry out."""
     refusal: str = ""
     """Why not, of one of them."""
+    braked: bool = False
+    """Whether no ladder is climbed there, since too many of its routers would be punished."""
     engaged: bool = False
     """Whether its routers are held, since it is contended."""
     harmed: tuple[str, ...] = ()

@@ -100,7 +100,11 @@ def _answer(desk: Desk, stored: Stored[Host]) -> HostAnswer:
         version=stored.version.number,
         changed_at=stored.version.changed_at,
         changed_by=stored.version.changed_by,
-        live=host_live(desk.live(stored.value.name), desk.now()),
+        live=host_live(
+            desk.live(stored.value.name),
+            desk.now(),
+            braked=stored.value.name in desk.fleet.braked_hosts,
+        ),
     )
 
 

@@ -16,8 +16,14 @@ from policer.state import Order, RouterState
 from xtc.wire import Report
 
 
-def host_live(live: HostLive | None, now: float) -> HostLiveAnswer:
-    """Say how a host stands."""
+def host_live(live: HostLive | None, now: float, *, braked: bool = False) -> HostLiveAnswer:
+    """Say how a host stands.
+
+    Args:
+        live: what is known of it.
+        now: seconds of the policer's clock.
+        braked: whether its ladders are stopped.
+    """
     if live is None:
         return HostLiveAnswer()
     sight, reachable = live.sight, live.sight.reachable(now)
@@ -30,6 +36,7 @@ def host_live(live: HostLive | None, now: float) -> HostLiveAnswer:
         link_problem=live.link_problem,
         refused=len(live.refusals),
         refusal=next((f"{vr}: {words}" for vr, words in sorted(live.refusals.items())), ""),
+        braked=braked,
         engaged=live.state.standing.engaged,
         harmed=live.state.standing.harmed,
         promised_pps=live.guaranteed_pps,

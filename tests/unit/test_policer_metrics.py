@@ -22,6 +22,7 @@ from xtc.wire import Finding, Mode, Report
 HOST = Host("host7", "ipc:///a", "ipc:///b", 100e3)
 UNITS = ("seconds", "ratio", "packets_per_second", "info", "total")
 STATES = {
+    "policer_brake_hosts",
     "policer_brake_on",
     "policer_epoch",
     "policer_events_waiting",

@@ -53,7 +53,7 @@ class Desk:
 
     @property
     def may_climb(self) -> bool:
-        return self.service._policy().may_climb
+        return self.service._policy("gold").may_climb
 
     def wait(self, seconds: float) -> None:
         self.clock.sleep(Seconds(seconds))
@@ -73,18 +73,21 @@ async def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def test_it_stays_on_while_they_are_guilty(desk: Desk) -> None:
+    desk.fleet.leadership = Leadership(leading=True, epoch=5, holder="me")
     await desk.look()
-    desk.service._convicted(len(VRS))
+    desk.service._convicted("gold", len(VRS))
     desk.shows(*VRS)
     await desk.look()
     assert not desk.may_climb
     desk.wait(10 * WINDOW_S)
     assert not desk.may_climb
-    assert desk.fleet.braked
+    assert desk.fleet.braked_hosts == {"gold"}
     desk.shows(*VRS[1:])
     await desk.look()
     assert desk.may_climb
-    assert not desk.fleet.braked
+    assert desk.fleet.braked_hosts == frozenset()
+    kinds = [event.kind for event in desk.service.writer._events]
+    assert kinds == ["brake", "brake_off"]
 
 
 async def test_a_policer_that_takes_over_puts_it_on_for_those_it_finds_punished(

@@ -10,6 +10,7 @@ export function hostState({ live }) {
   if (live.link_problem) return { tone: "bad", words: "cannot be told" };
   if (live.refused > 0) return { tone: "bad", words: "refuses orders" };
   if (live.harmed.length > 0) return { tone: "warn", words: "a guarantee suffers" };
+  if (live.braked) return { tone: "warn", words: "brake on" };
   if (live.punished > 0) return { tone: "warn", words: `${live.punished} punished` };
   return { tone: "good", words: live.engaged ? "held" : "calm" };
 }
@@ -24,6 +25,7 @@ export function hostProblems({ entry, live }) {
   if (live.link_problem) problems.push(`Its daemon cannot be told: ${live.link_problem}`);
   if (live.refused > 0)
     problems.push(`Its daemon refuses ${orders(live.refused)}, such as ${live.refusal}`);
+  if (live.braked) problems.push("Its ladders are stopped: too many of its routers are guilty");
   if (live.harmed.length > 0)
     problems.push(`Less than their guarantee have ${live.harmed.join(", ")}`);
   if (live.promised_pps > entry.capacity_pps) problems.push("More is promised than it can forward");
