@@ -3,15 +3,16 @@
 from policer.cli_config import app as config_app
 from policer.cli_contract import app as contract_app
 from policer.cli_db import app as db_app
+from policer.cli_fleet import audit, capacity, lead
 from policer.cli_host import app as host_app
 from policer.cli_reach import POLICER_CODES
 from policer.cli_router import app as router_app
-from policer.cli_store import ConfigPath
+from policer.cli_store import ConfigPath, folder_of
 from policer.cli_token import app as token_app
 from policer.cli_watch import events, top
 from policer.extra import extra_needed
 from policer.settings import DEFAULT_PATH
-from policer.settingsfile import load_settings
+from policer.settingsfile import load_settings, store_url
 from xtc.command import command_line, spoken
 
 app = command_line(
@@ -29,14 +30,15 @@ for _name, _group in (
     ("router", router_app),
 ):
     app.add_typer(_group, name=_name)
-app.command()(events)
-app.command()(top)
+for _command in (events, top, lead, capacity, audit):
+    app.command()(_command)
 
 
 @app.command()
 def serve(config: ConfigPath = DEFAULT_PATH) -> None:
     """Run the policer in the foreground: the service, REST and the page."""
     settings = load_settings(config)
+    folder_of(store_url(settings.store))
     from policer.serve import serve as run  # noqa: PLC0415  the service takes a second to load
 
     run(settings, config)

@@ -1,5 +1,7 @@
 """policer config: check and show what the policer would run with, and make its keys."""
 
+import os
+import pwd
 from pathlib import Path
 from typing import Annotated
 
@@ -8,12 +10,14 @@ import typer
 import zmq.auth
 
 from policer.cli_reach import Json
-from policer.cli_store import ConfigPath
+from policer.cli_store import ConfigPath, folder_of
 from policer.errors import SettingsError
-from policer.settings import DEFAULT_PATH
+from policer.settings import DEFAULT_PATH, Settings
 from policer.settingsfile import load_settings, redacted, secret_text, shown, store_url
 from xtc.output import print_json
 
+SERVICE = "xtc-policer"
+"""The user of the service, as the packages make it."""
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show.")
 
 
@@ -28,10 +32,31 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
         path = getattr(settings.server, key)
         if path is not None and not Path(path).is_file():
             raise SettingsError(f"server.{key}", f"{path}: no such file", "name another")
+    _check_owners(settings)
     if json:
         print_json({"file": str(config), "listen": settings.server.listen, "store": url})
     else:
         typer.echo(f"{config}: no mistake found; {settings.server.listen}, {url}")
+
+
+def _check_owners(settings: Settings) -> None:
+    """See that the service's user can read the secrets where root asks for it.
+
+    Raises:
+        SettingsError: it cannot; names the command that mends that.
+    """
+    folder = folder_of(store_url(settings.store))
+    if os.geteuid() != 0 or folder is None:
+        return
+    owner = folder.stat()
+    for where, path in (
+        ("link.secret_key_file", settings.link.secret_key_file),
+        ("server.tls_key", settings.server.tls_key),
+    ):
+        if path is not None and owner.st_uid not in {0, Path(path).stat().st_uid}:
+            name = pwd.getpwuid(owner.st_uid).pw_name
+            problem = f"{path} is not {name}'s, who owns {folder} and so runs the service"
+            raise SettingsError(where, problem, f"chown {name}: {path}")
 
 
 @app.command()
@@ -66,5 +91,7 @@ def keys(
         raise SettingsError("directory", problem, "give one that you may write") from error
     if json:
         print_json({"public": str(public), "secret": str(secret)})
-    else:
-        typer.echo(f"public: {public}\nsecret: {secret}")
+        return
+    typer.echo(f"public: {public}\nsecret: {secret}")
+    if os.geteuid() == 0:
+        typer.echo(f"as root; for the service: chown -R {SERVICE}: {directory}", err=True)

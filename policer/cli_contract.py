@@ -259,8 +259,10 @@ def _new(given: dict[str, Any]) -> dict[str, Any]:
 
 def _unheard(client: "Client", host: str, vr: str) -> str:
     """Say that a host has other routers than this one, whose name may be a slip; "" where not."""
-    where = place("hosts", host)
-    if not client.get(where).body["live"]["reachable"]:
+    live = client.get(place("hosts", host)).body["live"]
+    if live["distrust"]:
+        return f"{host} is not believed, so that its routers are not known: {live['distrust']}"
+    if not live["reachable"]:
         return ""
     there = [item["vr"] for item in client.items(place("hosts", host, "routers")) if item["report"]]
     if vr in there:

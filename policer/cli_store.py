@@ -50,17 +50,30 @@ def url_of(settings: Settings) -> str:
     """Return the store's URL, for a user who may work on it.
 
     Raises:
-        SettingsError: this is root, and the store is in another user's directory: a file that
-            root makes there would lock its owner out.
+        SettingsError: its directory is not there; or this is root, and it is another user's: a
+            file that root makes there would lock its owner out.
     """
     url = store_url(settings.store)
-    scheme, _, path = url.partition("://")
-    if scheme.partition("+")[0] != "sqlite" or os.geteuid() != 0:
-        return url
-    folder = Path(path.removeprefix("/")).parent
-    owner = folder.stat().st_uid if folder.is_dir() else 0
+    folder = folder_of(url)
+    owner = 0 if folder is None or os.geteuid() != 0 else folder.stat().st_uid
     if owner != 0:
         name = pwd.getpwuid(owner).pw_name
         fix = f"runuser -u {name} -- policer ..."
         raise SettingsError("store.url", f"{folder} belongs to {name}, and this is root", fix)
     return url
+
+
+def folder_of(url: str) -> Path | None:
+    """Return the directory of SQLite's file; None for other databases.
+
+    Raises:
+        SettingsError: it is not there.
+    """
+    scheme, _, path = url.partition("://")
+    if scheme.partition("+")[0] != "sqlite":
+        return None
+    folder = Path(path.removeprefix("/")).parent
+    if not folder.is_dir():
+        fix = f"make it (install -d -m 700 {folder}), or set store.url to another place"
+        raise SettingsError("store.url", f"{folder}: no such directory", fix)
+    return folder

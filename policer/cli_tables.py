@@ -143,10 +143,9 @@ def router_row(item: Item) -> tuple[str, ...]:
 
 
 def _finding(item: Item, report: Item) -> str:
-    """Return a word; `policer router show` has the whole sentence of a refusal."""
-    if item["refusal"]:
-        return "refused"
-    return report.get("problem") or report.get("finding") or "not heard"
+    """Return what its loop finds, and whether its orders are refused."""
+    found = report.get("problem") or report.get("finding") or "not heard"
+    return f"{found}, refused" if item["refusal"] else found
 
 
 def _cap(report: Item) -> str:

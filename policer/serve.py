@@ -181,12 +181,28 @@ class Serving:
             log.error("reload_refused", problem=str(error))  # noqa: TRY400  the words say it all
             self.metrics.reload_ok.set(0)
             return
+        if not self._renew_certificate(settings.server):
+            return
         changed = list(of_the_start(self._settings, settings))
         log_as(settings)
         self.service.take(service_settings(settings))
         self._settings = settings
         self.metrics.reload_ok.set(1)
         log.info("reloaded", restart_needed=changed)
+
+    def _renew_certificate(self, server: ServerSection) -> bool:
+        """Take over a certificate that was renewed at its place; whether it can be used."""
+        context = self._server.config.ssl
+        if context is None or server.tls_cert is None or server.tls_key is None:
+            return True
+        try:
+            check_tls(server)  # first in a context of its own: a half loaded one serves nobody
+        except SettingsError as error:
+            log.error("reload_refused", problem=str(error))  # noqa: TRY400  the words say it all
+            self.metrics.reload_ok.set(0)
+            return False
+        context.load_cert_chain(server.tls_cert, server.tls_key)
+        return True
 
     def _uvicorn(self) -> uvicorn.Config:
         rest = RestSettings(
@@ -196,6 +212,7 @@ class Serving:
             registry=self.metrics.registry,
             metrics_open=self._settings.server.open_metrics,
             observe=self.metrics.answered,
+            strict_transport=self._settings.server.tls_cert is not None,
             max_streams=self._settings.server.max_streams,
             max_streams_each=self._settings.server.max_streams_each,
         )

@@ -35,7 +35,10 @@ def load_settings(path: Path) -> Settings:
         text = path.read_bytes().decode()
     except OSError as error:
         problem = error.strerror or "cannot be read"
-        raise SettingsError(str(path), problem, "name a file with --config") from error
+        fix = "name a file with --config"
+        if isinstance(error, FileNotFoundError):
+            fix += f", or make an empty one, which takes all defaults: touch {path}"
+        raise SettingsError(str(path), problem, fix) from error
     except UnicodeDecodeError as error:
         raise SettingsError(str(path), "not UTF-8 text", "save it as UTF-8") from error
     return parse_settings(text, path)

@@ -249,7 +249,9 @@ class LeadershipAnswer(msgspec.Struct, frozen=True):
     holder: str
     problem: str
     braked: bool
-    """Whether ladders are stopped, since too many routers would be punished at once."""
+    """Whether all ladders are stopped, since too many routers would be punished at once."""
+    braked_hosts: list[str]
+    """Hosts whose own ladders are stopped."""
 
 
 class PardonAnswer(msgspec.Struct, frozen=True):

@@ -65,7 +65,7 @@ def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
     app.state.methods = methods_by_path(app)
     _read_types(app)
     # Litestar's middleware sees no request without a route: the shell must be around all of it.
-    app.asgi_handler = Outside(app.asgi_handler, settings.clock, settings.observe, settings.send_s)
+    app.asgi_handler = Outside(app.asgi_handler, settings)
     return app
 
 

@@ -74,6 +74,7 @@ def read_leadership(desk: GivenDesk) -> LeadershipAnswer:
         holder=known.holder,
         problem=known.problem,
         braked=desk.fleet.braked,
+        braked_hosts=sorted(desk.fleet.braked_hosts),
     )
 
 

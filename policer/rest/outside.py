@@ -4,13 +4,14 @@ Litestar's own middleware sees only requests that have a route.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
 from litestar.types import ASGIApp, Message, Receive, Send
 
 from policer.rest.exchange import Exchange, begin
+from policer.rest.settings import RestSettings
 
 HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -19,13 +20,14 @@ HEADERS = {
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
 }
 """On every answer that does not say otherwise."""
+STRICT = {b"strict-transport-security": b"max-age=31536000"}
+"""On every answer over TLS of our own."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 """What a request may be; HTTP lets clients make up any other word (RFC 9110, section 9.1)."""
 OTHER = "other"
 """What all other words are called in metrics and in the log: clients must not fill either."""
 LONGEST_PATH = 200
 """Characters of a path that the log keeps."""
-OBSERVED = Callable[[str, str, int, float], None]
 
 
 class SlowClientError(Exception):
@@ -35,10 +37,10 @@ class SlowClientError(Exception):
 class Outside:
     """Wraps the application."""
 
-    def __init__(
-        self, app: ASGIApp, clock: Callable[[], float], observe: OBSERVED, send_s: float
-    ) -> None:
-        self._app, self._clock, self._observe, self._send_s = app, clock, observe, send_s
+    def __init__(self, app: ASGIApp, settings: RestSettings) -> None:
+        self._app, self._clock, self._observe = app, settings.clock, settings.observe
+        self._send_s = settings.send_s
+        self._more = HEADERS | (STRICT if settings.strict_transport else {})
         self._log = structlog.get_logger("policer.rest")
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
@@ -48,7 +50,7 @@ class Outside:
             return
         began, method = self._clock(), scope["method"]
         exchange = begin(scope)
-        sender = _Sender(send, exchange, self._send_s, headless=method == "HEAD")
+        sender = _Sender(send, exchange, self._send_s, self._more, headless=method == "HEAD")
         if method == "HEAD" and not scope["path"].endswith("/stream"):
             # A copy: the server must go on to know that it answers a HEAD.
             scope = {**scope, "method": "GET"}
@@ -96,9 +98,17 @@ def client_of(scope: Any) -> str:
 class _Sender:
     """Sends an answer: with the headers that all have, without a body where none was asked for."""
 
-    def __init__(self, send: Send, exchange: Exchange, send_s: float, *, headless: bool) -> None:
+    def __init__(
+        self,
+        send: Send,
+        exchange: Exchange,
+        send_s: float,
+        more: Mapping[bytes, bytes],
+        *,
+        headless: bool,
+    ) -> None:
         self._send, self._exchange, self._send_s = send, exchange, send_s
-        self._headless = headless
+        self._more, self._headless = more, headless
         self.slow = False
 
     async def __call__(self, message: Message) -> None:
@@ -117,6 +127,6 @@ class _Sender:
             return message
         self._exchange.status = message["status"]
         given = {name.lower() for name, _ in message["headers"]}
-        more = [(name, value) for name, value in HEADERS.items() if name not in given]
+        more = [(name, value) for name, value in self._more.items() if name not in given]
         own = (b"x-request-id", self._exchange.id.encode())
         return {**message, "headers": [*message["headers"], *more, own]}

@@ -46,6 +46,8 @@ class RestSettings:
     """Requests that a token may make, in the long run."""
     rate_burst: float = 100.0
     """Requests that it may make at once."""
+    strict_transport: bool = False
+    """Whether browsers are told to come by HTTPS alone from now on (RFC 6797)."""
     max_streams: int = 32
     """Clients that may stream at the same time."""
     max_streams_each: int = 8

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -244,6 +245,33 @@ def test_https_is_served_with_a_certificate(policer: RunningPolicer) -> None:
     for more, code in (({"SSL_CERT_FILE": str(trusted)}, 0), ({}, 3)):
         done = subprocess.run(asked, env=os.environ | places | more, check=False, timeout=30)
         assert done.returncode == code
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
+def test_a_renewed_certificate_is_taken_over_without_a_restart(policer: RunningPolicer) -> None:
+    trusted = certificate(policer.folder)
+    policer.write(server=f'tls_cert = "{trusted}"\ntls_key = "{policer.folder}/key.pem"')
+    policer.start()
+    address = f"https://127.0.0.1:{policer.port}/livez"
+    first = ssl.create_default_context(cadata=trusted.read_text())
+    answer = httpx.get(address, verify=first)
+    assert answer.headers["strict-transport-security"] == "max-age=31536000"
+    trusted.write_text("half written")
+    policer.signal(signal.SIGHUP)
+    policer.logged("reload_refused")
+    assert httpx.get(address, verify=first).status_code == 200  # the old one goes on
+    second = ssl.create_default_context(cadata=certificate(policer.folder).read_text())
+    policer.signal(signal.SIGHUP)
+    eventually(lambda: reached(address, second))
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(address, verify=first)
+
+
+def reached(address: str, trusted: ssl.SSLContext) -> bool:
+    """Whether a server is there whose certificate is trusted."""
+    with suppress(httpx.ConnectError):
+        return httpx.get(address, verify=trusted).status_code == 200
+    return False
 
 
 def test_a_certificate_that_is_none_is_said_so(policer: RunningPolicer) -> None:

@@ -71,6 +71,33 @@ def test_the_capacity_of_a_model_that_knows_its_errors_is_what_can_be_promised(
     assert "sweep again on a quiet host" in shell(*arguments, code=2)
 
 
+def test_who_leads_and_which_brakes_are_on_are_shown(rig: Rig, shell: "Shell") -> None:
+    rows = dict(line.split("  ", 1) for line in shell("lead").splitlines() if line.strip())
+    assert rows["who leads"].strip() == "here"
+    assert rows["epoch"].strip() == "7"
+    assert rows["brakes of hosts"].strip() == "off"
+    rig.fleet.braked_hosts = frozenset({"gold"})
+    assert "on: gold" in shell("lead")
+    assert shell.json("lead")["braked_hosts"] == ["gold"]
+    assert "the brake is on" in shell("host", "list")
+
+
+def test_what_can_still_be_promised_is_shown_by_host_and_in_all(shell: "Shell") -> None:
+    heading, *rows = shell("capacity").splitlines()
+    assert heading.split()[:4] == ["host", "capacity", "promised", "free"]
+    assert [row.split()[0] for row in rows] == ["gold", "silver", "all"]
+    found = shell.json("capacity")
+    assert found["capacity_pps"] == sum(host["capacity_pps"] for host in found["hosts"])
+
+
+def test_the_audit_log_is_shown_the_latest_last(shell: "Shell") -> None:
+    shell("contract", "set", "gold", "r2", "--guarantee", "1kpps")
+    lines = shell("audit", "--limit", "2").splitlines()
+    assert len(lines) == 3
+    assert lines[-1].split()[-2:] == ["contract", "gold/r2"]
+    assert [row["target"] for row in shell.json("audit", "--limit", "1")] == ["contract gold/r2"]
+
+
 def test_hosts_are_a_table_for_people(shell: "Shell") -> None:
     heading, gold, silver = shell("host", "list").splitlines()
     assert heading.split()[:3] == ["host", "state", "routers"]

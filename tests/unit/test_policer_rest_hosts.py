@@ -261,4 +261,5 @@ def test_the_leader_is_named(rig: Rig) -> None:
         "holder": "here",
         "problem": "",
         "braked": False,
+        "braked_hosts": [],
     }

@@ -1,0 +1,84 @@
+"""policer lead, capacity and audit: the fleet as a whole, and who changed it."""
+
+from typing import Annotated, Any
+
+import typer
+
+from policer.cli_reach import URL, Json, TokenFile, Url, reach
+from policer.cli_tables import moment, rate, show
+from policer.places import PAGE, place
+from xtc.output import print_json
+
+MOST_CHANGES = 10_000
+CAPACITY_HEADINGS = (
+    "host",
+    ">capacity",
+    ">promised",
+    ">free",
+    ">forwarded",
+    "overcommit",
+    "source",
+)
+AUDIT_HEADINGS = ("when", "who", "did", "what")
+
+
+def lead(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
+    """Show who gives the orders, in which epoch, and which brakes are on."""
+    with reach(url, token_file) as client:
+        known = client.get(place("leadership")).body
+    if json:
+        print_json(known)
+    else:
+        show(("", ""), _lead_rows(known))
+
+
+def _lead_rows(known: Any) -> list[tuple[str, str]]:
+    leads = "yes" if known["leading"] else "no"
+    hosts = ", ".join(known["braked_hosts"])
+    return [
+        ("this policer leads", leads if not known["problem"] else f"not known: {known['problem']}"),
+        ("who leads", known["holder"] or "nobody, as far as is known"),
+        ("epoch", str(known["epoch"])),
+        ("brake", "on: no ladder is climbed" if known["braked"] else "off"),
+        ("brakes of hosts", f"on: {hosts}" if hosts else "off"),
+    ]
+
+
+def capacity(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
+    """Show what each host can forward, what of it was promised, and what is left to promise."""
+    with reach(url, token_file) as client:
+        found = client.get(place("capacity")).body
+    if json:
+        print_json(found)
+    else:
+        show(CAPACITY_HEADINGS, [*map(_capacity_row, found["hosts"]), _capacity_row(found)])
+
+
+def _capacity_row(item: Any) -> tuple[str, ...]:
+    rates = (rate(item[f"{name}_pps"]) for name in ("capacity", "promised", "free", "forwarded"))
+    overcommit = {True: "yes", False: "no", None: ""}[item.get("overcommit")]
+    return (item.get("host", "all"), *rates, overcommit, item.get("source", ""))
+
+
+def audit(
+    limit: Annotated[int, typer.Option(min=1, max=MOST_CHANGES, help="The latest so many.")] = 50,
+    url: Url = URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Show who changed what, the latest last; takes a token of scope admin."""
+    found: list[Any] = []
+    with reach(url, token_file) as client:
+        for item in client.items(place("audit"), page=min(limit, PAGE)):
+            found.append(item)
+            if len(found) == limit:
+                break
+    found.reverse()
+    if json:
+        print_json(found)
+    else:
+        show(AUDIT_HEADINGS, map(_audit_row, found))
+
+
+def _audit_row(item: Any) -> tuple[str, ...]:
+    return moment(item["at"]), item["actor"], item["action"], item["target"]
