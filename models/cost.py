@@ -24,6 +24,7 @@ LOADED: Final = 0.95
 """Share of the offered load from which on it is the load that limits a throughput."""
 SUMS: Final = 0.01
 """How far from 1 the shares of a mix may sum to, by rounding."""
+ROUNDING: Final = 1e-9
 
 Mix = Sequence[tuple[float, float]]
 """(bytes of a frame, share of the packets) of each size."""
@@ -75,6 +76,12 @@ class PacketCost:
         """
         return self.of(self.reference_bytes) / self.of(size_bytes)
 
+    def on_a_host(self, factor: float) -> "PacketCost":
+        """Return the cost on a host that is so many times as fast."""
+        return PacketCost(
+            self.per_packet_s / factor, self.per_byte_s / factor, self.reference_bytes
+        )
+
     def mean_of(self, mix: Mix) -> float:
         """Return the size of packets that cost what those of a mix do on average, in bytes.
 
@@ -98,7 +105,7 @@ def mean_bytes(mix: Mix) -> float:
         if not 0.0 <= share <= 1.0 + SUMS:
             raise InvalidModelError("mix", f"a share of {share:g}", "give shares within 0 to 1")
     whole = sum(share for _, share in mix)
-    if abs(whole - 1.0) > SUMS:
+    if abs(whole - 1.0) > SUMS + ROUNDING:
         fix = "give shares of all packets that sum to 1"
         raise InvalidModelError("mix", f"its shares sum to {whole:g}", fix)
     return sum(size * share for size, share in mix) / whole

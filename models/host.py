@@ -6,7 +6,7 @@ from models.cost import PacketCost, limited_by_load, scaled
 from models.curve import MAX_CAP, ThroughputCurve
 from models.errors import InvalidModelError
 from models.logcap import LogCapModel
-from models.uncertainty import Uncertainty
+from models.uncertainty import TOUCHES, Uncertainty
 
 MAX_DELAY = 5
 """Samples; a host that answers later than this cannot be held by a loop of this kind."""
@@ -120,7 +120,12 @@ class HostModel:
             pi=self.pi and self.pi.scaled(ratio),
             dead_beat=self.dead_beat and self.dead_beat.scaled(ratio),
             cost=replace(self.cost, reference_bytes=size_bytes),
+            uncertainty=self._carried_to(curve),
         )
+
+    def _carried_to(self, curve: ThroughputCurve | None) -> Uncertainty | None:
+        known = self.uncertainty
+        return None if known is None or curve is None else known.carried_to(curve)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "curve", self._best_curve())
@@ -131,6 +136,18 @@ class HostModel:
                 "delay_samples", f"{self.delay_samples} samples", f"give 0 to {MAX_DELAY}"
             )
         self._check_caps()
+        self._check_top()
+
+    def _check_top(self) -> None:
+        """Refuse errors of another curve: promises are made by them."""
+        known, top = self.uncertainty, self.curve.top
+        if known is None or known.top[0] * (1 - TOUCHES) <= top <= known.top[1] * (1 + TOUCHES):
+            return
+        raise InvalidModelError(
+            "uncertainty.top",
+            f"{known.top[0]:g} to {known.top[1]:g} packets/s, and the curve's top is {top:g}",
+            "give the interval of the same curve's top, or leave [uncertainty] out",
+        )
 
     def _best_curve(self) -> ThroughputCurve:
         if self.measured_curve is not None:

@@ -2,10 +2,11 @@
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
+from models.cost import LOADED
 from models.curve import MAX_RATE, ThroughputCurve
 from models.errors import InvalidModelError
 
@@ -13,6 +14,8 @@ Limit = Literal["load", "host"]
 
 NORMAL: Final = 1.96
 """Standard deviations on either side of a mean that hold 95 %."""
+TOUCHES: Final = 0.05
+"""Share by which the interval of the top may miss the top of the curve."""
 NARROWEST: Final = 0.05
 """No band is narrower than this share: a curve of joined points is no better."""
 WIDEST: Final = 0.9
@@ -104,9 +107,43 @@ class Uncertainty:
         largest = math.inf if most >= BENT * curve.top else curve.cap_for(most)
         return curve.cap_for_clamped(throughput / (1 + share)), largest
 
+    def carried_to(self, curve: ThroughputCurve, error: float = 0.0) -> "Uncertainty":
+        """Return what is known of a curve that was made from the one that this is of.
+
+        Each point keeps its error as a share; the change between the two adds its own.
+
+        Args:
+            curve: the other curve, over the same caps.
+            error: standard error of the factor between the two, as a share.
+        """
+        intervals = tuple(
+            (cap, *_around(rate, math.hypot(self.error_at(cap), error), curve.offered))
+            for cap, rate in curve.points
+            if rate > 0
+        )
+        low, high = self.top
+        of_top = math.hypot((high - low) / (high + low) / NORMAL, error)
+        loaded = curve.offered is not None and curve.top >= LOADED * curve.offered
+        limit: Limit | None = "load" if loaded else "host"
+        if not loaded and self.limited_by != "host":
+            limit = None  # what the host could do beyond that load is not known
+        return replace(
+            self,
+            intervals=intervals,
+            top=_around(curve.top, of_top, curve.offered),
+            limited_by=limit,
+        )
+
     def _error(self, number: int) -> float:
         _, low, high = self.intervals[number]
         return (high - low) / 2 / NORMAL / max((high + low) / 2, 1e-9)
+
+
+def _around(rate: float, error: float, most: float | None) -> tuple[float, float]:
+    """Return the 95 % interval of a rate, no more than what is offered."""
+    high = min(rate * (1 + NORMAL * error), MAX_RATE)
+    high = high if most is None else min(high, max(most, rate))
+    return max(rate * (1 - NORMAL * error), 0.0), high
 
 
 def _is_interval(low: float, high: float) -> bool:

@@ -11,6 +11,7 @@ from rich.table import Table
 from training.cli_place import Json
 from training.data import Recording, read_csv
 from training.errors import RecordingError, UnfitError
+from training.files import check_output
 from xtc.command import EXIT_FAILED
 from xtc.errors import ConfigError
 from xtc.output import print_json
@@ -40,6 +41,7 @@ def compare(
     from training.likeness import likeness_of  # noqa: PLC0415
     from training.ratio import ratio_of_fits  # noqa: PLC0415
 
+    check_output(output, [a, b])
     try:
         ratio = ratio_of_fits(_fitted(a), _fitted(b))
     except UnfitError as error:

@@ -11,6 +11,7 @@ from rich.table import Table
 from models import HostModel, dump_host
 from training.data import Recording, read_csv
 from training.errors import DesignError, UnfitError
+from training.files import check_output, write_whole
 from xtc.errors import ConfigError
 from xtc.output import print_json
 from xtc.routers import model_named
@@ -49,6 +50,7 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a host's model to a sweep; exit code 1, and what to measure, where it cannot be."""
+    check_output(output, [recording])
     measured = read_csv(recording)
     found = _fit(measured)
     verdict = _verdict_on(found)
@@ -174,7 +176,7 @@ def write_model(host: HostModel, path: Path) -> None:
         ConfigError: it cannot be written.
     """
     try:
-        path.write_text(dump_host(host), encoding="utf-8")
+        write_whole(path, dump_host(host).encode())
     except OSError as error:
         fix = "give a path that this user may write"
         raise ConfigError("--output", f"{path}: {error.strerror}", fix) from error

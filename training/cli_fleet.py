@@ -1,5 +1,7 @@
 """xtc-train fleet: sweeps several hosts, and writes one page on all of them."""
 
+import math
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +19,10 @@ from xtc.units import format_cap, format_rate
 if TYPE_CHECKING:
     # scipy and matplotlib take seconds to load: not before there is something to fit.
     from training.fleetsummary import HostRow, Summary
+
+
+OWN_FILES, FILES_EACH = 32, 5
+"""Files that this program has open, and that each host takes: pipes, and what they are made of."""
 
 
 def fleet(
@@ -73,9 +79,20 @@ def _swept(
         fix = "give --output a folder that this user may write"
         raise FleetPathError(str(folder), error.strerror or str(error), fix) from error
     names = [host.name for host in hosts]
+    for name in names:
+        if (folder / f"{name}.toml").resolve() == path.resolve():
+            fix = "give another --output, or rename the host"
+            raise FleetPathError(str(path), f"the model of {name} would replace the list", fix)
     with shown_hosts(names, quiet=quiet) as tell:
-        failures = sweep_fleet(hosts, folder, jobs=jobs or len(hosts), again=again, tell=tell)
+        failures = sweep_fleet(hosts, folder, jobs=_jobs(jobs, len(hosts)), again=again, tell=tell)
     return names, failures
+
+
+def _jobs(wanted: int, hosts: int) -> int:
+    """Return how many hosts are swept at the same time: each takes some of the open files."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = math.inf if soft == resource.RLIM_INFINITY else soft
+    return int(max(1, min(wanted or hosts, hosts, (files - OWN_FILES) / FILES_EACH)))
 
 
 def _published(

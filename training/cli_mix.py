@@ -12,6 +12,7 @@ from models import HostModel
 from training.cli_fit import write_model
 from training.cli_place import Json
 from training.errors import UnfitError
+from training.files import check_output
 from training.mix import parse_mix, predicted
 from xtc.output import print_json
 from xtc.routers import model_named
@@ -41,6 +42,7 @@ def mix(
     json: Json = False,
 ) -> None:
     """Predict the curve of a mix of packet sizes from a model that knows what a packet costs."""
+    check_output(output, [Path(model)])
     sizes = parse_mix(mix)
     goals = [parse_rate(text, field="--setpoint") for text in setpoint or ()]
     host = model_named(model, "MODEL")

@@ -11,6 +11,7 @@ from rich.table import Table
 from training.cli_fit import write_model
 from training.cli_place import Json
 from training.data import COLUMNS, read_csv
+from training.files import check_output
 from xtc.output import print_json
 from xtc.routers import model_named
 from xtc.units import format_cap, format_rate
@@ -45,6 +46,7 @@ def transfer(
     from training.scaled import scaled_host  # noqa: PLC0415
     from training.transfer import transfer_of  # noqa: PLC0415
 
+    check_output(output, [Path(known), recording])
     measured = read_csv(recording)
     source = _known(known)
     found = transfer_of(source, measured)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+import numpy as np
 
 from models import InvalidModelError, ThroughputCurve
 from training import eq1
@@ -121,6 +122,15 @@ def fit(recording: Recording) -> Fit:
     Raises:
         UnfitError: the samples cannot support a fit; it says what to measure.
     """
+    try:
+        return _fitted(recording)
+    except np.linalg.LinAlgError as error:
+        problem = "their times or rates leave no one solution"
+        fix = "look at at_s and throughput_pps: samples come one period after the other"
+        raise UnfitError("samples", problem, fix) from error
+
+
+def _fitted(recording: Recording) -> Fit:
     # Samples under another load tell of the load, and nothing of what is fitted here.
     samples = tuple(s for s in recording.samples if s.phase != "load")
     loads = load_effects(recording)
@@ -130,6 +140,7 @@ def fit(recording: Recording) -> Fit:
     host = dynamics_of(samples, period)
     means = means_of(samples, period, host)
     offered = offered_in(recording)
+    _check_sizes(samples)
     _check_caps(means.visits)
     curve = curve_of(means, offered)
     uncapped = _uncapped(means.visits)
@@ -202,6 +213,17 @@ def _check_caps(means: Sequence[VisitMean]) -> None:
             "throughput",
             "no packet was forwarded at any cap",
             "check that packets are sent towards the router, and that its interfaces are the ones",
+        )
+
+
+def _check_sizes(samples: Sequence[Sample]) -> None:
+    """Refuse a curve of packets of several sizes: each size is another curve."""
+    sizes = sorted({s.packet_bytes for s in samples if s.packet_bytes is not None})
+    if len(sizes) > 1:
+        raise UnfitError(
+            "packet_bytes",
+            f"the curve is of packets of {', '.join(map(str, sizes))} bytes",
+            "sweep with one --packet-size first; further ones are measured apart",
         )
 
 

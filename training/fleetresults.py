@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from models import dump_host
+from models import ModelError, dump_host
 from training.data import Recording, read_csv
-from training.errors import FleetPathError, RecordingError
+from training.errors import FleetPathError, RecordingError, TrainingError
 from training.fleetfile import RESERVED
 from training.fleetpage import Links, fleet_page
-from training.fleetrun import HostFailure, write_whole
+from training.fleetrun import HostFailure, write_result
 from training.fleetsummary import HostFit, Summary, fitted, summarize
 from training.report import report
 from training.verdict import verdict_on
@@ -30,6 +30,9 @@ def names_in(folder: Path) -> list[str]:
     if not names:
         fix = "put the CSV files of sweeps there, NAME.csv each"
         raise FleetPathError(str(folder), "no recording is there", fix)
+    if odd := next((name for name in names if not name.isprintable()), None):
+        fix = "rename it: pages and models are UTF-8 text"
+        raise FleetPathError(repr(odd), "no printable name", fix)
     if RESERVED in names:
         fix = f"rename it: {PAGE} is the page of all hosts"
         raise FleetPathError(str(folder / f"{RESERVED}.csv"), "this name is taken", fix)
@@ -75,25 +78,31 @@ def publish(
     for name, recording in recordings.items():
         tell(name, "fit and report")
         fits[name] = found = fitted(recording)
-        links[name] = _written(folder, name, found, rough=rough)
+        fits[name], links[name] = _written(folder, name, found, rough=rough)
     summary = summarize(recordings, fits)
     known = {name: one.fit for name, one in sorted(fits.items()) if isinstance(one, HostFit)}
     _write(folder / PAGE, fleet_page(summary, known, links, failures))
     return summary
 
 
-def _written(folder: Path, name: str, found: HostFit | str, *, rough: bool) -> Links:
-    """Write the report and the model of one host where there are any."""
+def _written(
+    folder: Path, name: str, found: HostFit | str, *, rough: bool
+) -> tuple[HostFit | str, Links]:
+    """Write the report and the model of one host where there are any; a refusal stays with it."""
     csv = f"{name}.csv"
     if isinstance(found, str):
-        return Links(csv)
+        return found, Links(csv)
     html, toml = f"{name}.html", f"{name}.toml"
-    _write(folder / html, report(found.recording, found.fit, found.design))
+    try:
+        text = report(found.recording, found.fit, found.design)
+    except (TrainingError, ModelError) as error:
+        return str(error), Links(csv)
+    _write(folder / html, text)
     if not (verdict_on(found.fit).usable or rough):
-        return Links(csv, html)
+        return found, Links(csv, html)
     _write(folder / toml, dump_host(found.model))
-    return Links(csv, html, toml)
+    return found, Links(csv, html, toml)
 
 
 def _write(path: Path, text: str) -> None:
-    write_whole(path, text.encode())
+    write_result(path, text.encode())

@@ -6,7 +6,6 @@ the same command goes on with that file. Only a whole recording comes here, unde
 
 import contextlib
 import json
-import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -17,6 +16,7 @@ import msgspec
 from training import child
 from training.data import MAX_BYTES, parse_csv, read_csv
 from training.errors import FleetPathError, FleetStopped, RecordingError
+from training.files import write_whole
 from training.fleetfile import REMOTE_SHELLS, FleetHost
 from training.watch import Stop
 
@@ -140,8 +140,8 @@ class _HostRun:
             fix = "see that nothing else there writes to standard output, then run again"
             raise self._failed(f"what came is no recording: {error}", fix, ended) from error
         with self._written(self._csv):
-            write_whole(self._csv, ended.output)
-            write_whole(self._mark, self._asked.encode())
+            write_result(self._csv, ended.output)
+            write_result(self._mark, self._asked.encode())
         self._tell("swept")
 
     def _run(
@@ -197,21 +197,14 @@ def _end(code: int) -> str:
     return f"exit code {code}"
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file; a crash leaves it as it was, or as it shall be.
+def write_result(path: Path, content: bytes) -> None:
+    """Write a file of the results.
 
     Raises:
         FleetPathError: it cannot be written.
     """
-    new = path.with_name(f"{path.name}.new")
     try:
-        with new.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        new.replace(path)
+        write_whole(path, content)
     except OSError as error:
-        with contextlib.suppress(OSError):  # the first error is the one to report
-            new.unlink()
         fix = "give a folder that this user may write"
         raise FleetPathError(str(path), error.strerror or str(error), fix) from error

@@ -110,11 +110,13 @@ def cpu_kind(recording: Recording) -> str:
 
 
 def _kinds(known: Mapping[str, HostFit]) -> Iterator[dict[str, HostFit]]:
-    """Yield the hosts of each CPU model that two or more have."""
-    groups: dict[str, dict[str, HostFit]] = {}
+    """Yield the hosts of each CPU model and packet size that two or more have."""
+    groups: dict[tuple[str, int | None], dict[str, HostFit]] = {}
     for name in sorted(known):
-        groups.setdefault(cpu_kind(known[name].recording), {})[name] = known[name]
-    yield from (group for cpu, group in groups.items() if cpu and len(group) > 1)
+        recording = known[name].recording
+        kind = cpu_kind(recording), recording.metadata.packet_bytes
+        groups.setdefault(kind, {})[name] = known[name]
+    yield from (group for (cpu, _), group in groups.items() if cpu and len(group) > 1)
 
 
 def median_host(kind: Mapping[str, HostFit]) -> str:

@@ -29,6 +29,8 @@ class Known:
     host: HostModel
     rising: Rising
     """Its points up to the cap threshold, with the covariance of their logarithms."""
+    packet_bytes: float | None = None
+    """The size of the packets that it is of, where that is known."""
 
 
 def known_from_model(host: HostModel) -> Known:
@@ -37,7 +39,8 @@ def known_from_model(host: HostModel) -> Known:
     points = [(cap, rate) for cap, rate in curve.points if rate > 0 and cap <= curve.cap_threshold]
     rates = np.array([rate for _, rate in points])
     covariance = FILE_ERROR**2 * np.eye(len(points))
-    return Known(host, Rising(tuple(cap for cap, _ in points), rates, covariance, 1.0))
+    rising = Rising(tuple(cap for cap, _ in points), rates, covariance, 1.0)
+    return Known(host, rising, None if host.cost is None else host.cost.reference_bytes)
 
 
 def known_from_sweep(recording: Recording) -> Known:
@@ -62,7 +65,8 @@ def known_from_sweep(recording: Recording) -> Known:
         fix = "write the model with xtc-train fit --settling, and give its file"
         raise TransferError("gains", f"no gains for the known sweep: {error}", fix) from error
     host = host_model(found, gains, recording.metadata)
-    return Known(host, _with_threshold(rising_of(recording, found), found))
+    rising = _with_threshold(rising_of(recording, found), found)
+    return Known(host, rising, recording.metadata.packet_bytes)
 
 
 def _with_threshold(rising: Rising, found: Fit) -> Rising:

@@ -110,4 +110,6 @@ def _description(fit: Fit, metadata: Metadata) -> str:
     verdict = verdict_on(fit)
     rough = "" if verdict.usable else f" Rough: {verdict.words}."
     where = " ".join(filter(None, parts))
-    return f"{where}, {caps}: {fit.shapes.words}.{held_out}{rough}"[:1000]
+    text = f"{where}, {caps}: {fit.shapes.words}.{held_out}{rough}"[:1000]
+    # A control character takes six in the file, whose lines have an end.
+    return "".join(one if one.isprintable() else " " for one in text)

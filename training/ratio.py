@@ -112,6 +112,13 @@ def ratio_of_fits(a: tuple[Recording, Fit], b: tuple[Recording, Fit]) -> Ratio:
     Raises:
         UnfitError: they have too few caps in common.
     """
+    sizes = a[0].metadata.packet_bytes, b[0].metadata.packet_bytes
+    if None not in sizes and sizes[0] != sizes[1]:
+        raise UnfitError(
+            "packet_bytes",
+            f"A is of packets of {sizes[0]} bytes, B of {sizes[1]}: that is no ratio of hosts",
+            "sweep both with the same --packet-size",
+        )
     one, other = _side(*a), _side(*b)
     caps = _common_caps(one.rising.caps, other.rising.caps)
     pair = _Pair(one.rising, other.rising, caps)

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from models import ControlGains, HostModel, LogCapModel, ThroughputCurve
+from models import ControlGains, HostModel, LogCapModel, ThroughputCurve, Uncertainty
 from training.data import Metadata
+from training.gls import log_error
 from training.transfer import Transfer, predicted_top
 from xtc.units import format_cap
 
@@ -32,6 +33,8 @@ def scaled_host(host: HostModel, found: Transfer, metadata: Metadata) -> HostMod
         kernel=metadata.kernel,
         measured_curve=curve,
         log_model=None if line is None else _line(line, factor, curve),
+        uncertainty=_uncertainty(host, found, curve),
+        cost=host.cost and host.cost.on_a_host(factor),
         pi=_gains(host.pi, factor),
         dead_beat=_gains(host.dead_beat, factor),
     )
@@ -44,6 +47,13 @@ def scaled_curve(host: HostModel, found: Transfer) -> ThroughputCurve:
     if top < factor * host.curve.top:
         points.setdefault(host.curve.cap_for(top / factor), top)
     return ThroughputCurve(tuple(sorted(points.items())), found.offered_pps)
+
+
+def _uncertainty(host: HostModel, found: Transfer, curve: ThroughputCurve) -> Uncertainty | None:
+    """Return the known curve's errors with that of the factor; noise and speed are taken over."""
+    if host.uncertainty is None:
+        return None
+    return host.uncertainty.carried_to(curve, log_error(found.factor))
 
 
 def _line(line: LogCapModel, factor: float, curve: ThroughputCurve) -> LogCapModel:

@@ -75,6 +75,10 @@ def transfer_of(known: Known, recording: Recording) -> Transfer:
             factors, the factor is not known well enough, or the top is not reached.
     """
     samples = [sample for sample in recording.samples if sample.phase != "load"]
+    _check_size(known, recording)
+    if not any(sample.phase == "steady" for sample in samples):
+        fix = "let sweep --cap run to its end: the same command goes on"
+        raise TransferError("caps", "no cap was measured yet", fix)
     offered = offered_in(recording)
     means = means_of(samples, recording.metadata.period_s, _dynamics(known.host, recording))
     measured = sorted({one.cap for one in means.visits if one.cap is not None})
@@ -128,6 +132,19 @@ def _factors(known: Rising, new: Rising) -> tuple[tuple[CapFactor, ...], Array, 
         for n, cap in enumerate(new.caps)
     )
     return factors, logs, covariance
+
+
+def _check_size(known: Known, recording: Recording) -> None:
+    """Refuse packets of another size, which cost the same host another share of its CPU."""
+    here, there = recording.metadata.packet_bytes, known.packet_bytes
+    if here is None or there is None or abs(here - there) < 1:
+        return
+    raise TransferError(
+        "packet_bytes",
+        f"the known curve is of packets of {there:g} bytes, the recording of {here}",
+        f"sweep with --packet-size {there:.0f}, or scale the known curve first: "
+        f"xtc-train mix KNOWN --mix {here}:1 --output FILE",
+    )
 
 
 def _check_range(host: HostModel, caps: Sequence[float]) -> None:

@@ -262,7 +262,8 @@ def test_a_renewed_certificate_is_taken_over_without_a_restart(policer: RunningP
     assert httpx.get(address, verify=first).status_code == 200  # the old one goes on
     second = ssl.create_default_context(cadata=certificate(policer.folder).read_text())
     policer.signal(signal.SIGHUP)
-    eventually(lambda: reached(address, second))
+    policer.logged('"reloaded"')
+    assert reached(address, second)
     with pytest.raises(httpx.ConnectError):
         httpx.get(address, verify=first)
 

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from models import HostModel, InvalidModelError, OutOfRange, PacketCost, ThroughputCurve, paper_host
+from models import (
+    HostModel,
+    InvalidModelError,
+    OutOfRange,
+    PacketCost,
+    ThroughputCurve,
+    Uncertainty,
+    paper_host,
+)
 from models.cost import mean_bytes
 from models.errors import ModelFileError
 from models.hostfile import parse_host
@@ -65,6 +73,28 @@ def test_eq1_and_its_gains_go_with_it() -> None:
     assert paper.pi is not None
     assert after.pi.ki == pytest.approx(2 * paper.pi.ki)
     assert after.cost == replace(COST, reference_bytes=HALF)
+
+
+def test_what_is_known_of_its_errors_goes_with_the_size() -> None:
+    known = Uncertainty(0.02, 0.01, 0.0, ((0.1, 19e3, 21e3), (0.5, 98e3, 102e3)), (98e3, 102e3))
+    plain = HostModel(
+        name="a",
+        measured_curve=ThroughputCurve(((0.1, 20e3), (0.5, 100e3), (1.0, 100e3)), 300e3),
+        uncertainty=replace(known, limited_by="host"),
+        cost=PacketCost(4e-6, 1e-8, 64),
+    )
+    large = plain.for_packet_size(1400)
+    assert large.uncertainty is not None
+    ratio = large.curve.top / plain.curve.top
+    assert ratio == pytest.approx(4.64 / 18, rel=1e-6)
+    assert large.promise == pytest.approx(ratio * plain.promise, rel=1e-3)
+    assert large.uncertainty.limited_by == "host"
+    assert large.uncertainty.intervals[0] == pytest.approx((0.1, ratio * 19e3, ratio * 21e3))
+
+
+@pytest.mark.parametrize("shares", [(0.33, 0.33, 0.33), (0.6, 0.41)])
+def test_shares_that_sum_to_one_within_a_percent_are_a_mix(shares: tuple[float, ...]) -> None:
+    assert mean_bytes([(100.0, share) for share in shares]) == pytest.approx(100.0)
 
 
 def test_without_a_cost_no_other_size_is_known() -> None:

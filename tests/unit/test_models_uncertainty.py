@@ -32,8 +32,10 @@ def test_the_host_forwards_what_it_can_be_promised_for_in_975_of_1000_times() ->
 
 
 def test_nobody_is_promised_more_than_the_curve_has_nor_less_than_nothing() -> None:
-    host = HostModel(name="a", measured_curve=CURVE, uncertainty=replace(KNOWN, top=(99e3, 99e3)))
+    host = HostModel(name="a", measured_curve=CURVE, uncertainty=replace(KNOWN, top=(93e3, 94e3)))
     assert host.promise <= CURVE.top
+    with pytest.raises(InvalidModelError, match="the curve's top is 90000"):
+        replace(host, uncertainty=replace(KNOWN, top=(99e3, 99e3)))
     assert replace(KNOWN, speed_sd=1.0).promise == 0.0
     assert replace(host, uncertainty=None).promise == CURVE.top
     assert paper_host().promise == paper_host().curve.top

@@ -36,6 +36,11 @@ def document(*arguments: object) -> Any:
     return json.loads(result.stdout)
 
 
+@pytest.mark.parametrize("text", ["64:0.33,576:0.33,1400:0.33", "64:0.6,1400:0.41"])
+def test_a_percent_is_a_percent_whatever_floats_make_of_it(text: str) -> None:
+    assert sum(share for _, share in parse_mix(text)) == pytest.approx(1.0)
+
+
 def test_shares_are_normalised_within_a_percent() -> None:
     assert parse_mix("64:0.5,576:0.3,1400:0.2") == ((64, 0.5), (576, 0.3), (1400, 0.2))
     assert parse_mix("64:0.333,576:0.333,1400:0.333") == (

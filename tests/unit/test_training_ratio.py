@@ -18,7 +18,8 @@ from benchmarks.coverage import swept
 from benchmarks.coverage_host import Case, SimulatedHost
 from training.cli import TRAINING_CODES, app
 from training.data import Recording, read_csv, write_csv
-from training.errors import RecordingError
+from training.errors import RecordingError, UnfitError
+from training.fit import fit
 from training.gls import common_of
 from training.interpolate import interpolated
 from training.interval import Interval
@@ -56,6 +57,30 @@ def test_a_faster_host_is_never_the_same_and_its_ratio_is_known(sd: float) -> No
         ratio = compared(case, replace(case, speed=1.2), seed)
         assert likeness_of(ratio).kind == "faster"
         assert ratio.common.low <= 1.2 <= ratio.common.high
+
+
+def test_sweeps_of_other_packets_are_not_compared() -> None:
+    one, other = recorded(Case(), 1), recorded(Case(), 2)
+    sizes = [
+        Recording(msgspec.structs.replace(each.metadata, packet_bytes=size), each.samples)
+        for each, size in ((one, 64), (other, 1400))
+    ]
+    with pytest.raises(UnfitError, match="that is no ratio of hosts"):
+        ratio_of(*sizes)
+
+
+def test_samples_without_a_time_of_their_own_are_refused_and_no_crash() -> None:
+    one = recorded(Case(), 1)
+    same = tuple(replace(sample, at=1.0) for sample in one.samples)
+    with pytest.raises(UnfitError):
+        fit(Recording(one.metadata, same))
+
+
+def test_a_curve_of_packets_of_two_sizes_is_refused() -> None:
+    one = recorded(Case(), 1)
+    mixed = tuple(replace(s, packet_bytes=64 + n % 2) for n, s in enumerate(one.samples))
+    with pytest.raises(UnfitError, match="of packets of 64, 65 bytes"):
+        fit(Recording(one.metadata, mixed))
 
 
 def test_swapped_sweeps_give_the_inverse_ratio() -> None:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +17,10 @@ from typer.testing import CliRunner
 from benchmarks.coverage import swept
 from benchmarks.coverage_host import Case, SimulatedHost, offered, throughput
 from models import HostModel, ThroughputCurve, bundled_host, dump_host, load_host
+from models.cost import PacketCost
 from training.cli import app, main
 from training.data import Metadata, Recording, read_csv, write_csv
-from training.errors import TransferError, UnfitError
+from training.errors import OptionError, TransferError, UnfitError
 from training.fit import fit
 from training.known import aims_for_caps, least_for_caps
 from training.knowncurve import Known, known_from_model, known_from_sweep
@@ -138,6 +140,50 @@ def test_a_sweep_that_is_not_precise_is_not_scaled() -> None:
     rough = swept(SimulatedHost(Case(visit_sd=0.1), 0))
     with pytest.raises(UnfitError, match="not precise enough"):
         known_from_sweep(rough)
+
+
+def test_promises_and_costs_are_those_of_the_new_host() -> None:
+    cost = PacketCost(8e-6, 2e-9, 64)
+    source = replace(known(), host=replace(known().host, cost=cost))
+    slow = replace(USUAL, speed=0.6)
+    new = scaled_host(source.host, transfer_of(source, few(slow)), NEW)
+    truth = throughput(slow, 1.0)
+    assert new.uncertainty is not None
+    assert source.host.uncertainty is not None
+    low, high = new.uncertainty.top
+    assert low < truth < high
+    assert high - low > source.host.uncertainty.top[1] * 0.6 - source.host.uncertainty.top[0] * 0.6
+    assert new.promise < truth
+    for cap, least, most in new.uncertainty.intervals:
+        assert least <= new.curve.throughput(cap) <= most
+    assert new.cost is not None
+    assert new.cost.of(64) == pytest.approx(cost.of(64) / 0.6, rel=0.05)
+
+
+def test_packets_of_another_size_are_no_other_speed() -> None:
+    recording = few(FAST)
+    metadata = msgspec.structs.replace(recording.metadata, packet_bytes=1400)
+    with pytest.raises(TransferError, match="of packets of 64 bytes, the recording of 1400"):
+        transfer_of(replace(known(), packet_bytes=64), Recording(metadata, recording.samples))
+
+
+@pytest.mark.parametrize("phases", [set(), {"uncapped"}, {"held_out"}])
+def test_a_sweep_that_was_interrupted_early_is_refused(phases: set[str]) -> None:
+    recording = few(FAST)
+    samples = tuple(s for s in recording.samples if s.phase in phases)
+    with pytest.raises(TransferError, match="the same command goes on"):
+        transfer_of(known(), Recording(recording.metadata, samples))
+
+
+def test_a_transfer_writes_over_nothing_that_it_reads(tmp_path: Path) -> None:
+    model, csv = tmp_path / "known.toml", tmp_path / "few.csv"
+    model.write_text(dump_host(known().host))
+    write_csv(few(FAST), csv)
+    for target in (model, csv):
+        before = target.read_bytes()
+        done = CliRunner().invoke(app, ["transfer", str(model), str(csv), "-o", str(target)])
+        assert isinstance(done.exception, OptionError)
+        assert target.read_bytes() == before
 
 
 def test_the_model_says_where_it_comes_from_and_scales_what_throughput_scales() -> None:
