@@ -1,12 +1,13 @@
 """policer contract: what each router was promised."""
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
 from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, items_of, reach
 from policer.cli_tables import CONTRACT_HEADINGS, contract_row, moment, rate, show, terms
+from policer.contract import Punish
 from policer.errors import SettingsError
 from policer.ladder import Step
 from policer.places import place
@@ -51,6 +52,13 @@ Measures = Annotated[
 DryRun = Annotated[
     bool | None, typer.Option("--dry-run/--no-dry-run", help="Only report misbehaviour.")
 ]
+PunishWhen = Annotated[
+    str | None,
+    typer.Option(
+        "--punish",
+        help="When it may be punished: never, when_harming (its host is contended), or always.",
+    ),
+]
 Cost = Annotated[
     float | None, typer.Option(help="What one of its packets takes, an ordinary one taking 1.")
 ]
@@ -67,13 +75,16 @@ def change(
     saved_burst: SavedBurst = None,
     measures: Measures = None,
     dry_run: DryRun = None,
+    punish: PunishWhen = None,
     cost: Cost = None,
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Make a contract, or change what is given of one; the rest stays."""
-    given = contract(guarantee, ceiling, weight, saved_burst, measures, dry_run, cost, burst)
+    given = contract(
+        guarantee, ceiling, weight, saved_burst, measures, dry_run, punish, cost, burst
+    )
     where = place("hosts", host, "contracts", vr)
     with reach(url, token_file) as client:
         before, unheard = client.find(where), ""
@@ -101,13 +112,16 @@ def check(
     saved_burst: SavedBurst = None,
     measures: Measures = None,
     dry_run: DryRun = None,
+    punish: PunishWhen = None,
     cost: Cost = None,
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Say what would be wrong with a contract, and change nothing; exit code 1 if anything is."""
-    given = contract(guarantee, ceiling, weight, saved_burst, measures, dry_run, cost, burst)
+    given = contract(
+        guarantee, ceiling, weight, saved_burst, measures, dry_run, punish, cost, burst
+    )
     with reach(url, token_file) as client:
         before = client.find(place("hosts", host, "contracts", vr))
         asked = _new(given) if before is None else {**before.body["contract"], **given}
@@ -179,6 +193,7 @@ def history(
         ">weight",
         ">saved burst",
         "measures",
+        "punish",
         ">cost",
         ">burst",
     )
@@ -192,6 +207,7 @@ def contract(
     saved_burst: float | None,
     measures: str | None,
     dry_run: bool | None,
+    punish: str | None,
     cost: float | None,
     burst: str | None,
 ) -> dict[str, Any]:
@@ -199,12 +215,16 @@ def contract(
 
     Raises:
         UnitError: a rate is none.
-        SettingsError: there is no such measure, or a burst is no number.
+        SettingsError: there is no such measure or time to punish, or a burst is no number.
     """
+    if punish is not None and punish not in get_args(Punish):
+        fix = f"give one of {', '.join(get_args(Punish))}"
+        raise SettingsError("--punish", f"{punish!r} is none", fix)
     given: dict[str, Any] = {
         "weight": weight,
         "burst_packets": saved_burst,
         "dry_run": dry_run,
+        "punish": punish,
         "cost": cost,
         "measures": None if measures is None else steps(measures),
     }
@@ -274,7 +294,7 @@ def _unheard(client: "Client", host: str, vr: str) -> str:
 def _revision(item: Any) -> tuple[str, ...]:
     head = (str(item["version"]), moment(item["at"]), item["by"])
     if item["contract"] is None:
-        return (*head, "removed", *[""] * 6)
+        return (*head, "removed", *[""] * 7)
     return (*head, *terms(item["contract"]))
 
 

@@ -170,6 +170,7 @@ CONTRACT_HEADINGS = (
     ">weight",
     ">saved burst",
     "measures",
+    "punish",
     ">cost",
     ">burst",
     ">version",
@@ -197,6 +198,7 @@ def terms(contract: Item) -> tuple[str, ...]:
         f"{contract['weight']:g}",
         f"{contract['burst_packets']:g}",
         f"{measures} (only reported)" if contract["dry_run"] else measures,
+        contract["punish"].replace("_", " "),
         f"{contract['cost']:g}",
         "0.2 s" if contract["burst"] is None else f"{contract['burst']:.10g}",
     )

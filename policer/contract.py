@@ -1,7 +1,7 @@
 """A contract: what one virtual router was promised, and what may be done when it misbehaves."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -28,6 +28,9 @@ Burst = Annotated[
     ),
 ]
 
+Punish = Literal["never", "when_harming", "always"]
+"""What is sent to a router is not its own doing: it may be the victim of a flood. On a host that
+has CPU to spare it harms nobody."""
 DEFAULT_MEASURES = (Step.WARN, Step.LOWER, Step.LIMIT)
 """What a contract allows that does not say: nothing that stops a router's own traffic."""
 
@@ -47,6 +50,8 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What may be done to it when it misbehaves, from the mildest to the hardest."""
     dry_run: bool = False
     """Whether misbehaviour is only reported."""
+    punish: Punish = "when_harming"
+    """When it may be punished: never, while its host is contended, or always."""
     cost: Cost = 1.0
     """How much of the host's capacity one of its packets takes, beside an ordinary one."""
     burst: Burst | None = None

@@ -15,6 +15,7 @@ from policer.state import (
     RouterState,
     Shield,
     ladder_of,
+    may_punish,
     only_reported,
 )
 from xtc.wire import Finding, Mode, Report
@@ -149,6 +150,7 @@ def judged(
     demand: Demand,
     fair_pps: float,
     policy: Policy,
+    contended: bool,
 ) -> RouterState:
     """Weigh one more round of evidence, and take at most one step on the ladder."""
     seen = _observation(now, view, report, fair_pps)
@@ -162,6 +164,7 @@ def judged(
             last.punishment,
             evidence,
             policy,
+            may_climb=policy.may_climb and may_punish(contract, contended=contended),
             refused=view.refuses(report.vr, last.punishment.step),
         ),
         saved=demand.saved,
@@ -183,6 +186,7 @@ def _punishment(
     evidence: Evidence,
     policy: Policy,
     *,
+    may_climb: bool,
     refused: bool,
 ) -> Punishment:
     """Return where a router stands on its ladder; a dry run's ladder is left when it ends."""
@@ -193,7 +197,7 @@ def _punishment(
         evidence.guilty,
         ladder_of(contract),
         policy.patience,
-        proven=policy.may_climb and proven(evidence, now, policy.rules),
+        proven=may_climb and proven(evidence, now, policy.rules),
         proven_at=evidence.excess_at,
         refused=refused,
     )

@@ -98,13 +98,16 @@ def _decided(
             demand=demand,
             fair_pps=fair[vr],
             policy=policy,
+            contended=before.standing.engaged,
         )
         for vr, demand in looked.items()
     }
     claims = [
         _claim(claim, sent_or_due(reports[vr], looked[vr], full=full), lowered)
         for vr, claim in plain.items()
-        for lowered in (_lowered(terms[vr], routers[vr], view, policy),)
+        for lowered in (
+            _lowered(terms[vr], routers[vr], view, policy, contended=before.standing.engaged),
+        )
     ]
     standing = decide(
         claims,
@@ -196,11 +199,13 @@ def _claim(claim: Claim, sent: float, lowered: float) -> Claim:
     )
 
 
-def _lowered(contract: Contract, state: RouterState, view: HostView, policy: Policy) -> float:
+def _lowered(
+    contract: Contract, state: RouterState, view: HostView, policy: Policy, *, contended: bool
+) -> float:
     """Return what the ladder leaves of a router's throughput; infinite where it leaves all."""
     if not state.punishment.height:
         return float("inf")
-    steps = steps_in_force(contract, state, policy)
+    steps = steps_in_force(contract, state, policy, contended=contended)
     if Step.PAUSE in steps or Step.STOP in steps:
         return PAUSED_PPS
     lowest = max(contract.guarantee_pps, LOWERED * view.capacity_pps)
@@ -239,7 +244,8 @@ def _orders(view: HostView, state: HostState, policy: Policy) -> dict[str, Order
 
 def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy: Policy) -> Order:
     router = state.routers.get(vr, NEW_ROUTER)
-    lowered = _lowered(contract, router, view, policy)
+    contended = state.standing.engaged
+    lowered = _lowered(contract, router, view, policy, contended=contended)
     punished = lowered < float("inf")
     setpoint = state.standing.setpoints.get(vr)
     if punished:
@@ -251,15 +257,15 @@ def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy
     if setpoint is None:
         return LET_GO
     setpoint = min(MAX_PPS, max(PAUSED_PPS, setpoint))
-    limit = _limit(contract, router, setpoint, policy)
+    limit = _limit(contract, router, setpoint, policy, contended=contended)
     return Order(setpoint, punished, limit, contract.burst_at(setpoint))
 
 
 def _limit(
-    contract: Contract, router: RouterState, setpoint: float, policy: Policy
+    contract: Contract, router: RouterState, setpoint: float, policy: Policy, *, contended: bool
 ) -> float | None:
     """Return what the host may send into a router that is held at a setpoint."""
-    steps = steps_in_force(contract, router, policy)
+    steps = steps_in_force(contract, router, policy, contended=contended)
     if Step.STOP in steps:
         return PAUSED_PPS
     limited = Step.LIMIT in steps or router.shield.up

@@ -101,6 +101,8 @@ class RouterState(msgspec.Struct, frozen=True):
     """Whether it has a guarantee and lacks CPU that its cap allows."""
 
 
+BELOW_THE_GUARANTEE = (Step.PAUSE, Step.STOP)
+"""Steps that leave a router less than it was promised."""
 NEW_ROUTER = RouterState()
 """What is remembered of a router that was never seen."""
 
@@ -163,19 +165,40 @@ def only_reported(contract: Contract, policy: Policy) -> bool:
 
 
 def ladder_of(contract: Contract) -> tuple[Step, ...]:
-    """Return the steps that a router may climb; none where nobody promised it anything."""
+    """Return the steps that a router may climb; none where nobody promised it anything.
+
+    Nor where its contract says that it is never punished.
+    """
     # By identity, since an operator's contract of the same terms does have a ladder.
-    return () if contract is UNPROMISED else contract.measures
+    none = contract is UNPROMISED or contract.punish == "never"
+    return () if none else contract.measures
 
 
-def steps_in_force(contract: Contract, state: RouterState, policy: Policy) -> tuple[Step, ...]:
+def may_punish(contract: Contract, *, contended: bool) -> bool:
+    """Whether a router may be punished on a host that is contended or not."""
+    return contract.punish == "always" or (contract.punish == "when_harming" and contended)
+
+
+def steps_in_force(
+    contract: Contract, state: RouterState, policy: Policy, *, contended: bool
+) -> tuple[Step, ...]:
     """Return the measures that are taken now; none where they are, or were, only reported.
 
     The contract may have changed since the step was taken, on a host that is not believed: nothing
-    harder than that step is in force, and nothing of a dry run.
+    harder than that step is in force, and nothing of a dry run. On a host that has CPU to spare,
+    none goes below the guarantee, unless the contract says so.
+
+    Args:
+        contract: the router's.
+        state: what is remembered of it.
+        policy: of this moment.
+        contended: whether the host is.
     """
     standing = state.punishment
     if standing.dry or only_reported(contract, policy):
         return ()
     steps = ladder_of(contract)
-    return steps[: kept_height(standing, steps)]
+    steps = steps[: kept_height(standing, steps)]
+    if may_punish(contract, contended=contended):
+        return steps
+    return tuple(step for step in steps if step not in BELOW_THE_GUARANTEE)

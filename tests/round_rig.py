@@ -16,6 +16,7 @@ from xtc.wire import Report
 CAPACITY = 100e3
 GOLD = Contract(guarantee_pps=40e3)
 LADDER = Contract(guarantee_pps=10e3, measures=tuple(Step))
+ALWAYS = Contract(guarantee_pps=10e3, measures=tuple(Step), punish="always")
 
 
 def sight(now: float, *reports: Report, distrust: str = "") -> Sight:

@@ -188,6 +188,7 @@ def judge(
         demand=looked_at(NOW, contract, report, before, full=False),
         fair_pps=fair,
         policy=policy or Policy(),
+        contended=True,
     )
 
 

@@ -1,10 +1,11 @@
 """A round: from what is seen to orders; and nobody is punished on bad evidence."""
 
+import msgspec
 import pytest
 from policer_plant import held_report, report_of
-from round_rig import CAPACITY, GOLD, LADDER, Desk, flood, full, sight
+from round_rig import ALWAYS, CAPACITY, GOLD, LADDER, Desk, flood, full, sight
 
-from policer.contract import MAX_PPS, Contract
+from policer.contract import MAX_PPS, Contract, Punish
 from policer.ladder import Step
 from policer.round import KEPT_S, LEEWAY, LOWERED, PAUSED_PPS, play
 from policer.sight import GONE_AFTER_S
@@ -75,7 +76,7 @@ def test_its_conviction_is_told_once() -> None:
     [(2, 10e3, False), (3, 10e3, True), (4, PAUSED_PPS, True)],
 )
 def test_each_step_is_ordered(height: int, setpoint: float, limited: bool) -> None:
-    desk = Desk(a=GOLD, b=LADDER)
+    desk = Desk(a=GOLD, b=ALWAYS)
     desk.punish("b", height)
     order = desk.play(report_of("a"), held_report("b", setpoint)).orders["b"]
     assert (order.setpoint_pps, order.punishment) == (setpoint, True)
@@ -83,7 +84,7 @@ def test_each_step_is_ordered(height: int, setpoint: float, limited: bool) -> No
 
 
 def test_a_stopped_router_is_taken_from_the_network() -> None:
-    desk = Desk(a=GOLD, b=LADDER)
+    desk = Desk(a=GOLD, b=ALWAYS)
     desk.punish("b", 5)
     order = desk.play(report_of("a"), held_report("b", 1.0)).orders["b"]
     assert order == Order(PAUSED_PPS, punishment=True, limit_pps=PAUSED_PPS)
@@ -212,6 +213,43 @@ def test_the_end_of_a_dry_run_begins_the_ladder_at_its_first_step() -> None:
     desk.contracts = {"a": GOLD, "b": LADDER}
     desk.play(full(), flood())
     assert desk.height("b") == 1
+
+
+CALM = report_of("a", throughput_pps=10e3, offered_pps=10e3)
+
+
+@pytest.mark.parametrize(("punish", "climbs"), [("when_harming", False), ("always", True)])
+def test_on_a_host_with_cpu_to_spare_a_flood_harms_nobody(punish: Punish, *, climbs: bool) -> None:
+    """It is held at its ceiling, and what is sent to it may be another's doing."""
+    contract = msgspec.structs.replace(LADDER, ceiling_pps=20e3, punish=punish)
+    desk = Desk(a=GOLD, b=contract)
+    sent = {"offered_pps": 60e3, "lease_remaining_s": None}
+    held = msgspec.structs.replace(flood("b", 20e3), **sent)
+    for _ in range(60):
+        played = desk.play(CALM, held)
+    assert not desk.state.standing.engaged
+    assert desk.state.routers["b"].evidence.guilty
+    assert (desk.height("b") > 0) is climbs
+    assert ("punished" in {note.kind for note in played.notes}) is False
+
+
+@pytest.mark.parametrize("height", [4, 5])
+def test_no_step_goes_below_the_guarantee_once_its_host_is_calm(height: int) -> None:
+    desk = Desk(a=GOLD, b=LADDER)
+    desk.punish("b", height)
+    order = desk.play(CALM, held_report("b", 1.0)).orders["b"]
+    assert order.setpoint_pps == LADDER.guarantee_pps
+    assert order.limit_pps is not None
+    assert order.limit_pps > LADDER.guarantee_pps
+
+
+def test_one_that_is_never_punished_has_no_ladder() -> None:
+    never = msgspec.structs.replace(LADDER, punish="never")
+    desk = Desk(a=GOLD, b=never)
+    desk.play(full(), flood(), rounds=60)
+    assert desk.state.standing.engaged
+    assert desk.state.routers["b"].evidence.guilty
+    assert desk.height("b") == 0
 
 
 def test_nothing_climbs_while_the_brake_is_on() -> None:

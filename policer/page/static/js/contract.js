@@ -8,6 +8,12 @@ export const STEPS = [
   ["stop", "stop it: nothing is sent into it"],
 ];
 
+export const PUNISH = [
+  ["never", "never"],
+  ["when_harming", "while its host is contended"],
+  ["always", "always"],
+];
+
 export const NEW = {
   guarantee_pps: "",
   ceiling_pps: null,
@@ -17,6 +23,7 @@ export const NEW = {
   cost: 1,
   measures: ["warn", "lower", "limit"],
   dry_run: false,
+  punish: "when_harming",
 };
 
 const NUMBER = /^(\d+(?:\.\d*)?|\.\d+)(?:\s*([kM])?(?:p\/s|pps|packets(?:\/s)?)?)$/;
@@ -51,6 +58,7 @@ export function contractOf(values) {
     cost: read("cost"),
     measures: STEPS.map(([step]) => step).filter((step) => values.measures.includes(step)),
     dry_run: values.dry_run,
+    punish: values.punish,
   };
   return { contract, errors };
 }
@@ -69,6 +77,7 @@ export function valuesOf(form) {
     ...Object.fromEntries(texts.map((name) => [name, data.get(name) ?? ""])),
     measures: data.getAll("measures"),
     dry_run: data.has("dry_run"),
+    punish: data.get("punish"),
   };
 }
 
@@ -81,6 +90,7 @@ const NAMES = {
   cost: "cost",
   measures: "measures",
   dry_run: "dry run",
+  punish: "punish",
 };
 
 /** Say what a version of a contract changed of the one before it. */

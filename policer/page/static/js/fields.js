@@ -24,6 +24,21 @@ export function textField({ name, label, hint = "", value = "", ...attributes })
   );
 }
 
+/** Return a labelled list to choose from; its hint and its error describe it. */
+export function choiceField({ name, label, hint, choices }) {
+  const id = freshId(name);
+  const options = choices.map(([value, words]) => el("option", { value }, words));
+  const described = { "aria-describedby": `${id}-hint ${id}-wrong` };
+  return el(
+    "div",
+    { class: "field", "data-field": name },
+    el("label", { for: id }, label),
+    el("select", { id, name, ...described }, options),
+    el("p", { class: "hint", id: `${id}-hint` }, hint),
+    el("p", { class: "wrong", id: `${id}-wrong` }),
+  );
+}
+
 /** Return a box to tick. */
 export function tickField({ name, label, value = "yes", checked = false }) {
   const id = freshId(name);

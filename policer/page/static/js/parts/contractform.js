@@ -1,10 +1,18 @@
 // The form of one router's contract: errors at their fields, conflicts explained, nothing lost.
 
 import { call, Problem, v1 } from "../api.js";
-import { contractOf, NEW, STEPS, valuesOf } from "../contract.js";
+import { contractOf, NEW, PUNISH, STEPS, valuesOf } from "../contract.js";
 import { confirmed } from "../dialog.js";
 import { el, write } from "../dom.js";
-import { clearErrors, sentence, showErrors, textField, tickField, tickGroup } from "../fields.js";
+import {
+  choiceField,
+  clearErrors,
+  sentence,
+  showErrors,
+  textField,
+  tickField,
+  tickGroup,
+} from "../fields.js";
 import { say } from "../say.js";
 import { Notice } from "./notice.js";
 
@@ -20,6 +28,8 @@ const NUMBERS = [
   ["burst_packets", "Saved burst, packets", "What it may save below its ceiling and forward above."],
   ["cost", "Cost of a packet", "Beside an ordinary one, which costs 1."],
 ];
+
+const WHEN = "What is sent to it is not its own doing; with CPU to spare, it harms nobody.";
 
 export class ContractForm {
   #etag = null;
@@ -43,10 +53,11 @@ export class ContractForm {
     const hint = "What may be done when it misbehaves, from the mildest to the hardest.";
     const fields = NUMBERS.map(([name, label, text]) => textField({ name, label, hint: text }));
     const measures = tickGroup({ name: "measures", label: "Measures", hint, choices });
+    const when = choiceField({ name: "punish", label: "Punish it", hint: WHEN, choices: PUNISH });
     const dry = tickField({ name: "dry_run", label: "Dry run: misbehaviour is only reported" });
     const actions = el("p", { class: "actions" }, this.save, this.remove);
     const form = el("form", { novalidate: true }, el("div", { class: "fields" }, fields));
-    form.append(measures, dry, actions);
+    form.append(measures, when, dry, actions);
     form.addEventListener("submit", (event) => this.#submit(event));
     return form;
   }
@@ -89,6 +100,7 @@ export class ContractForm {
     for (const box of this.form.elements.measures)
       box.checked = contract.measures.includes(box.value);
     this.form.elements.dry_run.checked = contract.dry_run;
+    this.form.elements.punish.value = contract.punish;
     this.notice.clear();
     clearErrors(this.form);
   }
