@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 
@@ -15,6 +16,9 @@ PRECISE = 0.05
 the error of such a curve is within 5 % nineteen times in twenty."""
 BENT = 0.05
 """What joining two neighbours by a line may be wrong by, as a share."""
+WIDE = 0.55
+"""Rise between two neighbours, as a share of the top, within which a knee may hide: of usable
+simulated sweeps of five minutes, none has more than 0.5."""
 MISSED = 0.05
 """A median error at held-out caps above this, and beyond noise, makes a curve doubtful."""
 LEAST_SHARE = 0.05
@@ -57,7 +61,7 @@ def _reasons(fit: Fit) -> Iterator[str]:
             f"the curve is known to ±{half:.0%} only, since {_cause(fit)}: give a --budget "
             f"{longer:.1f} times as long, or keep other work off the host's CPUs"
         )
-    if bend := _bend(fit):
+    if bend := _bend(fit) or _gap_too_wide(fit):
         yield bend
     missed = fit.held_out_error
     if missed is not None and missed > max(MISSED, half):
@@ -92,6 +96,19 @@ def _bend(fit: Fit) -> str:
     if worst <= BENT:
         return ""
     return f"between caps of {where} the curve may bend by {worst:.0%}: give a longer --budget"
+
+
+def _gap_too_wide(fit: Fit) -> str:
+    """Say where so much of the rise was not measured that nothing shows where it bends."""
+    for low, high in pairwise(fit.points):
+        rise = (high.smoothed_pps - low.smoothed_pps) / fit.top_pps
+        if rise > WIDE:
+            where = f"{format_cap(low.cap)} and {format_cap(high.cap)}"
+            return (
+                f"between caps of {where} throughput rises by {rise:.0%} of the top, and nothing "
+                "was measured: give a longer --budget"
+            )
+    return ""
 
 
 _Point = tuple[float, float, float]

@@ -1,5 +1,6 @@
 """A verdict asks for what would make a sweep good, and for nothing where it is."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -7,6 +8,8 @@ import pytest
 from training_rig import router, swept
 from typer.testing import CliRunner
 
+from benchmarks.coverage import swept as simulated
+from benchmarks.coverage_host import Case, SimulatedHost
 from training.cli import app
 from training.fit import Fit, HeldOut, fit
 from training.interval import Interval
@@ -32,6 +35,17 @@ def scattered(found: Fit, half: float) -> Fit:
         for point in found.points
     )
     return msgspec.structs.replace(found, points=points)
+
+
+def test_a_rise_that_nobody_measured_may_hide_a_knee() -> None:
+    """Two minutes with a lag leave one step of the caps over the knee of a hinge."""
+    case, said = Case(samples=120, lag=0.6), list[str]()
+    for seed in range(8):
+        found = fit(simulated(SimulatedHost(case, seed)))
+        assert max(high.cap / low.cap for low, high in pairwise(found.points)) > 3
+        assert not verdict_on(found).usable
+        said.append(verdict_on(found).words)
+    assert any("nothing was measured: give a longer --budget" in words for words in said)
 
 
 def test_a_precise_sweep_can_be_used(found: Fit) -> None:
