@@ -271,8 +271,8 @@ plt.show()
 # a straight line. Each visit of a host with lag takes longer, so 120 samples reach six caps, and
 # none of them is near the bend.
 #
-# The figure shows the worst of ten such sweeps. The verdict looks for a bend between caps. Noise may
-# hide one, so that a rise of more than half of the top between two caps is refused as well.
+# The figure shows the worst of ten such sweeps. The verdict looks for a bend between caps. Noise
+# may hide one, so that a rise of more than half of the top between two caps is refused as well.
 
 # %%
 short = Case(curve="hinge", noise=0.03, lag=0.6, samples=120)

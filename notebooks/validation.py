@@ -171,15 +171,16 @@ def slower(host: HostModel, share: float) -> HostModel:
     """Return a host that forwards less at each cap, by a share."""
     points = tuple((cap, rate * (1 - share)) for cap, rate in host.curve.points)
     curve = ThroughputCurve(points, host.curve.offered)
-    return dataclasses.replace(host, measured_curve=curve)
+    return dataclasses.replace(host, measured_curve=curve, uncertainty=None)
 
 
 # %% The host that was measured, and a slower one [markdown]
 # ### The host that was measured, and one that has become slower
 #
 # The loop holds both: it corrects a wrong model. Only the cap gives it away. So `xtc-train
-# validate` compares the cap that held with the predicted one, and fails from 15 % on: there the
-# model is of another host. The slower host is 25 % slower.
+# validate` compares the cap that held with the predicted one, and fails where it is more than 15 %
+# off and outside of the model's own interval: there the model is of another host. The slower host
+# is 25 % slower.
 
 # %%
 hosts = {"as measured": model, "25 % slower": slower(model, 0.25)}
