@@ -53,11 +53,13 @@ def prune(
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:
-    """Remove old events now; a policer that runs does so once a day."""
-    days = load_settings(config).store.keep_days if keep_days is None else keep_days
+    """Remove old events, ended tokens and changes now; a policer that runs does so once a day."""
+    kept = load_settings(config).store
+    days = kept.keep_days if keep_days is None else keep_days
     with opened(config, create=False) as store:
-        removed = store.events.prune(days)
-    _say({"removed": removed}, f"{removed} events removed", json=json)
+        removed = store.prune(days, kept.keep_audit_days)
+    words = ", ".join(f"{count} {what}" for what, count in removed.items())
+    _say(removed, f"removed: {words}", json=json)
 
 
 @app.command()

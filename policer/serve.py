@@ -162,15 +162,16 @@ class Serving:
         return f"{who}; {heard} of {len(lives)} hosts heard"
 
     async def _prune(self) -> None:
-        """Remove old events once a day."""
+        """Remove old rows once a day."""
         wait = FIRST_PRUNE_S
         while True:
             await asyncio.sleep(wait)
             try:
-                days = self._settings.store.keep_days
-                await asyncio.to_thread(self._store.events.prune, days)
+                kept = self._settings.store
+                days = kept.keep_days, kept.keep_audit_days
+                await asyncio.to_thread(self._store.prune, *days)
             except StoreError as error:
-                log.warning("old events could not be removed", problem=str(error))
+                log.warning("old rows could not be removed", problem=str(error))
             wait = PRUNE_EVERY_S
 
     def reload(self) -> None:
@@ -235,7 +236,11 @@ class Serving:
 
 def of_the_start(before: Settings, after: Settings) -> Iterator[str]:
     """Yield the tables that changed and take effect at the next start alone."""
-    kept = msgspec.structs.replace(before.store, keep_days=after.store.keep_days)
+    kept = msgspec.structs.replace(
+        before.store,
+        keep_days=after.store.keep_days,
+        keep_audit_days=after.store.keep_audit_days,
+    )
     before = msgspec.structs.replace(before, store=kept)
     for name in ("server", "store", "link", "lease"):
         if getattr(after, name) != getattr(before, name):

@@ -62,6 +62,8 @@ class StoreSection(Section, frozen=True):
     """A file that holds the URL instead, for one that has a password in it."""
     keep_days: Annotated[int, msgspec.Meta(ge=1, le=3660)] = 90
     """Events older than this are removed, once a day."""
+    keep_audit_days: Annotated[int, msgspec.Meta(ge=1, le=36_600)] = 730
+    """So are changes of the audit log, and tokens that were revoked or ended."""
 
 
 class LinkSection(Section, frozen=True):

@@ -26,6 +26,13 @@ class StrictRequest(Request[Any, Any, Any]):
         assert isinstance(asker, TokenRow)
         return asker
 
+    @property
+    def actor(self) -> str:
+        """Return who asks, for the audit log: names are not unique, ids are."""
+        asker, client = self.asker, self.client
+        where = f" from {client.host}" if client else ""
+        return f"{asker.name} ({asker.id}{where})"
+
     async def json(self) -> Any:
         """Return the body.
 

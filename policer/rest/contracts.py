@@ -57,7 +57,7 @@ def add_contract(
     host, vr = data.host, data.vr
 
     def change(answering: Answering[Contract] | None) -> Stored[Contract]:
-        actor = request.asker.name
+        actor = request.actor
         return desk.store.contracts.put(host, vr, data.contract, None, actor, answering=answering)
 
     def answer(stored: Stored[Contract]) -> Response[ContractAnswer]:
@@ -106,8 +106,8 @@ def put_contract(
     if_none_match: IfNoneMatch = None,
 ) -> Response[ContractAnswer]:
     """Make a contract (If-None-Match: *) or replace one (If-Match)."""
-    version = create_or_replace(if_match, if_none_match)
-    stored = desk.store.contracts.put(host, vr, data, version, request.asker.name)
+    version = create_or_replace(if_match, if_none_match, lambda: _version(desk, host, vr))
+    stored = desk.store.contracts.put(host, vr, data, version, request.actor)
     return _tagged(host, vr, stored, 201 if version is None else 200)
 
 
@@ -116,7 +116,12 @@ def remove_contract(
     host: HostPath, vr: VrPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
     """Remove a contract: its router has a share of what is left from now on; its history stays."""
-    desk.store.contracts.remove(host, vr, required(if_match), request.asker.name)
+    version = required(if_match, lambda: _version(desk, host, vr))
+    desk.store.contracts.remove(host, vr, version, request.actor)
+
+
+def _version(desk: Desk, host: str, vr: str) -> int:
+    return desk.store.contracts.get(host, vr).version.number
 
 
 @get(PATH + "/history", operation_id="readHistory", tags=TAGS, scope="read", sync_to_thread=True)

@@ -37,7 +37,7 @@ def add_host(
     """Enter a host; the policer begins to hear it within a second."""
 
     def change(answering: Answering[Host] | None) -> Stored[Host]:
-        return desk.store.hosts.add(data, request.asker.name, answering=answering)
+        return desk.store.hosts.add(data, request.actor, answering=answering)
 
     def answer(stored: Stored[Host]) -> Response[HostAnswer]:
         return _tagged(desk, stored, 201, {"Location": f"/v1/hosts/{data.name}"})
@@ -66,13 +66,13 @@ def change_host(
     Where its daemon is reached, and by which key, is for `admin` alone: another address is another
     daemon.
     """
-    version = required(if_match)
+    version = required(if_match, lambda: found(desk, host).version.number)
     if data.name != host:
         fix = "a host keeps its name; enter a new one and remove the old one instead"
         raise Invalid([Problem("name", f"{data.name} is not {host}, which is changed here", fix)])
     if way_to(data) != way_to(found(desk, host).value) and not request.asker.allows("admin"):
         raise Forbidden("admin")
-    return _tagged(desk, desk.store.hosts.replace(data, version, request.asker.name), 200)
+    return _tagged(desk, desk.store.hosts.replace(data, version, request.actor), 200)
 
 
 @delete(
@@ -82,7 +82,8 @@ def remove_host(
     host: HostPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
     """Remove a host that has no contracts; its leases end by themselves."""
-    desk.store.hosts.remove(host, required(if_match), request.asker.name)
+    version = required(if_match, lambda: found(desk, host).version.number)
+    desk.store.hosts.remove(host, version, request.actor)
 
 
 def found(desk: Desk, host: str) -> Stored[Host]:

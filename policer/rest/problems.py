@@ -106,6 +106,8 @@ _EXAMPLES = {
     "host": _HOST,
     "name": _HOST,
     "vr": "1 to 64 letters, digits and . _ : -, the first a letter or digit",
+    "kind": "lower-case letters and _, such as punished",
+    "token": "its id, as `policer token list` shows it",
     "requests": "tcp://10.0.0.7:7077 or ipc:///run/xtc/manager.sock",
     "telemetry": "tcp://10.0.0.7:7078 or ipc:///run/xtc/telemetry.sock",
 }
@@ -197,9 +199,10 @@ def _parameters(extra: Any) -> tuple[FieldProblem, ...]:
 def plain(field: str, problem: str, fix: str = "") -> FieldProblem:
     """Return what is wrong with a field; of a pattern that it must fit, an example is shown."""
     example = _EXAMPLES.get(field.rpartition(".")[2])
-    if _PATTERN not in problem or example is None:
+    if _PATTERN not in problem:
         return FieldProblem(field, problem, fix)
-    return FieldProblem(field, "it is not of the form that it must have", f"write {example}")
+    words = "it is not of the form that it must have"
+    return FieldProblem(field, words, fix if example is None else f"write {example}")
 
 
 def _told(error: FieldProblem) -> str:

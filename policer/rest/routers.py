@@ -113,7 +113,7 @@ def pardon_router(
     if state is None or state.punishment.height == 0:
         fix = "`policer router list` and GET /v1/punishments show them"
         raise Unknown("punishment of", f"{vr} on {host}", fix)
-    desk.settings.inbox.put(Pardon(host, vr, request.asker.name))
+    desk.settings.inbox.put(Pardon(host, vr, request.actor))
     return PardonAnswer(host, vr, state.punishment.step)
 
 

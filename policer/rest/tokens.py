@@ -3,7 +3,7 @@
 from litestar import Response, delete, get, post
 from litestar.params import JSONBody
 
-from policer.errors import Unknown
+from policer.errors import Invalid, Problem, Unknown
 from policer.rest.answers import MadeToken, NewToken, TokenPage
 from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, cut, unpack
@@ -19,7 +19,10 @@ def list_tokens(desk: GivenDesk, limit: Limit = 100, after: After = None) -> Tok
     """List all tokens, the oldest first; no secrets."""
     rows, last = desk.store.tokens.all(), unpack(after, str)
     ids = [row.id for row in rows]
-    begin = ids.index(last) + 1 if last in ids else 0
+    if last is not None and last not in ids:
+        fix = "begin with the first page"
+        raise Invalid([Problem("after", "the token of this cursor is not there", fix)])
+    begin = 0 if last is None else ids.index(last) + 1
     page, following = cut(rows[begin:], limit, lambda row: row.id)
     return TokenPage(page, following)
 
@@ -38,9 +41,7 @@ def add_token(
     data: JSONBody[NewToken], desk: GivenDesk, request: StrictRequest
 ) -> Response[MadeToken]:
     """Make a token; its secret is in the answer, and nowhere else."""
-    row, secret = desk.store.tokens.add(
-        data.name, [data.scope], data.expires_at, request.asker.name
-    )
+    row, secret = desk.store.tokens.add(data.name, [data.scope], data.expires_at, request.actor)
     location = {"Location": f"/v1/tokens/{row.id}"}
     return Response(MadeToken(row, secret), status_code=201, headers=location)
 
@@ -52,7 +53,7 @@ def revoke_token(
     token: TokenPath, desk: GivenDesk, gate: GivenGate, request: StrictRequest
 ) -> None:
     """Put a token out of force: here at once, in other policers within five seconds."""
-    desk.store.tokens.revoke(token, request.asker.name)
+    desk.store.tokens.revoke(token, request.actor)
     gate.forget_all()
 
 

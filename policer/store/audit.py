@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Row, select, update
 from policer.errors import StoreGone
 from policer.store import tables
 from policer.store.engine import Database
+from policer.store.pruning import prune
 
 
 class AuditRow(msgspec.Struct, frozen=True):
@@ -46,6 +47,10 @@ class Audit:
             query = query.where(tables.audit.c.id < after)
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
+
+    def prune(self, before: datetime) -> int:
+        """Remove changes older than an instant; return how many."""
+        return prune(self._database, tables.audit, tables.audit.c.at < before)
 
 
 class Change(NamedTuple):

@@ -5,16 +5,15 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, delete, select, text
+from sqlalchemy import ColumnElement, Row, select, text
 
 from policer.store import tables
 from policer.store.engine import Database
+from policer.store.pruning import prune
 from policer.store.records import Clock
 
 MOST_WORDS: Final = 1000
 """Characters of an event's words; a daemon may have its say, but no more."""
-_AT_ONCE: Final = 5000
-"""Rows removed in one transaction, so that nobody waits long."""
 _ADVISORY_KEY: Final = 0x7874635F65766E74
 """Of PostgreSQL's lock that makes events visible in the order of their numbers ("xtc_evnt")."""
 
@@ -103,15 +102,8 @@ class Events:
 
     def prune(self, keep_days: float) -> int:
         """Remove events older than so many days; return how many."""
-        table, before = tables.events, self._clock() - timedelta(days=keep_days)
-        old = select(table.c.id).where(table.c.at < before).limit(_AT_ONCE)
-        removed = 0
-        while True:
-            with self._database.write() as connection:
-                count = connection.execute(delete(table).where(table.c.id.in_(old))).rowcount
-            removed += count
-            if count < _AT_ONCE:
-                return removed
+        before = self._clock() - timedelta(days=keep_days)
+        return prune(self._database, tables.events, tables.events.c.at < before)
 
     def _rows(self, query: Any) -> list[EventRow]:
         with self._database.read() as connection:

@@ -1,5 +1,6 @@
 """Opens a database, and holds its tables together."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +51,19 @@ class Store:
         """See that the database can be read and is of this program's version; raises StoreError."""
         with self._database.read() as connection:
             self._schema.require_newest(connection)
+
+    def prune(self, keep_days: float, keep_audit_days: float) -> dict[str, int]:
+        """Remove what is older than so many days: events and ended tokens, and the audit log.
+
+        Returns:
+            How many rows of each.
+        """
+        now = self._clock()
+        return {
+            "events": self.events.prune(keep_days),
+            "tokens": self.tokens.prune(now - timedelta(days=keep_audit_days)),
+            "audit": self.audit.prune(now - timedelta(days=keep_audit_days)),
+        }
 
     def leadership(self, holder: str) -> leadership.Leadership:
         """Return this policer's part in who leads.

@@ -9,12 +9,13 @@ from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
 import msgspec
-from sqlalchemy import Row, select, update
+from sqlalchemy import Row, or_, select, update
 
 from policer.errors import Problem, Unknown
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
+from policer.store.pruning import prune
 from policer.store.records import Clock, refuse
 
 Scope = Literal["read", "operate", "admin"]
@@ -86,8 +87,17 @@ class Tokens:
         expired = token.expires_at is not None and token.expires_at <= self._clock()
         return None if expired or token.revoked_at is not None else token
 
+    def prune(self, before: datetime) -> int:
+        """Remove tokens that were revoked, or ended, before an instant; return how many.
+
+        The audit log has who made and revoked them.
+        """
+        columns = tables.tokens.c
+        ended = or_(columns.revoked_at < before, columns.expires_at < before)
+        return prune(self._database, tables.tokens, ended)
+
     def all(self) -> list[TokenRow]:
-        """Return every token that ever was, the oldest first."""
+        """Return every token, in force or not, the oldest first."""
         table = tables.tokens
         with self._database.read() as connection:
             rows = connection.execute(select(table).order_by(table.c.created_at, table.c.id)).all()

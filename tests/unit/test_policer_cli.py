@@ -90,6 +90,12 @@ def test_what_can_still_be_promised_is_shown_by_host_and_in_all(shell: "Shell") 
     assert found["capacity_pps"] == sum(host["capacity_pps"] for host in found["hosts"])
 
 
+@pytest.mark.parametrize("name", ["a/../b", "..", "a/b", "."])
+def test_what_is_no_name_is_refused_before_anything_is_asked(shell: "Shell", name: str) -> None:
+    said = shell("contract", "set", "gold", name, "--guarantee", "1kpps", code=2)
+    assert f"name: {name!r} is none (give a name of letters" in said
+
+
 def test_the_audit_log_is_shown_the_latest_last(shell: "Shell") -> None:
     shell("contract", "set", "gold", "r2", "--guarantee", "1kpps")
     lines = shell("audit", "--limit", "2").splitlines()
@@ -267,7 +273,8 @@ def test_a_router_that_is_held_in_bits_is_shown_so() -> None:
 def test_a_router_is_pardoned_from_the_command_line(rig: Rig, shell: "Shell") -> None:
     assert "pardoned from lower" in shell("router", "pardon", "gold", "r1")
     (pardon,) = rig.inbox.take_all()
-    assert (pardon.host, pardon.vr, pardon.actor) == ("gold", "r1", "admin")
+    assert (pardon.host, pardon.vr) == ("gold", "r1")
+    assert pardon.actor.startswith("admin (")
     assert "no punishment" in shell("router", "pardon", "gold", "r2", code=1)
 
 

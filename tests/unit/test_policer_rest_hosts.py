@@ -1,5 +1,6 @@
 """Hosts over REST: entered, changed under ETags, removed, and shown as they stand."""
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,7 +33,7 @@ def test_a_host_is_entered_read_changed_and_removed(rig: Rig) -> None:
     changed = client.put(path, json=entry, headers={"If-Match": tag})
     assert changed.status_code == 200
     assert changed.json()["entry"]["capacity_pps"] == 90_000
-    assert changed.json()["changed_by"] == "admin"
+    assert re.fullmatch(r"admin \([0-9a-f]{12} from testclient\)", changed.json()["changed_by"])
     assert client.delete(path, headers={"If-Match": tag}).status_code == 412
     assert client.delete(path, headers={"If-Match": changed.headers["etag"]}).status_code == 204
     assert client.get(path).status_code == 404
@@ -56,6 +57,23 @@ def test_a_change_takes_the_etag_that_was_read(
     answer = rig.client().put("/v1/hosts/gold", json=entry, headers=headers)
     assert answer.status_code == status, answer.text
     assert rig.store.hosts.get("gold").version.number == (2 if status == 200 else 1)
+
+
+def test_if_match_takes_any_version_that_there_is(rig: Rig) -> None:
+    """RFC 9110, section 13.1.1."""
+    filled(rig)
+    client, any_ = rig.client(), {"If-Match": "*"}
+    entry = client.get("/v1/hosts/gold").json()["entry"]
+    for capacity in (2e5, 3e5):
+        changed = client.put(
+            "/v1/hosts/gold", json=entry | {"capacity_pps": capacity}, headers=any_
+        )
+        assert changed.status_code == 200
+    contract = "/v1/hosts/gold/contracts/r1"
+    assert client.put(contract, json={"guarantee_pps": 1.0}, headers=any_).status_code == 200
+    assert client.delete(contract, headers=any_).status_code == 204
+    assert client.delete(contract, headers=any_).status_code == 404
+    assert client.delete("/v1/hosts/gold", headers=any_).status_code == 204
 
 
 def test_an_etag_without_its_quotes_is_said_to_be_none(rig: Rig) -> None:

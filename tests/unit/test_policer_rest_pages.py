@@ -78,6 +78,19 @@ def test_hosts_tokens_and_the_audit_log_come_whole(rig: Rig) -> None:
     assert len({row["id"] for row in walked(rig, "/v1/audit?")}) == 4 + 14 + 3
 
 
+def test_a_cursor_of_a_token_that_is_not_there_does_not_begin_again(rig: Rig) -> None:
+    answer = rig.client().get("/v1/tokens", params={"after": pack("0123456789ab")})
+    assert answer.status_code == 422
+    assert answer.json()["errors"][0]["field"] == "after"
+
+
+def test_what_no_kind_of_event_can_be_is_said_in_words(rig: Rig) -> None:
+    answer = rig.client().get("/v1/events", params={"kind": "No-Kind"})
+    assert answer.status_code == 422
+    assert "such as punished" in answer.json()["errors"][0]["fix"]
+    assert "regex" not in answer.text
+
+
 @pytest.mark.parametrize(
     "after",
     [

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from store_values import host
 
 from policer.errors import StoreBusy
-from policer.store import Event, PunishmentRow, Store
+from policer.store import Event, PunishmentRow, Store, pruning
 from policer.store import events as module
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_what_a_daemon_says_cannot_spoil_its_event(store: Store) -> None:
 def test_old_events_are_pruned_and_their_numbers_never_given_again(
     backend: "Backend", store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_AT_ONCE", 3)
+    monkeypatch.setattr(pruning, "AT_ONCE", 3)
     store.events.add([Event("gold", "k", f"old {n}") for n in range(7)])
     last = store.events.page(None, 1)[0].id
     backend.clock.forward(days=30)
