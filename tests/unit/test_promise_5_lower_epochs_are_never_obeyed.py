@@ -39,9 +39,10 @@ def test_nobody_locks_all_policers_out_by_a_slip_of_the_pen(rig: Rig, *, restart
     rig.ask(Activate("a", 9e3, epoch=5, sequence=2))
 
 
-@pytest.mark.parametrize("wall", [0.0, time.time()])
-def test_policers_of_today_are_obeyed_whatever_the_clock_of_the_host_shows(wall: float) -> None:
-    check_epoch(int(time.time()) + 86_400, wall)
+@pytest.mark.parametrize("slow_s", [0.0, 30e6, 1e9])
+def test_policers_of_today_are_obeyed_though_the_clock_of_the_host_is_slow(slow_s: float) -> None:
+    now = time.time()
+    check_epoch(int(now) + 86_400, now - slow_s)
 
 
 def test_not_by_any_router_of_the_host(rig: Rig) -> None:
