@@ -19,12 +19,12 @@ Cost = Annotated[float, msgspec.Meta(ge=0.01, le=100)]
 
 BURST_MOST_S = 60.0
 """A burst of more seconds than that would leave nothing of a promise to be seen in a minute."""
-# The bounds are documented here and judged by `contradictions`, which says what to write instead.
+# The bounds, which go with the rate, are judged by `contradictions`: it says what to write instead.
 Burst = Annotated[
     float,
     msgspec.Meta(
-        description="packets",
-        extra_json_schema={"minimum": 1, "maximum": BURST_MOST_S * MAX_PPS},
+        description=f"packets: 1 or more, and at most {BURST_MOST_S:g} s of the guarantee, or of "
+        "the ceiling where nothing is guaranteed",
     ),
 ]
 

@@ -101,7 +101,8 @@ async def stream_events(
     def later(last: int) -> tuple[list[EventRow], int]:
         newest = _newest(desk)  # first: what comes between the two questions is found by the next
         rows = events.since(last, AT_ONCE, host, vr, kind)
-        return rows, rows[-1].id if len(rows) == AT_ONCE else max(last, newest)
+        seen = rows[-1].id if rows else last
+        return rows, seen if len(rows) == AT_ONCE else max(seen, newest)
 
     return ServerSentEvent(_events(pace, begin, later))
 

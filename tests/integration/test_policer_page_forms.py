@@ -8,7 +8,6 @@ from page_rig import Fleetwork, report
 
 from policer.contract import Contract
 from policer.errors import Unknown
-from policer.inbox import Pardon
 from policer.ladder import Step
 
 pytest_plugins = ["browser_fixtures"]
@@ -206,7 +205,9 @@ def test_a_punished_router_is_shown_and_pardoned_once_confirmed(
     assert punished.inbox.take_all() == ()
     answer(visit, "Pardon")
     until(lambda: page.locator("#said").inner_text() == "flood is pardoned.")
-    assert punished.inbox.take_all() == (Pardon("edge-1", "flood", "operate"),)
+    (pardon,) = punished.inbox.take_all()
+    assert (pardon.host, pardon.vr) == ("edge-1", "flood")
+    assert pardon.actor.startswith("operate (")
 
 
 def answer(visit: Visit, button: str) -> Any:

@@ -82,7 +82,8 @@ def test_a_table_in_a_pipe_has_a_line_a_row(
     assert heading.split()[-2:] == ["version", "by"]
     assert len(rows) == 2
     assert "warn, lower, limit, pause, stop" in rows[0]
-    assert rows[0].endswith("admin")
+    assert "  admin (" in rows[0]
+    assert rows[0].endswith(" from 127.0.0.1)")
 
 
 def test_who_follows_events_is_told_of_a_gap(

@@ -11,7 +11,6 @@ import pytest
 from rest_rig import GOLD, PROMISE, Rig, filled, opened
 
 from policer.fleet import Leadership
-from policer.inbox import Pardon
 from policer.ladder import Punishment, Step
 from policer.state import HostState, RouterState
 from policer.store import PunishmentRow
@@ -118,7 +117,7 @@ def test_the_document_says_what_a_burst_may_be(rig: Rig) -> None:
     burst = document["components"]["schemas"]["Contract"]["properties"]["burst"]
     assert burst["default"] is None
     (number, _) = burst["anyOf"]
-    assert (number["minimum"], number["description"]) == (1, "packets")
+    assert number["description"].startswith("packets: 1 or more, and at most 60 s of the guarantee")
 
 
 def test_a_contract_can_be_posted_and_lists_by_host_and_router(rig: Rig) -> None:
@@ -186,7 +185,9 @@ def test_a_pardon_reaches_the_policer_once(rig: Rig) -> None:
         answer = rig.client("operate").post("/v1/hosts/gold/routers/r1/pardon")
         assert answer.status_code == 202
         assert answer.json()["pardoned_from"] == "lower"
-    assert rig.inbox.take_all() == (Pardon("gold", "r1", "operate"),)
+    (pardon,) = rig.inbox.take_all()
+    assert (pardon.host, pardon.vr) == ("gold", "r1")
+    assert pardon.actor.startswith("operate (")
     assert rig.inbox.take_all() == ()
 
 
