@@ -10,7 +10,7 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,6 +24,8 @@ from policer.store.records import Clock
 
 _ADVISORY_KEY: Final = 0x7874635F6C656164
 """Of PostgreSQL's lock that the leader holds ("xtc_lead")."""
+_ANSWER_S: Final = 0.5
+"""How long SQLite may take to say whose epoch is the latest, before the lock alone decides."""
 _PATIENCE_S: Final = 1.0
 """How long a call waits for one that another thread began and gave up on."""
 
@@ -154,6 +156,9 @@ class FileLeadership(Leadership):
         super().__init__(database, holder, clock)
         self._file, self._path = path, path.with_name(path.name + ".lock")
         self._descriptor = -1
+        self._stored = 0
+        """The latest epoch in the database, as of when it answered last."""
+        self._asking = threading.Thread()
 
     def _lock(self) -> bool:
         if self._has_lock():
@@ -187,12 +192,22 @@ class FileLeadership(Leadership):
             raise StoreGone(f"{self._file} has {names} names, by hard links ({fix})")
 
     def _held(self) -> bool:
-        """Whether the lock is held, and nobody took a later epoch by another name of the file."""
+        """Whether the lock is held, and nobody took a later epoch by another name of the file.
+
+        The lock is the kernel's: a disk that hangs does not take it from a leader.
+        """
         if not self._has_lock():
             return False
-        with self._database.read() as connection:
-            epoch = connection.execute(select(tables.leadership.c.epoch)).scalar_one()
-        return int(epoch) == self._epoch
+        if not self._asking.is_alive():
+            self._asking = threading.Thread(target=self._ask, daemon=True)
+            self._asking.start()
+        self._asking.join(_ANSWER_S)
+        return self._stored <= self._epoch
+
+    def _ask(self) -> None:
+        # What is wrong with the database is found, and said, by all others who read it.
+        with suppress(StoreError):
+            self._stored = self.holder().epoch
 
     def _has_lock(self) -> bool:
         if self._descriptor < 0:

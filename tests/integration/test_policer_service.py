@@ -215,7 +215,7 @@ async def test_a_round_that_fails_is_counted_and_the_other_hosts_go_on(store: St
         await one.until(one.held)
         loop, _ = one.service._loops["h0"]
         terms = one.live("h0").contracts
-        loop.enter(loop.host, {**terms, "a0": cast("Contract", None)})
+        loop.enter(loop.host, {**terms, "a0": Contract(cast("float", "no number"))})
         await one.until(lambda: one.live("h0").rounds_failed >= 3)
         assert one.held("h1")
         assert one.live("h1").rounds_failed == 0
