@@ -140,13 +140,14 @@ class _Fitting:
         known = {cap: _interval(rising, number) for number, cap in enumerate(below)}
         known |= {cap: _interval(top, first + number) for number, cap in enumerate(beyond)}
         known |= {cap: _interval(top, -1) for cap in flat if cap is not None}
-        points = _smoothed([self._point(cap, known) for cap in self._steady], set(flat))
+        most = self._ceiling()
+        points = _smoothed([self._point(cap, known) for cap in self._steady], set(flat), most)
         under = [cap for cap in self._steady if cap not in flat]
         on = [cap for cap in self._steady if cap in flat]
         return Curve(
             points=points,
             single=tuple((cap, _interval(each, number)) for number, cap in enumerate(caps)),
-            top=_interval(top, -1) if flat else points[-1].throughput_pps,
+            top=_below(_interval(top, -1) if flat else points[-1].throughput_pps, most),
             knee=(max(under, default=0.0), min(on, default=self._steady[-1])),
             held_out=tuple(self._point(cap, known) for cap in sorted(self._caps("held_out"))),
             speed=None if rising is None or not below else rising.speed,
@@ -199,6 +200,16 @@ class _Fitting:
     def _limited_by_load(self, flat: Sequence[float | None]) -> bool:
         rates = [self._means.visits[number].mean for cap in flat for number in self._groups[cap]]
         return self._offered is not None and float(np.mean(rates)) >= LOADED * self._offered
+
+    def _ceiling(self) -> float:
+        """Return what no level can lie above: all that was offered, or seen at any visit.
+
+        Where the host's speed changed much, the level at the middle of the sweep is an
+        extrapolation, which knows nothing of the load.
+        """
+        if self._offered is None:
+            return math.inf
+        return max(self._offered, *(visit.mean for visit in self._means.visits))
 
     def _rate(self, cap: float | None) -> float:
         """Return the mean throughput of a cap's visits, in packets/s."""
@@ -260,11 +271,17 @@ def _interval(levels: Levels | None, number: int) -> Interval:
     return Interval(math.exp(value), math.exp(value - half), math.exp(value + half))
 
 
-def _smoothed(points: Sequence[CapPoint], plateau: set[float | None]) -> tuple[CapPoint, ...]:
+def _below(found: Interval, most: float) -> Interval:
+    return Interval(min(found.value, most), min(found.low, most), found.high)
+
+
+def _smoothed(
+    points: Sequence[CapPoint], plateau: set[float | None], ceiling: float
+) -> tuple[CapPoint, ...]:
     """Lay the monotone curve of least squares through the points below the plateau, and that."""
     below = [point for point in points if point.cap not in plateau]
     flat = [point for point in points if point.cap in plateau]
-    most = flat[0].throughput_pps.value if flat else math.inf
+    most = min(flat[0].throughput_pps.value if flat else math.inf, ceiling)
     curve = _isotonic(below) if below else []
     found = [
         msgspec.structs.replace(point, smoothed_pps=min(rate, most))

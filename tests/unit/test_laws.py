@@ -41,7 +41,7 @@ def test_a_delay_that_is_known_shapes_the_first_estimate() -> None:
 def test_the_default_law_begins_with_the_noise_of_a_model_within_reason(
     noise: float, used: float
 ) -> None:
-    known = Uncertainty(noise, 0.01, 0.0, ((0.1, 1e3, 2e3),), (1e3, 2e3))
+    known = Uncertainty(noise, 0.01, 0.0, ((0.1, 1e3, 2e3),), (97e3, 99e3))
     begun = law_named("default", replace(MODEL, uncertainty=known)).start(CapFraction(0.5))
     assert begun.estimate.noise == pytest.approx(used**2)
 

@@ -96,7 +96,14 @@ def test_behind_a_shield_it_is_what_the_router_uses_that_tells(
 def with_model(plan: RouterPlan, cost: float) -> RouterPlan:
     """Return the plan with a model of packets that cost so many times as much."""
     points = tuple((cap, rate / cost) for cap, rate in MODEL.curve.points)
-    return replace(plan, model=replace(MODEL, measured_curve=ThroughputCurve(points, 300e3)))
+    low, high = KNOWN.top
+    known = replace(
+        KNOWN,
+        intervals=tuple((cap, least / cost, most / cost) for cap, least, most in KNOWN.intervals),
+        top=(low / cost, high / cost),
+    )
+    curve = ThroughputCurve(points, 300e3)
+    return replace(plan, model=replace(MODEL, measured_curve=curve, uncertainty=known))
 
 
 def held(found: Finding = Finding.NONE) -> Instance:

@@ -85,3 +85,30 @@ def test_without_noise_it_is_the_papers_one_percent() -> None:
 def test_where_throughput_rises_to_the_end_it_is_the_last_cap() -> None:
     rates = [(cap, hinge(cap, 2.0)) for cap in GRID]
     assert threshold(rates, 0.02, 1) == GRID[-1]
+
+
+def slowing(offered: float) -> list[Sample]:
+    """Return visits to a host that slows by a third; the highest cap comes last, and once."""
+    caps = [*3 * (0.05, 0.1, 0.2, 0.4), 0.8]
+    found = []
+    for visit, cap in enumerate(caps):
+        speed = 1.4 - 0.4 * visit / (len(caps) - 1)
+        for number in range(4):
+            rate = min(1e5 * cap * speed, offered) * (1 + 0.01 * (-1) ** number)
+            found.append(
+                Sample(at=10.0 * visit + number, cap=cap, throughput_pps=rate, visit=visit)
+            )
+    return found
+
+
+def test_no_level_lies_above_all_that_was_offered() -> None:
+    """It is of the middle of the sweep, and a host that was faster there had no more to forward."""
+    means = means_of(slowing(60e3), 1.0, None)
+    free, bounded = curve_of(means), curve_of(means, 60e3)
+    assert free.points[-1].smoothed_pps > 1.1 * 60e3
+    assert bounded.points[-1].smoothed_pps == pytest.approx(60e3, rel=0.01)
+    assert bounded.top.value == pytest.approx(60e3, rel=0.01)
+    assert bounded.top.low <= bounded.top.value <= bounded.top.high
+    assert [one.smoothed_pps for one in bounded.points[:-1]] == [
+        one.smoothed_pps for one in free.points[:-1]
+    ]
