@@ -43,7 +43,7 @@ def _check_owners(settings: Settings) -> None:
     """See that the service's user can read the secrets where root asks for it.
 
     Raises:
-        SettingsError: it cannot; names the command that mends that.
+        SettingsError: it cannot; names the command that fixes that.
     """
     folder = folder_of(store_url(settings.store))
     if os.geteuid() != 0 or folder is None:
