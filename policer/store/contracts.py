@@ -12,13 +12,25 @@ from sqlalchemy import Connection, Row, select, tuple_
 
 from policer.admission import problems_with
 from policer.contract import Contract
-from policer.errors import Invalid, Problem, Stale, Taken, Unknown
+from policer.errors import Stale, Taken, Unknown
+from policer.hosts import Host
+from policer.inforce import classes_of
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
-from policer.store.hosts import contracts_of, host_for_change
+from policer.store.hosts import host_for_change, lock_anywhere
 from policer.store.idempotency import Answering, keep
-from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
+from policer.store.promises import ANYWHERE, book_in, contracts_at, home_of
+from policer.store.records import (
+    Clock,
+    Stored,
+    Version,
+    as_stored,
+    checked_name,
+    read,
+    refuse,
+    text_of,
+)
 from xtc.wire import VrName
 
 
@@ -85,8 +97,9 @@ class Contracts:
         """Promise a router something, or something else.
 
         Args:
-            host: where the router is.
-            vr: the router.
+            host: where the router is; ANYWHERE for one whose contract follows it.
+            vr: the router: its name on that host; or its UUID, or a name that no other router of
+                the fleet has.
             contract: what is promised.
             if_version: what is to be replaced; None where there must be no contract yet.
             actor: who wants it.
@@ -100,10 +113,10 @@ class Contracts:
         """
         key, contract = _Key(host, vr), _checked(vr, contract)
         with self._database.write() as connection:
-            entry = host_for_change(connection, host)
+            entry = _host(connection, key)
             row = _row(connection, key)
             _expect(row, key, if_version)
-            refuse(problems_with(vr, contract, entry, contracts_of(connection, host)))
+            self._admit(connection, key, contract, entry)
             stored = Stored(contract, self._change(connection, key, row, contract, actor))
             keep(connection, answering, stored)
         return stored
@@ -117,7 +130,7 @@ class Contracts:
         """
         key = _Key(host, vr)
         with self._database.write() as connection:
-            host_for_change(connection, host)
+            _host(connection, key)
             row = _row(connection, key)
             if row is None or row.contract is None:
                 raise _unknown(key)
@@ -135,6 +148,14 @@ class Contracts:
         return [
             Revision(row.version, _contract(row, f"contract {key}"), row.at, row.by) for row in rows
         ]
+
+    def _admit(
+        self, connection: Connection, key: "_Key", contract: Contract, host: Host | None
+    ) -> None:
+        """See that a host can keep a contract beside its others; raises Invalid."""
+        book = book_in(connection, self._clock(), lock=bool(classes_of(contract)))
+        others = {} if host is None else contracts_at(connection, host.name)
+        refuse(problems_with(key.vr, contract, host, others, book))
 
     def _listed(self, query: Any) -> list[tuple[str, str, Stored[Contract]]]:
         with self._database.read() as connection:
@@ -166,12 +187,25 @@ class _Key(NamedTuple):
     vr: str
 
     def __str__(self) -> str:
-        return f"{self.host}/{self.vr}"
+        return self.vr if self.host == ANYWHERE else f"{self.host}/{self.vr}"
 
 
 def _query() -> Any:
     table = tables.contracts
     return select(table).where(table.c.contract.is_not(None)).order_by(table.c.host, table.c.vr)
+
+
+def _host(connection: Connection, key: _Key) -> Host | None:
+    """Return where a router is, and keep others from promising anything there meanwhile.
+
+    Raises:
+        Unknown: there is no such host.
+    """
+    if key.host != ANYWHERE:
+        return host_for_change(connection, key.host)
+    lock_anywhere(connection)
+    home = home_of(connection, key.vr)
+    return None if home is None else host_for_change(connection, home)
 
 
 def _row(connection: Connection, key: _Key) -> Row[Any] | None:
@@ -182,11 +216,7 @@ def _row(connection: Connection, key: _Key) -> Row[Any] | None:
 
 def _checked(vr: str, contract: Contract) -> Contract:
     """Return a contract as it will be given back; raises Invalid for what a daemon would refuse."""
-    try:
-        msgspec.convert(vr, VrName)
-    except msgspec.ValidationError as error:
-        fix = "give the name that its host's configuration has"
-        raise Invalid([Problem("vr", str(error), fix)]) from None
+    checked_name(vr, VrName, "vr", "give the name that its host's configuration has")
     return as_stored(contract)
 
 
@@ -221,7 +251,7 @@ def _contract(row: Row[Any], name: str) -> Contract | None:
 
 def _stored(row: Row[Any]) -> Stored[Contract]:
     version = Version(row.version, row.changed_at, row.changed_by)
-    return Stored(read(row.contract, Contract, f"contract {row.host}/{row.vr}"), version)
+    return Stored(read(row.contract, Contract, f"contract {_Key(row.host, row.vr)}"), version)
 
 
 def _unknown(key: _Key) -> Unknown:
