@@ -41,7 +41,7 @@ def problems_with(
     rest = {name: other for name, other in others.items() if name != vr}
     if contract.class_name is None and not contract.hours and not taken_pps(contract):
         return
-    if not host.overcommit and _exceeds(promised_pps({**rest, vr: contract}, book), host):
+    if not host.overcommit and exceeds(promised_pps({**rest, vr: contract}, book), host):
         yield _too_much(contract, host, promised_pps(rest, book))
 
 
@@ -66,7 +66,7 @@ def problems_of_host(
 ) -> Iterator[Problem]:
     """Say why a host's capacity cannot be so low."""
     promised = promised_pps(contracts, book)
-    if not host.overcommit and _exceeds(promised, host):
+    if not host.overcommit and exceeds(promised, host):
         yield Problem(
             "capacity_pps",
             f"{host.capacity_pps:g} is less than the {promised:g} packets/s that were promised",
@@ -74,7 +74,8 @@ def problems_of_host(
         )
 
 
-def _exceeds(promised: float, host: Host) -> bool:
+def exceeds(promised: float, host: Host) -> bool:
+    """Whether guarantees are more than a host can forward."""
     return promised > host.capacity_pps * (1 + EXACT)
 
 

@@ -7,6 +7,7 @@ another thread always sees one round of one host, and never half of it.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from policer.admission import exceeds
 from policer.contract import Contract
 from policer.hosts import Host
 from policer.promise import Kept
@@ -20,6 +21,8 @@ class HostLive:
 
     host: Host
     contracts: Mapping[str, Contract] = field(default_factory=dict)
+    follows: Mapping[str, str] = field(default_factory=dict)
+    """Names of the contracts that followed their routers there, by router."""
     sight: Sight = field(default_factory=Sight)
     state: HostState = field(default_factory=HostState)
     orders: Mapping[str, Order] = field(default_factory=dict)
@@ -38,6 +41,11 @@ class HostLive:
     def guaranteed_pps(self) -> float:
         """All guarantees, in the unit of the capacity."""
         return sum(c.cost * c.guarantee_pps for c in self.contracts.values())
+
+    @property
+    def overpromised(self) -> bool:
+        """Whether routers brought more guarantees than it can keep; it may not overcommit."""
+        return not self.host.overcommit and exceeds(self.guaranteed_pps, self.host)
 
 
 @dataclass(frozen=True, slots=True)

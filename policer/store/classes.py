@@ -10,12 +10,13 @@ from policer.admission import problems_of_host
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
 from policer.inforce import Book, classes_of, problems_of_class
+from policer.promises import ANYWHERE
 from policer.schedule import ClassName
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
 from policer.store.hosts import host_for_change
-from policer.store.promises import ANYWHERE, book_in, contracts_at, home_of
+from policer.store.promises import book_in, contracts_at, home_of
 from policer.store.records import (
     Clock,
     Stored,

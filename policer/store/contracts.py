@@ -15,12 +15,13 @@ from policer.contract import Contract
 from policer.errors import Stale, Taken, Unknown
 from policer.hosts import Host
 from policer.inforce import classes_of
+from policer.promises import ANYWHERE
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
 from policer.store.hosts import host_for_change, lock_anywhere
 from policer.store.idempotency import Answering, keep
-from policer.store.promises import ANYWHERE, book_in, contracts_at, home_of
+from policer.store.promises import book_in, contracts_at, home_of
 from policer.store.records import (
     Clock,
     Stored,

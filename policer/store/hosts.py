@@ -9,11 +9,12 @@ from policer.admission import problems_of_host
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
 from policer.hosts import Host, clashes, contradictions, way_to
+from policer.promises import ANYWHERE
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
 from policer.store.idempotency import Answering, keep
-from policer.store.promises import ANYWHERE, book_in, contracts_at, contracts_on
+from policer.store.promises import book_in, contracts_at, contracts_on
 from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
 
 
