@@ -13,6 +13,7 @@ from policer.hosts import Host
 from policer.promise import Kept
 from policer.sight import Sight
 from policer.state import HostState, Order
+from policer.whereabouts import present
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,20 @@ class Fleet:
     def put_all(self, lives: Mapping[str, HostLive]) -> None:
         """Take over another fleet."""
         self._hosts = dict(lives)
+
+    def homes(self) -> dict[str, str]:
+        """Return the host of each router whose contract followed it, by the contract's name."""
+        lives = self.hosts.items()
+        return {router: name for name, live in lives for router in live.follows.values()}
+
+    def seen_on(self, router: str, now: float) -> str | None:
+        """Return the host that has a router, by its name or UUID; None where not one alone has."""
+        found = [
+            name
+            for name, live in self.hosts.items()
+            if live.sight.reachable(now) and any(present({router}, live.sight.routers))
+        ]
+        return found[0] if len(found) == 1 else None
 
     def routers(self) -> Iterator[tuple[HostLive, str]]:
         """Yield every router that was promised or seen, by host and name."""

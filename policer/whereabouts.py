@@ -5,11 +5,14 @@ host still has gets no contract. So a copy that is left behind by a migration, o
 lies, takes nothing away.
 """
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from policer.sight import GONE_AFTER_S
 from xtc.wire import Finding, Report
+
+UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 
 class Move(NamedTuple):
@@ -64,7 +67,7 @@ class Whereabouts:
 
     def heard(self, host: str, reports: Mapping[str, Report], now: float) -> list[Move]:
         """Take over what a host reports; return which routers came to it."""
-        found = dict(_present(self._followed, reports))
+        found = dict(present(self._followed, reports))
         self._here[host], self._heard[host] = found, now
         foreign = {r: vr for r, vr in found.items() if self._homes.get(r) != host}
         moves = [self._move(r, host, vr) for r, vr in foreign.items() if not self._stays(r, now)]
@@ -107,7 +110,7 @@ class Whereabouts:
         return now - heard < GONE_AFTER_S and router in self._here[home]
 
 
-def _present(followed: Collection[str], reports: Mapping[str, Report]) -> Iterable[tuple[str, str]]:
+def present(followed: Collection[str], reports: Mapping[str, Report]) -> Iterable[tuple[str, str]]:
     """Yield which followed routers a host has; one with two contracts has that of its UUID."""
     if not followed:
         return

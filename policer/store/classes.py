@@ -15,7 +15,7 @@ from policer.schedule import ClassName
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
-from policer.store.hosts import host_for_change
+from policer.store.hosts import entered_host
 from policer.store.promises import book_in, contracts_at, home_of
 from policer.store.records import (
     Clock,
@@ -146,14 +146,14 @@ def _hosts_with(connection: Connection, name: str) -> list[str]:
     )
     hosts = sorted({host for host in where if host is not None})
     for host in hosts:
-        host_for_change(connection, host)
+        entered_host(connection, host)
     return hosts
 
 
 def _broken(connection: Connection, hosts: list[str], book: Book) -> Iterator[Problem]:
     """Say which hosts could not keep their contracts any more."""
     for name in hosts:
-        host = host_for_change(connection, name)
+        host = entered_host(connection, name)
         for problem in problems_of_host(host, contracts_at(connection, name), book):
             what = f"on {name}, {problem.problem}"
             yield Problem("guarantee_pps", what, "promise less, or let the host overcommit")

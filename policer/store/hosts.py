@@ -127,13 +127,18 @@ def _others(connection: Connection) -> list[Host]:
     return [_stored(row).value for row in connection.execute(query)]
 
 
-def host_for_change(connection: Connection, name: str) -> Host:
-    """Return a host and keep others from changing it or its contracts until the transaction ends.
+def entered_host(connection: Connection, name: str, *, lock: bool = True) -> Host:
+    """Return a host.
+
+    Args:
+        connection: of the transaction.
+        name: of the host.
+        lock: whether to keep others from changing it or its contracts until that ends.
 
     Raises:
         Unknown: there is none of that name.
     """
-    return present(_row(connection, name, lock=True), name).value
+    return present(_row(connection, name, lock=lock), name).value
 
 
 def lock_anywhere(connection: Connection) -> None:
