@@ -6,16 +6,32 @@ from decimal import ROUND_FLOOR, Context
 from policer.contract import Contract, contradictions
 from policer.errors import Problem
 from policer.hosts import Host
-from policer.inforce import NO_CLASSES, Book, classes_of, peak_pps, taken_pps, unknown_classes
+from policer.inforce import (
+    MOST_LOOKED_AT,
+    NO_CLASSES,
+    Book,
+    classes_of,
+    peak_pps,
+    taken_pps,
+    unknown_classes,
+)
 
 EXACT = 1e-9
 """Sums that differ by no more than this share are the same: 0.1 + 0.2 is not over 0.3."""
 _SIX_DIGITS_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
 
 
-def promised_pps(contracts: Mapping[str, Contract], book: Book = NO_CLASSES) -> float:
-    """Return the most that all guarantees take of a host's capacity from now on, packets/s."""
-    return peak_pps(list(contracts.values()), book)
+def promised_pps(
+    contracts: Mapping[str, Contract], book: Book = NO_CLASSES, most: int = MOST_LOOKED_AT
+) -> float:
+    """Return the most that all guarantees take of a host's capacity from now on, packets/s.
+
+    Args:
+        contracts: of one host.
+        book: what they may name, and from when on.
+        most: how closely they are looked at (`policer.inforce.peak_pps`).
+    """
+    return peak_pps(list(contracts.values()), book, most)
 
 
 def problems_with(

@@ -7,7 +7,7 @@ import msgspec
 
 from policer.errors import Problem
 from policer.ladder import Step
-from policer.schedule import ClassName, Hours, Instant, Zone, problems_of_schedule
+from policer.schedule import ClassName, Hours, Instant, TenantName, Zone, problems_of_schedule
 
 MAX_PPS = 1e9
 """No port of this decade forwards more; a larger number is a slip of the pen."""
@@ -71,6 +71,8 @@ class Contract(
     """When it holds: the first window that is open says by which terms. None given is always."""
     zone: Zone = "UTC"
     """The time zone of the hours."""
+    tenant: TenantName | None = None
+    """Whose router it is."""
 
     @property
     def ceiling(self) -> float:

@@ -5,6 +5,7 @@ PolicerError
 ├── Unknown            there is no such host, router, contract, token or event
 ├── Taken              there is one of that name already
 ├── Stale              it was changed since it was read (ETag)
+│   └── PlanStale      the fleet was changed since the plan was made
 ├── KeyReused          an idempotency key that came with another request before
 ├── Unauthenticated    no token, or none that is known
 ├── Forbidden          a token that may not do this
@@ -68,6 +69,15 @@ class Stale(PolicerError):  # noqa: N818
     def __init__(self, kind: str, name: str, version: int) -> None:
         self.kind, self.name, self.version = kind, name, version
         super().__init__(f"{kind} {name} is at version {version} now (read it again)")
+
+
+class PlanStale(Stale):
+    """What a plan rests on was changed since it was made."""
+
+    def __init__(self, plan: str, version: int) -> None:
+        super().__init__("plan", plan, version)
+        problem = "what it rests on has changed since it was made"
+        self.args = (f"plan {plan}: {problem} (plan again)",)
 
 
 class KeyReused(PolicerError):  # noqa: N818

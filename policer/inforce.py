@@ -95,18 +95,23 @@ def problems_of_class(terms: Contract) -> Iterator[Problem]:
             yield Problem(field, "a class has terms alone", f"give {field} in its contracts")
 
 
-def peak_pps(contracts: Sequence[Contract], book: Book) -> float:
+def peak_pps(contracts: Sequence[Contract], book: Book, most: int = MOST_LOOKED_AT) -> float:
     """Return the most that contracts promise together, from now on, in packets/s.
 
     Looked at are now, each date at which a contract begins, and the hours of the week after each:
     between two dates, weeks are alike but for the clock changes of a zone.
+
+    Args:
+        contracts: of one host.
+        book: what they may name, and from when on they are looked at.
+        most: contracts at instants that are looked at; beyond, the largest guarantees are added up.
     """
     classes, now = book
     if not any(map(is_timed, contracts)):
         return _promised(contracts, classes, now)
     starts = _starts(contracts, now)
-    windows = sum(len(contract.hours) for contract in contracts)
-    if len(starts) * (1 + EDGES * windows) * len(contracts) > MOST_LOOKED_AT:
+    windows = len({(contract.zone, window) for contract in contracts for window in contract.hours})
+    if len(starts) * (1 + EDGES * windows) * len(contracts) > most:
         return sum(most_pps(contract, classes, now) for contract in contracts)
     instants = starts | set(_openings(contracts, starts))
     return max(_promised(contracts, classes, at) for at in instants)

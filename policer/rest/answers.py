@@ -1,16 +1,20 @@
 """What the service answers: one struct for each kind of thing; rates in packets/s, times in UTC."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from policer.contract import Contract
+from policer.fleetfile.capacity import PlannedHost
+from policer.fleetfile.document import FleetFile
+from policer.fleetfile.edits import PlannedChange
 from policer.hosts import Host, HostName
 from policer.ladder import Step
 from policer.rest.problems import FieldProblem
 from policer.state import Order
 from policer.store import AuditRow, EventRow, Revision, Scope, TokenRow
+from policer.tenants import Tenant
 from xtc.wire import Report, VrName
 
 TokenName = Annotated[
@@ -182,6 +186,24 @@ class ClassPage(msgspec.Struct, frozen=True):
     next: str | None = None
 
 
+class TenantAnswer(msgspec.Struct, frozen=True):
+    """For whom routers are run."""
+
+    name: str
+    entry: Tenant
+    version: int
+    """The number in its ETag."""
+    changed_at: datetime
+    changed_by: str
+
+
+class TenantPage(msgspec.Struct, frozen=True):
+    """Tenants, by name."""
+
+    items: list[TenantAnswer]
+    next: str | None = None
+
+
 class ContractPage(msgspec.Struct, frozen=True):
     """Contracts, by host and router."""
 
@@ -293,6 +315,38 @@ class PardonAnswer(msgspec.Struct, frozen=True):
     host: str
     vr: str
     pardoned_from: Step | None
+
+
+class NewPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A document that the fleet is to become."""
+
+    fleet: FleetFile
+    keep: bool = False
+    """Whether what it does not name stays; else that is removed."""
+
+
+class PlanAnswer(msgspec.Struct, frozen=True):
+    """What a document would change, as it was when the plan was made."""
+
+    id: str
+    version: int
+    """The number in its ETag: 1 is open, 2 is applied."""
+    keep: bool
+    """Whether what the document does not name stays."""
+    needs: Literal["operate", "admin"]
+    """The scope that it takes to apply it."""
+    admissible: bool
+    """Whether it can be applied: there are no problems."""
+    changes: tuple[PlannedChange, ...]
+    problems: tuple[FieldProblem, ...]
+    """What is wrong, by the path of the field in the document; the first 200 of more."""
+    hosts: tuple[PlannedHost, ...]
+    """Those on which something would change, and what they would have promised."""
+    made_at: datetime
+    made_by: str
+    applied_at: datetime | None = None
+    """None where it was not applied."""
+    applied_by: str | None = None
 
 
 class NewToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -24,8 +24,10 @@ from policer.rest import (
     fleetwide,
     health,
     hosts,
+    plans,
     routers,
     streams,
+    tenants,
     tokens,
 )
 from policer.rest.bodies import StrictRequest
@@ -43,7 +45,18 @@ from policer.store import Store
 
 VERSION = "1.0.0"
 """Of the interface; the path says v1."""
-ROOMS = (hosts, routers, contracts, classes, events, streams, fleetwide, tokens)
+ROOMS = (
+    hosts,
+    routers,
+    contracts,
+    classes,
+    tenants,
+    plans,
+    events,
+    streams,
+    fleetwide,
+    tokens,
+)
 _GIVEN = {"desk": Provide(provide_desk), "gate": Provide(provide_gate)}
 
 

@@ -49,6 +49,15 @@ EXAMPLES: Mapping[str, Any] = {
     "putClass": _CONTRACT,
     "addContract": {"host": "gold", "vr": "customer-7", "contract": _CONTRACT},
     "checkContract": {"host": "gold", "vr": "customer-7", "contract": _CONTRACT},
+    "putTenant": {"description": "Acme Ltd., customer 4711"},
+    "makePlan": {
+        "keep": True,
+        "fleet": {
+            "version": 1,
+            "tenants": {"acme": {"description": "Acme Ltd., customer 4711"}},
+            "hosts": {"gold": {"contracts": {"customer-8": {**_CONTRACT, "tenant": "acme"}}}},
+        },
+    },
     "addToken": {"name": "billing", "scope": "read", "expires_at": "2030-01-01T00:00:00Z"},
 }
 """A request body for each operation that takes one."""
@@ -58,9 +67,11 @@ PRECONDITIONED = {
     "removeContract",
     "removeFollowing",
     "removeClass",
+    "removeTenant",
+    "applyPlan",
 }
 """Operations that are refused without If-Match."""
-PUT = {"putContract", "putFollowing", "putClass"}
+PUT = {"putContract", "putFollowing", "putClass", "putTenant"}
 """Operations that make or replace, as their preconditions say."""
 TAGGED = PUT | {
     "readHost",
@@ -70,6 +81,10 @@ TAGGED = PUT | {
     "addContract",
     "readFollowing",
     "readClass",
+    "readTenant",
+    "makePlan",
+    "readPlan",
+    "applyPlan",
 }
 """Operations that answer with an ETag."""
 STREAMS = {"streamEvents": ("event", "EventRow"), "streamTelemetry": ("telemetry", "Tick")}

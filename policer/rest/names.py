@@ -35,6 +35,17 @@ ClassPath = Annotated[
         examples=[Example(value="silver")],
     ),
 ]
+TenantPath = Annotated[
+    str,
+    PathParameter(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$(?!\n)",
+        description="The tenant's name.",
+        examples=[Example(value="acme")],
+    ),
+]
+PlanPath = Annotated[
+    str, PathParameter(pattern=r"^[0-9a-f]{32}$(?!\n)", description="The plan's id.")
+]
 TokenPath = Annotated[
     str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$(?!\n)", description="The token's id.")
 ]

@@ -1,5 +1,6 @@
 """Who changed what: a row for every change that an operator makes, written together with it."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -27,6 +28,8 @@ class AuditRow(msgspec.Struct, frozen=True):
     """As it was; None where it was not there."""
     after: Any = None
     """As it is now; None where it is not there any more."""
+    plan: str | None = None
+    """The id of the plan that it was a part of; None where it was made alone."""
 
 
 class Audit:
@@ -68,11 +71,39 @@ def record(connection: Connection, at: datetime, actor: str, change: Change) -> 
     The count of changes is raised first: its row is locked until the transaction ends, so that
     changes get their numbers in the order in which they are seen.
     """
+    record_all(connection, at, actor, [change])
+
+
+def record_all(
+    connection: Connection,
+    at: datetime,
+    actor: str,
+    changes: Sequence[Change],
+    plan: str | None = None,
+) -> None:
+    """Write changes down that are seen together: the count of changes rises once.
+
+    Args:
+        connection: of the transaction that makes them.
+        at: when that is.
+        actor: who makes them.
+        changes: one or more.
+        plan: the id of the plan that they are.
+    """
     number = tables.generation.c.number
     connection.execute(update(tables.generation).values(number=number + 1))
-    states = {"before": _json(change.before), "after": _json(change.after)}
-    row = {"at": at, "actor": actor, "action": change.action, "target": change.target, **states}
-    connection.execute(tables.audit.insert().values(row))
+    made = {"at": at, "actor": actor, "plan": plan}
+    rows = [
+        {
+            **made,
+            "action": change.action,
+            "target": change.target,
+            "before": _json(change.before),
+            "after": _json(change.after),
+        }
+        for change in changes
+    ]
+    connection.execute(tables.audit.insert(), rows)
 
 
 def generation(connection: Connection) -> int:
@@ -91,4 +122,4 @@ def _row(row: Row[Any]) -> AuditRow:
         )
     except msgspec.DecodeError as error:
         raise StoreGone(f"row {row.id} of the audit log cannot be read: {error}") from error
-    return AuditRow(row.id, row.at, row.actor, row.action, row.target, before, after)
+    return AuditRow(row.id, row.at, row.actor, row.action, row.target, before, after, row.plan)

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
-from sqlalchemy.exc import IntegrityError
 
 from policer.admission import problems_of_host
 from policer.contract import Contract
-from policer.errors import Problem, Stale, Taken, Unknown
+from policer.errors import Problem
 from policer.inforce import Book, classes_of, problems_of_class
 from policer.promises import ANYWHERE
 from policer.schedule import ClassName
@@ -16,6 +15,16 @@ from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
 from policer.store.hosts import entered_host
+from policer.store.named import (
+    NAMES,
+    expect,
+    next_version,
+    row_of,
+    set_entry,
+    some_of,
+    there,
+    version_in,
+)
 from policer.store.promises import book_in, contracts_at, home_of
 from policer.store.records import (
     Clock,
@@ -28,7 +37,7 @@ from policer.store.records import (
     text_of,
 )
 
-NAMES = "give letters, digits, dots, dashes and underscores, a letter or digit first"
+KIND = "class"
 
 
 class Classes:
@@ -47,7 +56,7 @@ class Classes:
     def get(self, name: str) -> Stored[Contract]:
         """Return a class; raises Unknown."""
         with self._database.read() as connection:
-            return _present(_row(connection, name), name)
+            return _stored(there(row_of(connection, tables.classes, name), KIND, name))
 
     def put(
         self, name: str, terms: Contract, if_version: int | None, actor: str
@@ -69,8 +78,9 @@ class Classes:
         refuse(problems_of_class(terms))
         with self._database.write() as connection:
             hosts = _hosts_with(connection, name)
-            row = _row(connection, checked_name(name, ClassName, "name", NAMES), lock=True)
-            _expect(row, name, if_version)
+            name = checked_name(name, ClassName, "name", NAMES)
+            row = row_of(connection, tables.classes, name, lock=True)
+            expect(row, KIND, name, if_version)
             book = book_in(connection, self._clock())
             refuse(_broken(connection, hosts, Book({**book.classes, name: terms}, book.now)))
             version = self._write(connection, row, name, terms, actor)
@@ -85,9 +95,8 @@ class Classes:
             Invalid: contracts name it.
         """
         with self._database.write() as connection:
-            row = _row(connection, name, lock=True)
-            _present(row, name)
-            _expect(row, name, if_version)
+            row = there(row_of(connection, tables.classes, name, lock=True), KIND, name)
+            expect(row, KIND, name, if_version)
             refuse(_in_use(connection, name))
             self._write(connection, row, name, None, actor)
 
@@ -101,31 +110,21 @@ class Classes:
     ) -> Version:
         """Write the new state and its row of the audit log."""
         before = None if row is None or row.entry is None else _stored(row).value
-        version = Version(1 if row is None else row.version + 1, self._clock(), actor)
-        _set(connection, name, terms, version, is_new=row is None)
+        version = next_version(row, self._clock, actor)
+        entry = None if terms is None else text_of(terms)
+        set_entry(
+            connection,
+            tables.classes,
+            name,
+            kind=KIND,
+            entry=entry,
+            version=version,
+            is_new=row is None,
+        )
         action = "remove" if terms is None else "put"
-        change = Change(action, f"class {name}", before, terms)
+        change = Change(action, f"{KIND} {name}", before, terms)
         record(connection, version.changed_at, actor, change)
         return version
-
-
-def _set(
-    connection: Connection, name: str, terms: Contract | None, version: Version, *, is_new: bool
-) -> None:
-    table, entry = tables.classes, None if terms is None else text_of(terms)
-    state = {
-        "entry": entry,
-        "version": version.number,
-        "changed_at": version.changed_at,
-        "changed_by": version.changed_by,
-    }
-    if not is_new:
-        connection.execute(table.update().where(table.c.name == name).values(**state))
-        return
-    try:
-        connection.execute(table.insert().values(name=name, **state))
-    except IntegrityError:  # on PostgreSQL another client may be making it too
-        raise Taken("class", name) from None
 
 
 def _users(connection: Connection, name: str) -> Iterator[tuple[str, str]]:
@@ -163,30 +162,9 @@ def _in_use(connection: Connection, name: str) -> list[Problem]:
     users = [vr if host == ANYWHERE else f"{host}/{vr}" for host, vr in _users(connection, name)]
     if not users:
         return []
-    some = ", ".join(sorted(users)[:5]) + (", ..." if len(users) > 5 else "")
-    return [Problem("name", f"contracts name it: {some}", "give them another class first")]
-
-
-def _row(connection: Connection, name: str, *, lock: bool = False) -> Row[Any] | None:
-    query = select(tables.classes).where(tables.classes.c.name == name)
-    return connection.execute(query.with_for_update() if lock else query).one_or_none()
-
-
-def _expect(row: Row[Any] | None, name: str, if_version: int | None) -> None:
-    """See that a class stands as the client believes; raises Taken or Stale."""
-    there = row is not None and row.entry is not None
-    if if_version is None and there:
-        raise Taken("class", name)
-    if if_version is not None and (row is None or not there or row.version != if_version):
-        raise Stale("class", name, 0 if row is None else row.version)
-
-
-def _present(row: Row[Any] | None, name: str) -> Stored[Contract]:
-    if row is None or row.entry is None:
-        raise Unknown("class", name, "`policer class list` shows those there are")
-    return _stored(row)
+    fix = "give them another class first"
+    return [Problem("name", f"contracts name it: {some_of(users)}", fix)]
 
 
 def _stored(row: Row[Any]) -> Stored[Contract]:
-    version = Version(row.version, row.changed_at, row.changed_by)
-    return Stored(read(row.entry, Contract, f"class {row.name}"), version)
+    return Stored(read(row.entry, Contract, f"{KIND} {row.name}"), version_in(row))

@@ -32,6 +32,7 @@ from policer.store.records import (
     refuse,
     text_of,
 )
+from policer.store.tenants import unknown_tenant
 from policer.whereabouts import UUID
 from xtc.wire import VrName
 
@@ -130,7 +131,7 @@ class Contracts:
             entry = _host(connection, key, seen_on)
             row = _row(connection, key)
             _expect(row, key, if_version)
-            lock = bool(classes_of(contract))
+            lock = bool(classes_of(contract) or contract.tenant)
             refuse(self._checked(connection, key, contract, entry, lock=lock).problems)
             stored = Stored(contract, self._change(connection, key, row, contract, actor))
             keep(connection, answering, stored)
@@ -188,7 +189,10 @@ class Contracts:
         """See whether a host can keep a contract beside its others."""
         book = book_in(connection, self._clock(), lock=lock)
         others = {} if host is None else contracts_at(connection, host.name)
-        problems = tuple(problems_with(key.vr, contract, host, others, book))
+        problems = (
+            *problems_with(key.vr, contract, host, others, book),
+            *unknown_tenant(connection, contract, lock=lock),
+        )
         return Checked(problems, promised_pps({**others, key.vr: contract}, book), host)
 
     def _listed(self, query: Any) -> list[tuple[str, str, Stored[Contract]]]:

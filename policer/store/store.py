@@ -13,8 +13,10 @@ from policer.store.events import Events
 from policer.store.homes import Homes
 from policer.store.hosts import Hosts
 from policer.store.idempotency import Idempotency
+from policer.store.plans import Plans
 from policer.store.punishments import Punishments
 from policer.store.schema import Schema
+from policer.store.tenants import Tenants
 from policer.store.tokens import Tokens
 
 BUSY_S: Final = 5.0
@@ -33,6 +35,8 @@ class Store:
         self.hosts = Hosts(database, clock)
         self.contracts = Contracts(database, clock)
         self.classes = Classes(database, clock)
+        self.tenants = Tenants(database, clock)
+        self.plans = Plans(database, clock)
         self.homes = Homes(database, clock)
         self.events = Events(database, clock)
         self.punishments = Punishments(database)
@@ -47,7 +51,7 @@ class Store:
             return self._schema.version_of(connection)
 
     def generation(self) -> int:
-        """Return a count that rises with every change of hosts, contracts, classes and tokens."""
+        """Return a count that rises with every change that an operator makes, and with tokens."""
         with self._database.read() as connection:
             return audit.generation(connection)
 
@@ -59,6 +63,8 @@ class Store:
     def prune(self, keep_days: float, keep_audit_days: float) -> dict[str, int]:
         """Remove what is older than so many days: events and ended tokens, and the audit log.
 
+        Plans go after a day.
+
         Returns:
             How many rows of each.
         """
@@ -66,6 +72,7 @@ class Store:
         return {
             "events": self.events.prune(keep_days),
             "tokens": self.tokens.prune(now - timedelta(days=keep_audit_days)),
+            "plans": self.plans.prune(),
             "audit": self.audit.prune(now - timedelta(days=keep_audit_days)),
         }
 

@@ -112,6 +112,29 @@ classes: Final = Table(
     Column("entry", Words),
     *_version(),
 )
+tenants: Final = Table(
+    "tenants",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("entry", Words),
+    *_version(),
+)
+# Plans for the fleet, until they are a day old; `fleet` and `planned` are compressed JSON.
+plans: Final = Table(
+    "plans",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("made_at", Instant, nullable=False),
+    Column("made_by", Words, nullable=False),
+    Column("maker", Words, nullable=False),
+    Column("basis", Words, nullable=False),
+    Column("fleet", LargeBinary, nullable=False),
+    Column("planned", LargeBinary, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("applied_at", Instant),
+    Column("applied_by", Words),
+    Index("plans_made_at", "made_at"),
+)
 # Where routers are whose contracts follow them; the leader's alone to write.
 homes: Final = Table(
     "homes",
@@ -157,6 +180,7 @@ audit: Final = Table(
     Column("target", Words, nullable=False),
     Column("before", Words),
     Column("after", Words),
+    Column("plan", Words),
     sqlite_autoincrement=True,
 )
 tokens: Final = Table(

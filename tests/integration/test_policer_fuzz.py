@@ -17,6 +17,7 @@ from schemathesis.config import SchemathesisConfig
 
 from policer.rest.app import describe
 from policer.rest.document import EXAMPLES as BODIES
+from policer.tenants import Tenant
 
 EXAMPLES = 40
 """Of each operation, beside those that its document's boundaries give."""
@@ -68,6 +69,8 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     with opened(folder, stream_life_s=0.0, rate_burst=1e9, observe=seen) as rig:
         filled(rig)
         rig.store.contracts.put("gold", "customer-7", PROMISE, None, "test")
+        rig.store.classes.put("silver", PROMISE, None, "test")
+        rig.store.tenants.put("acme", Tenant(), None, "test")
         rig.note(10)
         later.rig = rig
         yield rig
@@ -94,6 +97,18 @@ def test_a_contract_of_the_documents_example_is_accepted(rig: Rig) -> None:
     assert answer.status_code < 300
 
 
+def test_a_plan_of_the_documents_example_is_made_read_and_applied(rig: Rig) -> None:
+    token = rig.headers("admin")
+    case = schema["/v1/plans"]["POST"].Case(body=BODIES["makePlan"])
+    made = case.call_and_validate(headers=token)
+    assert made.status_code == 201
+    plan, tag = made.json()["id"], {"If-Match": made.headers["etag"][0]}
+    read = schema["/v1/plans/{plan}"]["GET"].Case(path_parameters={"plan": plan})
+    assert read.call_and_validate(headers=token).json() == made.json()
+    applied = schema["/v1/plans/{plan}/apply"]["POST"].Case(path_parameters={"plan": plan})
+    assert applied.call_and_validate(headers=token | tag).json()["version"] == 2
+
+
 def check_accepted() -> None:
     """Check, once all is done, that what was fuzzed was not only refused."""
     refused = {
@@ -101,8 +116,11 @@ def check_accepted() -> None:
         for method, route in STATUSES
         if method in {"GET", "POST"} and not any(s < 300 for s in STATUSES[method, route])
     }
-    # A token's id cannot be guessed, and the one router of the fuzz that has a name misbehaves not.
+    # Ids of tokens and plans cannot be guessed, and the one router of the fuzz that has a name
+    # misbehaves not.
     assert refused - {"GET none", "POST none"} <= {
         "GET /v1/tokens/{token}",
+        "GET /v1/plans/{plan}",
+        "POST /v1/plans/{plan}/apply",
         "POST /v1/hosts/{host}/routers/{vr}/pardon",
     }

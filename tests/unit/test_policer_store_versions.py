@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from store_rig import BEGINNING
 from store_values import host, promise
 
 from policer.contract import Contract
@@ -12,6 +11,7 @@ from policer.errors import StoreOutdated, Unknown
 from policer.promises import ANYWHERE
 from policer.store import Store
 from policer.store.schema import Schema
+from policer.tenants import Tenant
 
 if TYPE_CHECKING:
     from store_rig import Backend
@@ -96,7 +96,7 @@ def test_brought_down_a_step_no_contract_needs_what_the_older_program_does_not_k
     filled.classes.put("silver", promise(5e3), None, "ann")
     filled.contracts.put("gold", "r4", Contract(class_name="silver"), None, "ann")
     filled.contracts.put(ANYWHERE, "r5", promise(1e3), None, "ann")
-    until = BEGINNING + timedelta(days=1)
+    until = backend.clock.now + timedelta(days=1)
     filled.contracts.put("gold", "r6", promise(1e3, valid_until=until), None, "ann")
     filled.bring_down("0003")
     assert [text for text in contracts_in(backend) if '"valid_until"' in text] == []
@@ -105,6 +105,17 @@ def test_brought_down_a_step_no_contract_needs_what_the_older_program_does_not_k
     assert ANYWHERE not in again.contracts.all()
     assert again.contracts.get("gold", "r6").value == promise(1e3)
     again.contracts.put(ANYWHERE, "r5", promise(1e3), None, "ann")
+
+
+def test_brought_down_no_contract_names_a_tenant(backend: "Backend", filled: Store) -> None:
+    filled.tenants.put("acme", Tenant("Acme Ltd."), None, "ann")
+    filled.contracts.put("gold", "r4", promise(1e3, tenant="acme"), None, "ann")
+    filled.bring_down("0004")
+    assert [text for text in contracts_in(backend) if '"tenant"' in text] == []
+    again = backend.open(upgrade=True)
+    assert again.contracts.get("gold", "r4").value == promise(1e3)
+    assert again.tenants.all() == {}
+    assert again.audit.page(None, 9)[0].plan is None
 
 
 @pytest.mark.parametrize("version", [NEWEST, "9999", "", "base", "-1"])

@@ -1,0 +1,109 @@
+"""What is wrong with a fleet as it would be, thing by thing: terms, names, daemons; pure."""
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from policer import contract as contracts
+from policer import hosts
+from policer.contract import Contract
+from policer.errors import Problem
+from policer.fleetfile.document import Entered, Key
+from policer.fleetfile.edits import Edit, is_moved
+from policer.hosts import Host
+from policer.inforce import classes_of, problems_of_class
+from policer.promises import ANYWHERE
+from policer.whereabouts import UUID
+
+_TABLES = {"tenant": "tenants", "class": "classes", "host": "hosts"}
+SOME = 3
+"""Hosts of the same daemon that are looked at together: thousands would give millions of pairs."""
+
+
+def problems_of(edits: Iterable[Edit], goal: Entered) -> Iterator[Problem]:
+    """Say what is wrong, by the path of the field in the document.
+
+    Args:
+        edits: what is to be done.
+        goal: the fleet as it would be.
+    """
+    done = tuple(edits)
+    for edit in done:
+        yield from _at(path_of(edit), _own_problems(edit))
+    yield from _dangling(done, goal)
+    yield from _same_daemons(done, goal.hosts)
+
+
+def path_of(edit: Edit) -> str:
+    """Return where a thing stands in the document."""
+    if edit.kind == "contract":
+        return _path(edit.key)
+    return f"{_TABLES[edit.kind]}.{edit.name}"
+
+
+def _path(key: Key) -> str:
+    host, vr = key
+    return f"contracts.{vr}" if host == ANYWHERE else f"hosts.{host}.contracts.{vr}"
+
+
+def _own_problems(edit: Edit) -> Iterator[Problem]:
+    """Say what a thing contradicts in itself."""
+    if isinstance(edit.after, Host):
+        yield from hosts.contradictions(edit.after)
+    elif isinstance(edit.after, Contract) and edit.kind == "class":
+        yield from problems_of_class(edit.after)
+    elif isinstance(edit.after, Contract):
+        yield from contracts.contradictions(edit.after)
+        if UUID.fullmatch(edit.name) and edit.name != edit.name.lower():
+            fix = f"write {edit.name.lower()}"
+            yield Problem("", "a UUID is written in small letters", fix)
+
+
+def _dangling(edits: tuple[Edit, ...], goal: Entered) -> Iterator[Problem]:
+    """Say which contracts name what would not be there: those that change, or whose class goes."""
+    changed = {edit.key for edit in edits if edit.kind == "contract"}
+    classes, tenants = _removed(edits, "class"), _removed(edits, "tenant")
+    for key, one in goal.contracts.items():
+        if key in changed or classes & classes_of(one) or one.tenant in tenants:
+            yield from _at(_path(key), _unknown_names(one, goal))
+
+
+def _removed(edits: Iterable[Edit], kind: str) -> set[str]:
+    return {edit.name for edit in edits if edit.kind == kind and edit.after is None}
+
+
+def _unknown_names(one: Contract, goal: Entered) -> Iterator[Problem]:
+    for name in sorted(classes_of(one) - goal.classes.keys()):
+        yield _unknown("class", name, goal.classes, f"add [classes.{name}]")
+    if one.tenant is not None and one.tenant not in goal.tenants:
+        yield _unknown("tenant", one.tenant, goal.tenants, f"add [tenants.{one.tenant}]")
+
+
+def _unknown(kind: str, name: str, known: Collection[str], fix: str) -> Problem:
+    near = difflib.get_close_matches(name, known, n=1)
+    meant = f"did you mean {near[0]}? Else {fix}" if near else fix
+    return Problem(kind, f"there is no {kind} {name!r}", meant)
+
+
+def _same_daemons(edits: tuple[Edit, ...], goal: Mapping[str, Host]) -> Iterator[Problem]:
+    """Say which hosts would be the same daemon as others, where one of them is reached anew."""
+    moved = [edit.after for edit in edits if isinstance(edit.after, Host) and is_moved(edit)]
+    sharing: dict[tuple[str, str], list[Host]] = {}
+    for host in goal.values() if moved else ():
+        for way in _ways(host):
+            sharing.setdefault(way, []).append(host)
+    for host in moved:
+        others = {other.name: other for way in _ways(host) for other in sharing[way][:SOME]}
+        yield from _at(f"hosts.{host.name}", hosts.clashes(host, others.values()))
+
+
+def _ways(host: Host) -> Iterator[tuple[str, str]]:
+    """Yield what no other host may have: fields and values."""
+    fields = ("requests", "telemetry", "server_key")
+    for field, value in zip(fields, hosts.way_to(host), strict=True):
+        if value is not None:
+            yield field, value
+
+
+def _at(path: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+    for field, problem, fix in problems:
+        yield Problem(f"{path}.{field}" if field else path, problem, fix)

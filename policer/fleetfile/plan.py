@@ -1,0 +1,123 @@
+"""A plan: what a document would change, whether that could be, and what it rests on; pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from hashlib import sha256
+from itertools import chain, islice
+from typing import NamedTuple
+
+import msgspec
+
+from policer.contract import Contract
+from policer.errors import Problem
+from policer.fleetfile.capacity import (
+    Homes,
+    PlannedHost,
+    Standing,
+    affected,
+    loads,
+    problems_of_capacity,
+    standing,
+)
+from policer.fleetfile.checks import problems_of
+from policer.fleetfile.document import Entered, FleetFile, incomplete, wanted
+from policer.fleetfile.edits import Edit, PlannedChange, Scope, edits, is_moved, needed, shown
+from policer.hosts import way_to
+from policer.inforce import Book, classes_of
+
+MOST_PROBLEMS = 200
+"""That are told at once."""
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """What a plan would do, as it was when it was made."""
+
+    keep: bool
+    """Whether what the document does not name stays."""
+    needs: Scope
+    """The scope that it takes to apply it."""
+    changes: tuple[PlannedChange, ...]
+    problems: tuple[Problem, ...]
+    """Why it cannot be applied; only the first ones, where there are very many."""
+    hosts: tuple[PlannedHost, ...]
+    """Those on which something would change."""
+
+
+class Draft(NamedTuple):
+    """What a document would do to a fleet, before anybody asks whether that could be."""
+
+    keep: bool
+    """Whether what the document does not name stays."""
+    edits: tuple[Edit, ...]
+    before: Standing
+    goal: Standing
+    hosts: list[str]
+    """Those on which something would change."""
+
+    @property
+    def basis(self) -> str:
+        """A digest of all that the plan rests on: while it is the same, so is the plan."""
+        content = [
+            [[edit.kind, edit.host, edit.name, edit.before, edit.after] for edit in self.edits],
+            [[name, self.before.entered.hosts.get(name)] for name in self.hosts],
+            [[name, self.before.on.get(name)] for name in self.hosts],
+            *self._named(),
+            self._ways() if any(map(is_moved, self.edits)) else [],
+        ]
+        return sha256(msgspec.json.encode(content, order="sorted")).hexdigest()
+
+    def _ways(self) -> list[object]:
+        """Return how each daemon is reached, of which no two hosts may have one."""
+        return [[name, way_to(host)] for name, host in sorted(self.before.entered.hosts.items())]
+
+    def _named(self) -> Iterator[Sequence[object]]:
+        """Yield what contracts that matter here name: classes with their terms, and tenants."""
+        entered, contracts = self.before.entered, list(self._contracts())
+        classes = set(chain.from_iterable(map(classes_of, contracts)))
+        yield [[name, entered.classes.get(name)] for name in sorted(classes)]
+        tenants = {one.tenant for one in contracts if one.tenant is not None}
+        yield sorted(tenants & entered.tenants.keys())
+
+    def _contracts(self) -> Iterator[Contract]:
+        for edit in self.edits:
+            if edit.kind == "contract" and isinstance(edit.after, Contract):
+                yield edit.after
+        for name in self.hosts:
+            for side in (self.before, self.goal):
+                yield from side.on.get(name, {}).values()
+
+
+def draft(file: FleetFile, current: Entered, homes: Homes, *, keep: bool) -> Draft:
+    """Return what a document would do.
+
+    Args:
+        file: the document.
+        current: what is entered.
+        homes: where routers are whose contracts follow them.
+        keep: whether what the document does not name stays.
+    """
+    goal = wanted(file, current, keep=keep)
+    done = edits(current, goal)
+    after = standing(goal, homes)
+    return Draft(keep, done, standing(current, homes), after, affected(done, after, homes))
+
+
+def planned(file: FleetFile, made: Draft, now: datetime) -> Planned:
+    """Return what a draft would do, and all that is wrong with it.
+
+    Later it is no worse: what was promised for a time that is over counts no more.
+    """
+    before, goal = made.before.entered, made.goal.entered
+    hosts = loads(made.hosts, made.before, made.goal, Book(before.classes, now))
+    problems: Iterable[Problem] = chain(
+        incomplete(file, before),
+        problems_of(made.edits, goal),
+        problems_of_capacity(hosts, before, goal),
+    )
+    return Planned(
+        keep=made.keep,
+        needs=needed(made.edits),
+        changes=tuple(map(shown, made.edits)),
+        problems=tuple(islice(problems, MOST_PROBLEMS)),
+        hosts=tuple(hosts),
+    )

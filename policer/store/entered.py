@@ -1,0 +1,141 @@
+"""Reads and writes all that operators entered, as of one instant."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Table, bindparam, delete, select
+
+from policer.contract import Contract
+from policer.fleetfile.document import Entered
+from policer.fleetfile.edits import Edit, Kind
+from policer.hosts import Host
+from policer.store import tables
+from policer.store.audit import Change, record_all
+from policer.store.engine import Database
+from policer.store.records import read, text_of
+from policer.tenants import Tenant
+
+TABLES: Mapping[Kind, Table] = {
+    "tenant": tables.tenants,
+    "class": tables.classes,
+    "host": tables.hosts,
+    "contract": tables.contracts,
+}
+ENTRY: Mapping[Kind, str] = {
+    "tenant": "entry",
+    "class": "entry",
+    "host": "entry",
+    "contract": "contract",
+}
+"""The column that has the thing itself."""
+
+
+class By(NamedTuple):
+    """Who changes something, when, and by which plan."""
+
+    actor: str
+    at: datetime
+    plan: str
+
+
+def entered(connection: Connection) -> Entered:
+    """Return what is entered."""
+    return Entered(
+        tenants={
+            row.name: read(row.entry, Tenant, row.name) for row in _rows(connection, "tenant")
+        },
+        classes={
+            row.name: read(row.entry, Contract, row.name) for row in _rows(connection, "class")
+        },
+        hosts={row.name: read(row.entry, Host, row.name) for row in _rows(connection, "host")},
+        contracts={
+            (row.host, row.vr): read(row.contract, Contract, f"contract {row.host}/{row.vr}")
+            for row in _rows(connection, "contract")
+        },
+    )
+
+
+def homes_in(connection: Connection) -> dict[str, str]:
+    """Return where routers are whose contracts follow them."""
+    return {row.router: row.host for row in connection.execute(select(tables.homes))}
+
+
+def lock_all(connection: Connection) -> None:
+    """Keep others from changing anything until the transaction ends.
+
+    In the order in which others lock: hosts, who enters hosts, what contracts name, and the count
+    of changes, without which no other change ends.
+    """
+    hosts, leadership = tables.hosts.c.name, tables.leadership.c.epoch
+    for column in (hosts, leadership, tables.classes.c.name, tables.tenants.c.name):
+        connection.execute(select(column).order_by(column).with_for_update()).all()
+    connection.execute(select(tables.generation.c.number).with_for_update()).all()
+
+
+def write(database: Database, connection: Connection, edits: Iterable[Edit], by: By) -> None:
+    """Make changes, in one step of the count of changes; none is no step."""
+    done = tuple(edits)
+    for kind in TABLES:
+        rows = list(_states(connection, kind, (e for e in done if e.kind == kind), by))
+        if rows:
+            _put(database, connection, TABLES[kind], rows)
+        if rows and kind == "contract":
+            connection.execute(tables.revisions.insert(), list(map(_revision, rows)))
+    _forget(connection, [edit.name for edit in done if edit.kind == "host" and not edit.after])
+    if done:
+        record_all(connection, by.at, by.actor, list(map(_change, done)), by.plan)
+
+
+def _rows(connection: Connection, kind: Kind) -> Iterable[Any]:
+    table = TABLES[kind]
+    query = select(table).where(table.c[ENTRY[kind]].is_not(None))
+    return connection.execute(query.order_by(*table.primary_key))
+
+
+def _states(
+    connection: Connection, kind: Kind, edits: Iterable[Edit], by: By
+) -> Iterator[dict[str, Any]]:
+    """Yield the new rows of things, each of the version after its last."""
+    table = TABLES[kind]
+    keys = [column.name for column in table.primary_key]
+    versions = {
+        tuple(row[:-1]): row[-1]
+        for row in connection.execute(select(*table.primary_key, table.c.version))
+    }
+    for edit in edits:
+        key = edit.key if kind == "contract" else (edit.name,)
+        yield {
+            **dict(zip(keys, key, strict=True)),
+            ENTRY[kind]: None if edit.after is None else text_of(edit.after),
+            "version": versions.get(key, 0) + 1,
+            "changed_at": by.at,
+            "changed_by": by.actor,
+        }
+
+
+def _put(
+    database: Database, connection: Connection, table: Table, rows: list[dict[str, Any]]
+) -> None:
+    insert = database.insert(table)
+    keys = [column.name for column in table.primary_key]
+    rest = {name: insert.excluded[name] for name in rows[0] if name not in keys}
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=rest), rows)
+
+
+def _revision(row: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: row[name] for name in ("host", "vr", "version", "contract")}
+    return {**kept, "at": row["changed_at"], "by": row["changed_by"]}
+
+
+def _forget(connection: Connection, hosts: list[str]) -> None:
+    """Forget who was punished on hosts that go, and which routers were there."""
+    for table in (tables.punishments, tables.homes) if hosts else ():
+        gone = delete(table).where(table.c.host == bindparam("gone"))
+        connection.execute(gone, [{"gone": host} for host in hosts])
+
+
+def _change(edit: Edit) -> Change:
+    actions = {"add": "add", "change": "replace", "remove": "remove"}
+    action = actions[edit.action] if edit.kind == "host" else ("put" if edit.after else "remove")
+    return Change(action, edit.target, edit.before, edit.after)

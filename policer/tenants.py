@@ -1,0 +1,13 @@
+"""A tenant: for whom routers are run."""
+
+from typing import Annotated
+
+import msgspec
+
+Description = Annotated[str, msgspec.Meta(max_length=256, description="who it is, in a line")]
+
+
+class Tenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is entered of a tenant; contracts name it."""
+
+    description: Description = ""
