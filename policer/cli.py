@@ -4,11 +4,13 @@ from policer.cli_config import app as config_app
 from policer.cli_contract import app as contract_app
 from policer.cli_db import app as db_app
 from policer.cli_fleet import audit, capacity, lead
+from policer.cli_fleetfile import apply, export, plan
 from policer.cli_host import app as host_app
 from policer.cli_planning import fit, what_if
 from policer.cli_reach import POLICER_CODES
 from policer.cli_router import app as router_app
 from policer.cli_store import ConfigPath, folder_of
+from policer.cli_tenant import app as tenant_app
 from policer.cli_token import app as token_app
 from policer.cli_watch import events, top
 from policer.extra import extra_needed
@@ -28,10 +30,11 @@ for _name, _group in (
     ("token", token_app),
     ("host", host_app),
     ("contract", contract_app),
+    ("tenant", tenant_app),
     ("router", router_app),
 ):
     app.add_typer(_group, name=_name)
-for _command in (events, top, lead, capacity, fit, what_if, audit):
+for _command in (export, plan, apply, events, top, lead, capacity, fit, what_if, audit):
     app.command()(_command)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from policer.errors import PolicerError, Rejected, SettingsError, Unanswered
+from policer.errors import FileMistakes, PolicerError, Rejected, SettingsError, Unanswered
 from policer.places import place
 from policer.settingsfile import secret_text
 from xtc.command import CODES, EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
@@ -24,6 +24,7 @@ POLICER_CODES: Codes = MappingProxyType(
         PolicerError: EXIT_FAILED,
         Rejected: EXIT_FAILED,
         SettingsError: EXIT_USAGE,
+        FileMistakes: EXIT_USAGE,
         Unanswered: EXIT_UNREACHABLE,
     }
 )
@@ -54,8 +55,13 @@ def items_of(
     return items
 
 
-def reach(url: str, token_file: Path | None) -> "Client":
+def reach(url: str, token_file: Path | None, timeout_s: float | None = None) -> "Client":
     """Return a client; tokens never come from the command line, which others can read.
+
+    Args:
+        url: where the policer is.
+        token_file: has the token; None takes it from the environment.
+        timeout_s: how long to wait for an answer, seconds; None is as long as usual.
 
     Raises:
         SettingsError: there is no token, or the URL would give it away.
@@ -70,6 +76,9 @@ def reach(url: str, token_file: Path | None) -> "Client":
         raise SettingsError("token", "there is none", fix)
     if not (token.isascii() and token.isprintable()):
         raise SettingsError("token", "this is none", "it begins with xtcp_")
-    from policer.client import Client  # noqa: PLC0415  part of the extra, and slow to load
+    from policer.client import (  # noqa: PLC0415  part of the extra, and slow to load
+        TIMEOUT_S,
+        Client,
+    )
 
-    return Client(url, token)
+    return Client(url, token, timeout_s=timeout_s or TIMEOUT_S)

@@ -58,14 +58,19 @@ class Client:
     """
 
     def __init__(
-        self, url: str, token: str, *, transport: httpx.BaseTransport | None = None
+        self,
+        url: str,
+        token: str,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        transport: httpx.BaseTransport | None = None,
     ) -> None:
         _check(url)
         self.url = url.rstrip("/")
         self._http = httpx.Client(
             base_url=self.url,
             headers={"Authorization": f"Bearer {token}"},
-            timeout=TIMEOUT_S,
+            timeout=timeout_s,
             # A proxy named in the environment is none of this token's business.
             trust_env=False,
             verify=_trust(),
@@ -110,6 +115,13 @@ class Client:
     def post(self, path: str, body: object = None) -> Answer:
         """Have something done once, however often it must be sent; errors as of `get`."""
         return self._ask("POST", path, {"Idempotency-Key": str(uuid4())}, body=body, tries=TRIES)
+
+    def confirm(self, path: str, etag: str) -> Answer:
+        """Have done what was read with this tag, and is done no more than once.
+
+        Errors are those of `get`.
+        """
+        return self._ask("POST", path, {"If-Match": etag}, tries=TRIES)
 
     def create(self, path: str, body: object) -> Answer:
         """Put something where there must be nothing yet; errors as of `get`."""

@@ -11,6 +11,7 @@ PolicerError
 ├── Forbidden          a token that may not do this
 ├── NotLeading         another policer leads; orders are its to give
 ├── SettingsError      a configuration that cannot be used
+├── FileMistakes       all mistakes of a fleet's file, with their lines
 ├── MissingExtra       a package that the extra `policer` installs is not there
 ├── Unanswered         no policer answers the command line
 ├── Rejected           the policer would not do what the command line asked
@@ -110,6 +111,14 @@ class SettingsError(PolicerError):
     def __init__(self, where: str, problem: str, fix: str = "") -> None:
         self.where, self.problem, self.fix = where, problem, fix
         super().__init__(f"{where}: {problem}" + (f" ({fix})" if fix else ""))
+
+
+class FileMistakes(PolicerError):  # noqa: N818
+    """All mistakes of a fleet's file, each in a line of its own."""
+
+    def __init__(self, mistakes: Iterable[SettingsError]) -> None:
+        self.mistakes = tuple(mistakes)
+        super().__init__("\n".join(map(str, self.mistakes)))
 
 
 class MissingExtra(PolicerError):  # noqa: N818

@@ -9,7 +9,9 @@ from typing import Final
 
 from policer.errors import MissingExtra
 
-PACKAGES: Final = frozenset({"alembic", "httpx", "httpx_sse", "litestar", "sqlalchemy", "uvicorn"})
+PACKAGES: Final = frozenset(
+    {"alembic", "httpx", "httpx_sse", "litestar", "sqlalchemy", "tomli_w", "uvicorn"}
+)
 """What the extra installs (pyproject.toml), by the names that they are imported by."""
 
 
