@@ -6,6 +6,7 @@ daemons are reached can still write down contracts.
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
@@ -139,11 +140,17 @@ def size_problems(file: FleetFile) -> Iterator[Problem]:
 def bare(value: msgspec.Struct) -> dict[str, Any]:
     """Return the fields that differ from their defaults, as JSON and TOML have them."""
     found: dict[str, Any] = {}
-    for field in msgspec.structs.fields(value):
+    for field in fields_of(type(value)):
         given = getattr(value, field.name)
         if field.required or given != _default(field):
             found[field.encode_name] = _plain(given)
     return found
+
+
+@cache
+def fields_of(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """Return the fields of a structure, which msgspec takes long to say."""
+    return msgspec.structs.fields(kind)
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:

@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from policer.fleetfile.document import Entered, Key
+from policer.fleetfile.document import Entered, Key, fields_of
 from policer.hosts import Host, way_to
 from policer.promises import ANYWHERE
 
@@ -120,16 +120,12 @@ def _contracts(
 
 
 def _fields(edit: Edit) -> Iterator[FieldChange]:
-    for field in msgspec.structs.fields(_either(edit)):
+    thing = edit.before if edit.after is None else edit.after
+    assert thing is not None
+    for field in fields_of(type(thing)):
         before, after = _value(edit.before, field), _value(edit.after, field)
         if before != after and field.name != "name":
             yield FieldChange(field.encode_name, before, after)
-
-
-def _either(edit: Edit) -> msgspec.Struct:
-    thing = edit.after if edit.before is None else edit.before
-    assert thing is not None
-    return thing
 
 
 def _value(thing: msgspec.Struct | None, field: msgspec.structs.FieldInfo) -> Any:

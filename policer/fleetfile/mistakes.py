@@ -108,9 +108,11 @@ def _in_words(key: str, kind: Any, value: object, problem: str) -> tuple[str, st
         near = difflib.get_close_matches(wrong, choices, n=1)
         fix = f"write {_any_of(choices)}"
         return f"no such choice: {wrong}", f"did you mean {near[0]}? {fix}" if near else fix
-    if problem.startswith("Expected `str` matching regex"):
-        problem = "it is not of the form that it must have"
     unit = unit_of(key)
+    if unit and isinstance(value, str):
+        problem = f"{value!r} is none"
+    elif problem.startswith("Expected `str` matching regex"):
+        problem = "it is not of the form that it must have"
     fix = f"write {unit.example}" if unit else f"write {FORMS[key]}" if key in FORMS else ""
     return problem[:1].lower() + problem[1:], fix
 

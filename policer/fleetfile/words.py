@@ -42,12 +42,20 @@ def value_text(name: str, value: Any) -> str:
     """Return the value of a field in a line."""
     if value is None:
         return "none"
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return ", ".join(value) or "none"
+    if isinstance(value, list):
+        return ", ".join(map(_element_text, value)) or "none"
     if isinstance(value, str):
         return value
     number = written(value, name)
     return number if isinstance(number, str) else msgspec.json.encode(number).decode()
+
+
+def _element_text(value: Any) -> str:
+    """Return one of several: a text, or a window of the week."""
+    if isinstance(value, str):
+        return value
+    of_class = f" ({value['class']})" if value["class"] else ""
+    return f"{' '.join(value['days'])} {value['start']}-{value['end']}{of_class}"
 
 
 def _name(change: Item) -> str:

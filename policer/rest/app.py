@@ -70,6 +70,7 @@ def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
     """
     gate = Gate(store, settings.clock, Buckets(settings.rate_per_s, settings.rate_burst))
     desk = Desk(store, fleet, settings, Slots(settings.max_streams, settings.max_streams_each))
+    made = Buckets(settings.plans_per_s, settings.plans_burst)
     document = describe()
     page = [] if settings.page is None else [page_handler(settings.page)]
     queries = known_queries(document)
@@ -82,7 +83,9 @@ def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
         exception_handlers=HANDLERS,
         request_max_body_size=settings.max_body,
         openapi_config=None,
-        state=State({"desk": desk, "gate": gate, "queries": queries}, deep_copy=False),
+        state=State(
+            {"desk": desk, "gate": gate, "queries": queries, "plans": made}, deep_copy=False
+        ),
         logging_config=None,
     )
     app.state.methods = methods_by_path(app)

@@ -1,11 +1,15 @@
 """/v1/fleet and /v1/plans: the fleet as one document; what another would change; changing it so."""
 
+import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from threading import BoundedSemaphore
+from typing import Any
 
 from litestar import Response, get, post
+from litestar.connection import ASGIConnection
 from litestar.exceptions import HTTPException
+from litestar.handlers import BaseRouteHandler
 from litestar.params import JSONBody
 
 from policer.fleetfile.document import FleetFile
@@ -27,6 +31,18 @@ _working = BoundedSemaphore(2)
 """For plans that are worked out: each takes a CPU for seconds where it is large."""
 
 
+async def may_plan(
+    connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler
+) -> None:
+    """Let in who has not had too many plans made, before a large body is read."""
+    state = connection.app.state
+    wait = state.plans.wait(state.desk.now(), connection.scope["user"].id)
+    if wait > 0:
+        headers = {"Retry-After": str(math.ceil(wait))}
+        problem = f"this token has too many plans made; wait {wait:.2g} s"
+        raise HTTPException(problem, status_code=429, headers=headers)
+
+
 @get("/fleet", operation_id="readFleet", tags=TAGS, scope="read", sync_to_thread=True)
 def read_fleet(desk: GivenDesk) -> FleetFile:
     """Read all that operators entered as one document, as of one instant; no tokens."""
@@ -40,6 +56,7 @@ def read_fleet(desk: GivenDesk) -> FleetFile:
     tags=TAGS,
     scope="operate",
     sync_to_thread=True,
+    guards=[may_plan],
     request_max_body_size=MAX_BODY,
 )
 def make_plan(

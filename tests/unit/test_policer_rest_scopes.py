@@ -17,7 +17,7 @@ METHODS = {"get", "put", "post", "delete"}
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     folder: Path = tmp_path_factory.mktemp("scopes")
-    with opened(folder, stream_life_s=0.0, rate_burst=1e6) as rig:
+    with opened(folder, stream_life_s=0.0, rate_burst=1e6, plans_burst=1e6) as rig:
         filled(rig)
         yield rig
 
