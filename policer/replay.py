@@ -1,0 +1,193 @@
+"""What contracts would have meant for recorded traffic: overload of hosts, packets held back; pure.
+
+The samples say what was offered under the contracts of that time: routers that are offered more as
+they forward more (TCP) would have been offered something else. Samples of a minute hide the peaks
+within it, so that what is found is the least. Bursts above a ceiling are counted as held back.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from policer.admission import exceeds
+from policer.contract import Contract
+from policer.hosts import Host
+from policer.inforce import Classes, in_force, taken_pps
+from policer.promises import ANYWHERE
+
+_A_MINUTE = timedelta(minutes=1)
+"""How finely the hours of contracts are given."""
+
+
+class Sample(NamedTuple):
+    """What a router did from an instant on, for as long as a sample is."""
+
+    at: datetime
+    """When it began, with its zone."""
+    host: str
+    vr: str
+    """Its name on that host."""
+    offered_pps: float
+    throughput_pps: float
+
+
+class Recording(Protocol):
+    """Recorded telemetry, in the order of time."""
+
+    @property
+    def span_s(self) -> float:
+        """Length of a sample, seconds."""
+
+    def __iter__(self) -> Iterator[Sample]:
+        """Yield the samples; those of one instant follow each other."""
+
+
+class Fleet(NamedTuple):
+    """The contracts that recorded traffic is held against."""
+
+    hosts: Mapping[str, Host]
+    classes: Classes
+    contracts: Mapping[tuple[str, str], Contract]
+    """By host and router; the host is ANYWHERE where they follow their routers."""
+    follows: Mapping[tuple[str, str], str] = {}
+    """The contracts that follow routers by another name than theirs, by host and router."""
+
+
+class HostReplay(msgspec.Struct, frozen=True):
+    """What a host would have had to do."""
+
+    host: str
+    capacity_pps: float
+    overloaded_s: float = 0.0
+    """Seconds in which routers wanted more, within their guarantees, than it can forward."""
+    most_pps: float = 0.0
+    """The most that they wanted within their guarantees, in the unit of the capacity."""
+    most_at: datetime | None = None
+    """When that was; None where they wanted nothing."""
+
+
+class RouterReplay(msgspec.Struct, frozen=True):
+    """What a ceiling would have held back of a router's traffic."""
+
+    host: str
+    vr: str
+    held_back_packets: float = 0.0
+    """Offered beyond it."""
+    lost_packets: float = 0.0
+    """Of these, forwarded at that time: what would be new."""
+    held_back_s: float = 0.0
+    """Seconds in which it would have held something back."""
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """What contracts would have meant."""
+
+    begin: datetime | None
+    """Of the first sample; None where nothing was recorded."""
+    end: datetime | None
+    hosts: tuple[HostReplay, ...]
+    """All that have samples and an entry."""
+    routers: tuple[RouterReplay, ...]
+    """Those of which something would have been held back."""
+
+
+def replay(recording: Recording, fleet: Fleet, now: datetime) -> Replay:
+    """Return what contracts would have meant for recorded traffic.
+
+    Contracts count as if their dates had come already, and as their hours say; those that are over
+    count no more.
+
+    Args:
+        recording: what routers did.
+        fleet: the contracts.
+        now: with its zone; contracts that ended before it are over.
+    """
+    state = _State(recording.span_s, _Terms(fleet, now))
+    begin, end = None, None
+    for at, samples in groupby(recording, key=lambda sample: sample.at):
+        begin, end = begin or at, at + timedelta(seconds=recording.span_s)
+        state.take(at, samples)
+    hosts = tuple(state.hosts[name] for name in sorted(state.hosts))
+    routers = tuple(state.routers[key] for key in sorted(state.routers))
+    return Replay(begin, end, hosts, routers)
+
+
+class _Terms:
+    """Which terms hold for a router at an instant."""
+
+    def __init__(self, fleet: Fleet, now: datetime) -> None:
+        self.hosts = fleet.hosts
+        self._fleet = fleet
+        self._contracts = {
+            key: msgspec.structs.replace(one, valid_from=None, valid_until=None)
+            for key, one in fleet.contracts.items()
+            if one.valid_until is None or one.valid_until > now
+        }
+        self._minute: datetime | None = None
+        self._held: dict[tuple[str, str], Contract | None] = {}
+
+    def of(self, sample: Sample) -> Contract | None:
+        """Return what holds, looked up once a minute: hours are given in minutes."""
+        minute = sample.at - timedelta(seconds=sample.at.timestamp() % _A_MINUTE.total_seconds())
+        if minute != self._minute:
+            self._minute, self._held = minute, {}
+        key = sample.host, sample.vr
+        if key not in self._held:
+            contract = self._contracts.get(key) or self._following(key)
+            classes = self._fleet.classes
+            self._held[key] = contract and in_force(contract, classes, sample.at)
+        return self._held[key]
+
+    def _following(self, key: tuple[str, str]) -> Contract | None:
+        return self._contracts.get((ANYWHERE, self._fleet.follows.get(key, key[1])))
+
+
+class _State:
+    """What was found so far."""
+
+    def __init__(self, span_s: float, terms: _Terms) -> None:
+        self._span_s, self._terms = span_s, terms
+        self.hosts: dict[str, HostReplay] = {}
+        self.routers: dict[tuple[str, str], RouterReplay] = {}
+
+    def take(self, at: datetime, samples: Iterable[Sample]) -> None:
+        """Take over all samples of an instant."""
+        wanted: dict[str, float] = {}
+        for sample in samples:
+            if sample.host in self._terms.hosts:
+                terms = self._terms.of(sample)
+                taken = 0.0 if terms is None else _taken(terms, sample)
+                wanted[sample.host] = wanted.get(sample.host, 0.0) + taken
+                self._hold_back(terms, sample)
+        for host, pps in wanted.items():
+            self._load(self._terms.hosts[host], pps, at)
+
+    def _load(self, host: Host, pps: float, at: datetime) -> None:
+        found = self.hosts.get(host.name) or HostReplay(host.name, host.capacity_pps)
+        over = self._span_s if exceeds(pps, host) else 0.0
+        found = msgspec.structs.replace(found, overloaded_s=found.overloaded_s + over)
+        if pps > found.most_pps:
+            found = msgspec.structs.replace(found, most_pps=pps, most_at=at)
+        self.hosts[host.name] = found
+
+    def _hold_back(self, terms: Contract | None, sample: Sample) -> None:
+        if terms is None or sample.offered_pps <= terms.ceiling:
+            return
+        key = sample.host, sample.vr
+        found = self.routers.get(key) or RouterReplay(*key)
+        lost = max(0.0, sample.throughput_pps - terms.ceiling)
+        self.routers[key] = msgspec.structs.replace(
+            found,
+            held_back_packets=found.held_back_packets
+            + self._span_s * (sample.offered_pps - terms.ceiling),
+            lost_packets=found.lost_packets + self._span_s * lost,
+            held_back_s=found.held_back_s + self._span_s,
+        )
+
+
+def _taken(terms: Contract, sample: Sample) -> float:
+    """Return what a router would have taken of its host, as far as it was guaranteed that."""
+    return min(taken_pps(terms), terms.cost * sample.offered_pps)
