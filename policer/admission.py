@@ -1,7 +1,7 @@
 """Whether a host can keep what it is to be promised: guarantees against its capacity; pure."""
 
 from collections.abc import Iterator, Mapping
-from decimal import ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 from policer.contract import Contract, contradictions
 from policer.errors import Problem
@@ -19,6 +19,7 @@ from policer.inforce import (
 EXACT = 1e-9
 """Sums that differ by no more than this share are the same: 0.1 + 0.2 is not over 0.3."""
 _SIX_DIGITS_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
+_SIX_DIGITS_UP = Context(prec=6, rounding=ROUND_CEILING)
 
 
 def promised_pps(
@@ -95,6 +96,11 @@ def exceeds(promised: float, host: Host) -> bool:
     return promised > host.capacity_pps * (1 + EXACT)
 
 
+def at_least(rate: float) -> str:
+    """Write a rate in six digits, rounded up, so that who follows the advice is not refused."""
+    return f"{_SIX_DIGITS_UP.create_decimal_from_float(rate):f}"
+
+
 def _at_most(rate: float) -> str:
-    """Write a rate in six digits, rounded down, so that who follows the advice is not refused."""
+    """Write a rate in six digits, rounded down, for the same reason."""
     return f"{_SIX_DIGITS_DOWN.create_decimal_from_float(rate):f}"

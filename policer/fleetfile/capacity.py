@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from policer.admission import exceeds, promised_pps
+from policer.admission import at_least, exceeds, promised_pps
 from policer.contract import Contract
 from policer.errors import Problem
 from policer.fleetfile.document import Entered
@@ -107,7 +107,7 @@ def problems_of_capacity(
             f"{host.capacity_pps:g} is less than the {one.promised_pps:g} packets/s that would be"
             " promised"
         )
-        fix = f"promise {over:g} less, or let the host overcommit"
+        fix = f"promise {at_least(over)} less, or let the host overcommit"
         yield Problem(f"hosts.{one.host}.capacity_pps", problem, fix)
 
 

@@ -1,4 +1,4 @@
-"""Contracts held against recorded traffic: overload of hosts, and packets that ceilings hold back."""
+"""Contracts held against recorded traffic: overload of hosts, and what ceilings hold back."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -63,9 +63,7 @@ def test_hours_hold_as_at_the_time_of_the_recording() -> None:
 def test_contracts_that_are_to_come_count_and_those_that_are_over_do_not() -> None:
     coming = Contract(ceiling_pps=50.0, valid_from=NOW + timedelta(days=30))
     over = Contract(ceiling_pps=50.0, valid_until=NOW)
-    found = replay(
-        Taped(1.0, (0, "r1", 60, 60), (0, "r2", 60, 60)), fleet(r1=coming, r2=over), NOW
-    )
+    found = replay(Taped(1.0, (0, "r1", 60, 60), (0, "r2", 60, 60)), fleet(r1=coming, r2=over), NOW)
     assert [router.vr for router in found.routers] == ["r1"]
 
 
