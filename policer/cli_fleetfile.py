@@ -41,7 +41,11 @@ def export(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> 
 
     with reach(url, token_file, PATIENCE_S) as client:
         body = client.get(place("fleet")).body
-    file = msgspec.convert(body, FleetFile)
+    try:
+        file = msgspec.convert(body, FleetFile)
+    except msgspec.ValidationError as error:
+        problem = f"the policer there has another format: {error}"
+        raise SettingsError("--url", problem, "export with its own version") from error
     sys.stdout.write(json_of(file) if json else toml_of(file))
 
 
@@ -79,6 +83,8 @@ def apply(
     """Make the fleet as a file says: all of it, or nothing. Shows the changes, and asks first."""
     if (file is None) is (plan is None):
         raise SettingsError("apply", "one of FILE and --plan is needed", "give one of the two")
+    if plan is not None and keep:
+        raise SettingsError("--keep", "the plan says already what is kept", "leave it out")
     read = None if file is None else read_file(file)
     with reach(url, token_file, PATIENCE_S) as client:
         if read is not None:
@@ -110,7 +116,10 @@ def _show(made: Any) -> None:
         console.print(line, soft_wrap=True)
     if made["hosts"]:
         show(HEADINGS, map(_host_row, made["hosts"]))
-    console.print(summary(made["changes"]))
+    if made["changes"] or made["admissible"]:
+        console.print(summary(made["changes"]))
+    if made["changes"] and made["needs"] == "admin":
+        console.print("to apply it takes a token with the scope admin")
 
 
 def _host_row(item: Any) -> tuple[str, ...]:

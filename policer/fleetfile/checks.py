@@ -18,6 +18,9 @@ _TABLES = {"tenant": "tenants", "class": "classes", "host": "hosts"}
 SOME = 3
 """Hosts of the same daemon that are looked at together: thousands would give millions of pairs."""
 
+MOST_KNOWN = 500
+"""Names among which one that is alike is looked for, which takes long."""
+
 
 def problems_of(edits: Iterable[Edit], goal: Entered) -> Iterator[Problem]:
     """Say what is wrong, by the path of the field in the document.
@@ -59,7 +62,7 @@ def _own_problems(edit: Edit) -> Iterator[Problem]:
 
 
 def _dangling(edits: tuple[Edit, ...], goal: Entered) -> Iterator[Problem]:
-    """Say which contracts name what would not be there: those that change, or whose class goes."""
+    """Say which contracts name what would not be there, of those that this could be true of."""
     changed = {edit.key for edit in edits if edit.kind == "contract"}
     classes, tenants = _removed(edits, "class"), _removed(edits, "tenant")
     for key, one in goal.contracts.items():
@@ -79,13 +82,13 @@ def _unknown_names(one: Contract, goal: Entered) -> Iterator[Problem]:
 
 
 def _unknown(kind: str, name: str, known: Collection[str], fix: str) -> Problem:
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name, known if len(known) <= MOST_KNOWN else (), n=1)
     meant = f"did you mean {near[0]}? Else {fix}" if near else fix
     return Problem(kind, f"there is no {kind} {name!r}", meant)
 
 
 def _same_daemons(edits: tuple[Edit, ...], goal: Mapping[str, Host]) -> Iterator[Problem]:
-    """Say which hosts would be the same daemon as others, where one of them is reached anew."""
+    """Say which hosts would be the same daemon as others, of those that are reached another way."""
     moved = [edit.after for edit in edits if isinstance(edit.after, Host) and is_moved(edit)]
     sharing: dict[tuple[str, str], list[Host]] = {}
     for host in goal.values() if moved else ():

@@ -133,7 +133,7 @@ def size_problems(file: FleetFile) -> Iterator[Problem]:
     """Say that a document has more contracts than are looked at together."""
     number = len(file.contracts) + sum(len(entry.contracts) for entry in file.hosts.values())
     if number > MOST_CONTRACTS:
-        fix = f"give at most {MOST_CONTRACTS} at once, the rest with `keep`"
+        fix = f"give at most {MOST_CONTRACTS}, and the rest with `keep`"
         yield Problem("contracts", f"{number} in all", fix)
 
 

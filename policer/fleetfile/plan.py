@@ -26,7 +26,7 @@ from policer.hosts import way_to
 from policer.inforce import Book, classes_of
 
 MOST_PROBLEMS = 200
-"""That are told at once."""
+"""That are reported."""
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class Draft(NamedTuple):
-    """What a document would do to a fleet, before anybody asks whether that could be."""
+    """What a document would do to a fleet; not judged yet."""
 
     keep: bool
     """Whether what the document does not name stays."""

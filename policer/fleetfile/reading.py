@@ -21,7 +21,7 @@ MAX_BYTES = 16 << 20
 MAX_LINE = 4096
 """tomllib's memory grows with the square of a dotted key's length."""
 MOST_MISTAKES = 50
-"""That are told at once."""
+"""That are reported."""
 STDIN = "-"
 
 
@@ -56,8 +56,8 @@ def read_text(text: str, source: str = "document") -> Read:
         return Read(msgspec.convert(tables, FleetFile), source, text)
     except msgspec.ValidationError as error:
         found = [*islice(mistakes(tables), MOST_MISTAKES)]
-        told = found or [Problem("", str(error), "")]
-        raise FileMistakes(_located(source, text, told)) from None
+        shown = found or [Problem("", str(error), "")]
+        raise FileMistakes(_located(source, text, shown)) from None
 
 
 def located(read: Read | None, problems: Iterable[Problem]) -> Iterator[SettingsError]:

@@ -94,7 +94,7 @@ def read_plan(plan: PlanPath, desk: GivenDesk) -> Response[PlanAnswer]:
 def apply_plan(
     plan: PlanPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> Response[PlanAnswer]:
-    """Make all changes of a plan at once, or none; applied again, it changes nothing.
+    """Make all changes of a plan, or none; applied again, it changes nothing.
 
     Entering and removing hosts, and where daemons are reached, takes `admin`. Once anything that
     the plan rests on has changed, it is refused (412): plan again.

@@ -49,7 +49,7 @@ class RestSettings:
     plans_per_s: float = 0.2
     """Plans that a token may have made, in the long run: a large one takes a CPU for seconds."""
     plans_burst: float = 10.0
-    """Plans that it may have made at once."""
+    """Plans that it may have made in a row."""
     strict_transport: bool = False
     """Whether browsers are told to come by HTTPS alone from now on (RFC 6797)."""
     max_streams: int = 32

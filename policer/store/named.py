@@ -1,4 +1,4 @@
-"""What tables have in common whose things go by a name alone: rows, versions, preconditions."""
+"""What the tables of things that go by a name have in common: rows, versions, preconditions."""
 
 from typing import Any
 

@@ -79,7 +79,10 @@ def test_what_would_be_removed_is_loud(shell: "Shell", fleet: Path) -> None:
     said = shell("plan", str(fleet), code=4)
     assert "- REMOVE host silver" in said
     assert "- REMOVE contract silver/r1" in said
-    assert said.splitlines()[-1] == "1 to add, 1 to change, 2 to REMOVE"
+    assert said.splitlines()[-2:] == [
+        "1 to add, 1 to change, 2 to REMOVE",
+        "to apply it takes a token with the scope admin",
+    ]
     assert said.index("~ contract") < said.index("- REMOVE host silver")
 
 
@@ -113,6 +116,7 @@ def test_a_plan_is_applied_by_its_id(rig: Rig, shell: "Shell", fleet: Path) -> N
     assert "plan again" in shell("apply", "--plan", 32 * "0", code=1)
     for words in ((), (str(fleet), "--plan", made["id"])):
         assert "one of FILE and --plan" in shell("apply", *words, code=2)
+    assert "--keep: the plan says" in shell("apply", "--plan", made["id"], "--keep", code=2)
 
 
 def test_problems_are_told_with_the_lines_of_the_file(shell: "Shell", fleet: Path) -> None:

@@ -1,6 +1,7 @@
 """The policer's documents do not rot: settings, metrics, alerts and commands are the code's."""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -15,11 +16,17 @@ from documents_rig import (
 from typer.main import get_command
 
 from policer.cli import app
+from policer.cli_fleetfile import EXIT_CHANGES
 from policer.fleet import Fleet
+from policer.fleetfile.document import MOST_CONTRACTS, MOST_HOSTS, MOST_NAMED, Entered
+from policer.fleetfile.plan import draft, planned
+from policer.fleetfile.reading import read_text
 from policer.metrics import Metrics
 from policer.rest import RestSettings
+from policer.rest.plans import MAX_BODY
 from policer.settings import SECTIONS, Section, Settings
 from policer.settingsfile import parse_settings
+from policer.store.plans import MOST_EACH
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -112,7 +119,24 @@ def test_the_limits_that_are_told_are_the_services() -> None:
     assert f"A comment comes every {rest.stream_heartbeat_s:g} s" in text
     assert rest.stream_life_s == 3600
     assert "A stream ends after an hour" in text
-    assert f"a body above {rest.max_body // 1024} KiB" in text
+    assert f"a body above {rest.max_body // 1024} KiB ({MAX_BODY >> 20} MiB for a plan)" in text
+    made = f"a plan made every {1 / rest.plans_per_s:g} s, and {rest.plans_burst:g} in a row"
+    assert f"{made}, and its {MOST_EACH} latest plans are kept" in text
+
+
+def test_the_limits_of_the_fleets_file_are_those_of_the_code() -> None:
+    most = f"at most {MOST_HOSTS} hosts, {MOST_CONTRACTS:,} contracts, {MOST_NAMED:,} classes"
+    assert most in GUIDE
+    assert f"4 ({chr(96)}policer plan{chr(96)} alone)" in GUIDE
+    assert f"0 nothing to do, {EXIT_CHANGES} there is something to do" in GUIDE
+
+
+def test_the_fleets_file_that_is_shown_can_be_read_and_is_admissible() -> None:
+    [shown] = [body for _, body in BLOCK.findall(GUIDE) if body.startswith("version = 1")]
+    file = read_text(shown).file
+    made = draft(file, Entered(), {}, keep=False)
+    assert planned(file, made, datetime(2026, 1, 1, tzinfo=UTC)).problems == ()
+    assert len(made.edits) == 5
 
 
 @pytest.mark.parametrize("line", commands_shown(PAGES, "policer"))

@@ -9,6 +9,7 @@ from store_values import host, promise
 from policer.contract import Contract
 from policer.errors import Problem
 from policer.fleetfile.capacity import LOOKED_AT
+from policer.fleetfile.checks import MOST_KNOWN
 from policer.fleetfile.document import Entered, FleetFile, HostEntry, bare, file_of
 from policer.fleetfile.edits import edits, needed, shown
 from policer.fleetfile.plan import MOST_PROBLEMS, Planned, draft, planned
@@ -40,7 +41,7 @@ def problems(goal: Entered, current: Entered, homes: dict[str, str] | None = Non
 # --- what would change
 
 
-def test_changes_are_told_field_by_field() -> None:
+def test_changes_are_shown_field_by_field() -> None:
     before = Entered(
         {"acme": Tenant("old")},
         {},
@@ -53,8 +54,8 @@ def test_changes_are_told_field_by_field() -> None:
         {"gold": host(overcommit=True), "lead": host("lead", 5e3)},
         {("gold", "r1"): promise(1e3, weight=2.0), (ANYWHERE, "r2"): promise(1e3)},
     )
-    told = msgspec.json.decode(msgspec.json.encode(list(map(shown, edits(before, after)))))
-    assert [(one["action"], one["kind"], one["host"], one["name"]) for one in told] == [
+    found = msgspec.json.decode(msgspec.json.encode(list(map(shown, edits(before, after)))))
+    assert [(one["action"], one["kind"], one["host"], one["name"]) for one in found] == [
         ("change", "tenant", None, "acme"),
         ("change", "host", None, "gold"),
         ("remove", "host", None, "iron"),
@@ -63,13 +64,13 @@ def test_changes_are_told_field_by_field() -> None:
         ("change", "contract", "gold", "r1"),
         ("remove", "contract", "gold", "r2"),
     ]
-    assert told[1]["fields"] == [{"field": "overcommit", "before": False, "after": True}]
-    assert told[3]["fields"][-1] == {"field": "capacity_pps", "before": None, "after": 5e3}
-    assert told[5]["fields"] == [
+    assert found[1]["fields"] == [{"field": "overcommit", "before": False, "after": True}]
+    assert found[3]["fields"][-1] == {"field": "capacity_pps", "before": None, "after": 5e3}
+    assert found[5]["fields"] == [
         {"field": "ceiling_pps", "before": 2e3, "after": None},
         {"field": "weight", "before": 1.0, "after": 2.0},
     ]
-    assert told[6]["fields"] == [{"field": "guarantee_pps", "before": 1e3, "after": 0.0}]
+    assert found[6]["fields"] == [{"field": "guarantee_pps", "before": 1e3, "after": 0.0}]
 
 
 def test_what_takes_an_administrator() -> None:
@@ -116,14 +117,14 @@ def test_things_are_judged_by_their_fields() -> None:
     tcp = msgspec.structs.replace(host(), requests="tcp://10.0.0.7:7077")
     goal = fleet(tcp, gold__r1=promise(2.0, ceiling_pps=1.0), **{UUID.upper(): promise(1.0)})
     goal = goal._replace(classes={"silver": Contract(tenant="acme")})
-    told = problems(goal, Entered())
-    assert [line.partition(": ")[0] for line in told] == [
+    found = problems(goal, Entered())
+    assert [line.partition(": ")[0] for line in found] == [
         "classes.silver.tenant",
         "hosts.gold.server_key",
         f"contracts.{UUID.upper()}",
         "hosts.gold.contracts.r1.ceiling_pps",
     ]
-    assert told[2].endswith(f"a UUID is written in small letters (write {UUID})")
+    assert found[2].endswith(f"a UUID is written in small letters (write {UUID})")
 
 
 def test_names_of_what_is_not_there_are_told_with_what_may_be_meant() -> None:
@@ -143,11 +144,19 @@ def test_names_of_what_is_not_there_are_told_with_what_may_be_meant() -> None:
     ]
 
 
+def test_among_very_many_names_none_is_looked_for_that_is_alike() -> None:
+    known = {f"tenant-{n}": Tenant() for n in range(MOST_KNOWN + 1)}
+    goal = fleet(host(), gold__r1=promise(1.0, tenant="tenant-x"))._replace(tenants=known)
+    assert "did you mean" not in problems(goal, Entered())[0]
+    known.popitem()
+    assert "did you mean" in problems(goal._replace(tenants=known), Entered())[0]
+
+
 def test_a_class_that_is_named_does_not_go() -> None:
     current = fleet(host(), gold__r1=Contract(class_name="silver"))
     current = current._replace(classes={"silver": promise(1.0)})
-    told = problems(current._replace(classes={}), current)
-    assert told == [
+    found = problems(current._replace(classes={}), current)
+    assert found == [
         "hosts.gold.contracts.r1.class: there is no class 'silver' (add [classes.silver])"
     ]
 
@@ -205,8 +214,8 @@ def test_a_class_that_grows_is_judged_on_every_host_that_has_it() -> None:
     silver = Contract(class_name="silver")
     before = fleet(host("a", 100.0), host("b", 100.0), a__r1=silver, a__r2=silver, r3=silver)
     before = before._replace(classes={"silver": promise(50.0)})
-    told = problems(before._replace(classes={"silver": promise(51.0)}), before, {"r3": "b"})
-    assert [line.partition(":")[0] for line in told] == ["hosts.a.capacity_pps"]
+    found = problems(before._replace(classes={"silver": promise(51.0)}), before, {"r3": "b"})
+    assert [line.partition(":")[0] for line in found] == ["hosts.a.capacity_pps"]
     found = judged(before._replace(classes={"silver": promise(40.0)}), before, {"r3": "b"})
     assert [(one.host, one.promised_pps) for one in found.hosts] == [("a", 80.0), ("b", 40.0)]
 

@@ -343,7 +343,7 @@ def test_the_same_plan_applied_by_two_at_once_is_applied_once(
 def test_plans_and_single_changes_do_not_promise_the_same_twice(
     backend: "Backend", store: Store
 ) -> None:
-    """Whoever comes second is refused, whichever that is."""
+    """The second is refused, whichever that is."""
     apply(store, make(store, FLEET._replace(contracts={})))
     stores = [backend.open(busy_s=20.0) for _ in range(2)]
     goal = Entered(contracts={("gold", "r1"): promise(70e3)})

@@ -31,8 +31,8 @@ def test_the_life_of_a_tenant(store: Store) -> None:
     with pytest.raises(Stale):
         store.tenants.put("acme", ACME, 3, "ann")
     assert store.tenants.put("acme", ACME, None, "ann").version.number == 4
-    told = [(row.action, row.target) for row in store.audit.page(None, 9)]
-    assert told == [(action, "tenant acme") for action in ("put", "remove", "put", "put")]
+    seen = [(row.action, row.target) for row in store.audit.page(None, 9)]
+    assert seen == [(action, "tenant acme") for action in ("put", "remove", "put", "put")]
 
 
 def test_a_tenant_that_cannot_be_is_refused(store: Store) -> None:
@@ -64,7 +64,7 @@ def test_a_contract_names_a_tenant_that_is_there(store: Store) -> None:
     store.tenants.remove("acme", 1, "ann")
 
 
-def test_a_class_is_nobodys(store: Store) -> None:
+def test_a_class_has_no_tenant(store: Store) -> None:
     store.tenants.put("acme", ACME, None, "ann")
     with pytest.raises(Invalid, match="tenant: a class has terms alone"):
         store.classes.put("silver", promise(1e3, tenant="acme"), None, "ann")
