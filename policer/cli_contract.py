@@ -149,7 +149,7 @@ def remove(whose: Whose, url: Url = URL, token_file: TokenFile = None, json: Jso
 def history(whose: Whose, url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
     """Show every version of a contract, the latest first."""
     with reach(url, token_file) as client:
-        items = client.get(f"{router_of(whose).place}/history").body["items"]
+        items = list(client.items(f"{router_of(whose).place}/history"))
     if json:
         print_json(items)
         return

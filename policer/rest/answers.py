@@ -213,9 +213,10 @@ class CheckAnswer(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """All versions of a contract, the latest first."""
+    """Versions of a contract, the latest first."""
 
     items: list[Revision]
+    next: str | None = None
 
 
 class SetpointAnswer(msgspec.Struct, frozen=True):

@@ -57,7 +57,7 @@ class Store:
             self._schema.require_newest(connection)
 
     def prune(self, keep_days: float, keep_audit_days: float) -> dict[str, int]:
-        """Remove what is older than so many days: events and ended tokens, and the audit log.
+        """Remove what is older than so many days: events; and tokens, audit and revisions.
 
         Returns:
             How many rows of each.
@@ -67,6 +67,7 @@ class Store:
             "events": self.events.prune(keep_days),
             "tokens": self.tokens.prune(now - timedelta(days=keep_audit_days)),
             "audit": self.audit.prune(now - timedelta(days=keep_audit_days)),
+            "revisions": self.contracts.prune(now - timedelta(days=keep_audit_days)),
         }
 
     def leadership(self, holder: str) -> leadership.Leadership:

@@ -161,7 +161,7 @@ def test_old_events_are_removed(shell: Shell) -> None:
     shell.store().events.add(
         [Event("gold", "engaged", "x", at=now - timedelta(days=days)) for days in (0, 50, 100)]
     )
-    nothing_else = {"tokens": 0, "audit": 0}
+    nothing_else = {"tokens": 0, "audit": 0, "revisions": 0}
     assert shell.json("db", "prune") == {"events": 1, **nothing_else}
     assert shell.json("db", "prune", "--keep-days", "20") == {"events": 1, **nothing_else}
     assert len(shell.store().events.page(None, 10)) == 1

@@ -62,7 +62,7 @@ def test_contracts_of_the_older_version_are_read_and_can_be_given_a_burst(
     changed = promise(20e3, ceiling_pps=40e3, burst=5e3)
     upgraded.contracts.put("gold", "r1", changed, 1, "ben")
     history = upgraded.contracts.history("gold", "r1")
-    assert [revision.contract for revision in history] == [PLAIN, changed]
+    assert [revision.contract for revision in history] == [changed, PLAIN]
 
 
 def test_brought_down_no_contract_has_a_term_that_the_older_program_does_not_know(
@@ -75,7 +75,7 @@ def test_brought_down_no_contract_has_a_term_that_the_older_program_does_not_kno
     again = backend.open(upgrade=True)
     assert again.contracts.get("gold", "r1").value == PLAIN
     assert again.contracts.get("gold", "r2").value == promise(10e3, ceiling_pps=30e3)
-    assert [one.contract is None for one in again.contracts.history("gold", "r3")] == [False, True]
+    assert [one.contract is None for one in again.contracts.history("gold", "r3")] == [True, False]
 
 
 def test_brought_down_one_step_contracts_do_not_say_when_to_punish(
