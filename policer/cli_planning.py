@@ -83,9 +83,14 @@ def what_if(lose: Lost, url: Url = URL, token_file: TokenFile = None, json: Json
 
 
 def _rooms(client: "Client") -> list[Room]:
-    """Return the hosts that something can be moved to."""
-    items = list(client.items(place("hosts")))
-    return [_room(item) for item in items if host_state(item["live"]) not in UNTRUSTED]
+    """Return the hosts that something can be moved to; no simulated one beside real ones."""
+    items = [one for one in client.items(place("hosts")) if not _untrusted(one)]
+    real = [one for one in items if not one["live"].get("simulated")]
+    return [_room(item) for item in real or items]
+
+
+def _untrusted(item: Any) -> bool:
+    return host_state(item["live"]) in UNTRUSTED
 
 
 def _room(item: Any) -> Room:

@@ -25,6 +25,8 @@ HOST_STYLES = {
 }
 
 
+SIMULATED = ", simulated"
+"""Follows the state of a host that is not real."""
 UNFOLDED = 10_000
 """Columns of characters, where no terminal sets another width."""
 
@@ -49,8 +51,12 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
             no_wrap=number,
         )
     for row in rows:
-        made.add_row(*(Text(printable(cell), HOST_STYLES.get(cell, "")) for cell in row))
+        made.add_row(*(Text(printable(cell), _style(cell)) for cell in row))
     return made
+
+
+def _style(cell: str) -> str:
+    return HOST_STYLES.get(cell.removesuffix(SIMULATED), "")
 
 
 def rate(value: float | None) -> str:
@@ -75,7 +81,7 @@ def host_row(item: Item) -> tuple[str, ...]:
     entry, live = item["entry"], item["live"]
     return (
         entry["name"],
-        host_state(live),
+        shown_state(live),
         str(live["routers"]),
         rate(entry["capacity_pps"]),
         rate(live["promised_pps"]),
@@ -83,6 +89,11 @@ def host_row(item: Item) -> tuple[str, ...]:
         rate(live["offered_pps"] if live["reachable"] else None),
         live["distrust"] or live["link_problem"] or refused(live) or _harmed(live),
     )
+
+
+def shown_state(live: Item) -> str:
+    """Return a host's state, and whether it is a simulated one."""
+    return host_state(live) + (SIMULATED if live.get("simulated") else "")
 
 
 def host_state(live: Item) -> str:

@@ -51,6 +51,8 @@ class Sight:
     """Packets that the host loses before any router; None where its daemon does not tell."""
     highest_epoch: int | None = None
     """The highest epoch that it obeyed; None where its daemon does not tell."""
+    simulated: bool = False
+    """Whether its daemon says that its routers are simulated."""
 
     def reachable(self, now: float) -> bool:
         """Whether the host was heard lately."""
@@ -90,6 +92,7 @@ def seen(
         dropped=before.dropped,
         drops=telemetry.drops,
         highest_epoch=telemetry.highest_epoch,
+        simulated=telemetry.simulated,
     )
 
 

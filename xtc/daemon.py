@@ -76,8 +76,10 @@ class Daemon:
         metrics: Metrics,
         hypervisors: Hypervisors,
         watch: HostWatch | None = None,
+        simulated: bool = False,
     ) -> None:
         self._config, self._path = config, path
+        self._simulated = simulated
         self._clock, self._source = clock, source
         self._manager, self._server, self._metrics = manager, server, metrics
         self._hypervisors, self._watch = hypervisors, watch
@@ -108,6 +110,8 @@ class Daemon:
         self._begin()
         _keep_from_collector()
         notify("READY=1", self._status())
+        if self._simulated:
+            log.warning("simulated", problem="no router of this daemon is real")
         log.info("started", routers=len(self._manager.routers))
         now = self._clock.now()
         next_ask = next_tick = now
@@ -288,7 +292,14 @@ class Daemon:
         for report in reports:
             self._log_change(report)
         epoch = self._manager.highest_epoch
-        told = Telemetry(now, self._tick_count, reports, drops=self._drops, highest_epoch=epoch)
+        told = Telemetry(
+            now,
+            self._tick_count,
+            reports,
+            drops=self._drops,
+            highest_epoch=epoch,
+            simulated=self._simulated,
+        )
         self._server.publish(told)
 
     def _log_change(self, report: Report) -> None:

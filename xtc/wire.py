@@ -274,6 +274,8 @@ class Telemetry(msgspec.Struct, frozen=True):
     """None where that is not known, and from an older daemon."""
     highest_epoch: int | None = None
     """The highest that was obeyed: lower ones are refused; None from an older daemon."""
+    simulated: bool = False
+    """Whether its routers are simulated, so that no packet of theirs is real."""
 
 
 class _Versioned(msgspec.Struct):

@@ -38,6 +38,8 @@ class HostLiveAnswer(msgspec.Struct, frozen=True):
     """Whether no ladder is climbed there, since too many of its routers would be punished."""
     engaged: bool = False
     """Whether its routers are held, since it is contended."""
+    simulated: bool = False
+    """Whether its routers are simulated (`xtc sandbox`): no packet of theirs is real."""
     harmed: tuple[str, ...] = ()
     """Routers that have less than a guarantee which they could use."""
     promised_pps: float = 0.0

@@ -38,6 +38,7 @@ def host_live(live: HostLive | None, now: float, *, braked: bool = False) -> Hos
         refusal=next((f"{vr}: {words}" for vr, words in sorted(live.refusals.items())), ""),
         braked=braked,
         engaged=live.state.standing.engaged,
+        simulated=sight.simulated,
         harmed=live.state.standing.harmed,
         promised_pps=live.guaranteed_pps,
         forwarded_pps=_total(report.throughput_pps for report in reports),
