@@ -31,24 +31,51 @@ UNFOLDED = 10_000
 """Columns of characters, where no terminal sets another width."""
 
 
+PROSE = frozenset({"by", "finding", "measures", "problem", "what", "words"})
+"""Columns that may be folded; the last one of a table may, too."""
+SPARED = (
+    *("history", "version", "by", "saved burst", "burst", "cost", "weight", "source"),
+    *("ceiling", "cap", "offered"),
+)
+"""Columns that a table goes without where the terminal is narrow, from the first one on."""
+
+
+def console() -> Console:
+    """Return a console as wide as the terminal; a pipe gets a line a row."""
+    made = Console(highlight=False, emoji=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = UNFOLDED
+    return made
+
+
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table; what is not printable is escaped, and a pipe gets a line a row."""
-    console = Console(highlight=False, emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = UNFOLDED
-    console.print(table(headings, rows), crop=False)
+    """Print a table as wide as the terminal; what is not printable is escaped."""
+    to = console()
+    to.print(fitted(headings, list(rows), to.width), crop=False)
+
+
+def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Table:
+    """Return a table without the columns that a narrow terminal has no room for."""
+    kept = list(range(len(headings)))
+    for spared in ("", *SPARED):
+        kept = [at for at in kept if not spared or headings[at].removeprefix(">") != spared]
+        made = table([headings[at] for at in kept], [[row[at] for at in kept] for row in rows])
+        if Console(width=UNFOLDED).measure(made).minimum <= width:
+            break
+    return made
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """Return a table; a heading that begins with `>` is of a column of numbers."""
     made = Table(box=None, pad_edge=False, header_style="bold", show_header=any(headings))
-    for heading in headings:
-        number = heading.startswith(">")
+    for number, heading in enumerate(headings, start=1):
+        is_number, name = heading.startswith(">"), heading.removeprefix(">")
+        folds = not is_number and (name in PROSE or number == len(headings))
         made.add_column(
-            heading.removeprefix(">"),
-            justify="right" if number else "left",
+            name,
+            justify="right" if is_number else "left",
             overflow="fold",
-            no_wrap=number,
+            no_wrap=not folds,
         )
     for row in rows:
         made.add_row(*(Text(printable(cell), _style(cell)) for cell in row))
