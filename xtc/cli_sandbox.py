@@ -1,5 +1,6 @@
 """xtc sandbox: simulated hosts to try a policer on, without root and without a real packet."""
 
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -49,15 +50,20 @@ def run(
     Prints how a policer reaches them once all of them answer. Ctrl-C or SIGTERM ends them.
     """
     from xtc.sandbox.layout import places  # noqa: PLC0415  the daemon takes 0.2 s to load
-    from xtc.sandbox.processes import running, wait_for_end  # noqa: PLC0415  likewise
+    from xtc.sandbox.processes import (  # noqa: PLC0415  likewise
+        requests_to_end,
+        running,
+        wait_for_end,
+    )
 
-    made = places(directory, hosts)
-    with running(made) as processes:
+    made, asked = places(directory, hosts), requests_to_end()
+    with running(made, asked) as processes:
         if json:
             print_json([_entry(place) for place in made])
+            sys.stdout.flush()  # its reader does not wait for the end
         else:
             say("\n".join([LABEL, *map(_words, made)]))
-        ended = wait_for_end(processes)
+        ended = wait_for_end(processes, asked)
     if ended:
         log = next(place.log for place in made if place.name == ended)
         say(f"xtc: {ended} ended by itself (see {log})", err=True)

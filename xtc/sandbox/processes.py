@@ -41,9 +41,21 @@ def run_host(place: HostPlace, owner: int) -> None:
     run_daemon(place.config(), None, sandbox=host)
 
 
+def requests_to_end() -> threading.Event:
+    """Return what is set when a signal asks for the end, from now on."""
+    asked = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: asked.set())
+    return asked
+
+
 @contextmanager
-def running(places: Sequence[HostPlace]) -> Iterator[Processes]:
+def running(places: Sequence[HostPlace], asked: threading.Event) -> Iterator[Processes]:
     """Have the daemons of all hosts running within the block, and heard before it begins.
+
+    Args:
+        places: the hosts.
+        asked: set when the end was asked for; then no host is waited for.
 
     Raises:
         ConfigError: a directory cannot be used, or a daemon did not start; names its log.
@@ -54,21 +66,18 @@ def running(places: Sequence[HostPlace]) -> Iterator[Processes]:
     processes = {place.name: _started(place) for place in places}
     try:
         for place in places:
-            _await(place, processes[place.name])
+            _await(place, processes[place.name], asked)
         yield processes
     finally:
         _end(processes.values())
 
 
-def wait_for_end(processes: Processes) -> str:
-    """Wait until a signal asks for the end, or a daemon ends by itself.
+def wait_for_end(processes: Processes, asked: threading.Event) -> str:
+    """Wait until the end is asked for, or a daemon ends by itself.
 
     Returns:
-        That daemon's host; "" after a signal.
+        That daemon's host; "" where the end was asked for.
     """
-    asked = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: asked.set())
     while not asked.wait(LOOK_S):
         for name, process in processes.items():
             if process.poll() is not None:
@@ -104,13 +113,13 @@ def _started(place: HostPlace) -> "subprocess.Popen[bytes]":
         )
 
 
-def _await(place: HostPlace, process: "subprocess.Popen[bytes]") -> None:
+def _await(place: HostPlace, process: "subprocess.Popen[bytes]", asked: threading.Event) -> None:
     until = time.monotonic() + START_S
-    while not place.runs():
+    while not place.runs() and not asked.is_set():
         if process.poll() is not None or time.monotonic() > until:
             said = place.log.read_text(errors="replace").strip().split("\n")[-1]
             raise ConfigError(place.name, f"did not start: {said}", f"see {place.log}")
-        time.sleep(LOOK_S)
+        asked.wait(LOOK_S)
 
 
 def _end(processes: "Iterable[subprocess.Popen[bytes]]") -> None:
