@@ -37,7 +37,7 @@ def home() -> Iterator[Path]:
 
 
 def environment(home: Path, port: str) -> dict[str, str]:
-    """Return what a newcomer's shell has, and where this policer is: its usual port may be taken."""
+    """Return what a newcomer has, and where this policer is: its usual port may be taken."""
     kept = {name: os.environ[name] for name in ("LANG", "LC_ALL") if name in os.environ}
     path = f"{home / 'bin'}:{os.environ['PATH']}"
     url = f"http://127.0.0.1:{port}"
