@@ -84,13 +84,9 @@ def what_if(lose: Lost, url: Url = URL, token_file: TokenFile = None, json: Json
 
 def _rooms(client: "Client") -> list[Room]:
     """Return the hosts that something can be moved to; no simulated one beside real ones."""
-    items = [one for one in client.items(place("hosts")) if not _untrusted(one)]
+    items = list(client.items(place("hosts")))
     real = [one for one in items if not one["live"].get("simulated")]
-    return [_room(item) for item in real or items]
-
-
-def _untrusted(item: Any) -> bool:
-    return host_state(item["live"]) in UNTRUSTED
+    return [_room(one) for one in real or items if host_state(one["live"]) not in UNTRUSTED]
 
 
 def _room(item: Any) -> Room:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -40,6 +41,10 @@ SPARED = (
 """Columns that a table goes without where the terminal is narrow, from the first one on."""
 
 
+LEAST_PROSE, GAP = 20, 2
+"""Characters to which a column of prose is folded, and between two columns."""
+
+
 def console() -> Console:
     """Return a console as wide as the terminal; a pipe gets a line a row."""
     made = Console(highlight=False, emoji=False)
@@ -59,23 +64,37 @@ def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -
     kept = list(range(len(headings)))
     for spared in ("", *SPARED):
         kept = [at for at in kept if not spared or headings[at].removeprefix(">") != spared]
-        made = table([headings[at] for at in kept], [[row[at] for at in kept] for row in rows])
-        if Console(width=UNFOLDED).measure(made).minimum <= width:
+        shown = [headings[at] for at in kept]
+        cells = [[row[at] for at in kept] for row in rows]
+        if _least_width(shown, cells) <= width:
             break
-    return made
+    return table(shown, cells)
+
+
+def _least_width(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return how wide a table must be for its prose to be readable."""
+    total = GAP * (len(headings) - 1)
+    for at, heading in enumerate(headings):
+        words = [heading.removeprefix(">"), *(printable(row[at]) for row in rows)]
+        longest = max(map(cell_len, words))
+        folds = _folds(heading, last=at == len(headings) - 1)
+        total += min(longest, LEAST_PROSE) if folds else longest
+    return total
+
+
+def _folds(heading: str, *, last: bool) -> bool:
+    return not heading.startswith(">") and (last or heading in PROSE)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """Return a table; a heading that begins with `>` is of a column of numbers."""
     made = Table(box=None, pad_edge=False, header_style="bold", show_header=any(headings))
     for number, heading in enumerate(headings, start=1):
-        is_number, name = heading.startswith(">"), heading.removeprefix(">")
-        folds = not is_number and (name in PROSE or number == len(headings))
         made.add_column(
-            name,
-            justify="right" if is_number else "left",
+            heading.removeprefix(">"),
+            justify="right" if heading.startswith(">") else "left",
             overflow="fold",
-            no_wrap=not folds,
+            no_wrap=not _folds(heading, last=number == len(headings)),
         )
     for row in rows:
         made.add_row(*(Text(printable(cell), _style(cell)) for cell in row))
