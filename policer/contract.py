@@ -7,6 +7,7 @@ import msgspec
 
 from policer.errors import Problem
 from policer.ladder import Step
+from policer.schedule import ClassName, Hours, Instant, Zone, problems_of_schedule
 
 MAX_PPS = 1e9
 """No port of this decade forwards more; a larger number is a slip of the pen."""
@@ -35,10 +36,12 @@ DEFAULT_MEASURES = (Step.WARN, Step.LOWER, Step.LIMIT)
 """What a contract allows that does not say: nothing that stops a router's own traffic."""
 
 
-class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the operator promised one router (SLA)."""
+class Contract(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"class_name": "class"}
+):
+    """What the operator promised one router (SLA): terms of its own, or those of a class."""
 
-    guarantee_pps: RateOrZero
+    guarantee_pps: RateOrZero = 0.0
     """Throughput that it gets whenever it wants it."""
     ceiling_pps: Rate | None = None
     """Throughput that it never gets more than, however idle the host; None is no ceiling."""
@@ -58,6 +61,16 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a setpoint allows beyond its rate over any window, up or down; at most 60 s of the
     guarantee, or of the ceiling where nothing is guaranteed. None is 0.2 s of the setpoint in
     force."""
+    class_name: ClassName | None = None
+    """The class whose terms these are: the contract then states none of its own."""
+    valid_from: Instant | None = None
+    """Nothing is promised before; None is at once."""
+    valid_until: Instant | None = None
+    """Nothing is promised from then on; None is until it is removed."""
+    hours: tuple[Hours, ...] = ()
+    """When it holds: the first window that is open says by which terms. None given is always."""
+    zone: Zone = "UTC"
+    """The time zone of the hours."""
 
     @property
     def ceiling(self) -> float:
@@ -80,8 +93,17 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return max(1.0, self.burst * min(1.0, setpoint_pps / self.reference_pps))
 
 
+TERMS = Contract.__struct_fields__[: Contract.__struct_fields__.index("class_name")]
+"""The fields that a class gives."""
+
+
 def contradictions(contract: Contract) -> Iterator[Problem]:
     """Say what in a contract contradicts itself, by field."""
+    if contract.class_name is not None:
+        yield from _own_terms(contract)
+    yield from problems_of_schedule(
+        contract.valid_from, contract.valid_until, contract.hours, contract.zone
+    )
     if contract.guarantee_pps > contract.ceiling:
         yield Problem(
             "ceiling_pps",
@@ -100,6 +122,17 @@ def contradictions(contract: Contract) -> Iterator[Problem]:
             "measures",
             f"{', '.join(contract.measures)}: each once, from the mildest to the hardest",
             f"keep this order: {', '.join(Step)}",
+        )
+
+
+def _own_terms(contract: Contract) -> Iterator[Problem]:
+    plain = Contract()
+    own = [name for name in TERMS if getattr(contract, name) != getattr(plain, name)]
+    if own:
+        yield Problem(
+            "class",
+            f"a contract of a class states no terms of its own, and this one has {', '.join(own)}",
+            "leave these out, or leave the class out",
         )
 
 

@@ -6,9 +6,11 @@ from typing import Final
 
 from policer.store import audit, leadership, records
 from policer.store.backup import back_up
+from policer.store.classes import Classes
 from policer.store.contracts import Contracts
 from policer.store.engine import Database
 from policer.store.events import Events
+from policer.store.homes import Homes
 from policer.store.hosts import Hosts
 from policer.store.idempotency import Idempotency
 from policer.store.punishments import Punishments
@@ -30,6 +32,8 @@ class Store:
         self._database, self._schema, self._clock = database, schema, clock
         self.hosts = Hosts(database, clock)
         self.contracts = Contracts(database, clock)
+        self.classes = Classes(database, clock)
+        self.homes = Homes(database, clock)
         self.events = Events(database, clock)
         self.punishments = Punishments(database)
         self.tokens = Tokens(database, clock)
@@ -43,7 +47,7 @@ class Store:
             return self._schema.version_of(connection)
 
     def generation(self) -> int:
-        """Return a count that rises with every change of hosts, contracts and tokens."""
+        """Return a count that rises with every change of hosts, contracts, classes and tokens."""
         with self._database.read() as connection:
             return audit.generation(connection)
 

@@ -37,7 +37,7 @@ def test_routers_take_one_line_each(width: int) -> None:
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_a_contract_takes_one_line(width: int) -> None:
-    row = (*CONTRACT, "1", "0.2 s", "1", BY)
+    row = (*CONTRACT, "1", "0.2 s", "bronze", "always", "1", BY)
     heading, line = printed(CONTRACT_HEADINGS, [row], width)
     assert heading.split()[:3] == ["host", "router", "guarantee"]
     assert "warn, lower, limit" in line
@@ -54,6 +54,12 @@ def test_prose_is_folded_and_names_are_not(width: int) -> None:
 def test_nothing_is_left_out_where_there_is_room() -> None:
     heading, *_ = printed((*ROUTER_HEADINGS, "history"), ROUTERS, 10_000)
     assert heading.split() == [*(one.removeprefix(">") for one in ROUTER_HEADINGS), "history"]
+
+
+def test_the_column_that_names_a_row_stays_whatever_it_is_called() -> None:
+    heading, line = printed(("when", "cap", "what"), [("a" * 30, "b" * 30, "c")], 40)
+    assert heading.split() == ["when", "what"]
+    assert line.split() == ["a" * 30, "c"]
 
 
 def test_a_table_without_rows_is_its_heading() -> None:

@@ -45,7 +45,6 @@ def test_a_contradiction_names_its_field_and_a_fix(contract: Contract, field: st
         '{"guarantee_pps": 1, "cost": 0}',
         '{"guarantee_pps": 1, "guarranty": 2}',
         '{"guarantee_pps": 1, "measures": ["shout"]}',
-        "{}",
     ],
 )
 def test_a_field_out_of_range_or_unknown_is_refused(text: str) -> None:

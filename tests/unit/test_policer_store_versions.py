@@ -1,18 +1,24 @@
 """A database brought up from an older version, and down again: contracts stay what they were."""
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from store_rig import BEGINNING
 from store_values import host, promise
 
+from policer.contract import Contract
 from policer.errors import StoreOutdated, Unknown
+from policer.promises import ANYWHERE
 from policer.store import Store
+from policer.store.schema import Schema
 
 if TYPE_CHECKING:
     from store_rig import Backend
 
 pytest_plugins = ["store_rig"]
 
+NEWEST = Schema().newest
 PLAIN, BURSTY = promise(20e3, ceiling_pps=40e3), promise(10e3, ceiling_pps=30e3, burst=4e3)
 OF_0001 = (
     '{"guarantee_pps":20000.0,"ceiling_pps":40000.0,"weight":1.0,"burst_packets":0.0,'
@@ -48,10 +54,10 @@ def test_contracts_of_the_older_version_are_read_and_can_be_given_a_burst(
     filled.bring_down("0001")
     for table in ("contracts", "revisions"):
         backend.aside().execute(f"UPDATE {table} SET contract = '{OF_0001}' WHERE vr = 'r1'")
-    with pytest.raises(StoreOutdated, match=r"version 0001.*0003.*policer db upgrade"):
+    with pytest.raises(StoreOutdated, match=rf"version 0001.*{NEWEST}.*policer db upgrade"):
         backend.open()
     upgraded = backend.open(upgrade=True)
-    assert upgraded.version == "0003"
+    assert upgraded.version == NEWEST
     assert upgraded.contracts.get("gold", "r1").value == PLAIN
     changed = promise(20e3, ceiling_pps=40e3, burst=5e3)
     upgraded.contracts.put("gold", "r1", changed, 1, "ben")
@@ -84,7 +90,24 @@ def test_brought_down_one_step_contracts_do_not_say_when_to_punish(
     assert again.contracts.get("gold", "r1").value.punish == "when_harming"
 
 
-@pytest.mark.parametrize("version", ["0003", "0009", "", "base", "-1"])
+def test_brought_down_a_step_no_contract_needs_what_the_older_program_does_not_know(
+    backend: "Backend", filled: Store
+) -> None:
+    filled.classes.put("silver", promise(5e3), None, "ann")
+    filled.contracts.put("gold", "r4", Contract(class_name="silver"), None, "ann")
+    filled.contracts.put(ANYWHERE, "r5", promise(1e3), None, "ann")
+    until = BEGINNING + timedelta(days=1)
+    filled.contracts.put("gold", "r6", promise(1e3, valid_until=until), None, "ann")
+    filled.bring_down("0003")
+    assert [text for text in contracts_in(backend) if '"valid_until"' in text] == []
+    again = backend.open(upgrade=True)
+    assert sorted(again.contracts.all()["gold"]) == ["r1", "r2", "r6"]
+    assert ANYWHERE not in again.contracts.all()
+    assert again.contracts.get("gold", "r6").value == promise(1e3)
+    again.contracts.put(ANYWHERE, "r5", promise(1e3), None, "ann")
+
+
+@pytest.mark.parametrize("version", [NEWEST, "9999", "", "base", "-1"])
 def test_a_database_is_brought_down_to_a_known_older_version_alone(
     filled: Store, version: str
 ) -> None:
