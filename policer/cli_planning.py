@@ -83,9 +83,10 @@ def what_if(lose: Lost, url: Url = URL, token_file: TokenFile = None, json: Json
 
 
 def _rooms(client: "Client") -> list[Room]:
-    """Return the hosts that something can be moved to."""
+    """Return the hosts that something can be moved to; no simulated one beside real ones."""
     items = list(client.items(place("hosts")))
-    return [_room(item) for item in items if host_state(item["live"]) not in UNTRUSTED]
+    real = [one for one in items if not one["live"].get("simulated")]
+    return [_room(one) for one in real or items if host_state(one["live"]) not in UNTRUSTED]
 
 
 def _room(item: Any) -> Room:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -28,32 +29,82 @@ HOST_STYLES = {
 }
 
 
+SIMULATED = ", simulated"
+"""Follows the state of a host that is not real."""
 UNFOLDED = 10_000
 """Columns of characters, where no terminal sets another width."""
+PROSE = frozenset({"by", "finding", "measures", "problem", "what", "words"})
+"""Columns that may be folded; the last one of a table may, too."""
+SPARED = (
+    *("history", "version", "by", "saved burst", "burst", "cost", "weight", "source"),
+    *("class", "when", "ceiling", "cap", "offered"),
+)
+"""Columns that a table goes without where the terminal is narrow, from the first one on. The
+column that names each row stays whatever it is called."""
+
+
+LEAST_PROSE, GAP = 20, 2
+"""Characters to which a column of prose is folded, and between two columns."""
+
+
+def console() -> Console:
+    """Return a console as wide as the terminal; a pipe gets a line a row."""
+    made = Console(highlight=False, emoji=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = UNFOLDED
+    return made
 
 
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table; what is not printable is escaped, and a pipe gets a line a row."""
-    console = Console(highlight=False, emoji=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = UNFOLDED
-    console.print(table(headings, rows), crop=False)
+    """Print a table as wide as the terminal; what is not printable is escaped."""
+    to = console()
+    to.print(fitted(headings, list(rows), to.width), crop=False)
+
+
+def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Table:
+    """Return a table without the columns that a narrow terminal has no room for."""
+    kept = list(range(len(headings)))
+    for spared in (None, *SPARED):
+        kept = [at for at in kept if at == 0 or headings[at].removeprefix(">") != spared]
+        shown = [headings[at] for at in kept]
+        cells = [[row[at] for at in kept] for row in rows]
+        if _least_width(shown, cells) <= width:
+            break
+    return table(shown, cells)
+
+
+def _least_width(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return how wide a table must be for its prose to be readable."""
+    total = GAP * (len(headings) - 1)
+    for at, heading in enumerate(headings):
+        words = [heading.removeprefix(">"), *(printable(row[at]) for row in rows)]
+        longest = max(map(cell_len, words))
+        folds = _folds(heading, last=at == len(headings) - 1)
+        total += min(longest, LEAST_PROSE) if folds else longest
+    return total
+
+
+def _folds(heading: str, *, last: bool) -> bool:
+    return not heading.startswith(">") and (last or heading in PROSE)
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     """Return a table; a heading that begins with `>` is of a column of numbers."""
     made = Table(box=None, pad_edge=False, header_style="bold", show_header=any(headings))
-    for heading in headings:
-        number = heading.startswith(">")
+    for number, heading in enumerate(headings, start=1):
         made.add_column(
             heading.removeprefix(">"),
-            justify="right" if number else "left",
+            justify="right" if heading.startswith(">") else "left",
             overflow="fold",
-            no_wrap=number,
+            no_wrap=not _folds(heading, last=number == len(headings)),
         )
     for row in rows:
-        made.add_row(*(Text(printable(cell), HOST_STYLES.get(cell, "")) for cell in row))
+        made.add_row(*(Text(printable(cell), _style(cell)) for cell in row))
     return made
+
+
+def _style(cell: str) -> str:
+    return HOST_STYLES.get(cell.removesuffix(SIMULATED), "")
 
 
 def rate(value: float | None) -> str:
@@ -78,7 +129,7 @@ def host_row(item: Item) -> tuple[str, ...]:
     entry, live = item["entry"], item["live"]
     return (
         entry["name"],
-        host_state(live),
+        shown_state(live),
         str(live["routers"]),
         rate(entry["capacity_pps"]),
         rate(live["promised_pps"]),
@@ -86,6 +137,11 @@ def host_row(item: Item) -> tuple[str, ...]:
         rate(live["offered_pps"] if live["reachable"] else None),
         live["distrust"] or live["link_problem"] or refused(live) or _strained(live),
     )
+
+
+def shown_state(live: Item) -> str:
+    """Return a host's state, and whether it is a simulated one."""
+    return host_state(live) + (SIMULATED if live.get("simulated") else "")
 
 
 def host_state(live: Item) -> str:

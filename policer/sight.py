@@ -58,6 +58,8 @@ class Sight:
     busiest_cpu: float | None = None
     """How much of the last second its busiest CPU was not idle; None where its daemon does not
     tell."""
+    simulated: bool = False
+    """Whether its daemon says that its routers are simulated."""
 
     @property
     def exhausted(self) -> bool:
@@ -105,6 +107,7 @@ def seen(
         dropped=before.dropped,
         drops=telemetry.drops,
         highest_epoch=telemetry.highest_epoch,
+        simulated=telemetry.simulated,
         busiest_cpu=telemetry.busiest_cpu,
     )
 

@@ -78,9 +78,11 @@ class Daemon:
         metrics: Metrics,
         hypervisors: Hypervisors,
         watch: HostWatch | None = None,
+        simulated: bool = False,
         cpus: CpuWatch | None = None,
     ) -> None:
         self._config, self._path = config, path
+        self._simulated = simulated
         self._clock, self._source = clock, source
         self._manager, self._server, self._metrics = manager, server, metrics
         self._hypervisors, self._watch, self._cpus = hypervisors, watch, cpus
@@ -112,6 +114,8 @@ class Daemon:
         self._begin()
         _keep_from_collector()
         notify("READY=1", self._status())
+        if self._simulated:
+            log.warning("simulated", problem="no router of this daemon is real")
         log.info("started", routers=len(self._manager.routers))
         now = self._clock.now()
         next_ask = next_tick = now
@@ -307,6 +311,7 @@ class Daemon:
             drops=self._drops,
             highest_epoch=self._manager.highest_epoch,
             busiest_cpu=self._metrics.busiest_cpu,
+            simulated=self._simulated,
         )
         self._server.publish(told)
 

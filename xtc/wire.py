@@ -280,6 +280,8 @@ class Telemetry(msgspec.Struct, frozen=True):
     busiest_cpu: float | None = None
     """The share of the last second in which the host's busiest CPU was not idle; None where that is
     not known, and from an older daemon."""
+    simulated: bool = False
+    """Whether its routers are simulated, so that no packet of theirs is real."""
 
 
 class _Versioned(msgspec.Struct):

@@ -38,6 +38,8 @@ class HostLiveAnswer(msgspec.Struct, frozen=True):
     """Whether no ladder is climbed there, since too many of its routers would be punished."""
     engaged: bool = False
     """Whether its routers are held, since it is contended."""
+    simulated: bool = False
+    """Whether its routers are simulated (`xtc sandbox`): no packet of theirs is real."""
     overpromised: bool = False
     """Whether routers came to it with more guarantees than it can keep."""
     harmed: tuple[str, ...] = ()

@@ -39,6 +39,7 @@ def host_live(live: HostLive | None, now: float, *, braked: bool = False) -> Hos
         braked=braked,
         overpromised=live.overpromised,
         engaged=live.state.standing.engaged,
+        simulated=sight.simulated,
         harmed=live.state.standing.harmed,
         promised_pps=live.guaranteed_pps,
         forwarded_pps=_total(report.throughput_pps for report in reports),

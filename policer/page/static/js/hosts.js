@@ -2,8 +2,13 @@
 
 import { lasting } from "./format.js";
 
-/** Return {tone, words} of a host. */
+/** Return {tone, words} of a host; the words say so where it is simulated. */
 export function hostState({ live }) {
+  const { tone, words } = stateOf(live);
+  return { tone, words: live.simulated ? `${words}, simulated` : words };
+}
+
+function stateOf(live) {
   if (live.heard_s_ago == null) return { tone: "bad", words: "never heard" };
   if (!live.reachable) return { tone: "bad", words: `gone for ${lasting(live.heard_s_ago)}` };
   if (live.distrust) return { tone: "bad", words: "not believed" };
