@@ -6,6 +6,7 @@ latest leader alone, whatever a policer that was cut off still believes.
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -56,16 +57,27 @@ class Lead:
         """When the database was asked that said last that the lock is held."""
         self._above = 0
         """An epoch that a host obeyed and this policer did not give."""
+        self._asked = asyncio.Event()
+        """Whether a higher epoch is asked for."""
 
     def raise_above(self, epoch: int) -> None:
         """Take an epoch above one that a host obeys, as long as this policer leads."""
         self._above = max(self._above, epoch)
+        self._asked.set()
 
     async def run(self) -> None:
         """Look after the lock for ever."""
         while True:
             await self.look()
-            await asyncio.sleep(min(TRY_EVERY_S, self._patience()))
+            await self._rest(min(TRY_EVERY_S, self._patience()))
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait so long, or until a higher epoch is asked for."""
+        # Not wait_for: until Python 3.12 it may lose that this was cancelled.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._asked.wait()
+        self._asked.clear()
 
     async def look(self) -> None:
         """Look after the lock once; however slow the database, a lead ends in time."""

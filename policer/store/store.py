@@ -11,6 +11,7 @@ from policer.store.engine import Database
 from policer.store.events import Events
 from policer.store.hosts import Hosts
 from policer.store.idempotency import Idempotency
+from policer.store.overrides import OverrideTable
 from policer.store.punishments import Punishments
 from policer.store.schema import Schema
 from policer.store.tokens import Tokens
@@ -32,6 +33,7 @@ class Store:
         self.contracts = Contracts(database, clock)
         self.events = Events(database, clock)
         self.punishments = Punishments(database)
+        self.overrides = OverrideTable(database, clock)
         self.tokens = Tokens(database, clock)
         self.audit = audit.Audit(database)
         self.idempotency = Idempotency(database, clock)
@@ -43,7 +45,7 @@ class Store:
             return self._schema.version_of(connection)
 
     def generation(self) -> int:
-        """Return a count that rises with every change of hosts, contracts and tokens."""
+        """Return a count that rises with every change of hosts, contracts, tokens and overrides."""
         with self._database.read() as connection:
             return audit.generation(connection)
 

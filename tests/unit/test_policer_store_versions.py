@@ -48,10 +48,10 @@ def test_contracts_of_the_older_version_are_read_and_can_be_given_a_burst(
     filled.bring_down("0001")
     for table in ("contracts", "revisions"):
         backend.aside().execute(f"UPDATE {table} SET contract = '{OF_0001}' WHERE vr = 'r1'")
-    with pytest.raises(StoreOutdated, match=r"version 0001.*0003.*policer db upgrade"):
+    with pytest.raises(StoreOutdated, match=r"version 0001.*0005.*policer db upgrade"):
         backend.open()
     upgraded = backend.open(upgrade=True)
-    assert upgraded.version == "0003"
+    assert upgraded.version == "0005"
     assert upgraded.contracts.get("gold", "r1").value == PLAIN
     changed = promise(20e3, ceiling_pps=40e3, burst=5e3)
     upgraded.contracts.put("gold", "r1", changed, 1, "ben")
@@ -84,11 +84,11 @@ def test_brought_down_one_step_contracts_do_not_say_when_to_punish(
     assert again.contracts.get("gold", "r1").value.punish == "when_harming"
 
 
-@pytest.mark.parametrize("version", ["0003", "0009", "", "base", "-1"])
+@pytest.mark.parametrize("version", ["0005", "0009", "", "base", "-1"])
 def test_a_database_is_brought_down_to_a_known_older_version_alone(
     filled: Store, version: str
 ) -> None:
-    with pytest.raises(Unknown, match="one of 0001, 0002"):
+    with pytest.raises(Unknown, match="one of 0001, 0002, 0003"):
         filled.bring_down(version)
     filled.check()
 
