@@ -83,11 +83,11 @@ class OverrideTable:
             ended = end_due(connection, author.at)
             row = read_row(connection, key, lock=True)
             expect(row, key, if_version)
+            _say_ended(connection, ended, author.at)
             before, after = override_of(row), None if wanted.mode == "automatic" else wanted
             if before is not None or after is not None:
                 after = write(connection, key, row, after, author)
                 _record(connection, author, _Changed(key, before, after, wanted.reason))
-            _say_ended(connection, ended, author.at)
             return after or _brake(connection)
 
     def clear(self, key: OverrideKey, if_version: int, actor: str) -> None:
@@ -103,9 +103,9 @@ class OverrideTable:
             row = read_row(connection, key, lock=True)
             before = required(row, key)
             expect(row, key, if_version)
+            _say_ended(connection, ended, author.at)
             write(connection, key, row, None, author)
             _record(connection, author, _Changed(key, before, None))
-            _say_ended(connection, ended, author.at)
 
     def ask_epoch(self, wanted: Override, actor: str) -> Override:
         """Ask the leader for an epoch above another; the highest that is asked for counts.
