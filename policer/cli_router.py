@@ -5,7 +5,15 @@ from typing import Annotated, Any
 import typer
 
 from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, items_of, reach
-from policer.cli_tables import ROUTER_HEADINGS, moment, rate, router_row, show, terms
+from policer.cli_tables import (
+    ROUTER_HEADINGS,
+    moment,
+    rate,
+    router_row,
+    show,
+    standing_words,
+    terms,
+)
 from policer.places import place
 from xtc.output import print_json
 from xtc.units import format_bit_rate
@@ -117,6 +125,8 @@ def _report_rows(report: Any) -> list[tuple[str, str]]:
 def _punishment_rows(item: Any) -> list[tuple[str, str]]:
     punishment = item["punishment"]
     rows = [("misbehaves", "yes" if item["misbehaving"] else "no")]
+    if item.get("exemption"):
+        rows.append(("exempt", standing_words(item["exemption"])))
     if punishment is None:
         return rows
     only = " (only reported)" if punishment["only_reported"] else ""
