@@ -9,7 +9,7 @@ import zmq.auth
 
 from models import load_host
 from policer.cli_reach import URL, HostName, Json, TokenFile, Url, reach
-from policer.cli_tables import HOST_HEADINGS, host_row, rate, refused, show, shown_state
+from policer.cli_tables import HOST_HEADINGS, host_row, rate, refused, show, shown_state, suspended
 from policer.errors import Rejected, SettingsError
 from policer.places import place
 from xtc.output import print_json
@@ -226,5 +226,6 @@ def _status_rows(item: Any) -> list[tuple[str, str]]:
         *((name, rate(live[f"{name}_pps"])) for name in ("promised", "forwarded", "offered")),
         *((name, str(live[name])) for name in ("routers", "contracts", "punished", "dropped")),
         ("guarantee missed", ", ".join(live["harmed"]) or "-"),
+        ("control", suspended(live) or "the policer's"),
         ("problem", live["distrust"] or live["link_problem"] or refused(live) or "-"),
     ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FIT_HEADINGS = ("host", ">capacity", ">promised", ">free", ">free then")
 MOVE_HEADINGS = ("from", "router", ">takes", "to")
 NO_ROOM = "no host has room"
-UNTRUSTED = {"gone", "distrusted", "deaf", "refuses"}
+UNTRUSTED = {"gone", "distrusted", "deaf", "refuses", "suspended"}
 """States of hosts that nothing should be moved to."""
 
 Guarantee = Annotated[
@@ -45,7 +45,7 @@ def fit(
 ) -> None:
     """List the hosts that can keep one more guarantee, the fullest first; 1 where there are none.
 
-    Hosts that are gone, distrusted or refuse orders are left out.
+    Hosts that are gone, suspended, distrusted or refuse orders are left out.
     """
     takes = cost * parse_rate(guarantee, field="RATE")
     with reach(url, token_file) as client:

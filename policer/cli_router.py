@@ -12,6 +12,7 @@ from policer.cli_tables import (
     rate,
     router_row,
     show,
+    standing_words,
     terms,
 )
 from policer.places import place
@@ -126,6 +127,8 @@ def _report_rows(report: Any) -> list[tuple[str, str]]:
 def _punishment_rows(item: Any) -> list[tuple[str, str]]:
     punishment = item["punishment"]
     rows = [("misbehaves", "yes" if item["misbehaving"] else "no")]
+    if item.get("exemption"):
+        rows.append(("exempt", standing_words(item["exemption"])))
     if punishment is None:
         return rows
     only = " (only reported)" if punishment["only_reported"] else ""

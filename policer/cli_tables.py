@@ -26,6 +26,7 @@ HOST_STYLES = {
     "refuses": "red",
     "starved": "yellow",
     "overpromised": "yellow",
+    "suspended": "yellow",
 }
 
 
@@ -135,7 +136,11 @@ def host_row(item: Item) -> tuple[str, ...]:
         rate(live["promised_pps"]),
         rate(live["forwarded_pps"] if live["reachable"] else None),
         rate(live["offered_pps"] if live["reachable"] else None),
-        live["distrust"] or live["link_problem"] or refused(live) or _strained(live),
+        suspended(live)
+        or live["distrust"]
+        or live["link_problem"]
+        or refused(live)
+        or _strained(live),
     )
 
 
@@ -145,18 +150,17 @@ def shown_state(live: Item) -> str:
 
 
 def host_state(live: Item) -> str:
-    """Return a host's state in a word."""
-    if not live["reachable"]:
-        return "gone"
-    if live["distrust"]:
-        return "distrusted"
-    if live["link_problem"]:
-        return "deaf"
-    if live["refused"]:
-        return "refuses"
-    if live["overpromised"]:
-        return "overpromised"
-    return "held" if live["engaged"] else "ok"
+    """Return a host's state in a word: the worst that there is."""
+    found = (
+        ("gone", not live["reachable"]),
+        ("suspended", live.get("suspension")),
+        ("distrusted", live["distrust"]),
+        ("deaf", live["link_problem"]),
+        ("refuses", live["refused"]),
+        ("overpromised", live["overpromised"]),
+        ("held", live["engaged"]),
+    )
+    return next((word for word, holds in found if holds), "ok")
 
 
 def refused(live: Item) -> str:
@@ -165,6 +169,20 @@ def refused(live: Item) -> str:
         return "the brake is on: too many of its routers are guilty" if live["braked"] else ""
     orders = "1 order is" if live["refused"] == 1 else f"{live['refused']} orders are"
     return f"{orders} refused: {live['refusal']}"
+
+
+def suspended(live: Item) -> str:
+    """Say until when, by whom and why control of a host is suspended; "" where it is not."""
+    found = live.get("suspension")
+    return f"control is suspended {standing_words(found)}" if found else ""
+
+
+def standing_words(override: Item) -> str:
+    """Say until when an override stands, who set it, and why."""
+    until = override["until"]
+    end = "until it is ended" if until is None else f"until {moment(until)}"
+    why = f": {override['reason']}" if override["reason"] else ""
+    return f"{end}, by {override['set_by']}{why}"
 
 
 def _strained(live: Item) -> str:
@@ -202,7 +220,7 @@ def router_row(item: Item) -> tuple[str, ...]:
         rate(order.get("setpoint_pps")),
         _cap(report),
         _finding(item, report),
-        measure(item["punishment"]),
+        exempt(item) or measure(item["punishment"]),
     )
 
 
@@ -216,6 +234,12 @@ def _cap(report: Item) -> str:
     if not report:
         return "-"
     return format_cap(report["cap"]) if report.get("cap_known", True) else "?"
+
+
+def exempt(item: Item) -> str:
+    """Say until when a router is exempt from its ladder; "" where it is not."""
+    found = item.get("exemption")
+    return f"exempt until {moment(found['until'])}" if found else ""
 
 
 def measure(punishment: Item | None) -> str:

@@ -12,6 +12,7 @@ from policer.bucket import Buckets
 from policer.compat import for_its_burst, with_lost_bursts, without_bursts
 from policer.contract import Contract
 from policer.dispatch import Sent, Terms, due
+from policer.engagement import Standing
 from policer.errors import LinkError, LinkRefused
 from policer.evidence import Evidence
 from policer.fleet import Fleet, HostLive
@@ -19,6 +20,7 @@ from policer.hosts import Host
 from policer.ladder import Punishment, Step
 from policer.link import Keys, Link
 from policer.link.host import AGAIN_S
+from policer.overrides import excused
 from policer.promise import kept_after
 from policer.round import play
 from policer.sight import GONE_AFTER_S, Sight, seen
@@ -245,11 +247,15 @@ class HostLoop:
         if not self._rules():
             self._stand_down()
             return
+        overrides = shared.fleet.overrides
+        if self.host.name in overrides.suspended:
+            self._rest()
+            return
         if shared.ruled() != self._epoch:
             self._epoch, self._sent = shared.ruled(), {}
         view = HostView(
             self.host.capacity_pps,
-            live.contracts,
+            excused(live.contracts, overrides.exempt_on(self.host.name)),
             live.sight,
             unled={vr for kind, vr in self._refused if kind is Activate},
             unlimited={vr for kind, vr in self._refused if kind is Limit},
@@ -271,6 +277,16 @@ class HostLoop:
         if live.orders or live.refusals or live.state is not _NOTHING_KNOWN:
             shown = replace(live, orders={}, refusals={}, state=_NOTHING_KNOWN)
             self._put(replace(shown, link_problem=self._problem))
+
+    def _rest(self) -> None:
+        """Send nothing, since an operator suspended control; leases end by themselves.
+
+        Punishments are remembered, and the host begins calm when control is resumed.
+        """
+        self._untold = ""
+        self._state = replace(self._state, standing=Standing())
+        shown = replace(self._live, orders={}, refusals={}, state=self._state)
+        self._put(replace(shown, link_problem=self._problem))
 
     def _keep(self, live: HostLive, decided: Round) -> None:
         """Show what a round decided, and have it written down."""
@@ -391,10 +407,12 @@ class HostLoop:
         """Say which epoch the host obeys, and what to do where no leader can go above it."""
         highest = self._live.sight.highest_epoch
         if highest is None:
-            return "the host obeys a policer of a higher epoch"
+            command = "`policer epoch raise --above` with the epoch in its refusal goes above it"
+            return f"the host obeys a policer of a higher epoch: {command}"
         words = f"the host obeys epoch {highest}, above {self._epoch}"
         if self._others_work():
-            return f"{words}, of another policer at work"
+            command = f"`policer epoch raise --above {highest}`"
+            return f"{words}, of another policer at work: stop one of the two, or run {command}"
         if highest <= highest_possible(self._shared.wall()):
             return words
         return f"{words} and years ahead of the clock: run `xtc epoch reset` there"

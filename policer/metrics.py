@@ -6,6 +6,7 @@ a second by `Metrics.look`.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from policer.fleet import Fleet, HostLive
 from policer.ladder import Step
+from policer.overrides import BrakeMode
 from policer.promise import Counted
 from policer.state import UNPROMISED
 from xtc import __version__
@@ -113,6 +115,7 @@ class _OfNow(Collector):
         lives = tuple(self._fleet.hosts.values())
         yield from _of_service(self._metrics.health)
         yield from _of_leadership(self._fleet)
+        yield from _of_overrides(self._fleet, lives)
         yield from _of_hosts(lives, self._clock())
         yield from _of_routers(lives)
         yield from _kept(lives)
@@ -161,6 +164,27 @@ def _of_leadership(fleet: Fleet) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "policer_brake_hosts", "Hosts whose own ladders are stopped", len(fleet.braked_hosts)
     )
+
+
+def _of_overrides(fleet: Fleet, lives: Iterable[HostLive]) -> Iterator[Metric]:
+    """Yield what operators override; routers and reasons are no labels, since both are endless."""
+    overrides = fleet.overrides
+    brake = GaugeMetricFamily(
+        "policer_brake_mode", "Whether this is what operators want of the brake", labels=("mode",)
+    )
+    for mode in get_args(BrakeMode):
+        brake.add_metric((mode,), float(mode == overrides.brake_mode))
+    yield brake
+    count = GaugeMetricFamily("policer_overrides", "Overrides that stand", labels=("kind",))
+    for kind, number in sorted(overrides.count().items()):
+        count.add_metric((kind,), number)
+    yield count
+    suspended = GaugeMetricFamily(
+        "policer_host_suspended", "Whether an operator suspended its control", labels=("host",)
+    )
+    for live in lives:
+        suspended.add_metric((live.host.name,), float(live.host.name in overrides.suspended))
+    yield suspended
 
 
 _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], ...] = (

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from policer.fleet import Fleet, HostLive
+from policer.overrides import Override
 from policer.rest.answers import (
     HostCapacity,
     HostLiveAnswer,
@@ -12,20 +13,29 @@ from policer.rest.answers import (
     RouterAnswer,
     SetpointAnswer,
 )
+from policer.rest.overrideanswers import override_answer
 from policer.state import Order, RouterState
 from xtc.wire import Report
 
 
-def host_live(live: HostLive | None, now: float, *, braked: bool = False) -> HostLiveAnswer:
+def host_live(
+    live: HostLive | None,
+    now: float,
+    *,
+    braked: bool = False,
+    suspension: Override | None = None,
+) -> HostLiveAnswer:
     """Say how a host stands.
 
     Args:
         live: what is known of it.
         now: seconds of the policer's clock.
         braked: whether its ladders are stopped.
+        suspension: of its control; None where it is controlled.
     """
+    suspended = None if suspension is None else override_answer(suspension)
     if live is None:
-        return HostLiveAnswer()
+        return HostLiveAnswer(suspension=suspended)
     sight, reachable = live.sight, live.sight.reachable(now)
     reports = sight.routers.values() if reachable else ()
     drops = sight.drops if reachable else None
@@ -38,6 +48,8 @@ def host_live(live: HostLive | None, now: float, *, braked: bool = False) -> Hos
         refusal=next((f"{vr}: {words}" for vr, words in sorted(live.refusals.items())), ""),
         braked=braked,
         overpromised=live.overpromised,
+        suspension=suspended,
+        highest_epoch=sight.highest_epoch,
         engaged=live.state.standing.engaged,
         simulated=sight.simulated,
         harmed=live.state.standing.harmed,
@@ -62,8 +74,8 @@ def report_of(live: HostLive, vr: str, now: float) -> Report | None:
     return live.sight.routers.get(vr) if live.sight.reachable(now) else None
 
 
-def router(live: HostLive, vr: str, now: float) -> RouterAnswer:
-    """Say how a router stands."""
+def router(live: HostLive, vr: str, now: float, exemption: Override | None = None) -> RouterAnswer:
+    """Say how a router stands; an exemption is from its ladder."""
     state = live.state.routers.get(vr, RouterState())
     return RouterAnswer(
         host=live.host.name,
@@ -76,6 +88,7 @@ def router(live: HostLive, vr: str, now: float) -> RouterAnswer:
         misbehaving=state.evidence.guilty,
         saved_burst_packets=state.saved,
         refusal=live.refusals.get(vr, ""),
+        exemption=None if exemption is None else override_answer(exemption),
         kept=kept(live, vr, now),
     )
 

@@ -13,7 +13,9 @@ from policer.promises import ANYWHERE
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
+from policer.store.events import write_events
 from policer.store.idempotency import Answering, keep
+from policer.store.overriderows import Author, forget_host
 from policer.store.promises import book_in, contracts_at, contracts_on
 from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
 
@@ -90,7 +92,7 @@ class Hosts:
         return Stored(host, version)
 
     def remove(self, name: str, if_version: int, actor: str) -> None:
-        """Forget a host, and who was punished on it.
+        """Forget a host, who was punished on it, and what was overridden there.
 
         Raises:
             Unknown: there is none of that name.
@@ -105,8 +107,10 @@ class Hosts:
             _set(connection, name, None, version)
             for table in (tables.punishments, tables.homes):
                 connection.execute(delete(table).where(table.c.host == name))
+            cleared = forget_host(connection, name, Author(version.changed_at, actor))
             change = Change("remove", f"host {name}", before, None)
             record(connection, version.changed_at, actor, change)
+            write_events(connection, cleared, version.changed_at)
 
     def _next(self, row: Row[Any] | None, actor: str) -> Version:
         return Version(1 if row is None else row.version + 1, self._clock(), actor)

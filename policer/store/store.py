@@ -13,6 +13,7 @@ from policer.store.events import Events
 from policer.store.homes import Homes
 from policer.store.hosts import Hosts
 from policer.store.idempotency import Idempotency
+from policer.store.overrides import OverrideTable
 from policer.store.punishments import Punishments
 from policer.store.schema import Schema
 from policer.store.tokens import Tokens
@@ -36,6 +37,7 @@ class Store:
         self.homes = Homes(database, clock)
         self.events = Events(database, clock)
         self.punishments = Punishments(database)
+        self.overrides = OverrideTable(database, clock)
         self.tokens = Tokens(database, clock)
         self.audit = audit.Audit(database)
         self.idempotency = Idempotency(database, clock)
@@ -47,7 +49,7 @@ class Store:
             return self._schema.version_of(connection)
 
     def generation(self) -> int:
-        """Return a count that rises with every change of hosts, contracts, classes and tokens."""
+        """Return a count that rises with every change but those of the leader."""
         with self._database.read() as connection:
             return audit.generation(connection)
 

@@ -183,6 +183,19 @@ idempotency: Final = Table(
     Column("body", LargeBinary),
     Index("idempotency_at", "at"),
 )
+# What was cleared, or has ended, keeps its row, without a mode: its version numbers go on rising.
+overrides: Final = Table(
+    "overrides",
+    metadata,
+    Column("kind", Words, primary_key=True),
+    Column("host", Words, primary_key=True),
+    Column("vr", Words, primary_key=True),
+    Column("mode", Words),
+    Column("above", BigInteger),
+    Column("until", Instant),
+    Column("reason", Words, nullable=False),
+    *_version(),
+)
 # One row each, and its numbers only rise.
 leadership: Final = Table(
     "leadership",

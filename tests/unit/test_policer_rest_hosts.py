@@ -280,4 +280,5 @@ def test_the_leader_is_named(rig: Rig) -> None:
         "problem": "",
         "braked": False,
         "braked_hosts": [],
+        "brake": "automatic",
     }

@@ -1,6 +1,7 @@
 // How a host and a router stand, in words and in a tone; pure.
 
 import { lasting } from "./format.js";
+import { instant, standingWords } from "./overrides.js";
 
 /** Return {tone, words} of a host; the words say so where it is simulated. */
 export function hostState({ live }) {
@@ -11,6 +12,7 @@ export function hostState({ live }) {
 function stateOf(live) {
   if (live.heard_s_ago == null) return { tone: "bad", words: "never heard" };
   if (!live.reachable) return { tone: "bad", words: `gone for ${lasting(live.heard_s_ago)}` };
+  if (live.suspension) return { tone: "warn", words: "suspended" };
   if (live.distrust) return { tone: "bad", words: "not believed" };
   if (live.link_problem) return { tone: "bad", words: "cannot be told" };
   if (live.refused > 0) return { tone: "bad", words: "refuses orders" };
@@ -26,6 +28,8 @@ export const known = (live, value) => (live.reachable ? value : null);
 /** Return what is wrong with a host, one sentence each. */
 export function hostProblems({ entry, live }) {
   const problems = [];
+  if (live.suspension)
+    problems.push(`Its control is suspended ${standingWords(live.suspension)}`);
   if (live.distrust) problems.push(`What it says is not believed: ${live.distrust}`);
   if (live.link_problem) problems.push(`Its daemon cannot be told: ${live.link_problem}`);
   if (live.refused > 0)
@@ -40,10 +44,14 @@ export function hostProblems({ entry, live }) {
 const orders = (count) => (count === 1 ? "1 order" : `${count} orders`);
 
 /** Return {tone, words} of a router: the worst that there is to say. */
-export function routerState({ report, contract, punishment, misbehaving, refusal }) {
+export function routerState({ report, contract, punishment, misbehaving, refusal, exemption }) {
   if (!report) return { tone: "bad", words: "not seen" };
   if (report.problem || refusal) return { tone: "bad", words: report.problem || refusal };
   if (starved(report, contract)) return { tone: starvedTone(report, contract), words: "starved" };
+  if (exemption) {
+    const also = misbehaving ? ", misbehaves" : "";
+    return { tone: "warn", words: `exempt until ${instant(exemption.until)}${also}` };
+  }
   if (punishment?.height > 0) return { tone: "warn", words: `punished: ${punishment.step ?? "-"}` };
   if (misbehaving) return { tone: "warn", words: "misbehaves" };
   return { tone: "good", words: report.active ? "held" : "let go" };

@@ -8,6 +8,7 @@ import { starved } from "../hosts.js";
 import { feedOf } from "../live.js";
 import { ContractForm } from "../parts/contractform.js";
 import { EventList } from "../parts/events.js";
+import { Exemption } from "../parts/exemption.js";
 import { Facts } from "../parts/facts.js";
 import { History } from "../parts/history.js";
 import { Ladder } from "../parts/ladder.js";
@@ -53,17 +54,18 @@ export function routerView(root, { host, vr, signal }) {
   const problem = el("p", { class: "note wrong", role: "alert", hidden: true });
   const facts = new Facts(FACTS);
   const ladder = new Ladder({ host, vr });
+  const exemption = new Exemption({ host, vr, signal });
   const history = new History({ host, vr, signal });
   const form = new ContractForm({ host, vr, signal, changed: () => history.load() });
   const events = new EventList({ caption: `Events of ${vr}`, filters: { host, vr }, signal });
   root.append(trail(host, vr), el("h1", { tabindex: "-1" }, vr), problem, facts.node);
-  root.append(...plots(host, vr, signal), section(2, "Punishment", ladder.node));
+  root.append(...plots(host, vr, signal), section(2, "Punishment", ladder.node, exemption.node));
   root.append(section(2, "Contract", form.node, section(3, "History", history.node)));
   root.append(section(2, "Events", events.node));
   form.load();
   history.load();
   events.start();
-  follow({ host, vr, signal, problem, facts, ladder });
+  follow({ host, vr, signal, problem, facts, ladder, exemption });
 }
 
 function plots(host, vr, signal) {
@@ -97,12 +99,13 @@ function pair(shown) {
   );
 }
 
-function follow({ host, vr, signal, problem, facts, ladder }) {
+function follow({ host, vr, signal, problem, facts, ladder, exemption }) {
   const work = async () => {
     const { value } = await call("GET", v1("hosts", host, "routers", vr), { signal });
     if (held()) return;
     facts.show(factsOf(value));
     ladder.show(value);
+    exemption.show(value);
     sayProblem(problem, problemOf(value));
   };
   poll(`router ${vr}`, EVERY_S, signal, work, (error) => {
