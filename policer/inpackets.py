@@ -19,6 +19,7 @@ from policer.packetsize import (
     report_in_packets,
     saved_as,
     size_after,
+    spread,
 )
 from policer.state import NEW_ROUTER, UNPROMISED, HostState, HostView, Order, RouterState
 from xtc.wire import Report
@@ -86,6 +87,6 @@ def at_its_ceiling(order: Order, vr: str, view: HostView, state: RouterState) ->
         return order
     limit = order.limit_pps
     if limit is not None:  # it is not to hold the router below its rate in bits/s
-        limit = min(MAX_PPS, limit * state.size.spread)
+        limit = min(MAX_PPS, limit * spread(state.size))
     burst = burst_bits(contract, most)
     return Order(None, order.punishment, limit, burst, setpoint_bps=most)

@@ -1,9 +1,9 @@
-"""Contracts in bits/s as packets/s, by the mean size of a router's packets; pure.
+"""Contracts in bits/s as packets/s, by the size of a router's packets; pure.
 
-A host's CPU is spent on packets, so that all that is decided is decided in packets/s. The size is
-that of the last few seconds, all bits by all packets: of a router whose sizes alternate, rates in
-bits/s are right on the average. A jump counts at once, each time for what it makes safer: a
-guarantee goes by the smaller size, and never above what was reserved; a ceiling by the larger.
+A host's CPU is spent on packets, so that all that is decided is decided in packets/s. Sizes are
+those of the last four seconds, each second's mean. Of these a guarantee goes by the smallest, and
+never above what was reserved for it; a ceiling by the largest. Neither changes while sizes go up
+and down within these seconds.
 """
 
 import msgspec
@@ -19,41 +19,32 @@ from xtc.wire import Report
 SMALLEST, LARGEST = 42.0, 524_288.0
 """Bytes of a frame: Ethernet's header with ARP's packet; what Linux joins to one at most (BIG TCP).
 A mean beyond is no mean: its counters were read at different times, or its daemon lies."""
-FADES = 0.5
-"""So much of what was counted before is left in each round."""
+SECONDS = 4
+"""So many rounds are looked at: an even number, in which sizes that alternate have one mean."""
+LIKELY = 3
+"""So many of the last rounds show what comes next, where their packets are smaller."""
 ENOUGH = 0.1
 """A router that forwards less than this share of its contract tells nothing: a few packets of its
 protocols are not what it was sold for."""
 REMEMBERED_S = 30.0
 """What it told counts for so long; then it is taken to forward what was sold."""
-JUMP = 1.25
-"""The last second counts by itself when it differs from the mean by more than this factor."""
 SAME = 0.03
 """A size that differs by no more than this share is the same: setpoints stay."""
 
 
 class Size(msgspec.Struct, frozen=True):
-    """What is known of the size of a router's packets; bytes."""
+    """What is known of the size of a router's packets, in bytes."""
 
-    packets: float = 0.0
-    bits: float = 0.0
-    """Counted lately, the older the less."""
+    seconds: tuple[tuple[float, float], ...] = ()
+    """Packets/s and bits/s of the last rounds that told something, the latest last."""
     low: float | None = None
-    """The mean, or the last second's where that is smaller by far; None is not known."""
+    """Of the round with the smallest; None is not known."""
+    likely: float | None = None
+    """All bits by all packets; or the largest of the last three rounds, where that is less."""
     high: float | None = None
-    """The mean, or the last second's where that is larger by far."""
+    """Of the round with the largest."""
     at: float | None = None
     """When that was told, in seconds of the policer's clock."""
-
-    @property
-    def spread(self) -> float:
-        """How many times the larger is the smaller."""
-        return 1.0 if self.low is None or self.high is None else self.high / self.low
-
-    @property
-    def mean(self) -> float | None:
-        """The mean of all packets counted lately."""
-        return self.bits / 8 / self.packets if self.packets > 0 else None
 
 
 UNKNOWN = Size()
@@ -84,22 +75,26 @@ def size_after(now: float, last: Size, contract: Contract, report: Report) -> Si
     """
     if not is_in_bits(contract):
         return UNKNOWN
+    recent = last if last.at is not None and now - last.at <= REMEMBERED_S else UNKNOWN
     seen = mean_bytes(report)
-    if seen is None or not _tells(seen, last, contract, report):
-        known = last.at is not None and now - last.at <= REMEMBERED_S
-        return last if known else UNKNOWN
-    packets = FADES * last.packets + (report.throughput_pps or 0.0)
-    bits = FADES * last.bits + (report.throughput_bps or 0.0)
-    mean = bits / 8 / packets
-    jumped = not mean / JUMP <= seen <= mean * JUMP
-    low = _settled(last.low, min(seen, mean) if jumped else mean)
-    high = _settled(last.high, max(seen, mean) if jumped else mean)
-    return Size(packets, bits, low, max(low, high), now)
+    if seen is None or not _tells(seen, recent, contract, report):
+        return recent
+    latest = (report.throughput_pps or 0.0, report.throughput_bps or 0.0)
+    seconds = (*recent.seconds[1 - SECONDS :], latest)
+    sizes = [bits / 8 / packets for packets, bits in seconds]
+    packets, bits = (sum(column) for column in zip(*seconds, strict=True))
+    return Size(
+        seconds,
+        _settled(recent.low, min(sizes)),
+        _settled(recent.likely, min(bits / 8 / packets, max(sizes[-LIKELY:]))),
+        _settled(recent.high, max(sizes)),
+        now,
+    )
 
 
 def _tells(seen: float, last: Size, contract: Contract, report: Report) -> bool:
     """Whether a router uses enough of what it was sold, or of the packets that it is given."""
-    size = max(seen, last.low or 0.0)
+    size = max(seen, last.high or 0.0)
     rate = contract.guarantee_bps or contract.ceiling_bps or 0.0
     return 8 * size * (report.throughput_pps or 0.0) >= ENOUGH * rate
 
@@ -111,7 +106,8 @@ def _settled(last: float | None, size: float) -> float:
 def in_packets(contract: Contract, size: Size) -> Contract:
     """Return a contract in packets/s alone, as it is for packets of a size.
 
-    Its guarantee is never above its ceiling, nor above what was reserved for it.
+    Its guarantee is never above its ceiling, nor above what was reserved for it. Where sizes vary,
+    the ceiling leaves as many packets as the guarantee takes at the likely size.
 
     Args:
         contract: in any units; one without bits/s is returned as it is.
@@ -120,7 +116,7 @@ def in_packets(contract: Contract, size: Size) -> Contract:
     if not is_in_bits(contract):
         return contract
     ceiling = _ceiling(contract, size)
-    guarantee = min(_guarantee(contract, size), MAX_PPS if ceiling is None else ceiling)
+    guarantee = min(_guarantee(contract, size.low), MAX_PPS if ceiling is None else ceiling)
     return replace(
         contract,
         guarantee_pps=guarantee,
@@ -132,21 +128,23 @@ def in_packets(contract: Contract, size: Size) -> Contract:
     )
 
 
-def _guarantee(contract: Contract, size: Size) -> float:
+def _guarantee(contract: Contract, size: float | None) -> float:
     if contract.guarantee_bps is None:
         return contract.guarantee_pps
     return contract.guarantee_bps / (8 * _reserved_bytes(contract, size))
 
 
-def _reserved_bytes(contract: Contract, size: Size) -> float:
+def _reserved_bytes(contract: Contract, size: float | None) -> float:
     """Return the size by which a guarantee is counted: smaller packets take no more of them."""
-    return max(size.low or 0.0, contract.packet_bytes)
+    return max(size or 0.0, contract.packet_bytes)
 
 
 def _ceiling(contract: Contract, size: Size) -> float | None:
     if contract.ceiling_bps is None:
         return contract.ceiling_pps
-    return min(MAX_PPS, contract.ceiling_bps / (8 * _largest(contract, size)))
+    strict = contract.ceiling_bps / (8 * _largest(contract, size))
+    likely = contract.ceiling_bps / (8 * (size.likely or contract.packet_bytes))
+    return min(MAX_PPS, max(strict, min(likely, _guarantee(contract, size.likely))))
 
 
 def _largest(contract: Contract, size: Size) -> float:
@@ -160,16 +158,10 @@ def _sold_by(contract: Contract, size: Size) -> float:
 
 
 def _burst(contract: Contract, size: Size, reference_pps: float | None) -> float | None:
-    """Return a burst of the same bits, which goes with the rate that it went with."""
-    if contract.burst is None or reference_pps is None:
+    """Return a burst that goes with the rate in packets/s as it went with the rate as sold."""
+    if contract.burst is None or reference_pps is None or contract.reference_pps is None:
         return contract.burst
-    of_guarantee = contract.reserve_pps > 0
-    if of_guarantee and contract.guarantee_bps is None:
-        bytes_now = float(contract.packet_bytes)
-    else:
-        bytes_of = _reserved_bytes if of_guarantee else _largest
-        bytes_now = bytes_of(contract, size)
-    scaled = contract.burst * contract.packet_bytes / bytes_now
+    scaled = contract.burst * min(1.0, reference_pps / contract.reference_pps)
     return max(1.0, min(scaled, BURST_MOST_S * reference_pps))
 
 
@@ -195,6 +187,11 @@ def burst_bits(contract: Contract, setpoint_bps: float) -> float | None:
     return max(least, min(8 * contract.packet_bytes * contract.burst, most))
 
 
+def spread(size: Size) -> float:
+    """Return how many times the smallest size of the last seconds the largest is."""
+    return 1.0 if size.low is None or size.high is None else size.high / size.low
+
+
 def report_in_packets(report: Report, size: Size = UNKNOWN) -> Report:
     """Return a report of a router held in bits/s with its setpoint in packets/s of this moment.
 
@@ -202,7 +199,7 @@ def report_in_packets(report: Report, size: Size = UNKNOWN) -> Report:
     """
     if report.setpoint_bps is None or report.setpoint_pps is not None:
         return report
-    mean = mean_bytes(report) or size.mean
+    mean = mean_bytes(report) or size.likely
     return report if mean is None else replace(report, setpoint_pps=report.setpoint_bps / 8 / mean)
 
 
@@ -214,7 +211,8 @@ def fewer(contract: Contract, before: Size, after: Size) -> float:
     """
     if contract.guarantee_bps is None:
         return 1.0
-    return min(1.0, _reserved_bytes(contract, before) / _reserved_bytes(contract, after))
+    was, now = _reserved_bytes(contract, before.high), _reserved_bytes(contract, after.high)
+    return min(1.0, was / now)
 
 
 def saved_as(contract: Contract, before: Size, after: Size) -> float:
