@@ -35,14 +35,15 @@ def problems_with(
         others: the host's contracts as they stand; the router's own is left out of account.
         book: what contracts may name, and from when on.
     """
-    wrong = [*contradictions(contract), *unknown_classes(contract, book.classes)]
-    yield from wrong
-    if wrong or host is None:
+    yield from contradictions(contract)
+    unknown = list(unknown_classes(contract, book.classes))
+    yield from unknown
+    if unknown or host is None:
         return
     rest = {name: other for name, other in others.items() if name != vr}
     if contract.class_name is None and not contract.hours and not taken_pps(contract):
         return
-    if not host.overcommit and _exceeds(promised_pps({**rest, vr: contract}, book), host):
+    if not host.overcommit and exceeds(promised_pps({**rest, vr: contract}, book), host):
         yield _too_much(contract, host, promised_pps(rest, book))
 
 
@@ -77,7 +78,7 @@ def problems_of_host(
 ) -> Iterator[Problem]:
     """Say why a host's capacity cannot be so low."""
     promised = promised_pps(contracts, book)
-    if not host.overcommit and _exceeds(promised, host):
+    if not host.overcommit and exceeds(promised, host):
         yield Problem(
             "capacity_pps",
             f"{host.capacity_pps:g} is less than the {promised:g} packets/s that were promised",
@@ -85,7 +86,8 @@ def problems_of_host(
         )
 
 
-def _exceeds(promised: float, host: Host) -> bool:
+def exceeds(promised: float, host: Host) -> bool:
+    """Whether guarantees are more than a host can forward."""
     return promised > host.capacity_pps * (1 + EXACT)
 
 

@@ -5,7 +5,15 @@ from typing import Annotated, Any
 import typer
 
 from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, items_of, reach
-from policer.cli_tables import ROUTER_HEADINGS, moment, rate, router_row, show, terms
+from policer.cli_tables import (
+    ROUTER_HEADINGS,
+    TERMS_HEADINGS,
+    moment,
+    rate,
+    router_row,
+    show,
+    terms,
+)
 from policer.places import place
 from xtc.output import print_json
 from xtc.units import format_bit_rate
@@ -13,7 +21,6 @@ from xtc.units import format_bit_rate
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How routers stand.")
 
 Misbehaving = Annotated[bool, typer.Option("--misbehaving", help="Only those that misbehave.")]
-TERMS = ("guarantee", "ceiling", "weight", "saved burst", "measures", "punish", "cost", "burst")
 MARKS = {True: "excessive", False: "decent", None: "neither"}
 
 
@@ -70,7 +77,9 @@ def _rows(item: Any) -> list[tuple[str, str]]:
     if item["contract"] is None:
         rows.append(("contract", "none"))
     else:
-        rows += zip(TERMS, terms(item["contract"]), strict=True)
+        names = (heading.removeprefix(">") for heading in TERMS_HEADINGS)
+        rows += zip(names, terms(item["contract"]), strict=True)
+        rows.append(("follows it as", item["follows"] or "-"))
     rows += _report_rows(item["report"])
     order = item["order"] or {}
     rows.append(("told setpoint", rate(order.get("setpoint_pps"))))

@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from policer.cli_terms import schedule_words
+from policer.contract import TERMS
 from xtc.printable import printable
 from xtc.units import format_cap, format_rate
 
@@ -22,6 +24,7 @@ HOST_STYLES = {
     "deaf": "yellow",
     "refuses": "red",
     "starved": "yellow",
+    "overpromised": "yellow",
 }
 
 
@@ -81,7 +84,7 @@ def host_row(item: Item) -> tuple[str, ...]:
         rate(live["promised_pps"]),
         rate(live["forwarded_pps"] if live["reachable"] else None),
         rate(live["offered_pps"] if live["reachable"] else None),
-        live["distrust"] or live["link_problem"] or refused(live) or _harmed(live),
+        live["distrust"] or live["link_problem"] or refused(live) or _strained(live),
     )
 
 
@@ -95,6 +98,8 @@ def host_state(live: Item) -> str:
         return "deaf"
     if live["refused"]:
         return "refuses"
+    if live["overpromised"]:
+        return "overpromised"
     return "held" if live["engaged"] else "ok"
 
 
@@ -106,8 +111,11 @@ def refused(live: Item) -> str:
     return f"{orders} refused: {live['refusal']}"
 
 
-def _harmed(live: Item) -> str:
-    return f"guarantee missed: {', '.join(live['harmed'])}" if live["harmed"] else ""
+def _strained(live: Item) -> str:
+    """Say what a host cannot keep; "" where it keeps all."""
+    if live["harmed"]:
+        return f"guarantee missed: {', '.join(live['harmed'])}"
+    return "routers came with more guarantees than it can keep" if live["overpromised"] else ""
 
 
 ROUTER_HEADINGS = (
@@ -162,9 +170,7 @@ def measure(punishment: Item | None) -> str:
     return f"{step} (only reported)" if punishment["only_reported"] else step
 
 
-CONTRACT_HEADINGS = (
-    "host",
-    "router",
+TERMS_HEADINGS = (
     ">guarantee",
     ">ceiling",
     ">weight",
@@ -173,20 +179,32 @@ CONTRACT_HEADINGS = (
     "punish",
     ">cost",
     ">burst",
-    ">version",
-    "by",
+    "class",
+    "when",
 )
+CONTRACT_HEADINGS = ("host", "router", *TERMS_HEADINGS, ">version", "by")
+CLASS_HEADINGS = ("class", *TERMS_HEADINGS[:-2], ">version", "by")
 
 
 def contract_row(item: Item) -> tuple[str, ...]:
-    """Return a row of a table of contracts."""
+    """Return a row of a table of contracts: what holds now, or what is promised at other times."""
+    entered = item["contract"]
+    held = item["terms"] or entered
+    kept = {name: held[name] for name in TERMS}
+    seen_on = item["seen_on"]
+    host = item["host"] or (f"({seen_on})" if seen_on else "(not seen)")
     return (
-        item["host"],
+        host,
         item["vr"],
-        *terms(item["contract"]),
+        *terms({**entered, **kept, "class": held["class"]}),
         str(item["version"]),
         item["changed_by"],
     )
+
+
+def class_row(item: Item) -> tuple[str, ...]:
+    """Return a row of a table of classes."""
+    return (item["name"], *terms(item["terms"])[:-2], str(item["version"]), item["changed_by"])
 
 
 def terms(contract: Item) -> tuple[str, ...]:
@@ -201,6 +219,8 @@ def terms(contract: Item) -> tuple[str, ...]:
         contract["punish"].replace("_", " "),
         f"{contract['cost']:g}",
         "0.2 s" if contract["burst"] is None else f"{contract['burst']:.10g}",
+        contract["class"] or "-",
+        schedule_words(contract) or "always",
     )
 
 

@@ -22,7 +22,7 @@ from policer.link import Keys, Link
 from policer.link.host import AGAIN_S
 from policer.promise import kept_after
 from policer.round import play
-from policer.sight import GONE_AFTER_S, seen
+from policer.sight import GONE_AFTER_S, Sight, seen
 from policer.state import (
     LET_GO,
     NEW_ROUTER,
@@ -44,6 +44,8 @@ MANY, SOME_PER_S = 100.0, 1 / 60
 """Events of one kind that a daemon may cause at once, and in the long run."""
 LONGEST_WORDS = 500
 """Characters of a daemon's own words that an event keeps."""
+_OF_HOST: Mapping[str, str] = {}
+"""No contract followed its router."""
 _NOTHING_KNOWN = HostState()
 """What is shown by a policer that does not lead."""
 
@@ -64,6 +66,8 @@ class Shared:
     """Told how many seconds a round took."""
     ruled: Callable[[], int]
     """The epoch in which the punishments of the leader before were taken over."""
+    heard: Callable[[str, Sight], None]
+    """Told what a host shows that is believed, before the round that goes by it."""
     overtaken: Callable[[int], None]
     """Told the epoch that a host obeys where it is above this policer's."""
     wall: Callable[[], float]
@@ -108,11 +112,36 @@ class HostLoop:
         self._gone = self._gone_noted = False
         self._put(HostLive(host))
 
-    def enter(self, host: Host, contracts: Mapping[str, Contract]) -> None:
-        """Take over what the operator changed; the link's addresses stay as they are."""
+    def enter(
+        self, host: Host, contracts: Mapping[str, Contract], follows: Mapping[str, str] = _OF_HOST
+    ) -> None:
+        """Take over what is promised from now on; the link's addresses stay as they are.
+
+        Args:
+            host: its entry.
+            contracts: what holds, by router.
+            follows: names of those that followed their routers, by router.
+        """
         self.host = host
         self._costs = {vr: one.cost for vr, one in contracts.items() if one.cost != 1.0}
-        self._put(replace(self._live, host=host, contracts=contracts))
+        self._put(replace(self._live, host=host, contracts=contracts, follows=follows))
+
+    def release(self, vr: str) -> RouterState | None:
+        """Forget a router that went to another host; return what is remembered of it."""
+        kept = self._state.routers.get(vr)
+        if kept is None:
+            return None
+        rest = {other: state for other, state in self._state.routers.items() if other != vr}
+        self._state = replace(self._state, routers=rest)
+        self._punish(vr, Punishment())
+        self._put(replace(self._live, state=self._state))
+        return kept
+
+    def adopt(self, vr: str, state: RouterState) -> None:
+        """Go on with a router that came from another host."""
+        self._state = replace(self._state, routers={**self._state.routers, vr: state})
+        self._punish(vr, state.punishment)
+        self._put(replace(self._live, state=self._state))
 
     def pardon(self, vr: str, actor: str) -> None:
         """Forget what a router did, and what was done about it."""
@@ -191,6 +220,8 @@ class HostLoop:
         if self._gone and after.reachable(now):
             self._gone = self._gone_noted = False
             self._note_of_host("back", "the host is heard again")
+        if after.heard_at == now and not after.distrust:
+            self._shared.heard(self.host.name, after)
         if after.heard_at == now:
             self._news.set()
 
@@ -259,7 +290,7 @@ class HostLoop:
 
     def _punish(self, vr: str, punishment: Punishment) -> None:
         row = self._row(vr, punishment)
-        self._shared.writer.punish(self.host.name, vr, row, self._epoch)
+        self._shared.writer.punish(self.host.name, vr, row, self._shared.ruled())
 
     def _row(self, vr: str, punishment: Punishment) -> PunishmentRow | None:
         """Return what the next leader takes over; what is only reported would be in force there."""

@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
+from xtc.actuator.spec import LibvirtSpec
 from xtc.claims import added, claim_mistakes, contested
 from xtc.clock import Clock
 from xtc.collector import Binding, Collector, Reading
@@ -83,6 +84,7 @@ class Daemon:
         self._hypervisors, self._watch = hypervisors, watch
         self._requests = DurableFirst(manager, self.handle)
         self._collector = Collector(self._bindings())
+        self._identify()
         self._before: Snapshot | None = None
         """The snapshot of the tick before."""
         self._latest: Snapshot | None = None
@@ -172,6 +174,13 @@ class Daemon:
             return plan.binding
         return self._hypervisors.binding(plan.domain)
 
+    def _identify(self) -> None:
+        """Take over the UUIDs of the routers that are domains, and run here."""
+        for managed in self._manager.routers.values():
+            spec = managed.plan.spec
+            if isinstance(spec, LibvirtSpec):
+                managed.uuid = self._hypervisors.running_uuid(spec)
+
     def _catch_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask_to_stop)
@@ -241,6 +250,7 @@ class Daemon:
         changed = self._hypervisors.supervise()
         if changed:
             self._collector.rebind(self._bindings())
+            self._identify()
             self._manager.retry()
         self._manager.release_marked(self._hypervisors.is_marked, changed=changed)
         readings = self._readings(now)
@@ -364,6 +374,7 @@ class Daemon:
         self._config = in_force
         self._follow()
         self._collector.rebind(self._bindings(), forget=True)
+        self._identify()
         self._metrics.configured(msgspec.json.encode(config))
         _keep_from_collector()
         log.info("reloaded", routers=len(self._manager.routers))

@@ -216,6 +216,9 @@ class Report(msgspec.Struct, frozen=True):
     none or it is not known, and from an older daemon."""
     floor_problem: str = ""
     """Why it has no floor, or none that backs its setpoint."""
+    uuid: str = ""
+    """Of the domain that it is; empty where it is none, or does not run, and from an older daemon.
+    """
 
 
 class HostDrops(msgspec.Struct, frozen=True):

@@ -38,6 +38,8 @@ class HostLiveAnswer(msgspec.Struct, frozen=True):
     """Whether no ladder is climbed there, since too many of its routers would be punished."""
     engaged: bool = False
     """Whether its routers are held, since it is contended."""
+    overpromised: bool = False
+    """Whether routers came to it with more guarantees than it can keep."""
     harmed: tuple[str, ...] = ()
     """Routers that have less than a guarantee which they could use."""
     promised_pps: float = 0.0
@@ -122,6 +124,9 @@ class RouterAnswer(msgspec.Struct, frozen=True):
     host: str
     vr: str
     contract: Contract | None = None
+    """The terms that hold at this moment."""
+    follows: str | None = None
+    """The name of its contract, where that follows it from host to host."""
     report: Report | None = None
     """None where its host is gone or does not know it."""
     order: Order | None = None
@@ -147,13 +152,37 @@ class RouterPage(msgspec.Struct, frozen=True):
 class ContractAnswer(msgspec.Struct, frozen=True):
     """What a router was promised."""
 
-    host: str
+    host: str | None
+    """None where the contract follows the router, whichever host that is on."""
     vr: str
+    """Its name on the host; of one that is followed, a name of the whole fleet or its UUID."""
     contract: Contract
     version: int
     """The number in its ETag."""
     changed_at: datetime
     changed_by: str
+    terms: Contract | None = None
+    """What holds at this moment, by its class, dates and hours; None where nothing does."""
+    seen_on: str | None = None
+    """The host where a router is that is followed; None where it was not seen."""
+
+
+class ClassAnswer(msgspec.Struct, frozen=True):
+    """The terms that contracts of a class have."""
+
+    name: str
+    terms: Contract
+    version: int
+    """The number in its ETag."""
+    changed_at: datetime
+    changed_by: str
+
+
+class ClassPage(msgspec.Struct, frozen=True):
+    """Classes, by name."""
+
+    items: list[ClassAnswer]
+    next: str | None = None
 
 
 class ContractPage(msgspec.Struct, frozen=True):
@@ -166,9 +195,10 @@ class ContractPage(msgspec.Struct, frozen=True):
 class NewContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A contract that is to be made."""
 
-    host: HostName
     vr: VrName
     contract: Contract
+    host: HostName | None = None
+    """None where it is to follow the router."""
 
 
 class CheckAnswer(msgspec.Struct, frozen=True):
@@ -178,8 +208,11 @@ class CheckAnswer(msgspec.Struct, frozen=True):
     errors: tuple[FieldProblem, ...]
     """What would be wrong."""
     promised_pps: float
-    """All guarantees of the host, with this one."""
-    capacity_pps: float
+    """The most that all guarantees of the host take from now on, with this one."""
+    capacity_pps: float | None
+    """None where it is not known where the router is."""
+    host: str | None = None
+    """Where the router is."""
 
 
 class History(msgspec.Struct, frozen=True):

@@ -45,14 +45,32 @@ EXAMPLES: Mapping[str, Any] = {
     "addHost": _HOST,
     "changeHost": _HOST,
     "putContract": _CONTRACT,
+    "putFollowing": {"class": "silver", "valid_until": "2031-01-01T00:00:00Z"},
+    "putClass": _CONTRACT,
     "addContract": {"host": "gold", "vr": "customer-7", "contract": _CONTRACT},
     "checkContract": {"host": "gold", "vr": "customer-7", "contract": _CONTRACT},
     "addToken": {"name": "billing", "scope": "read", "expires_at": "2030-01-01T00:00:00Z"},
 }
 """A request body for each operation that takes one."""
-PRECONDITIONED = {"changeHost", "removeHost", "removeContract"}
+PRECONDITIONED = {
+    "changeHost",
+    "removeHost",
+    "removeContract",
+    "removeFollowing",
+    "removeClass",
+}
 """Operations that are refused without If-Match."""
-TAGGED = {"readHost", "addHost", "changeHost", "readContract", "addContract", "putContract"}
+PUT = {"putContract", "putFollowing", "putClass"}
+"""Operations that make or replace, as their preconditions say."""
+TAGGED = PUT | {
+    "readHost",
+    "addHost",
+    "changeHost",
+    "readContract",
+    "addContract",
+    "readFollowing",
+    "readClass",
+}
 """Operations that answer with an ETag."""
 STREAMS = {"streamEvents": ("event", "EventRow"), "streamTelemetry": ("telemetry", "Tick")}
 """Operations that stream: what they call their events, and what is in them."""
@@ -110,7 +128,7 @@ def _say_what_is_special(operation: Operation) -> None:
         content = operation["requestBody"]["content"]["application/json"]
         content["examples"] = {"ordinary": {"value": EXAMPLES[name]}}
         operation["requestBody"]["required"] = True
-    if name == "putContract":
+    if name in PUT:
         responses["201"] = {**deepcopy(responses["200"]), "description": "It is new"}
     if name in TAGGED:
         _tell_etag(responses)
@@ -132,9 +150,9 @@ def _problems(path: str, operation: Operation, scope: str) -> Iterator[int]:
         yield 422
     if "{" in path or name in {"addContract", "checkContract"}:
         yield 404
-    if name in {"addHost", "addContract", "putContract"}:
+    if name in PUT | {"addHost", "addContract"}:
         yield 409
-    if name in PRECONDITIONED | {"putContract"}:
+    if name in PRECONDITIONED | PUT:
         yield from (412, 428)
 
 

@@ -10,12 +10,13 @@ from policer.admission import problems_of_host
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
 from policer.inforce import Book, classes_of, problems_of_class
+from policer.promises import ANYWHERE
 from policer.schedule import ClassName
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
-from policer.store.hosts import host_for_change
-from policer.store.promises import ANYWHERE, book_in, contracts_at, home_of
+from policer.store.hosts import entered_host
+from policer.store.promises import book_in, contracts_at, home_of
 from policer.store.records import (
     Clock,
     Stored,
@@ -145,7 +146,7 @@ def _hosts_with(connection: Connection, name: str) -> list[str]:
     )
     hosts = sorted({host for host in where if host is not None})
     for host in hosts:
-        host_for_change(connection, host)
+        entered_host(connection, host)
     return hosts
 
 
@@ -155,7 +156,7 @@ def _broken(
     """Say which hosts could not keep their contracts any more with a class of these terms."""
     field = "guarantee_pps" if terms.guarantee_bps is None else "guarantee_bps"
     for name in hosts:
-        host = host_for_change(connection, name)
+        host = entered_host(connection, name)
         for problem in problems_of_host(host, contracts_at(connection, name), book):
             what = f"on {name}, {problem.problem}"
             yield Problem(field, what, "promise less, or let the host overcommit")

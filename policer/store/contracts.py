@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Connection, Row, select, tuple_
 
-from policer.admission import problems_with
+from policer.admission import problems_with, promised_pps
 from policer.contract import Contract
-from policer.errors import Stale, Taken, Unknown
+from policer.errors import Invalid, Problem, Stale, Taken, Unknown
 from policer.hosts import Host
 from policer.inforce import classes_of
+from policer.promises import ANYWHERE
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
-from policer.store.hosts import host_for_change, lock_anywhere
+from policer.store.hosts import entered_host, lock_anywhere
 from policer.store.idempotency import Answering, keep
-from policer.store.promises import ANYWHERE, book_in, contracts_at, home_of
+from policer.store.promises import book_in, contracts_at, home_of
 from policer.store.records import (
     Clock,
     Stored,
@@ -31,6 +32,7 @@ from policer.store.records import (
     refuse,
     text_of,
 )
+from policer.whereabouts import UUID
 from xtc.wire import VrName
 
 
@@ -43,6 +45,16 @@ class Revision(msgspec.Struct, frozen=True):
     at: datetime
     """UTC."""
     by: str
+
+
+class Checked(NamedTuple):
+    """Whether a contract could be entered."""
+
+    problems: tuple[Problem, ...]
+    promised_pps: float
+    """The most that the host's guarantees would take, with this one."""
+    host: Host | None
+    """Where the router is; None where that is not known."""
 
 
 class Contracts:
@@ -93,6 +105,7 @@ class Contracts:
         actor: str,
         *,
         answering: Answering[Contract] | None = None,
+        seen_on: str | None = None,
     ) -> Stored[Contract]:
         """Promise a router something, or something else.
 
@@ -104,6 +117,7 @@ class Contracts:
             if_version: what is to be replaced; None where there must be no contract yet.
             actor: who wants it.
             answering: what to keep for repetitions of the request.
+            seen_on: the host of a router that is followed, where the store does not know it yet.
 
         Raises:
             Unknown: there is no such host.
@@ -113,10 +127,11 @@ class Contracts:
         """
         key, contract = _Key(host, vr), _checked(vr, contract)
         with self._database.write() as connection:
-            entry = _host(connection, key)
+            entry = _host(connection, key, seen_on)
             row = _row(connection, key)
             _expect(row, key, if_version)
-            self._admit(connection, key, contract, entry)
+            lock = bool(classes_of(contract))
+            refuse(self._checked(connection, key, contract, entry, lock=lock).problems)
             stored = Stored(contract, self._change(connection, key, row, contract, actor))
             keep(connection, answering, stored)
         return stored
@@ -149,13 +164,32 @@ class Contracts:
             Revision(row.version, _contract(row, f"contract {key}"), row.at, row.by) for row in rows
         ]
 
-    def _admit(
-        self, connection: Connection, key: "_Key", contract: Contract, host: Host | None
-    ) -> None:
-        """See that a host can keep a contract beside its others; raises Invalid."""
-        book = book_in(connection, self._clock(), lock=bool(classes_of(contract)))
+    def check(
+        self, host: str, vr: str, contract: Contract, seen_on: str | None = None
+    ) -> "Checked":
+        """Say what would be wrong with a contract, as `put` would; writes nothing.
+
+        Raises:
+            Unknown: there is no such host.
+        """
+        with self._database.read() as connection:
+            entry = _host(connection, _Key(host, vr), seen_on, lock=False)
+            return self._checked(connection, _Key(host, vr), contract, entry)
+
+    def _checked(
+        self,
+        connection: Connection,
+        key: "_Key",
+        contract: Contract,
+        host: Host | None,
+        *,
+        lock: bool = False,
+    ) -> "Checked":
+        """See whether a host can keep a contract beside its others."""
+        book = book_in(connection, self._clock(), lock=lock)
         others = {} if host is None else contracts_at(connection, host.name)
-        refuse(problems_with(key.vr, contract, host, others, book))
+        problems = tuple(problems_with(key.vr, contract, host, others, book))
+        return Checked(problems, promised_pps({**others, key.vr: contract}, book), host)
 
     def _listed(self, query: Any) -> list[tuple[str, str, Stored[Contract]]]:
         with self._database.read() as connection:
@@ -195,17 +229,20 @@ def _query() -> Any:
     return select(table).where(table.c.contract.is_not(None)).order_by(table.c.host, table.c.vr)
 
 
-def _host(connection: Connection, key: _Key) -> Host | None:
+def _host(
+    connection: Connection, key: _Key, seen_on: str | None = None, *, lock: bool = True
+) -> Host | None:
     """Return where a router is, and keep others from promising anything there meanwhile.
 
     Raises:
         Unknown: there is no such host.
     """
     if key.host != ANYWHERE:
-        return host_for_change(connection, key.host)
-    lock_anywhere(connection)
-    home = home_of(connection, key.vr)
-    return None if home is None else host_for_change(connection, home)
+        return entered_host(connection, key.host, lock=lock)
+    if lock:
+        lock_anywhere(connection)
+    home = home_of(connection, key.vr) or seen_on
+    return None if home is None else entered_host(connection, home, lock=lock)
 
 
 def _row(connection: Connection, key: _Key) -> Row[Any] | None:
@@ -217,6 +254,9 @@ def _row(connection: Connection, key: _Key) -> Row[Any] | None:
 def _checked(vr: str, contract: Contract) -> Contract:
     """Return a contract as it will be given back; raises Invalid for what a daemon would refuse."""
     checked_name(vr, VrName, "vr", "give the name that its host's configuration has")
+    if UUID.fullmatch(vr) and vr != vr.lower():
+        fix = f"give {vr.lower()}"
+        raise Invalid([Problem("vr", "a UUID is written in small letters", fix)])
     return as_stored(contract)
 
 

@@ -9,11 +9,12 @@ from policer.admission import problems_of_host
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
 from policer.hosts import Host, clashes, contradictions, way_to
+from policer.promises import ANYWHERE
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
 from policer.store.idempotency import Answering, keep
-from policer.store.promises import ANYWHERE, book_in, contracts_at, contracts_on
+from policer.store.promises import book_in, contracts_at, contracts_on
 from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
 
 
@@ -126,13 +127,18 @@ def _others(connection: Connection) -> list[Host]:
     return [_stored(row).value for row in connection.execute(query)]
 
 
-def host_for_change(connection: Connection, name: str) -> Host:
-    """Return a host and keep others from changing it or its contracts until the transaction ends.
+def entered_host(connection: Connection, name: str, *, lock: bool = True) -> Host:
+    """Return a host.
+
+    Args:
+        connection: of the transaction.
+        name: of the host.
+        lock: whether to keep others from changing it or its contracts until that ends.
 
     Raises:
         Unknown: there is none of that name.
     """
-    return present(_row(connection, name, lock=True), name).value
+    return present(_row(connection, name, lock=lock), name).value
 
 
 def lock_anywhere(connection: Connection) -> None:

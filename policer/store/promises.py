@@ -1,17 +1,14 @@
 """What is promised on a host, as a change of it must know: contracts, classes, routers' homes."""
 
 from datetime import datetime
-from typing import Final
 
 from sqlalchemy import Connection, select
 
 from policer.contract import Contract
 from policer.inforce import Book
+from policer.promises import ANYWHERE
 from policer.store import tables
 from policer.store.records import read
-
-ANYWHERE: Final = ""
-"""The host of contracts that follow their routers from host to host."""
 
 
 def contracts_at(connection: Connection, host: str) -> dict[str, Contract]:

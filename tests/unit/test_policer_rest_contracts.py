@@ -144,6 +144,7 @@ def test_a_check_says_what_would_be_and_writes_nothing(rig: Rig) -> None:
         "errors": [],
         "promised_pps": 30_000.0,
         "capacity_pps": 100_000.0,
+        "host": "gold",
     }
     body["contract"] = TERMS | {"guarantee_pps": 90_000, "burst_packets": 5}
     bad = rig.client("read").post("/v1/contracts/check", json=body).json()

@@ -9,8 +9,8 @@ from store_values import host, promise
 
 from policer.contract import Contract
 from policer.errors import StoreOutdated, Unknown
+from policer.promises import ANYWHERE
 from policer.store import Store
-from policer.store.promises import ANYWHERE
 from policer.store.schema import Schema
 
 if TYPE_CHECKING:
