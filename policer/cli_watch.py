@@ -12,6 +12,7 @@ from rich.live import Live
 
 from policer.cli_reach import URL, Json, OfHost, TokenFile, Url, reach
 from policer.cli_tables import EVENT_HEADINGS, ROUTER_HEADINGS, event_row, router_row, show, table
+from policer.cli_units import guaranteed
 from policer.errors import Unanswered
 from policer.places import PAGE, place
 from xtc.output import print_json, sparkline
@@ -138,7 +139,7 @@ def in_trouble_first(items: Sequence[Any]) -> list[Any]:
 def _starved(item: Any) -> bool:
     """Whether a router with a guarantee lacks CPU that its cap allows."""
     report, contract = item["report"] or {}, item["contract"] or {}
-    return report.get("finding") == "starved" and contract.get("guarantee_pps", 0.0) > 0
+    return report.get("finding") == "starved" and guaranteed(contract)
 
 
 def _watch(stream: Iterator[list[Any]], rows: int) -> None:

@@ -121,7 +121,7 @@ def in_packets(contract: Contract, size: Size) -> Contract:
         contract,
         guarantee_pps=guarantee,
         ceiling_pps=ceiling,
-        burst=_burst(contract, size, guarantee or ceiling),
+        burst=_burst(contract, guarantee or ceiling),
         burst_packets=contract.burst_packets * _sold_by(contract, size),
         guarantee_bps=None,
         ceiling_bps=None,
@@ -157,7 +157,7 @@ def _sold_by(contract: Contract, size: Size) -> float:
     return 1.0 if ceiling is None else contract.packet_bytes / _largest(contract, size)
 
 
-def _burst(contract: Contract, size: Size, reference_pps: float | None) -> float | None:
+def _burst(contract: Contract, reference_pps: float | None) -> float | None:
     """Return a burst that goes with the rate in packets/s as it went with the rate as sold."""
     if contract.burst is None or reference_pps is None or contract.reference_pps is None:
         return contract.burst
