@@ -14,13 +14,6 @@ COLOURS: Final = {
     "policer": "C2",
     "daemon": "C4",
 }
-    "gold": "C1",
-    "bronze": "C5",
-    "flood": "C3",
-    "Dom0": "C0",
-    "policer": "C2",
-    "daemon": "C4",
-}
 
 
 def draw(reaction: dict[str, Any], path: Path) -> None:

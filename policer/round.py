@@ -6,6 +6,7 @@ that was seen before, or a host that is not believed, changes nothing: what stan
 A host that is not heard gets no orders, and its leases end.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -113,6 +114,7 @@ def _decided(
         before.standing,
         policy.habits,
         wasted=_sum(terms, reports, _accepted_waste),
+        carried=full_at / FULL if full else math.inf,
     )
     kept = _kept(now, before, routers)
     clock = view.sight.host_clock
@@ -131,14 +133,15 @@ def _full_at(
 ) -> float:
     """Return the work at which the host seems full, whatever its capacity is said to be.
 
-    Where some rise by more than what others with a guarantee lose at the same time, it is.
+    Where some rise by more than what others with a guarantee lose at the same time, it is. What it
+    drops before it is counted at a router, or has no CPU to take in, looks like less demand.
     """
     lost = sum(
         contract.cost
         * lost_pps(contract, view.sight.routers[vr], before.routers.get(vr, NEW_ROUTER))
         for vr, contract in terms.items()
     )
-    busy = work >= policy.habits.calm * view.capacity_pps
+    busy = work >= policy.habits.calm * view.capacity_pps or view.sight.exhausted
     if busy and lost >= LOSS * work and work - before.work >= CROWDED * lost:
         return FULL * work
     return before.full_at * policy.habits.forget

@@ -20,6 +20,7 @@ from xtc.configcheck import doubts
 from xtc.configfile import located
 from xtc.daemon import Daemon
 from xtc.errors import ActuatorError, ConfigError, JournalError
+from xtc.hostcpu import CpuWatch
 from xtc.hostdrops import HostWatch
 from xtc.journal import Journal
 from xtc.logs import set_up_logging
@@ -119,6 +120,7 @@ def run_daemon(config: Config, path: Path | None) -> None:
             metrics=metrics,
             hypervisors=hypervisors,
             watch=_watch(daemon_section.proc_net_dev, simulated),
+            cpus=None if simulated else CpuWatch(),
         )
         late.append(daemon)
         manager.observe = _why_observe(_begun(starts, clock.now()), daemon_section.observe)

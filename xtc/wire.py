@@ -277,6 +277,9 @@ class Telemetry(msgspec.Struct, frozen=True):
     """None where that is not known, and from an older daemon."""
     highest_epoch: int | None = None
     """The highest that was obeyed: lower ones are refused; None from an older daemon."""
+    busiest_cpu: float | None = None
+    """The share of the last second in which the host's busiest CPU was not idle; None where that is
+    not known, and from an older daemon."""
 
 
 class _Versioned(msgspec.Struct):
