@@ -35,10 +35,10 @@ def problems_with(
         others: the host's contracts as they stand; the router's own is left out of account.
         book: what contracts may name, and from when on.
     """
-    yield from contradictions(contract)
+    wrong = list(contradictions(contract))
     unknown = list(unknown_classes(contract, book.classes))
-    yield from unknown
-    if unknown or host is None:
+    yield from (*wrong, *unknown)
+    if unknown or host is None or any(problem.field == "zone" for problem in wrong):
         return
     rest = {name: other for name, other in others.items() if name != vr}
     if contract.class_name is None and not contract.hours and not taken_pps(contract):
