@@ -45,7 +45,7 @@ class Dialect:
         """Routers that are held at no setpoint in bits/s: until when that is believed, and why."""
 
     def forget(self) -> None:
-        """Take it to know everything again: it started anew, and may have been updated."""
+        """Take it to know everything again: it was restarted, and may have been updated."""
         self._no_bursts_until = self._no_bits_until = _NEVER
         self._in_packets = {}
 
@@ -69,7 +69,7 @@ class Dialect:
             For each message why it was refused, or what was left out of it, or None.
 
         Raises:
-            LinkError: the daemon cannot be told, or refused all of it for another reason.
+            LinkError: the daemon cannot be reached, or refused all of it for another reason.
         """
         refused = await self._sent(now, messages)
         self._learn(now, messages, refused)

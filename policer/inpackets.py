@@ -26,7 +26,7 @@ from xtc.wire import Report
 
 
 def sized(now: float, view: HostView, before: HostState) -> HostState:
-    """Return what is remembered of a host with the sizes that this round's reports tell."""
+    """Return what is remembered of a host with the sizes that this round shows."""
     found = {
         vr: _sized(now, view.contracts[vr], report, before.routers.get(vr, NEW_ROUTER))
         for vr, report in view.sight.routers.items()
@@ -59,7 +59,7 @@ def terms_of(view: HostView, state: HostState) -> dict[str, Contract]:
 
 
 def seen_in_packets(view: HostView, state: HostState) -> HostView:
-    """Return a view whose reports have their setpoints in packets/s, where that can be told."""
+    """Return a view whose reports have their setpoints in packets/s, where that is known."""
     reports = view.sight.routers
     found = {
         vr: report_in_packets(report, state.routers.get(vr, NEW_ROUTER).size)

@@ -239,7 +239,7 @@ def _of_routers(lives: Iterable[HostLive]) -> Iterator[Metric]:
         GaugeMetricFamily(f"policer_vr_{name}", words, labels=("host", "vr"))
         for name, words in (
             ("setpoint_packets_per_second", "What it is told to be held at"),
-            ("setpoint_bits_per_second", "What it is told to be held at, where that is in bits"),
+            ("setpoint_bits_per_second", "Its setpoint, where that is in bits/s"),
             ("limit_packets_per_second", "What the host is told to send into it at most"),
             ("punishment_steps", "Steps of its contract's ladder that it has climbed"),
         )

@@ -24,10 +24,10 @@ SECONDS = 4
 LIKELY = 3
 """So many of the last rounds show what comes next, where their packets are smaller."""
 ENOUGH = 0.1
-"""A router that forwards less than this share of its contract tells nothing: a few packets of its
+"""A router that forwards less than this share of its contract shows no size: a few packets of its
 protocols are not what it was sold for."""
 REMEMBERED_S = 30.0
-"""What it told counts for so long; then it is taken to forward what was sold."""
+"""What it showed counts for so long; then it is taken to forward what was sold."""
 SAME = 0.03
 """A size that differs by no more than this share is the same: setpoints stay."""
 
@@ -36,7 +36,7 @@ class Size(msgspec.Struct, frozen=True):
     """What is known of the size of a router's packets, in bytes."""
 
     seconds: tuple[tuple[float, float], ...] = ()
-    """Packets/s and bits/s of the last rounds that told something, the latest last."""
+    """Packets/s and bits/s of the last rounds that showed a size, the latest last."""
     low: float | None = None
     """Of the round with the smallest; None is not known."""
     likely: float | None = None
@@ -44,7 +44,7 @@ class Size(msgspec.Struct, frozen=True):
     high: float | None = None
     """Of the round with the largest."""
     at: float | None = None
-    """When that was told, in seconds of the policer's clock."""
+    """When that was seen, in seconds of the policer's clock."""
 
 
 UNKNOWN = Size()

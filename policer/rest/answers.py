@@ -227,7 +227,7 @@ class SetpointAnswer(msgspec.Struct, frozen=True):
     host: str
     vr: str
     setpoint_pps: float | None
-    """None where it is let go, or told a setpoint in bits/s."""
+    """None where it is let go, or has a setpoint in bits/s."""
     limit_pps: float | None
     """What the host may send into it; None is no limit."""
     punishment: bool

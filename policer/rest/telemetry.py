@@ -38,7 +38,7 @@ class HostTick(msgspec.Struct, frozen=True):
     orders: dict[str, float | None]
     """The setpoints that its routers are told, in packets/s."""
     orders_bps: dict[str, float]
-    """Those that are told in bits/s instead."""
+    """Those that are in bits/s instead."""
 
 
 class Tick(msgspec.Struct, frozen=True):
