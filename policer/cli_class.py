@@ -7,6 +7,7 @@ import typer
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
 from policer.cli_tables import CLASS_HEADINGS, class_row, show
 from policer.cli_terms import takes_terms
+from policer.cli_units import merged
 from policer.errors import SettingsError
 from policer.places import place
 from xtc.output import print_json
@@ -36,7 +37,7 @@ def change(
         if before is None:
             item = client.create(where, given).body
         else:
-            item = client.replace(where, {**before.body["terms"], **given}, before.etag).body
+            item = client.replace(where, merged(before.body["terms"], given), before.etag).body
     _print([item], json=json)
 
 

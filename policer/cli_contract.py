@@ -15,6 +15,7 @@ from policer.cli_tables import (
     terms,
 )
 from policer.cli_terms import takes_contract
+from policer.cli_units import merged
 from policer.contract import TERMS
 from policer.errors import SettingsError
 from policer.places import place
@@ -157,7 +158,7 @@ def history(whose: Whose, url: Url = URL, token_file: TokenFile = None, json: Js
 
 
 def _new(given: dict[str, Any]) -> dict[str, Any]:
-    if not given.keys() & {"guarantee_pps", "class", "hours"}:
+    if not given.keys() & {"guarantee_pps", "guarantee_bps", "class", "hours"}:
         fix = "a new contract needs one, or a --class; 0 promises nothing"
         raise SettingsError("--guarantee", "missing", fix)
     return given
@@ -167,7 +168,7 @@ def _changed(before: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Return a contract with what is given; one that is given a class has no terms of its own."""
     if given.get("class") is not None:
         before = {name: value for name, value in before.items() if name not in TERMS}
-    return {**before, **given}
+    return merged(before, given)
 
 
 def _unheard(client: "Client", router: Router) -> str:

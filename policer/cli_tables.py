@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from policer.cli_terms import schedule_words
+from policer.cli_units import is_in_bits, rate_of
 from policer.contract import TERMS
 from xtc.printable import printable
 from xtc.units import format_cap, format_rate
@@ -209,15 +210,15 @@ ROUTER_HEADINGS = (
 def router_row(item: Item) -> tuple[str, ...]:
     """Return a row of a table of routers."""
     contract, report = item["contract"] or {}, item["report"] or {}
-    order = item["order"] or {}
+    order, in_bits = item["order"] or {}, is_in_bits(contract)
     return (
         item["host"],
         item["vr"],
-        rate(contract.get("guarantee_pps")),
-        rate(contract.get("ceiling_pps")),
-        rate(report.get("throughput_pps")),
-        rate(report.get("offered_pps")),
-        rate(order.get("setpoint_pps")),
+        rate_of(contract, "guarantee"),
+        rate_of(contract, "ceiling"),
+        rate_of(report, "throughput", in_bits=in_bits),
+        rate_of(report, "offered", in_bits=in_bits),
+        rate_of(order, "setpoint"),
         _cap(report),
         _finding(item, report),
         exempt(item) or measure(item["punishment"]),
@@ -291,8 +292,8 @@ def terms(contract: Item) -> tuple[str, ...]:
     """Return the cells of a contract's own terms."""
     measures = ", ".join(contract["measures"]) or "none"
     return (
-        rate(contract["guarantee_pps"]),
-        rate(contract["ceiling_pps"]),
+        rate_of(contract, "guarantee") + _size_sold(contract),
+        rate_of(contract, "ceiling"),
         f"{contract['weight']:g}",
         f"{contract['burst_packets']:g}",
         f"{measures} (only reported)" if contract["dry_run"] else measures,
@@ -302,6 +303,11 @@ def terms(contract: Item) -> tuple[str, ...]:
         contract["class"] or "-",
         schedule_words(contract) or "always",
     )
+
+
+def _size_sold(contract: Item) -> str:
+    """Show the size for which rates in bits/s were sold; "" where none is."""
+    return f" ({contract['packet_bytes']} B)" if is_in_bits(contract) else ""
 
 
 EVENT_HEADINGS = ("at", "host", "router", "event", "words", "by")

@@ -10,20 +10,27 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from policer.cli_units import given_rate
 from policer.contract import Punish
 from policer.errors import SettingsError
 from policer.ladder import Step
 from policer.schedule import DAYS
-from xtc.units import parse_rate
 
 NONE = "none"
 """What takes a term away again."""
 
 Guarantee = Annotated[
-    str | None, typer.Option(help="Throughput that it gets whenever it wants it, such as 20kpps.")
+    str | None,
+    typer.Option(help="Throughput that it gets whenever it wants it, such as 20kpps or 50Mb/s."),
 ]
 Ceiling = Annotated[
     str | None, typer.Option(help="Throughput that it never gets more than; `none` lifts it.")
+]
+PacketBytes = Annotated[
+    int | None,
+    typer.Option(
+        min=64, max=65_535, help="Mean size of packets for which rates in bits/s are sold."
+    ),
 ]
 Weight = Annotated[float | None, typer.Option(help="Its part of what is left, beside others'.")]
 Burst = Annotated[
@@ -97,6 +104,7 @@ def _terms(
     dry_run: DryRun = None,
     punish: PunishWhen = None,
     cost: Cost = None,
+    packet_bytes: PacketBytes = None,
 ) -> dict[str, Any]:
     """Return the terms that were given."""
     given: dict[str, Any] = {
@@ -106,13 +114,16 @@ def _terms(
         "punish": None if punish is None else _one_of("--punish", punish, get_args(Punish)),
         "cost": cost,
         "measures": None if measures is None else steps(measures),
+        "packet_bytes": packet_bytes,
     }
+    kept = {name: value for name, value in given.items() if value is not None}
     if guarantee is not None:
         nothing = guarantee.strip() in {"0", NONE}
-        given["guarantee_pps"] = 0.0 if nothing else parse_rate(guarantee, field="--guarantee")
-    kept = {name: value for name, value in given.items() if value is not None}
+        some = {} if nothing else given_rate("guarantee", guarantee, "--guarantee")
+        kept |= some or {"guarantee_pps": 0.0}
     if ceiling is not None:
-        kept["ceiling_pps"] = _unless_none(ceiling, lambda t: parse_rate(t, field="--ceiling"))
+        lifted = ceiling.strip() == NONE
+        kept |= {"ceiling_pps": None} if lifted else given_rate("ceiling", ceiling, "--ceiling")
     if burst is not None:
         kept["burst"] = _unless_none(burst, packets)
     return kept

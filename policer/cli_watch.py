@@ -19,6 +19,7 @@ from policer.cli_tables import (
     router_row,
     show,
 )
+from policer.cli_units import guaranteed
 from policer.errors import Unanswered
 from policer.places import PAGE, place
 from xtc.output import print_json, sparkline
@@ -145,7 +146,7 @@ def in_trouble_first(items: Sequence[Any]) -> list[Any]:
 def _starved(item: Any) -> bool:
     """Whether a router with a guarantee lacks CPU that its cap allows."""
     report, contract = item["report"] or {}, item["contract"] or {}
-    return report.get("finding") == "starved" and contract.get("guarantee_pps", 0.0) > 0
+    return report.get("finding") == "starved" and guaranteed(contract)
 
 
 def _watch(stream: Iterator[list[Any]], rows: int) -> None:

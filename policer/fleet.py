@@ -43,7 +43,7 @@ class HostLive:
     @property
     def guaranteed_pps(self) -> float:
         """All guarantees, in the unit of the capacity."""
-        return sum(c.cost * c.guarantee_pps for c in self.contracts.values())
+        return sum(c.cost * c.reserve_pps for c in self.contracts.values())
 
     @property
     def overpromised(self) -> bool:

@@ -9,11 +9,12 @@ import msgspec
 import structlog
 
 from policer.bucket import Buckets
-from policer.compat import for_its_burst, with_lost_bursts, without_bursts
+from policer.compat import LeftOut
 from policer.contract import Contract
+from policer.dialect import Dialect, Refusals
 from policer.dispatch import Sent, Terms, due
 from policer.engagement import Standing
-from policer.errors import LinkError, LinkRefused
+from policer.errors import LinkError
 from policer.evidence import Evidence
 from policer.fleet import Fleet, HostLive
 from policer.hosts import Host
@@ -107,8 +108,8 @@ class HostLoop:
         """What the daemon would not take when it was last told, by kind and router."""
         self._costs: Mapping[str, float] = {}
         """What a packet of each router takes beside an ordinary one, where that is not 1."""
-        self._too_old_until = float("-inf")
-        """Until then its daemon is taken not to know bursts."""
+        self._dialect = Dialect(self._carry_out, shared.next_sequence)
+        """What its daemon takes."""
         self._log = structlog.get_logger("policer.host").bind(host=host.name)
         self._gone = self._gone_noted = False
         self._put(HostLive(host))
@@ -210,8 +211,8 @@ class HostLoop:
         live, self._deaf = self._live, ""
         after = seen(live.sight, telemetry, now, self.host.capacity_pps, self._costs)
         restarted = after.tick < live.sight.tick
-        if restarted:  # it may know bursts now
-            self._too_old_until = float("-inf")
+        if restarted:
+            self._dialect.forget()
         kept = kept_after(now, live.kept, after.routers, live.contracts, restarted=restarted)
         unread = self._link.dropped + self._link.bad
         shown = replace(live, sight=after, link_problem=self._problem, unread=unread, kept=kept)
@@ -259,6 +260,7 @@ class HostLoop:
             live.sight,
             unled={vr for kind, vr in self._refused if kind is Activate},
             unlimited={vr for kind, vr in self._refused if kind is Limit},
+            packets_only=self._dialect.packets_only(now, live.contracts),
         )
         decided = play(now, view, self._state, shared.policy(self.host.name))
         self._keep(live, decided)
@@ -326,34 +328,28 @@ class HostLoop:
         dispatch = due(now, orders, self._sent, reports, terms, self._shared.next_sequence)
         self._sent = dispatch.sent
         wanted = {vr for vr, order in orders.items() if order != LET_GO}
-        refused: tuple[Refusal | None, ...] = ()
+        refused: Refusals = ()
         if dispatch.requests:
-            refused = await self._send(now, dispatch.requests)
+            refused = await self._dialect.send(now, dispatch.requests, self._in_bits())
         if dispatch.requests or not wanted:
             self._untold = ""
         self._told(wanted, dispatch.requests, refused)
 
-    async def _send(
-        self, now: float, requests: Sequence[Activate | Limit]
-    ) -> tuple[Refusal | None, ...]:
-        """Have requests carried out; a daemon that does not know bursts gets the rest of them."""
-        try:
-            if now >= self._too_old_until:
-                return await self._link.send(requests)
-        except LinkRefused as error:
-            if not for_its_burst(error, requests):
-                raise
-        plain = tuple(without_bursts(requests, self._shared.next_sequence))
-        refused = tuple(with_lost_bursts(requests, await self._link.send(plain)))
-        if now >= self._too_old_until:
-            self._too_old_until = now + AGAIN_S
-        return refused
+    async def _carry_out(self, messages: Sequence[Activate | Limit]) -> Refusals:
+        return await self._link.send(messages)
+
+    def _in_bits(self) -> set[str]:
+        """Return the routers that are to be held at a ceiling in bits/s, if their daemon can."""
+        if self._state.standing.engaged:
+            return set()
+        contracts = self._live.contracts
+        return {vr for vr, contract in contracts.items() if contract.ceiling_bps is not None}
 
     def _told(
         self,
         wanted: set[str],
         requests: Sequence[Activate | Limit],
-        refused: Sequence[Refusal | None],
+        refused: Refusals,
     ) -> None:
         """Show what was refused now, or before and is still wanted."""
         before = self._live.refusals
@@ -361,7 +357,7 @@ class HostLoop:
         now = {
             (type(request), request.vr)
             for request, refusal in zip(requests, refused, strict=True)
-            if refusal is not None
+            if refusal is not None and not isinstance(refusal, LeftOut)
         }
         self._refused = frozenset({one for one in self._refused - told if one[1] in wanted} | now)
         stays = wanted - {request.vr for request in requests}

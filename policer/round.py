@@ -16,6 +16,7 @@ from policer.burst import ceiling_now
 from policer.contract import MAX_PPS, Contract
 from policer.demand import DELIVERY, is_held, wasted_pps
 from policer.engagement import decide
+from policer.inpackets import at_its_ceiling, seen_in_packets, sized, terms_of
 from policer.judge import EXCESS, judged, looked_at, lost_pps, sent_or_due
 from policer.ladder import Step
 from policer.notes import notes
@@ -23,7 +24,6 @@ from policer.sight import MOST_ROUTERS
 from policer.state import (
     LET_GO,
     NEW_ROUTER,
-    UNPROMISED,
     Demand,
     HostState,
     HostView,
@@ -55,7 +55,8 @@ def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round
         return Round(before, {}, ())
     if view.sight.distrust or view.sight.host_clock == before.host_clock:
         return Round(before, _orders(view, before, policy), ())
-    terms = _terms(view)
+    before = sized(now, view, before)
+    view, terms = seen_in_packets(view, before), terms_of(view, before)
     state = _decided(now, view, terms, before, policy)
     convicted = tuple(
         vr
@@ -65,10 +66,6 @@ def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round
     )
     said = tuple(notes(before, state, terms, policy))
     return Round(state, _orders(view, state, policy), said, convicted)
-
-
-def _terms(view: HostView) -> dict[str, Contract]:
-    return {vr: view.contracts.get(vr, UNPROMISED) for vr in view.sight.routers}
 
 
 def _decided(
@@ -242,7 +239,8 @@ def _kept(
 
 
 def _orders(view: HostView, state: HostState, policy: Policy) -> dict[str, Order]:
-    return {vr: _order(vr, contract, state, view, policy) for vr, contract in _terms(view).items()}
+    terms = terms_of(view, state)
+    return {vr: _order(vr, contract, state, view, policy) for vr, contract in terms.items()}
 
 
 def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy: Policy) -> Order:
@@ -261,7 +259,10 @@ def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy
         return LET_GO
     setpoint = min(MAX_PPS, max(PAUSED_PPS, setpoint))
     limit = _limit(contract, router, setpoint, policy, contended=contended)
-    return Order(setpoint, punished, limit, contract.burst_at(setpoint))
+    order = Order(setpoint, punished, limit, contract.burst_at(setpoint))
+    if contended or lowered < ceiling_now(contract, router.saved):
+        return order
+    return at_its_ceiling(order, vr, view, router)
 
 
 def _limit(

@@ -23,7 +23,14 @@ _HIGHEST = dict.fromkeys(
     ("throughput_pps", "offered_pps", "setpoint_pps", "limit_pps", "cap", "used"), MAX_PPS
 ) | dict.fromkeys(("throughput_bps", "offered_bps", "setpoint_bps"), MAX_BIT_RATE)
 _HIGHEST |= dict.fromkeys(
-    ("over_promise_packets", "under_promise_packets", "breach_seconds"), LIFETIME_S * MAX_BIT_RATE
+    (
+        "over_promise_packets",
+        "under_promise_packets",
+        "over_promise_bits",
+        "under_promise_bits",
+        "breach_seconds",
+    ),
+    LIFETIME_S * MAX_BIT_RATE,
 )
 """What no report of a router exceeds."""
 BEYOND = 2.0

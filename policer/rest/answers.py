@@ -117,6 +117,9 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     """Offered and within the setpoint, and not forwarded, beyond the burst."""
     breach_seconds: float
     """Time in which less was forwarded than that."""
+    over_promise_bits: float
+    """The first two while it was held in bits/s."""
+    under_promise_bits: float
     since: datetime
     """When this policer first saw it: the sums begin then, and outlive restarts of its daemon."""
 
@@ -233,7 +236,7 @@ class SetpointAnswer(msgspec.Struct, frozen=True):
     host: str
     vr: str
     setpoint_pps: float | None
-    """None where it is let go."""
+    """None where it is let go, or has a setpoint in bits/s."""
     limit_pps: float | None
     """What the host may send into it; None is no limit."""
     punishment: bool
@@ -241,7 +244,11 @@ class SetpointAnswer(msgspec.Struct, frozen=True):
     """The setpoint that its daemon reports."""
     lease_remaining_s: float | None
     burst: float | None = None
-    """Packets that may pass beyond the setpoint over any window; None is 0.2 s of it."""
+    """Packets, or bits of a setpoint in bits/s, that may pass beyond it over any window; None is
+    0.2 s of it."""
+    setpoint_bps: float | None = None
+    """Instead of the one in packets/s."""
+    confirmed_bps: float | None = None
 
 
 class SetpointPage(msgspec.Struct, frozen=True):

@@ -103,6 +103,8 @@ def kept(live: HostLive, vr: str, now: float) -> KeptAnswer | None:
         over_promise_packets=total.over_packets,
         under_promise_packets=total.under_packets,
         breach_seconds=total.breach_s,
+        over_promise_bits=total.over_bits,
+        under_promise_bits=total.under_bits,
         since=_instant(found.since, now),
     )
 
@@ -131,16 +133,18 @@ def punishment(live: HostLive, vr: str, now: float) -> PunishmentAnswer:
 def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
     """Say what a router is told."""
     order, report = live.orders.get(vr, Order()), report_of(live, vr, now)
-    held = report is not None and report.active
+    held = report if report is not None and report.active else None
     return SetpointAnswer(
         host=live.host.name,
         vr=vr,
         setpoint_pps=order.setpoint_pps,
         limit_pps=order.limit_pps,
         punishment=order.punishment,
-        confirmed_pps=report.setpoint_pps if report is not None and held else None,
-        lease_remaining_s=report.lease_remaining_s if report is not None and held else None,
+        confirmed_pps=None if held is None else held.setpoint_pps,
+        lease_remaining_s=None if held is None else held.lease_remaining_s,
         burst=order.burst,
+        setpoint_bps=order.setpoint_bps,
+        confirmed_bps=None if held is None else held.setpoint_bps,
     )
 
 

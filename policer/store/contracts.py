@@ -237,7 +237,10 @@ class Contracts:
         book = book_in(connection, self._clock(), lock=lock)
         others = {} if host is None else contracts_at(connection, host.name)
         problems = tuple(problems_with(key.vr, contract, host, others, book))
-        return Checked(problems, promised_pps({**others, key.vr: contract}, book), host)
+        # Of an unknown time zone no hours are known.
+        in_no_zone = any(problem.field == "zone" for problem in problems)
+        more = {} if in_no_zone else {key.vr: contract}
+        return Checked(problems, promised_pps({**others, **more}, book), host)
 
     def _listed(self, query: Any) -> list[tuple[str, str, Stored[Contract]]]:
         with self._database.read() as connection:

@@ -38,6 +38,11 @@ def contracts_in(backend: "Backend") -> list[str]:
     return [text for (text,) in rows if text is not None]
 
 
+def classes_in(backend: "Backend") -> list[str]:
+    rows = backend.aside().execute("SELECT entry FROM classes").fetchall()
+    return [text for (text,) in rows if text is not None]
+
+
 @pytest.fixture
 def filled(store: Store) -> Store:
     store.hosts.add(host(), "ann")
@@ -105,6 +110,24 @@ def test_brought_down_a_step_no_contract_needs_what_the_older_program_does_not_k
     assert ANYWHERE not in again.contracts.all()
     assert again.contracts.get("gold", "r6").value == promise(1e3)
     again.contracts.put(ANYWHERE, "r5", promise(1e3), None, "ann")
+
+
+def test_brought_down_rates_in_bits_become_packets_of_the_size_sold(
+    backend: "Backend", filled: Store
+) -> None:
+    sold = Contract(guarantee_bps=56e6, ceiling_bps=112e6, packet_bytes=700, burst=4e3)
+    filled.contracts.put("gold", "r1", sold, 1, "ann")
+    filled.contracts.put("gold", "r1", promise(1e3), 2, "ann")
+    filled.classes.put("silver", Contract(ceiling_bps=2.8e6), None, "ann")
+    filled.contracts.put("gold", "r4", Contract(guarantee_bps=28e6), None, "ann")
+    filled.bring_down("0004")
+    terms = [*contracts_in(backend), *classes_in(backend)]
+    assert [text for text in terms if "_bps" in text or "packet_bytes" in text] == []
+    again = backend.open(upgrade=True)
+    history = [one.contract for one in again.contracts.history("gold", "r1")]
+    assert history == [promise(1e3), promise(10e3, ceiling_pps=20e3, burst=4e3), PLAIN]
+    assert again.contracts.get("gold", "r4").value == promise(10e3)
+    assert again.classes.get("silver").value == Contract(ceiling_pps=1e3)
 
 
 @pytest.mark.parametrize("version", [NEWEST, "9999", "", "base", "-1"])

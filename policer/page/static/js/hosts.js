@@ -59,7 +59,14 @@ export function routerState({ report, contract, punishment, misbehaving, refusal
 
 /** Return whether a router with a guarantee lacks CPU that its cap allows. */
 export const starved = (report, contract) =>
-  report?.finding === "starved" && contract?.guarantee_pps > 0;
+  report?.finding === "starved" && (contract?.guarantee_pps > 0 || contract?.guarantee_bps > 0);
 
-const starvedTone = ({ throughput_pps: throughput }, { guarantee_pps: guarantee }) =>
-  throughput < guarantee ? "bad" : "warn";
+const starvedTone = (report, { guarantee_pps: packets, guarantee_bps: bits }) =>
+  report.throughput_pps < packets || report.throughput_bps < bits ? "bad" : "warn";
+
+/** Return what a router does, its setpoint in packets/s of the size that it forwards now. */
+export function inPackets(router) {
+  const { setpoint_pps: pps, setpoint_bps: bps, throughput_pps: packets } = router;
+  if (pps != null || bps == null || !(router.throughput_bps > 0)) return router;
+  return { ...router, setpoint_pps: (bps * packets) / router.throughput_bps };
+}
