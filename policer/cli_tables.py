@@ -292,8 +292,8 @@ def terms(contract: Item) -> tuple[str, ...]:
     """Return the cells of a contract's own terms."""
     measures = ", ".join(contract["measures"]) or "none"
     return (
-        rate_of(contract, "guarantee") + _size_sold(contract),
-        rate_of(contract, "ceiling"),
+        _sold(contract, "guarantee"),
+        _sold(contract, "ceiling"),
         f"{contract['weight']:g}",
         f"{contract['burst_packets']:g}",
         f"{measures} (only reported)" if contract["dry_run"] else measures,
@@ -305,9 +305,10 @@ def terms(contract: Item) -> tuple[str, ...]:
     )
 
 
-def _size_sold(contract: Item) -> str:
-    """Show the size for which rates in bits/s were sold; "" where none is."""
-    return f" ({contract['packet_bytes']} B)" if is_in_bits(contract) else ""
+def _sold(contract: Item, name: str) -> str:
+    """Show a rate of a contract; one in bits/s with the size for which it was sold."""
+    in_bits = contract.get(f"{name}_bps") is not None
+    return rate_of(contract, name) + (f" ({contract['packet_bytes']} B)" if in_bits else "")
 
 
 EVENT_HEADINGS = ("at", "host", "router", "event", "words", "by")
