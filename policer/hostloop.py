@@ -247,7 +247,8 @@ class HostLoop:
             self._note(note.kind, note.words, note.vr)
         before, after = self._state.routers, decided.state.routers
         for vr, state in after.items():
-            if state.punishment != before.get(vr, NEW_ROUTER).punishment:
+            was = before.get(vr, NEW_ROUTER).punishment
+            if state.punishment is not was and state.punishment != was:
                 self._punish(vr, state.punishment)
         for vr in before.keys() - after.keys():  # forgotten, having been away for long
             self._punish(vr, Punishment())
