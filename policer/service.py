@@ -23,7 +23,7 @@ from policer.inbox import Inbox
 from policer.lead import Lead
 from policer.link import Keys
 from policer.state import Policy
-from policer.store import Event, PunishmentRow, Store
+from policer.store import Entered, Event, PunishmentRow, Store
 from policer.writer import Writer
 
 LOOK_EVERY_S = 1.0
@@ -67,8 +67,8 @@ class Service:
         self._routers: Mapping[str, Routers] = {}
         """Of each host, at the last look."""
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
-        self._seen = -1
-        """The store's generation that was read last."""
+        self._entered = Entered()
+        """What operators entered, as it was read last."""
         self._ruled = 0
         """The epoch in which punishments were inherited."""
         self._beat = clock()
@@ -135,10 +135,10 @@ class Service:
         else:
             self._fleet.braked, self._fleet.braked_hosts = False, frozenset()
         try:
-            generation = await self._asking.ask(self._store.generation)
-            if generation != self._seen:
-                await self._reload()
-                self._seen = generation
+            entered = await self._asking.ask(self._store.changes.since, self._entered)
+            if entered is not self._entered:
+                await self._take_in(entered)
+                self._entered = entered
             if leadership.leading and leadership.epoch != self._ruled:
                 await self._take_over(leadership)
         except StoreError as error:
@@ -155,18 +155,18 @@ class Service:
             for name, live in self._fleet.hosts.items()
         }
 
-    async def _reload(self) -> None:
-        stored = await self._asking.ask(self._store.hosts.all)
-        contracts = await self._asking.ask(self._store.contracts.all)
-        hosts = {one.value.name: one.value for one in stored}
-        for name in [name for name, (loop, _) in self._loops.items() if _moved(loop, hosts)]:
-            await self._end(name)
-            if name not in hosts:
-                self.writer.forget(name)
-        await self._begin_all([host for name, host in hosts.items() if name not in self._loops])
-        for name, host in hosts.items():
-            terms = {vr: one.value for vr, one in contracts.get(name, {}).items()}
-            self._loops[name][0].enter(host, terms)
+    async def _take_in(self, entered: Entered) -> None:
+        """Go by what operators changed: hosts begin and end, and others have other contracts."""
+        hosts, changed = entered.hosts, entered.changed(self._entered)
+        for name in sorted(changed & self._loops.keys()):
+            if _moved(self._loops[name][0], hosts):
+                await self._end(name)
+                if name not in hosts:
+                    self.writer.forget(name)
+        new = sorted(changed & hosts.keys() - self._loops.keys())
+        await self._begin_all([hosts[name] for name in new])
+        for name in changed & hosts.keys():
+            self._loops[name][0].enter(hosts[name], entered.contracts.get(name, {}))
 
     async def _begin_all(self, hosts: Sequence[Host]) -> None:
         """Begin to hear hosts; one that is reached another way has the same routers punished."""

@@ -1,8 +1,8 @@
 """What a round is given, what is remembered from round to round, and what it decides.
 
 What is made for every router in every round is a `msgspec.Struct`, which takes a sixth of a frozen
-dataclass's time, and `gc=False`: such values are in no cycles, so that the garbage collector need not
-look at them.
+dataclass's time, and `gc=False`: such values are in no cycles, so that the garbage collector need
+not look at them.
 """
 
 from collections.abc import Mapping

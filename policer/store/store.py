@@ -6,6 +6,7 @@ from typing import Final
 
 from policer.store import audit, leadership, records
 from policer.store.backup import back_up
+from policer.store.changes import Changes
 from policer.store.contracts import Contracts
 from policer.store.engine import Database
 from policer.store.events import Events
@@ -30,6 +31,7 @@ class Store:
         self._database, self._schema, self._clock = database, schema, clock
         self.hosts = Hosts(database, clock)
         self.contracts = Contracts(database, clock)
+        self.changes = Changes(database)
         self.events = Events(database, clock)
         self.punishments = Punishments(database)
         self.tokens = Tokens(database, clock)

@@ -6,7 +6,7 @@ import pytest
 from store_values import host, promise
 
 from policer.errors import StoreOutdated, Unknown
-from policer.store import Store
+from policer.store import Entered, Store
 
 if TYPE_CHECKING:
     from store_rig import Backend
@@ -48,10 +48,10 @@ def test_contracts_of_the_older_version_are_read_and_can_be_given_a_burst(
     filled.bring_down("0001")
     for table in ("contracts", "revisions"):
         backend.aside().execute(f"UPDATE {table} SET contract = '{OF_0001}' WHERE vr = 'r1'")
-    with pytest.raises(StoreOutdated, match=r"version 0001.*0003.*policer db upgrade"):
+    with pytest.raises(StoreOutdated, match=r"version 0001.*0009.*policer db upgrade"):
         backend.open()
     upgraded = backend.open(upgrade=True)
-    assert upgraded.version == "0003"
+    assert upgraded.version == "0009"
     assert upgraded.contracts.get("gold", "r1").value == PLAIN
     changed = promise(20e3, ceiling_pps=40e3, burst=5e3)
     upgraded.contracts.put("gold", "r1", changed, 1, "ben")
@@ -84,7 +84,7 @@ def test_brought_down_one_step_contracts_do_not_say_when_to_punish(
     assert again.contracts.get("gold", "r1").value.punish == "when_harming"
 
 
-@pytest.mark.parametrize("version", ["0003", "0009", "", "base", "-1"])
+@pytest.mark.parametrize("version", ["0009", "0010", "", "base", "-1"])
 def test_a_database_is_brought_down_to_a_known_older_version_alone(
     filled: Store, version: str
 ) -> None:
@@ -99,3 +99,14 @@ def test_a_store_that_was_brought_down_says_so(filled: Store) -> None:
         filled.check()
     with pytest.raises(StoreOutdated):
         filled.bring_down("0001")
+
+
+def test_brought_down_and_up_again_what_is_changed_is_read_again(
+    filled: Store, backend: "Backend"
+) -> None:
+    filled.bring_down("0003")
+    again = backend.open(upgrade=True)
+    before = again.changes.since(Entered())
+    assert set(before.contracts["gold"]) == {"r1", "r2"}
+    again.contracts.put("gold", "r3", BURSTY, None, "ann")
+    assert set(again.changes.since(before).contracts["gold"]) == {"r1", "r2", "r3"}
