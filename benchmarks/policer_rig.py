@@ -74,11 +74,7 @@ class Policer:
         command = [sys.executable, "-m", "benchmarks.policer_rig", str(settings)]
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen([*command, str(folder / "rounds")], stderr=log)
-        self._client = httpx.Client(
-            base_url=self.url,
-            headers={"Authorization": f"Bearer {secret}"},
-            timeout=10.0,
-        )
+        self._client = self.client()
 
     def __enter__(self) -> Self:
         deadline = time.monotonic() + READY_S
@@ -109,6 +105,11 @@ class Policer:
             return self._client.get("/livez").is_success
         except httpx.TransportError:
             return False
+
+    def client(self) -> httpx.Client:
+        """Return another client of its REST interface, with connections of its own."""
+        headers = {"Authorization": f"Bearer {self._secret}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=10.0)
 
     @property
     def url(self) -> str:
