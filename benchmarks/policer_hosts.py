@@ -39,6 +39,8 @@ from xtc.wire import (
 PERIOD_S: Final = 1.0
 CAPACITY: Final = 100e3
 """Packets/s of a host."""
+PROMISED: Final = 0.8
+"""Of a host's capacity, to its routers in equal parts."""
 LOAD: Final = 1.2
 """What is offered to a host's routers, of its capacity: its contracts are at work all the time."""
 NOISE: Final = 0.1
@@ -114,6 +116,8 @@ class SimulatedHost:
     """One host with its sockets."""
 
     entry: Host
+    secret: bytes
+    """Its CURVE key."""
     requests: "zmq.Socket[bytes]"
     telemetry: "zmq.Socket[bytes]"
     routers: dict[str, Router]
@@ -121,25 +125,34 @@ class SimulatedHost:
     tick: int = 0
     told: int = field(default=0)
     """Requests carried out."""
+    reports: tuple[Report, ...] = ()
+    """Of the last second."""
 
     def publish(self, now: float) -> None:
         """Let a second pass and stream it."""
+        self.reports = self.next_second(now)
+        self.tick += 1
+        self.due_at += PERIOD_S
+        self.telemetry.send(encode(Telemetry(now, self.tick, self.reports)), zmq.NOBLOCK)
+
+    def next_second(self, now: float) -> tuple[Report, ...]:
+        """Let all routers forward for a second, and report it."""
         for router in self.routers.values():
             router.pass_time(now)
         wanted = sum(router.wanted for router in self.routers.values())
         share = min(1.0, CAPACITY / wanted) if wanted else 1.0
-        reports = tuple(r.report(share * r.wanted, now) for r in self.routers.values())
-        self.tick += 1
-        self.due_at += PERIOD_S
-        self.telemetry.send(encode(Telemetry(now, self.tick, reports)), zmq.NOBLOCK)
+        return tuple(r.report(share * r.wanted, now) for r in self.routers.values())
 
     def answer(self, now: float) -> None:
         """Carry out what waits."""
         while self.requests.poll(0):
-            peer, *frames = self.requests.recv_multipart()
-            envelope = decode_request(frames[-1])
-            reply = encode(Reply(self._carried_out(envelope, now), id=envelope.id))
-            self.requests.send_multipart([peer, *frames[:-1], reply], zmq.NOBLOCK)
+            self.answer_to(self.requests.recv_multipart(), now)
+
+    def answer_to(self, message: list[bytes], now: float) -> None:
+        """Carry out one message."""
+        envelope = decode_request(message[-1])
+        reply = encode(Reply(self._carried_out(envelope, now), id=envelope.id))
+        self.requests.send_multipart([*message[:-1], reply], zmq.NOBLOCK)
 
     def _carried_out(self, envelope: Envelope, now: float) -> Outcomes:
         changes = envelope.request.requests if isinstance(envelope.request, Batch) else ()
@@ -179,7 +192,7 @@ def build(
     if number % FLOODS_EVERY == 0:
         made["vr0"].base_pps = 10 * base
     begins = time.monotonic() + random.random() * PERIOD_S  # noqa: S311  hosts are not in step
-    return kind(entry, sockets[0], sockets[1], made, begins)
+    return kind(entry, secret, sockets[0], sockets[1], made, begins)
 
 
 def listening(

@@ -107,15 +107,26 @@ class Policer:
         except httpx.TransportError:
             return False
 
-    def client(self) -> httpx.Client:
-        """Return another client of its REST interface, with connections of its own."""
+    def client(self, *, kept: int = 1) -> httpx.Client:
+        """Return another client of its REST interface, which keeps so many connections open."""
         headers = {"Authorization": f"Bearer {self._secret}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=10.0)
+        limits = httpx.Limits(max_keepalive_connections=kept)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=10.0, limits=limits)
 
     @property
     def url(self) -> str:
         """Where page and REST are."""
         return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return "127.0.0.1", self._port
+
+    @property
+    def folder(self) -> Path:
+        """Where its settings and its log are."""
+        return self._folder
 
     @property
     def pid(self) -> int:

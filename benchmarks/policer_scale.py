@@ -29,7 +29,7 @@ import zmq.auth
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.policer_hosts import CAPACITY
+from benchmarks.policer_hosts import CAPACITY, PROMISED
 from benchmarks.policer_rig import Policer, enter
 from benchmarks.rig import cpu_seconds
 from policer.contract import Contract
@@ -38,8 +38,6 @@ from policer.hosts import Host
 SIZES: Final = (50, 150, 500)
 ROUTERS: Final = 20
 """Of each host."""
-PROMISED: Final = 0.8
-"""Of a host's capacity, to its routers in equal parts."""
 PROCESSES: Final = 2
 WARM_UP_S: Final = 20.0
 READS_EVERY_S: Final = 0.1
