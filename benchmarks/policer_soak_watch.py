@@ -68,11 +68,15 @@ class Watch:
         )
 
     def _look_at_bad_hosts(self) -> None:
-        names = {fault: name for name, fault in self.fleet.faults.items()}
-        for fault, name in names.items():
+        for name, fault in self.fleet.faults.items():
             if not self.shown.get(fault):
                 live = self._get(f"/v1/hosts/{name}")["live"]
-                self.shown[fault] = trouble(live)
+                self.shown[fault] = trouble(live) or self._flood_of(name)
+
+    def _flood_of(self, name: str) -> str:
+        """Return what is said of a host that causes too many events."""
+        found = self._get(f"/v1/events?host={name}&kind=events_left_out&limit=1")["items"]
+        return str(found[0]["words"]) if found else ""
 
     def troubled(self) -> dict[str, str]:
         """Return the compliant hosts that are not controlled, and why."""
