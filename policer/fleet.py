@@ -35,6 +35,8 @@ class HostLive:
     """Ticks that the link did not look at, or could not read: a flood, or no telemetry at all."""
     rounds_failed: int = 0
     """Rounds that raised, since its loop began: each is a bug."""
+    events_left_out: int = 0
+    """Events that were not noted, since it causes too many."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """What the daemon would not do, by router, in its own words."""
     kept: Mapping[str, Kept] = field(default_factory=dict)

@@ -239,6 +239,11 @@ _HOST_COUNTS: tuple[tuple[str, str, Callable[[HostLive], int]], ...] = (
         lambda live: live.sight.dropped + live.unread,
     ),
     ("rounds_failed", "Rounds that raised; each is a bug", lambda live: live.rounds_failed),
+    (
+        "host_events_left_out",
+        "Events that were not stored, since it causes too many",
+        lambda live: live.events_left_out,
+    ),
 )
 
 

@@ -11,7 +11,7 @@ import msgspec
 from xtc.wire import Report
 
 
-class Counted(msgspec.Struct, frozen=True):
+class Counted(msgspec.Struct, frozen=True, gc=False):
     """What was forwarded against what was promised."""
 
     over_packets: float = 0.0
@@ -25,7 +25,7 @@ class Counted(msgspec.Struct, frozen=True):
     under_bits: float = 0.0
 
 
-class Kept(msgspec.Struct, frozen=True):
+class Kept(msgspec.Struct, frozen=True, gc=False):
     """What a router's daemon counts, and what that came to."""
 
     since: float

@@ -27,7 +27,7 @@ from policer.overriding import Overriding
 from policer.promises import Promises
 from policer.sight import Sight
 from policer.state import Policy
-from policer.store import Event, PunishmentRow, Store, Stored
+from policer.store import Entered, Event, PunishmentRow, Store, Stored
 from policer.store.records import now
 from policer.whereabouts import Move
 from policer.writer import Writer
@@ -77,8 +77,8 @@ class Service:
         self._braking = Braking(fleet, clock, self.writer.note)
         self._overriding = Overriding(store, fleet, clock, time.time, self._lead.raise_above)
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
-        self._seen = -1
-        """The store's generation that was read last."""
+        self._entered = Entered()
+        """What operators entered, as it was read last."""
         self._ruled = 0
         """The epoch in which punishments were inherited."""
         self._beat = clock()
@@ -148,10 +148,10 @@ class Service:
         else:
             self._braking.follow()
         try:
-            generation = await self._asking.ask(self._store.generation)
-            if generation != self._seen:
-                await self._reload()
-                self._seen = generation
+            entered = await self._asking.ask(self._store.changes.since, self._entered)
+            if entered is not self._entered:
+                await self._take_in(entered)
+                self._entered = entered
             if leadership.leading and leadership.epoch != self._ruled:
                 await self._take_over(leadership)
         except StoreError as error:
@@ -164,26 +164,25 @@ class Service:
             if self._promises.may_change(name):
                 self._enter(name)
 
-    async def _reload(self) -> None:
+    async def _take_in(self, entered: Entered) -> None:
+        """Go by what operators changed: hosts begin and end, and others have other contracts."""
         await self._overriding.read()  # first: no host is told anything before this is known
-        stored = await self._asking.ask(self._store.hosts.all)
-        entered = await self._asking.ask(self._store.contracts.all)
-        classes = await self._asking.ask(self._store.classes.all)
+        classes = _values(await self._asking.ask(self._store.classes.all))
         homes = await self._asking.ask(self._store.homes.all)
-        hosts = {one.value.name: one.value for one in stored}
-        for name in [name for name, (loop, _) in self._loops.items() if _moved(loop, hosts)]:
-            await self._end(name)
-            if name not in hosts:
-                self.writer.forget(name)
-                self._promises.whereabouts.forget(name)
-        self._promises.take(
-            {host: _values(contracts) for host, contracts in entered.items()},
-            _values(classes),
-            {router: home for router, home in homes.items() if home in hosts},
-        )
-        await self._begin_all([host for name, host in hosts.items() if name not in self._loops])
-        for name, host in hosts.items():
-            self._enter(name, host)
+        hosts, changed = entered.hosts, entered.changed(self._entered)
+        for name in sorted(changed & self._loops.keys()):
+            if _moved(self._loops[name][0], hosts):
+                await self._end(name)
+                if name not in hosts:
+                    self.writer.forget(name)
+                    self._promises.whereabouts.forget(name)
+        homes = {router: home for router, home in homes.items() if home in hosts}
+        if self._promises.take(entered.contracts, classes, homes):
+            changed = frozenset(hosts)
+        new = sorted(changed & hosts.keys() - self._loops.keys())
+        await self._begin_all([hosts[name] for name in new])
+        for name in changed & hosts.keys():
+            self._enter(name, hosts[name])
 
     def _enter(self, name: str, host: Host | None = None) -> None:
         """Have a host's loop go by what is promised there now, where that changed."""

@@ -151,12 +151,13 @@ def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
 def capacity(live: HostLive, now: float) -> HostCapacity:
     """Say what a host can forward, and what of it was promised."""
     host, promised = live.host, live.guaranteed_pps
+    reports = live.sight.routers.values() if live.sight.reachable(now) else ()
     return HostCapacity(
         host=host.name,
         capacity_pps=host.capacity_pps,
         promised_pps=promised,
         free_pps=max(0.0, host.capacity_pps - promised),
-        forwarded_pps=host_live(live, now).forwarded_pps,
+        forwarded_pps=_total(report.throughput_pps for report in reports),
         overcommit=host.overcommit,
         source=host.capacity_source,
     )

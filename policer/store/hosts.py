@@ -33,6 +33,20 @@ class Hosts:
             rows = connection.execute(query.order_by(tables.hosts.c.name)).all()
         return [_stored(row) for row in rows]
 
+    def page(self, after: str | None, limit: int) -> list[Stored[Host]]:
+        """Return hosts by name, from behind a name on.
+
+        Args:
+            after: the last name of the page before; None begins at the beginning.
+            limit: how many at most.
+        """
+        query = select(tables.hosts).where(tables.hosts.c.entry.is_not(None))
+        if after is not None:
+            query = query.where(tables.hosts.c.name > after)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(tables.hosts.c.name).limit(limit)).all()
+        return [_stored(row) for row in rows]
+
     def get(self, name: str) -> Stored[Host]:
         """Return a host; raises Unknown."""
         with self._database.read() as connection:
