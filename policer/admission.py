@@ -15,6 +15,7 @@ from policer.inforce import (
     taken_pps,
     unknown_classes,
 )
+from xtc.units import MIN_BIT_RATE
 
 EXACT = 1e-9
 """Sums that differ by no more than this share are the same: 0.1 + 0.2 is not over 0.3."""
@@ -51,9 +52,10 @@ def problems_with(
         others: the host's contracts as they stand; the router's own is left out of account.
         book: what contracts may name, and from when on.
     """
-    wrong = [*contradictions(contract), *unknown_classes(contract, book.classes)]
-    yield from wrong
-    if wrong or host is None:
+    wrong = list(contradictions(contract))
+    unknown = list(unknown_classes(contract, book.classes))
+    yield from (*wrong, *unknown)
+    if unknown or host is None or any(problem.field == "zone" for problem in wrong):
         return
     rest = {name: other for name, other in others.items() if name != vr}
     if contract.class_name is None and not contract.hours and not taken_pps(contract):
@@ -69,11 +71,21 @@ def _too_much(contract: Contract, host: Host, rest: float) -> Problem:
         fix = "give a smaller class, or let the host overcommit"
         return Problem("class", problem, fix)
     room = max(0.0, host.capacity_pps - rest) / contract.cost
+    if contract.guarantee_bps is not None:
+        return _too_many_bits(contract, has, room)
     return Problem(
         "guarantee_pps",
         f"{contract.guarantee_pps:g} packets/s (at a cost of {contract.cost:g}) on {has}",
         f"promise at most {_at_most(room)}, or let the host overcommit",
     )
+
+
+def _too_many_bits(contract: Contract, has: str, room: float) -> Problem:
+    """Say what a guarantee in bits/s takes of a host in packets/s, and what bits/s are left."""
+    size, most = contract.packet_bytes, 8 * contract.packet_bytes * room
+    takes = f"{contract.reserve_pps:g} packets/s of {size} bytes (at a cost of {contract.cost:g})"
+    less = f"promise at most {_at_most(most)} bits/s" if most >= MIN_BIT_RATE else "promise nothing"
+    return Problem("guarantee_bps", f"{takes} on {has}", f"{less}, or let the host overcommit")
 
 
 def problems_of_host(

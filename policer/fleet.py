@@ -6,10 +6,12 @@ another thread always sees one round of one host, and never half of it.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from policer.admission import exceeds
 from policer.contract import Contract
 from policer.hosts import Host
+from policer.overrides import Overrides
 from policer.promise import Kept
 from policer.sight import Sight
 from policer.state import HostState, Order
@@ -33,6 +35,8 @@ class HostLive:
     """Ticks that the link did not look at, or could not read: a flood, or no telemetry at all."""
     rounds_failed: int = 0
     """Rounds that raised, since its loop began: each is a bug."""
+    events_left_out: int = 0
+    """Events that were not noted, since it causes too many."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """What the daemon would not do, by router, in its own words."""
     kept: Mapping[str, Kept] = field(default_factory=dict)
@@ -41,7 +45,7 @@ class HostLive:
     @property
     def guaranteed_pps(self) -> float:
         """All guarantees, in the unit of the capacity."""
-        return sum(c.cost * c.guarantee_pps for c in self.contracts.values())
+        return sum(c.cost * c.reserve_pps for c in self.contracts.values())
 
     @property
     def overpromised(self) -> bool:
@@ -70,9 +74,14 @@ class Fleet:
         self._hosts: dict[str, HostLive] = {}
         self.leadership = Leadership()
         self.braked = False
-        """Whether all ladders are stopped, since too many routers would be punished at once."""
+        """Whether all ladders are stopped: by the count of guilty routers, or by an operator."""
         self.braked_hosts: frozenset[str] = frozenset()
-        """Hosts whose ladders are stopped for that reason."""
+        """Hosts whose own ladders are stopped, by the count of guilty routers."""
+        self.counted: Mapping[str, datetime] = {}
+        """The brakes that the count of guilty routers puts on, by host, with the time of day since
+        when; "" is the fleet's. The leader alone counts."""
+        self.overrides = Overrides()
+        """What operators override now."""
 
     @property
     def hosts(self) -> Mapping[str, HostLive]:

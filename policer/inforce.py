@@ -129,7 +129,7 @@ def most_pps(contract: Contract, classes: Classes, now: datetime) -> float:
 
 def taken_pps(contract: Contract) -> float:
     """Return what a guarantee takes of a host's capacity, in packets/s."""
-    return contract.cost * contract.guarantee_pps
+    return contract.cost * contract.reserve_pps
 
 
 def _has_own_hours(contract: Contract) -> bool:

@@ -83,6 +83,11 @@ def zone_of(name: str) -> tzinfo:
     return UTC if name == "UTC" else ZoneInfo(name)
 
 
+def knows_zone(name: str) -> bool:
+    """Whether this machine knows a time zone of a name."""
+    return name in _zones()
+
+
 @cache
 def _zones() -> frozenset[str]:
     return frozenset({"UTC", *available_timezones()})
@@ -93,7 +98,7 @@ def problems_of_schedule(
 ) -> Iterator[Problem]:
     """Say what in a schedule contradicts itself, by field."""
     yield from _problems_of_dates(valid_from, valid_until)
-    if zone not in _zones():
+    if not knows_zone(zone):
         yield Problem(
             "zone",
             f"this machine knows no time zone {zone!r}",

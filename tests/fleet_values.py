@@ -19,6 +19,12 @@ CLASSES, TENANTS = ["c1", "c.2", "C_3"], ["acme", "t.1"]
 ROUTERS = ["r1", "r:2", "host", "contracts", "4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11"]
 
 rates = st.one_of(st.sampled_from([1.0, 999.0, 1000.0, 20e3, 1.5e6, 1e9]), st.floats(1e-3, 1e9))
+in_bits = st.builds(
+    dict,
+    guarantee_bps=st.none() | st.floats(1e3, 1e6),
+    ceiling_bps=st.none() | st.sampled_from([50e6, 1.5e9, 1e12]) | st.floats(1e6, 1e12),
+    packet_bytes=st.sampled_from([64, 350, 1500]),
+)
 words = st.text(max_size=40)
 windows = st.builds(
     Hours,
@@ -43,9 +49,13 @@ def terms(draw: st.DrawFn) -> dict[str, Any]:
         guarantee, ceiling = ceiling, guarantee
     saved = 0.0 if ceiling is None else draw(st.sampled_from([0.0, 5e3, 0.25]))
     bursty = (guarantee or ceiling or 0.0) > 1
+    if draw(st.booleans()):
+        sold = {"guarantee_pps": guarantee, "ceiling_pps": ceiling}
+    else:
+        sold = draw(in_bits)
+        saved, bursty = 0.0, False
     return {
-        "guarantee_pps": guarantee,
-        "ceiling_pps": ceiling,
+        **sold,
         "weight": draw(st.sampled_from([1.0, 2.0, 0.125])),
         "burst_packets": saved,
         "measures": draw(st.sampled_from([DEFAULT_MEASURES, (), (Step.WARN,), tuple(Step)])),

@@ -13,6 +13,7 @@ from policer.fleetfile.edits import Edit
 from policer.hosts import Host
 from policer.inforce import MOST_LOOKED_AT, Book, classes_of
 from policer.promises import ANYWHERE
+from policer.schedule import knows_zone
 
 LOOKED_AT = 1_500_000
 """Contracts at instants that one plan looks at, which takes some seconds; beyond, the largest
@@ -86,8 +87,8 @@ def loads(hosts: list[str], before: Standing, goal: Standing, book: Book) -> lis
         PlannedHost(
             name,
             goal.entered.hosts[name].capacity_pps,
-            promised_pps(goal.on.get(name, {}), then, most),
-            promised_pps(before.on.get(name, {}), book, most),
+            promised_pps(_of_known_zones(goal.on.get(name, {})), then, most),
+            promised_pps(_of_known_zones(before.on.get(name, {})), book, most),
             goal.entered.hosts[name].overcommit,
         )
         for name in hosts
@@ -116,6 +117,11 @@ def _is_relief(one: PlannedHost, host: Host, was: Host | None) -> bool:
     if was is None or was.overcommit or host.capacity_pps < was.capacity_pps:
         return False
     return one.promised_pps <= one.before_pps
+
+
+def _of_known_zones(contracts: Mapping[str, Contract]) -> dict[str, Contract]:
+    """Return the contracts of which it can be said when they hold."""
+    return {vr: one for vr, one in contracts.items() if knows_zone(one.zone)}
 
 
 def _name_any(contracts: Mapping[str, Contract], classes: set[str]) -> bool:

@@ -1,6 +1,7 @@
 """What is wrong with a fleet as it would be, thing by thing: terms, names, daemons; pure."""
 
 import difflib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from policer import contract as contracts
@@ -11,7 +12,8 @@ from policer.fleetfile.document import Entered, Key
 from policer.fleetfile.edits import Edit, is_moved
 from policer.hosts import Host
 from policer.inforce import classes_of, problems_of_class
-from policer.promises import ANYWHERE
+from policer.promises import ANYWHERE, MOST_FOLLOWING
+from policer.sight import MOST_ROUTERS
 from policer.whereabouts import UUID
 
 _TABLES = {"tenant": "tenants", "class": "classes", "host": "hosts"}
@@ -32,6 +34,7 @@ def problems_of(edits: Iterable[Edit], goal: Entered) -> Iterator[Problem]:
     done = tuple(edits)
     for edit in done:
         yield from _at(path_of(edit), _own_problems(edit))
+    yield from _too_many(done, goal)
     yield from _dangling(done, goal)
     yield from _same_daemons(done, goal.hosts)
 
@@ -59,6 +62,17 @@ def _own_problems(edit: Edit) -> Iterator[Problem]:
         if UUID.fullmatch(edit.name) and edit.name != edit.name.lower():
             fix = f"write {edit.name.lower()}"
             yield Problem("", "a UUID is written in small letters", fix)
+
+
+def _too_many(edits: tuple[Edit, ...], goal: Entered) -> Iterator[Problem]:
+    """Say where contracts would be added to more than there may be."""
+    counts = Counter(host for host, _ in goal.contracts)
+    added = {edit.key[0] for edit in edits if edit.kind == "contract" and edit.before is None}
+    for host in sorted(added):
+        most = MOST_FOLLOWING if host == ANYWHERE else MOST_ROUTERS
+        if counts[host] > most:
+            path = "contracts" if host == ANYWHERE else f"hosts.{host}.contracts"
+            yield Problem(path, f"there would be {counts[host]}", f"there may be {most}")
 
 
 def _dangling(edits: tuple[Edit, ...], goal: Entered) -> Iterator[Problem]:

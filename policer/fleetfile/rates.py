@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from xtc.errors import UnitError
-from xtc.units import parse_rate
+from xtc.units import parse_bit_rate, parse_rate
 
 WHOLE = 2.0**53
 """Beyond, floating point has no whole numbers of their own."""
@@ -21,8 +21,10 @@ class Unit(NamedTuple):
     example: str
 
 
+_MEGA, _KILO = ("M", 1e6), ("k", 1e3)
 UNITS = (
-    Unit("_pps", "pps", (("M", 1e6), ("k", 1e3)), parse_rate, 'a packet rate, such as "20kpps"'),
+    Unit("_pps", "pps", (_MEGA, _KILO), parse_rate, 'a packet rate, such as "20kpps"'),
+    Unit("_bps", "b/s", (("G", 1e9), _MEGA, _KILO), parse_bit_rate, 'a bit rate, such as "50Mb/s"'),
 )
 
 
@@ -35,7 +37,7 @@ def written(value: Any, key: str) -> Any:
     """Return a number as people write it: with its unit where that loses nothing."""
     unit = unit_of(key)
     if unit is not None and isinstance(value, float):
-        return next(_texts(value, unit), shortened(value))
+        return next((t for t in _texts(value, unit) if read(t, key) == value), shortened(value))
     return shortened(value)
 
 
@@ -59,6 +61,5 @@ def read(value: Any, key: str) -> Any:
 
 def _texts(value: float, unit: Unit) -> Iterator[str]:
     for prefix, scale in unit.prefixes:
-        text = f"{value / scale:.15g}{prefix}{unit.name}"
-        if value >= scale and unit.parse(text) == value:
-            yield text
+        if value >= scale:
+            yield f"{value / scale:.15g}{prefix}{unit.name}"

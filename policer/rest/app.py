@@ -18,12 +18,14 @@ from litestar.types import ControllerRouterHandler
 from policer.bucket import Buckets
 from policer.fleet import Fleet
 from policer.rest import (
+    access,
     classes,
     contracts,
     events,
     fleetwide,
     health,
     hosts,
+    overrides,
     plans,
     routers,
     streams,
@@ -55,7 +57,9 @@ ROOMS = (
     events,
     streams,
     fleetwide,
+    overrides,
     tokens,
+    access,
 )
 _GIVEN = {"desk": Provide(provide_desk), "gate": Provide(provide_gate)}
 

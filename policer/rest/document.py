@@ -12,7 +12,7 @@ import msgspec
 
 from policer.contract import Contract
 from policer.hosts import Host
-from policer.rest import answers
+from policer.rest import answers, overrideanswers
 from policer.rest.gate import OPEN
 from policer.rest.problems import MEDIA_TYPE, NAMES, ProblemDocument
 from policer.rest.telemetry import Tick
@@ -58,6 +58,10 @@ EXAMPLES: Mapping[str, Any] = {
             "hosts": {"gold": {"contracts": {"customer-8": {**_CONTRACT, "tenant": "acme"}}}},
         },
     },
+    "changeBrake": {"mode": "on", "until": "2030-01-01T00:00:00Z", "reason": "the new model"},
+    "suspendHost": {"until": None, "reason": "its daemon is updated"},
+    "exemptRouter": {"until": "2030-01-01T00:00:00Z", "reason": "a load test"},
+    "raiseEpoch": {"above": 1790000000, "reason": "a mistyped epoch"},
     "addToken": {"name": "billing", "scope": "read", "expires_at": "2030-01-01T00:00:00Z"},
 }
 """A request body for each operation that takes one."""
@@ -69,11 +73,14 @@ PRECONDITIONED = {
     "removeClass",
     "removeTenant",
     "applyPlan",
+    "changeBrake",
+    "resumeHost",
+    "endExemption",
 }
 """Operations that are refused without If-Match."""
-PUT = {"putContract", "putFollowing", "putClass", "putTenant"}
-"""Operations that make or replace, as their preconditions say."""
-TAGGED = PUT | {
+MAKING = {"putContract", "putFollowing", "putClass", "putTenant", "suspendHost", "exemptRouter"}
+"""Operations that make something, or replace it."""
+TAGGED = {
     "readHost",
     "addHost",
     "changeHost",
@@ -85,6 +92,11 @@ TAGGED = PUT | {
     "makePlan",
     "readPlan",
     "applyPlan",
+    "readBrake",
+    "changeBrake",
+    "readSuspension",
+    "readExemption",
+    *MAKING,
 }
 """Operations that answer with an ETag."""
 STREAMS = {"streamEvents": ("event", "EventRow"), "streamTelemetry": ("telemetry", "Tick")}
@@ -115,7 +127,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def _structs() -> Iterator[type]:
-    for value in vars(answers).values():
+    for value in (*vars(answers).values(), *vars(overrideanswers).values()):
         if isinstance(value, type) and issubclass(value, msgspec.Struct):
             yield value
 
@@ -143,7 +155,7 @@ def _say_what_is_special(operation: Operation) -> None:
         content = operation["requestBody"]["content"]["application/json"]
         content["examples"] = {"ordinary": {"value": EXAMPLES[name]}}
         operation["requestBody"]["required"] = True
-    if name in PUT:
+    if name in MAKING:
         responses["201"] = {**deepcopy(responses["200"]), "description": "It is new"}
     if name in TAGGED:
         _tell_etag(responses)
@@ -165,9 +177,9 @@ def _problems(path: str, operation: Operation, scope: str) -> Iterator[int]:
         yield 422
     if "{" in path or name in {"addContract", "checkContract"}:
         yield 404
-    if name in PUT | {"addHost", "addContract"}:
+    if name in {"addHost", "addContract", *MAKING}:
         yield 409
-    if name in PRECONDITIONED | PUT:
+    if name in PRECONDITIONED | MAKING:
         yield from (412, 428)
 
 

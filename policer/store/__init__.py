@@ -1,10 +1,12 @@
 """The store: hosts, contracts, events, punishments, tokens, and who leads; for use from threads."""
 
 from policer.store.audit import AuditRow
+from policer.store.changes import Entered
 from policer.store.contracts import Revision
 from policer.store.events import Event, EventRow
 from policer.store.idempotency import Answering, Claim, StoredAnswer
 from policer.store.leadership import Holder, Leadership
+from policer.store.overriderows import OverrideKey
 from policer.store.plans import PlanRow
 from policer.store.punishments import PunishmentRow
 from policer.store.records import Stored, Version
@@ -16,10 +18,12 @@ __all__ = [
     "Answering",
     "AuditRow",
     "Claim",
+    "Entered",
     "Event",
     "EventRow",
     "Holder",
     "Leadership",
+    "OverrideKey",
     "PlanRow",
     "PunishmentRow",
     "Revision",

@@ -69,7 +69,8 @@ def record(connection: Connection, at: datetime, actor: str, change: Change) -> 
     """Write a change down in the transaction that makes it.
 
     The count of changes is raised first: its row is locked until the transaction ends, so that
-    changes get their numbers in the order in which they are seen.
+    changes get their numbers in the order in which they are seen. The rows that were changed get
+    the number, too.
     """
     record_all(connection, at, actor, [change])
 
@@ -90,8 +91,11 @@ def record_all(
         changes: one or more.
         plan: the id of the plan that they are.
     """
+    count_change(connection)
     number = tables.generation.c.number
-    connection.execute(update(tables.generation).values(number=number + 1))
+    for table in tables.VERSIONED:
+        unnumbered = update(table).where(table.c.generation.is_(None))
+        connection.execute(unnumbered.values(generation=select(number).scalar_subquery()))
     made = {"at": at, "actor": actor, "plan": plan}
     rows = [
         {
@@ -104,6 +108,12 @@ def record_all(
         for change in changes
     ]
     connection.execute(tables.audit.insert(), rows)
+
+
+def count_change(connection: Connection) -> None:
+    """Raise the count of changes, so that all policers read again."""
+    number = tables.generation.c.number
+    connection.execute(update(tables.generation).values(number=number + 1))
 
 
 def generation(connection: Connection) -> int:

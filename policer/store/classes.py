@@ -82,7 +82,7 @@ class Classes:
             row = row_of(connection, tables.classes, name, lock=True)
             expect(row, KIND, name, if_version)
             book = book_in(connection, self._clock())
-            refuse(_broken(connection, hosts, Book({**book.classes, name: terms}, book.now)))
+            refuse(_broken(connection, hosts, Book({**book.classes, name: terms}, book.now), terms))
             version = self._write(connection, row, name, terms, actor)
         return Stored(terms, version)
 
@@ -149,13 +149,16 @@ def _hosts_with(connection: Connection, name: str) -> list[str]:
     return hosts
 
 
-def _broken(connection: Connection, hosts: list[str], book: Book) -> Iterator[Problem]:
-    """Say which hosts could not keep their contracts any more."""
+def _broken(
+    connection: Connection, hosts: list[str], book: Book, terms: Contract
+) -> Iterator[Problem]:
+    """Say which hosts could not keep their contracts any more with a class of these terms."""
+    field = "guarantee_pps" if terms.guarantee_bps is None else "guarantee_bps"
     for name in hosts:
         host = entered_host(connection, name)
         for problem in problems_of_host(host, contracts_at(connection, name), book):
             what = f"on {name}, {problem.problem}"
-            yield Problem("guarantee_pps", what, "promise less, or let the host overcommit")
+            yield Problem(field, what, "promise less, or let the host overcommit")
 
 
 def _in_use(connection: Connection, name: str) -> list[Problem]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Table, bindparam, delete, select
+from sqlalchemy import Connection, Table, delete, select
 
 from policer.contract import Contract
 from policer.fleetfile.document import Entered
@@ -13,6 +13,8 @@ from policer.hosts import Host
 from policer.store import tables
 from policer.store.audit import Change, record_all
 from policer.store.engine import Database
+from policer.store.events import Event, write_events
+from policer.store.overriderows import Author, forget_host
 from policer.store.records import read, text_of
 from policer.tenants import Tenant
 
@@ -64,13 +66,19 @@ def homes_in(connection: Connection) -> dict[str, str]:
 def lock_all(connection: Connection) -> None:
     """Keep others from changing anything until the transaction ends.
 
-    In the order in which others lock: hosts, who enters hosts, what contracts name, and the count
-    of changes, without which no other change ends.
+    In the order in which others lock: hosts, who enters hosts, overrides, what contracts name, and
+    the count of changes, without which no other change ends.
     """
-    hosts, leadership = tables.hosts.c.name, tables.leadership.c.epoch
-    for column in (hosts, leadership, tables.classes.c.name, tables.tenants.c.name):
-        connection.execute(select(column).order_by(column).with_for_update()).all()
-    connection.execute(select(tables.generation.c.number).with_for_update()).all()
+    for table in (
+        tables.hosts,
+        tables.leadership,
+        tables.overrides,
+        tables.classes,
+        tables.tenants,
+        tables.generation,
+    ):
+        keys = tuple(table.primary_key)
+        connection.execute(select(*keys).order_by(*keys).with_for_update()).all()
 
 
 def write(database: Database, connection: Connection, edits: Iterable[Edit], by: By) -> None:
@@ -82,9 +90,11 @@ def write(database: Database, connection: Connection, edits: Iterable[Edit], by:
             _put(database, connection, TABLES[kind], rows)
         if rows and kind == "contract":
             connection.execute(tables.revisions.insert(), list(map(_revision, rows)))
-    _forget(connection, [edit.name for edit in done if edit.kind == "host" and not edit.after])
+    hosts = [edit.name for edit in done if edit.kind == "host" and edit.after is None]
+    cleared = [event for host in hosts for event in _forget(connection, host, by)]
     if done:
         record_all(connection, by.at, by.actor, list(map(_change, done)), by.plan)
+        write_events(connection, cleared, by.at)
 
 
 def _rows(connection: Connection, kind: Kind) -> Iterable[Any]:
@@ -119,7 +129,8 @@ def _put(
 ) -> None:
     insert = database.insert(table)
     keys = [column.name for column in table.primary_key]
-    rest = {name: insert.excluded[name] for name in rows[0] if name not in keys}
+    # Without a generation: `record_all` gives each row the one of the change.
+    rest = {name: insert.excluded[name] for name in (*rows[0], "generation") if name not in keys}
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=rest), rows)
 
 
@@ -128,11 +139,11 @@ def _revision(row: dict[str, Any]) -> dict[str, Any]:
     return {**kept, "at": row["changed_at"], "by": row["changed_by"]}
 
 
-def _forget(connection: Connection, hosts: list[str]) -> None:
-    """Forget who was punished on hosts that go, and which routers were there."""
-    for table in (tables.punishments, tables.homes) if hosts else ():
-        gone = delete(table).where(table.c.host == bindparam("gone"))
-        connection.execute(gone, [{"gone": host} for host in hosts])
+def _forget(connection: Connection, host: str, by: By) -> list[Event]:
+    """Forget what is known of a host that goes; return the events, to be written last."""
+    for table in (tables.punishments, tables.homes):
+        connection.execute(delete(table).where(table.c.host == host))
+    return forget_host(connection, host, Author(by.at, by.actor))
 
 
 def _change(edit: Edit) -> Change:

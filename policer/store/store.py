@@ -6,6 +6,7 @@ from typing import Final
 
 from policer.store import audit, leadership, records
 from policer.store.backup import back_up
+from policer.store.changes import Changes
 from policer.store.classes import Classes
 from policer.store.contracts import Contracts
 from policer.store.engine import Database
@@ -13,6 +14,7 @@ from policer.store.events import Events
 from policer.store.homes import Homes
 from policer.store.hosts import Hosts
 from policer.store.idempotency import Idempotency
+from policer.store.overrides import OverrideTable
 from policer.store.plans import Plans
 from policer.store.punishments import Punishments
 from policer.store.schema import Schema
@@ -38,8 +40,10 @@ class Store:
         self.tenants = Tenants(database, clock)
         self.plans = Plans(database, clock)
         self.homes = Homes(database, clock)
+        self.changes = Changes(database)
         self.events = Events(database, clock)
         self.punishments = Punishments(database)
+        self.overrides = OverrideTable(database, clock)
         self.tokens = Tokens(database, clock)
         self.audit = audit.Audit(database)
         self.idempotency = Idempotency(database, clock)
@@ -51,7 +55,7 @@ class Store:
             return self._schema.version_of(connection)
 
     def generation(self) -> int:
-        """Return a count that rises with every change that an operator makes, and with tokens."""
+        """Return a count that rises with every change but those of the leader."""
         with self._database.read() as connection:
             return audit.generation(connection)
 
@@ -61,7 +65,7 @@ class Store:
             self._schema.require_newest(connection)
 
     def prune(self, keep_days: float, keep_audit_days: float) -> dict[str, int]:
-        """Remove what is older than so many days: events and ended tokens, and the audit log.
+        """Remove what is older than so many days: events; and tokens, audit and revisions.
 
         Plans go after a day.
 
@@ -74,6 +78,7 @@ class Store:
             "tokens": self.tokens.prune(now - timedelta(days=keep_audit_days)),
             "plans": self.plans.prune(),
             "audit": self.audit.prune(now - timedelta(days=keep_audit_days)),
+            "revisions": self.contracts.prune(now - timedelta(days=keep_audit_days)),
         }
 
     def leadership(self, holder: str) -> leadership.Leadership:

@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    null,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -68,12 +69,17 @@ metadata: Final = MetaData()
 _NUMBER: Final = BigInteger().with_variant(Integer(), "sqlite")
 
 
-def _version() -> tuple[Column[int], Column[datetime], Column[str]]:
-    """Return the columns of what is changed under a version number."""
+def _version() -> tuple[Column[int], Column[datetime], Column[str], Column[int]]:
+    """Return the columns of what is changed under a version number.
+
+    A row that is written has no generation until the change is recorded (`audit.record`), which
+    gives it the one of the change: nobody who writes rows can forget it.
+    """
     return (
         Column("version", BigInteger, nullable=False),
         Column("changed_at", Instant, nullable=False),
         Column("changed_by", Words, nullable=False),
+        Column("generation", BigInteger, index=True, onupdate=null()),
     )
 
 
@@ -207,6 +213,19 @@ idempotency: Final = Table(
     Column("body", LargeBinary),
     Index("idempotency_at", "at"),
 )
+# What was cleared, or has ended, keeps its row, without a mode: its version numbers go on rising.
+overrides: Final = Table(
+    "overrides",
+    metadata,
+    Column("kind", Words, primary_key=True),
+    Column("host", Words, primary_key=True),
+    Column("vr", Words, primary_key=True),
+    Column("mode", Words),
+    Column("above", BigInteger),
+    Column("until", Instant),
+    Column("reason", Words, nullable=False),
+    *_version(),
+)
 # One row each, and its numbers only rise.
 leadership: Final = Table(
     "leadership",
@@ -221,3 +240,5 @@ generation: Final = Table(
     Column("id", Integer, primary_key=True),
     Column("number", BigInteger, nullable=False),
 )
+VERSIONED: Final = tuple(table for table in metadata.sorted_tables if "generation" in table.c)
+"""The tables whose rows say in which generation they were changed last."""

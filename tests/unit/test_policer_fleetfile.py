@@ -101,6 +101,15 @@ def test_a_rate_is_a_number_or_a_text_with_its_unit(rate: str) -> None:
     assert file.hosts["gold"].capacity_pps == 100e3
 
 
+def test_a_bit_rate_is_written_and_read_with_its_unit() -> None:
+    sold = Contract(guarantee_bps=50e6, ceiling_bps=1.5e9, packet_bytes=700)
+    file = FleetFile(version=1, contracts={"r1": sold})
+    text = toml_of(file)
+    assert 'guarantee_bps = "50Mb/s"\nceiling_bps = "1.5Gb/s"\npacket_bytes = 700\n' in text
+    assert read_text(text).file == file
+    assert "write a bit rate" in mistakes(text.replace("50Mb/s", "50M"))[0]
+
+
 def test_json_is_known_by_its_brace() -> None:
     assert read_text('\n {"version": 1}').file == FleetFile(version=1)
 

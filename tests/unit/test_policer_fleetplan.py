@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 from fleet_values import NOW
 from store_values import host, promise
 
@@ -17,6 +18,7 @@ from policer.fleetfile.reading import read_text
 from policer.hosts import Host
 from policer.promises import ANYWHERE
 from policer.schedule import Hours
+from policer.sight import MOST_ROUTERS
 from policer.tenants import Tenant
 
 UUID = "4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11"
@@ -267,6 +269,32 @@ def test_what_holds_on_a_host_comes_before_what_follows_a_router_there() -> None
     goal = fleet(host("a", 100.0), a__r1=promise(70.0), r1=promise(90.0))
     found = judged(goal, Entered(), {"r1": "a"})
     assert (found.hosts[0].promised_pps, found.problems) == (70.0, ())
+
+
+def test_a_host_has_no_more_contracts_than_routers() -> None:
+    full = {("a", f"r{n}"): promise(0.0) for n in range(MOST_ROUTERS)}
+    goal = fleet(host("a"))._replace(contracts=full)
+    assert problems(goal, Entered()) == []
+    one_more = goal._replace(contracts={**full, ("a", "more"): promise(0.0)})
+    assert problems(one_more, goal) == [
+        f"hosts.a.contracts: there would be {MOST_ROUTERS + 1} (there may be {MOST_ROUTERS})"
+    ]
+    instead = goal._replace(contracts={**dict([*full.items()][1:]), ("a", "more"): promise(0.0)})
+    assert problems(instead, goal) == []
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "../UTC", "Europe", ""])
+def test_hours_of_an_unknown_zone_are_refused_at_their_field(zone: str) -> None:
+    goal = fleet(host(), gold__r1=promise(1.0, hours=(Hours("08:00", "18:00"),), zone=zone))
+    assert [line.partition(": ")[0] for line in problems(goal, fleet(host()))] == [
+        "hosts.gold.contracts.r1.zone"
+    ]
+
+
+def test_guarantees_in_bits_take_packets_of_the_size_sold() -> None:
+    sold = Contract(guarantee_bps=8e6, packet_bytes=100)
+    found = judged(fleet(host(), gold__r1=sold), fleet(host()))
+    assert (found.hosts[0].promised_pps, found.problems) == (10e3, ())
 
 
 # --- what it rests on

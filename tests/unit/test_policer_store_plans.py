@@ -10,8 +10,10 @@ from store_values import host, promise
 from policer.contract import Contract
 from policer.errors import Forbidden, Invalid, PolicerError, Stale, StoreGone, Unknown
 from policer.fleetfile.document import Entered, FleetFile, file_of
+from policer.overrides import Override
 from policer.promises import ANYWHERE
 from policer.store import PlanRow, PunishmentRow, Store, plans
+from policer.store.changes import Entered as Read
 from policer.tenants import Tenant
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ FLEET = Entered(
     },
 )
 EMPTY = FleetFile(version=1)
+ENTERED = Read()
 
 
 def make(store: Store, goal: Entered | FleetFile, **options: Any) -> PlanRow:
@@ -92,7 +95,7 @@ def test_things_are_as_if_each_had_been_entered_alone(store: Store) -> None:
     assert store.hosts.get("gold").version.changed_by == "ben"
     assert store.contracts.get("gold", "r2").version.number == 3
     history = store.contracts.history("gold", "r2")
-    assert [one.contract for one in history] == [promise(1.0), None, promise(80e3)]
+    assert [one.contract for one in history] == [promise(80e3), None, promise(1.0)]
     store.contracts.put("gold", "r2", promise(70e3), 3, "ann")
     store.classes.put("silver", promise(30e3), 1, "ann")
     with pytest.raises(Invalid, match="promise at most 70000"):
@@ -109,7 +112,30 @@ def test_what_a_file_does_not_name_goes_or_is_kept(filled: Store) -> None:
     assert set(filled.contracts.all()["gold"]) == {"r1", "r2", "r3"}
     apply(filled, make(filled, named))
     assert filled.plans.fleet() == file_of(named)
-    assert [one.contract for one in filled.contracts.history("gold", "r1")][-1] is None
+    assert filled.contracts.history("gold", "r1")[0].contract is None
+
+
+def test_policers_read_again_what_a_plan_changed_and_no_more(filled: Store) -> None:
+    before = filled.changes.since(ENTERED)
+    more = {**FLEET.contracts, ("gold", "r1"): promise(5.0)}
+    apply(filled, make(filled, FLEET._replace(contracts=more)))
+    now = filled.changes.since(before)
+    assert now.changed(before) == {"gold"}
+    assert now.contracts["gold"]["r1"] == promise(5.0)
+    assert now.contracts["gold"]["r2"] is before.contracts["gold"]["r2"]
+    apply(filled, make(filled, FLEET._replace(hosts={"gold": host()}, contracts={})))
+    last = filled.changes.since(now)
+    assert last.changed(now) == {"gold", "iron", ANYWHERE}
+    assert (set(last.hosts), last.contracts) == ({"gold"}, {})
+
+
+def test_what_is_overridden_on_a_host_that_goes_ends_with_an_event(filled: Store) -> None:
+    suspended = Override("suspension", "suspended", "iron", reason="an update")
+    filled.overrides.put(suspended, None, "ann")
+    apply(filled, make(filled, FLEET._replace(hosts={"gold": host()})))
+    assert [one.host for one in filled.overrides.all()] == []
+    event = filled.events.page(None, 1)[0]
+    assert (event.kind, event.host, event.actor) == ("override_cleared", "iron", "ben")
 
 
 def test_who_was_punished_on_a_host_that_goes_is_forgotten(

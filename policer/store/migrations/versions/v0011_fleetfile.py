@@ -11,11 +11,16 @@ import sqlalchemy as sa
 from alembic import op
 
 revision: Final = "0011"
-down_revision: Final = "0004"
+down_revision: Final = "0010"
 
 TEXT: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 TIME: Final = sa.DateTime(timezone=True)
-KEYS: Final = {"contracts": ("host", "vr"), "revisions": ("host", "vr", "version")}
+ENTRIES: Final = {
+    "contracts": ("contract", ("host", "vr")),
+    "revisions": ("contract", ("host", "vr", "version")),
+    "classes": ("entry", ("name",)),
+}
+"""Where contracts are: table, column, and the columns of the key."""
 
 
 def upgrade() -> None:
@@ -27,7 +32,9 @@ def upgrade() -> None:
         sa.Column("version", sa.BigInteger, nullable=False),
         sa.Column("changed_at", TIME, nullable=False),
         sa.Column("changed_by", TEXT, nullable=False),
+        sa.Column("generation", sa.BigInteger),
     )
+    op.create_index("ix_tenants_generation", "tenants", ["generation"])
     op.create_table(
         "plans",
         sa.Column("id", TEXT, primary_key=True),
@@ -48,16 +55,18 @@ def upgrade() -> None:
 def downgrade() -> None:
     """Remove them, and the names of tenants in contracts and their history."""
     connection = op.get_bind()
-    for name, keys in KEYS.items():
-        _without_tenants(connection, sa.table(name, *map(sa.column, (*keys, "contract"))), keys)
+    for name, (column, keys) in ENTRIES.items():
+        _without_tenants(connection, sa.table(name, *map(sa.column, (*keys, column))), column, keys)
     op.drop_column("audit", "plan")
     op.drop_table("plans")
     op.drop_table("tenants")
 
 
-def _without_tenants(connection: Any, table: sa.TableClause, keys: tuple[str, ...]) -> None:
-    for row in connection.execute(sa.select(table).where(table.c.contract.is_not(None))).all():
-        terms = json.loads(row.contract)
+def _without_tenants(
+    connection: Any, table: sa.TableClause, column: str, keys: tuple[str, ...]
+) -> None:
+    for row in connection.execute(sa.select(table).where(table.c[column].is_not(None))).all():
+        terms = json.loads(getattr(row, column))
         terms.pop("tenant", None)
         there = sa.and_(*(table.c[key] == getattr(row, key) for key in keys))
-        connection.execute(table.update().where(there).values(contract=json.dumps(terms)))
+        connection.execute(table.update().where(there).values({column: json.dumps(terms)}))
