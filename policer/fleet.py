@@ -100,14 +100,13 @@ class Fleet:
         lives = self.hosts.items()
         return {router: name for name, live in lives for router in live.follows.values()}
 
-    def seen_on(self, router: str, now: float) -> str | None:
-        """Return the host that has a router, by its name or UUID; None where not one alone has."""
-        found = [
+    def having(self, router: str, now: float) -> list[str]:
+        """Return the hosts that report a router of this name or UUID."""
+        return [
             name
-            for name, live in self.hosts.items()
+            for name, live in sorted(self.hosts.items())
             if live.sight.reachable(now) and any(present({router}, live.sight.routers))
         ]
-        return found[0] if len(found) == 1 else None
 
     def routers(self) -> Iterator[tuple[HostLive, str]]:
         """Yield every router that was promised or seen, by host and name."""
