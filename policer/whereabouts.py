@@ -88,6 +88,7 @@ class Whereabouts:
         self._here = {host: self._of_us(found) for host, found in self._here.items()}
         self._claims = {host: self._of_us(claims) for host, claims in self._claims.items()}
         self._left, self._moved = self._of_us(self._left), self._of_us(self._moved)
+        self._silent = {host: lost & self._followed for host, lost in self._silent.items()}
 
     def correct(self, homes: Mapping[str, str]) -> None:
         """Take over where routers are by the leader before, where their home does not show them."""

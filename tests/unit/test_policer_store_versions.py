@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from store_rig import BEGINNING
 from store_values import host, promise
 
 from policer.contract import Contract
@@ -96,7 +95,7 @@ def test_brought_down_a_step_no_contract_needs_what_the_older_program_does_not_k
     filled.classes.put("silver", promise(5e3), None, "ann")
     filled.contracts.put("gold", "r4", Contract(class_name="silver"), None, "ann")
     filled.contracts.put(ANYWHERE, "r5", promise(1e3), None, "ann")
-    until = BEGINNING + timedelta(days=1)
+    until = backend.clock() + timedelta(days=1)
     filled.contracts.put("gold", "r6", promise(1e3, valid_until=until), None, "ann")
     filled.bring_down("0003")
     assert [text for text in contracts_in(backend) if '"valid_until"' in text] == []
