@@ -95,8 +95,9 @@ class Following:
         if loop is None or live is None:  # it is being removed
             return
         promised = self._promises.on(name, self._wall())
-        if (host or live.host, *promised) != (live.host, live.contracts, live.follows):
-            loop.enter(host or live.host, *promised)
+        known = [getattr(live, name) for name in promised._fields]
+        if list(promised) != known or host not in {None, live.host}:
+            loop.enter(host or live.host, promised.contracts, promised)
 
     def heard(self, host: str, sight: Sight) -> None:
         """Have contracts follow the routers that came to a host."""

@@ -21,6 +21,7 @@ from policer.ladder import Punishment, Step
 from policer.link import Keys, Link
 from policer.link.host import AGAIN_S
 from policer.promise import Kept, kept_after, moved
+from policer.promises import Promised
 from policer.round import play
 from policer.sight import GONE_AFTER_S, Sight, seen
 from policer.state import (
@@ -44,8 +45,6 @@ MANY, SOME_PER_S = 100.0, 1 / 60
 """Events of one kind that a daemon may cause at once, and in the long run."""
 LONGEST_WORDS = 500
 """Characters of a daemon's own words that an event keeps."""
-_OF_HOST: Mapping[str, str] = {}
-"""No contract followed its router."""
 _NOTHING_KNOWN = HostState()
 """What is shown by a policer that does not lead."""
 
@@ -121,18 +120,21 @@ class HostLoop:
         self._put(HostLive(host))
 
     def enter(
-        self, host: Host, contracts: Mapping[str, Contract], follows: Mapping[str, str] = _OF_HOST
+        self, host: Host, contracts: Mapping[str, Contract], promised: Promised | None = None
     ) -> None:
         """Take over what is promised from now on; the link's addresses stay as they are.
 
         Args:
             host: its entry.
             contracts: what holds, by router.
-            follows: names of those that followed their routers, by router.
+            promised: how that came about.
         """
         self.host = host
         self._costs = {vr: one.cost for vr, one in contracts.items() if one.cost != 1.0}
-        self._put(replace(self._live, host=host, contracts=contracts, follows=follows))
+        live = replace(self._live, host=host, contracts=contracts)
+        if promised is not None:
+            live = replace(live, **promised._asdict())
+        self._put(live)
 
     def release(self, vrs: Collection[str]) -> dict[str, Remembered]:
         """Forget routers that went to other hosts; return what is remembered of them."""

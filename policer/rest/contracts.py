@@ -1,14 +1,14 @@
 """/v1/contracts: what routers were promised; checked against capacity as it is entered."""
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import Annotated
 
+import msgspec
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
 
 from policer.contract import Contract
 from policer.errors import Problem, Unknown
-from policer.hosts import HostName
 from policer.inforce import Classes, in_force
 from policer.promises import ANYWHERE
 from policer.rest.answers import (
@@ -41,7 +41,9 @@ from xtc.wire import VrName
 TAGS = ["contracts"]
 OF_HOST = "/hosts/{host:str}/contracts/{vr:str}"
 OF_ROUTER = "/routers/{vr:str}/contract"
-ContractKey = tuple[HostName | Literal[""], VrName]
+WhereOrEmpty = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9.-]{0,63})?$(?!\n)")]
+"""A host's name, or ANYWHERE."""
+ContractKey = tuple[WhereOrEmpty, VrName]
 
 
 @get("/contracts", operation_id="listContracts", tags=TAGS, scope="read", sync_to_thread=True)

@@ -40,7 +40,8 @@ def host_live(live: HostLive | None, now: float, *, braked: bool = False) -> Hos
         overpromised=live.overpromised,
         engaged=live.state.standing.engaged,
         harmed=live.state.standing.harmed,
-        promised_pps=live.guaranteed_pps,
+        promised_pps=live.promised_pps(datetime.now(UTC)),
+        guaranteed_pps=live.guaranteed_pps,
         forwarded_pps=_total(report.throughput_pps for report in reports),
         offered_pps=_total(report.offered_pps for report in reports),
         routers=len(sight.routers),
@@ -132,7 +133,7 @@ def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
 
 def capacity(live: HostLive, now: float) -> HostCapacity:
     """Say what a host can forward, and what of it was promised."""
-    host, promised = live.host, live.guaranteed_pps
+    host, promised = live.host, live.promised_pps(datetime.now(UTC))
     return HostCapacity(
         host=host.name,
         capacity_pps=host.capacity_pps,
