@@ -141,8 +141,9 @@ class Following:
             if before != home:
                 self._writer.settle(router, home, epoch)
             if before is not None and before != home:
-                old = before, self._whereabouts.name_on(before, router)
-                new = home, self._whereabouts.name_on(home, router)
+                vr = self._whereabouts.name_on(home, router) or router
+                known = self._whereabouts.name_on(before, router)
+                old, new = (before, self._name_before(before, known, vr)), (home, vr)
                 if row := found.pop(old, None):
                     found[new] = msgspec.structs.replace(row, host=new[0], vr=new[1])
                     self._writer.punish(*old, None, epoch)
@@ -170,19 +171,18 @@ class Following:
         """Have a loop go on with routers that came from one host, or got another name."""
         loop = self._loop_of(moves[0].from_host or "")
         if loop is not None:
-            names = {self._name_before(move): move.vr for move in moves}
+            names = {self._name_before(m.from_host or "", m.from_vr, m.vr): m.vr for m in moves}
             released = loop.release(names.keys() - {""})
             to.adopt({names[vr]: one for vr, one in released.items()})
 
-    def _name_before(self, move: Move) -> str:
-        """Return what a router was called where it was; "" where that cannot be known.
+    def _name_before(self, host: str, known: str | None, vr: str) -> str:
+        """Return what a router was called on a host that it left; "" where that cannot be known.
 
-        By a UUID, nobody knows after a start of the policer: most keep their names.
+        After a start of the policer nobody knows that of a UUID; but most keep their names.
         """
-        if move.from_vr is not None:
-            return move.from_vr
-        live = self._fleet.get(move.from_host or "")
-        return "" if live is None or move.vr in live.sight.routers else move.vr
+        live = self._fleet.get(host)
+        taken = live is None or vr in live.sight.routers
+        return known or ("" if taken else vr)
 
     def _leads(self) -> bool:
         """Whether this policer leads, and has taken over who is punished."""
@@ -193,7 +193,8 @@ class Following:
         """Say which routers are on two hosts, once for as long as they are."""
         twice = set(self._whereabouts.claims(self._clock() - TWICE_AFTER_S))
         for router, host in sorted(twice - self._twice):
-            self._note("twice", host, self._whereabouts.name_on(host, router), self._why(router))
+            vr = self._whereabouts.name_on(host, router) or router
+            self._note("twice", host, vr, self._why(router))
         self._twice = twice
 
     def _why(self, router: str) -> str:

@@ -47,7 +47,8 @@ class Left(NamedTuple):
     """What a router left behind."""
 
     host: str
-    vr: str
+    vr: str | None
+    """Its name there; None where that was not known."""
     until: float
     """It is given back if it shows there again before."""
 
@@ -142,12 +143,12 @@ class Whereabouts:
                 if since <= until and router in self._homes:
                     yield router, host
 
-    def name_on(self, host: str, router: str) -> str:
-        """Return what a router is called on a host, or was when it was there."""
+    def name_on(self, host: str, router: str) -> str | None:
+        """Return what a router is called on a host, or was when it was there; None if unknown."""
         left, here = self._left.get(router), self._here.get(host, {})
         if router not in here and left is not None and left.host == host:
             return left.vr
-        return here.get(router) or self._names.get(router, router)
+        return here.get(router) or self._names.get(router)
 
     def now_at(self, host: str, vr: str) -> tuple[str, str] | None:
         """Return host and name of a router that left a host lately; None where none of it did."""
@@ -212,7 +213,7 @@ class Whereabouts:
             return
         is_silent = self._is_silent(home, now)
         until = inf if is_silent else now + RETURN_S
-        self._left[move.router] = Left(home, move.from_vr or move.router, until)
+        self._left[move.router] = Left(home, move.from_vr, until)
         if is_silent:
             self._silent.setdefault(home, set()).add(move.router)
 

@@ -345,6 +345,20 @@ async def test_a_router_that_moved_while_no_policer_was_there_does_not_leave_its
     assert (policer.heights("h0"), policer.heights("h1")) == ({}, {"gold": 2})
 
 
+async def test_so_it_is_where_it_moved_before_the_lead_was_won(store: Store, url: str) -> None:
+    follow(store, UUID, TERMS, "h0")
+    store.punishments.set([punished("h0", "gold")], [])
+    first, other = Policer(store), Policer(open_store(url), "other")
+    await first.look()
+    await other.look()
+    await other.hear("h0", "other")
+    await other.hear("h1", domain("gold"))
+    await first.end()
+    await other.look()
+    assert (other.heights("h0"), other.heights("h1")) == ({}, {"gold": 2})
+    await other.end()
+
+
 async def test_another_router_of_that_name_keeps_what_it_did(
     store: Store, policer: Policer
 ) -> None:
