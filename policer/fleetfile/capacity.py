@@ -5,19 +5,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from policer.admission import at_least, exceeds, promised_pps
+from policer.admission import EXACT, at_least, counts, exceeds, promised_pps
 from policer.contract import Contract
 from policer.errors import Problem
 from policer.fleetfile.document import Entered
 from policer.fleetfile.edits import Edit
 from policer.hosts import Host
-from policer.inforce import MOST_LOOKED_AT, Book, classes_of
-from policer.promises import ANYWHERE
-from policer.schedule import knows_zone
+from policer.inforce import Book, classes_of
+from policer.peak import MOST_STEPS
+from policer.promises import ANYWHERE, name_of
 
-LOOKED_AT = 1_500_000
-"""Contracts at instants that one plan looks at, which takes some seconds; beyond, the largest
-guarantees of a host are added up, whenever they hold."""
+STEPS_OF_A_PLAN = 3_000_000
+"""Steps of contracts that one plan looks at, which takes some seconds; beyond, the largest
+guarantees of a host are added up, whenever they hold (`policer.peak`)."""
 Homes = Mapping[str, str]
 """The host of each router whose contract follows it."""
 OnHosts = Mapping[str, Mapping[str, Contract]]
@@ -45,15 +45,16 @@ class PlannedHost(msgspec.Struct, frozen=True):
 
 
 def standing(entered: Entered, homes: Homes) -> Standing:
-    """Return a fleet by host; of a router that has two contracts, that of its host holds."""
+    """Return a fleet by host.
+
+    Of a router that has a contract there and one that follows it, both count: each may be removed,
+    or end, before the other.
+    """
     on: dict[str, dict[str, Contract]] = {}
     for (host, vr), contract in entered.contracts.items():
-        home = homes.get(vr) if host == ANYWHERE else None
+        home = homes.get(vr) if host == ANYWHERE else host
         if home is not None:
-            on.setdefault(home, {})[vr] = contract
-    for (host, vr), contract in entered.contracts.items():
-        if host != ANYWHERE:
-            on.setdefault(host, {})[vr] = contract
+            on.setdefault(home, {})[name_of(host, vr)] = contract
     return Standing(entered, on)
 
 
@@ -81,14 +82,14 @@ def loads(hosts: list[str], before: Standing, goal: Standing, book: Book) -> lis
         goal: the fleet as it would be.
         book: the classes as they stand, and from when on contracts are looked at.
     """
-    most = min(MOST_LOOKED_AT, LOOKED_AT // max(1, len(hosts)))
+    most = min(MOST_STEPS, STEPS_OF_A_PLAN // max(1, len(hosts)))
     then = Book(goal.entered.classes, book.now)
     return [
         PlannedHost(
             name,
             goal.entered.hosts[name].capacity_pps,
-            promised_pps(_of_known_zones(goal.on.get(name, {})), then, most),
-            promised_pps(_of_known_zones(before.on.get(name, {})), book, most),
+            _promised(goal.on.get(name, {}), then, most),
+            _promised(before.on.get(name, {}), book, most),
             goal.entered.hosts[name].overcommit,
         )
         for name in hosts
@@ -116,12 +117,13 @@ def _is_relief(one: PlannedHost, host: Host, was: Host | None) -> bool:
     """Whether a host that has promised too much, as followed routers bring it about, has less."""
     if was is None or was.overcommit or host.capacity_pps < was.capacity_pps:
         return False
-    return one.promised_pps <= one.before_pps
+    return one.promised_pps <= one.before_pps * (1 + EXACT)
 
 
-def _of_known_zones(contracts: Mapping[str, Contract]) -> dict[str, Contract]:
-    """Return the contracts of which it can be said when they hold."""
-    return {vr: one for vr, one in contracts.items() if knows_zone(one.zone)}
+def _promised(contracts: Mapping[str, Contract], book: Book, most_steps: int) -> float:
+    """Return the most that contracts take; those that contradict themselves take nothing."""
+    sound = {name: one for name, one in contracts.items() if counts(one, book)}
+    return promised_pps(sound, book, most_steps)
 
 
 def _name_any(contracts: Mapping[str, Contract], classes: set[str]) -> bool:

@@ -2,7 +2,7 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from policer import contract as contracts
 from policer import hosts
@@ -39,6 +39,24 @@ def problems_of(edits: Iterable[Edit], goal: Entered) -> Iterator[Problem]:
     yield from _same_daemons(done, goal.hosts)
 
 
+def ambiguous(edits: Iterable[Edit], having: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+    """Say which new contracts would follow one of several routers of a name.
+
+    A UUID is on two hosts while its domain migrates.
+
+    Args:
+        edits: what is to be done.
+        having: the hosts that report routers, by name or UUID.
+    """
+    for edit in edits:
+        hosts = having.get(edit.name, ()) if edit.kind == "contract" and not edit.host else ()
+        if len(hosts) > 1 and edit.before is None and not UUID.fullmatch(edit.name):
+            some = ", ".join(hosts[:5]) + (", ..." if len(hosts) > 5 else "")
+            fix = "give the router's UUID, or make the contract on one host"
+            problem = f"several hosts have a router of this name: {some}"
+            yield Problem(path_of(edit), problem, fix)
+
+
 def path_of(edit: Edit) -> str:
     """Return where a thing stands in the document."""
     if edit.kind == "contract":
@@ -59,7 +77,7 @@ def _own_problems(edit: Edit) -> Iterator[Problem]:
         yield from problems_of_class(edit.after)
     elif isinstance(edit.after, Contract):
         yield from contracts.contradictions(edit.after)
-        if UUID.fullmatch(edit.name) and edit.name != edit.name.lower():
+        if not edit.host and UUID.fullmatch(edit.name) and edit.name != edit.name.lower():
             fix = f"write {edit.name.lower()}"
             yield Problem("", "a UUID is written in small letters", fix)
 

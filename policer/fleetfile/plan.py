@@ -1,6 +1,6 @@
 """A plan: what a document would change, whether that could be, and what it rests on; pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from itertools import chain, islice
@@ -19,7 +19,7 @@ from policer.fleetfile.capacity import (
     problems_of_capacity,
     standing,
 )
-from policer.fleetfile.checks import problems_of
+from policer.fleetfile.checks import ambiguous, problems_of
 from policer.fleetfile.document import Entered, FleetFile, incomplete, wanted
 from policer.fleetfile.edits import Edit, PlannedChange, Scope, edits, is_moved, needed, shown
 from policer.hosts import way_to
@@ -102,16 +102,25 @@ def draft(file: FleetFile, current: Entered, homes: Homes, *, keep: bool) -> Dra
     return Draft(keep, done, standing(current, homes), after, affected(done, after, homes))
 
 
-def planned(file: FleetFile, made: Draft, now: datetime) -> Planned:
+def planned(
+    file: FleetFile, made: Draft, having: Mapping[str, Sequence[str]], now: datetime
+) -> Planned:
     """Return what a draft would do, and all that is wrong with it.
 
     Later it is no worse: what was promised for a time that is over counts no more.
+
+    Args:
+        file: the document.
+        made: what it would do.
+        having: the hosts that report routers whose contracts follow them.
+        now: with its zone.
     """
     before, goal = made.before.entered, made.goal.entered
     hosts = loads(made.hosts, made.before, made.goal, Book(before.classes, now))
     problems: Iterable[Problem] = chain(
         incomplete(file, before),
         problems_of(made.edits, goal),
+        ambiguous(made.edits, having),
         problems_of_capacity(hosts, before, goal),
     )
     return Planned(

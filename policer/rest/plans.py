@@ -67,7 +67,7 @@ def make_plan(
     The plan is kept for a day, so that it can be applied by this policer or another.
     """
 
-    def seen(routers: Collection[str]) -> dict[str, str]:
+    def seen(routers: Collection[str]) -> dict[str, list[str]]:
         return _seen(desk, routers)
 
     with _turn():
@@ -118,14 +118,14 @@ def _turn() -> Iterator[None]:
         _working.release()
 
 
-def _seen(desk: Desk, routers: Collection[str]) -> dict[str, str]:
-    """Return where routers are seen, as far as one host alone has each."""
-    found: dict[str, set[str]] = {}
-    for name, live in desk.fleet.hosts.items():
+def _seen(desk: Desk, routers: Collection[str]) -> dict[str, list[str]]:
+    """Return the hosts that report routers."""
+    found: dict[str, list[str]] = {}
+    for name, live in sorted(desk.fleet.hosts.items()):
         if live.sight.reachable(desk.now()):
-            for router, _ in present(routers, live.sight.routers):
-                found.setdefault(router, set()).add(name)
-    return {router: hosts.pop() for router, hosts in found.items() if len(hosts) == 1}
+            for router in {router for router, _ in present(routers, live.sight.routers)}:
+                found.setdefault(router, []).append(name)
+    return found
 
 
 def _tagged(row: PlanRow, status: int) -> Response[PlanAnswer]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Table, delete, select
 
 from policer.contract import Contract
+from policer.fleetfile.capacity import Homes
 from policer.fleetfile.document import Entered
 from policer.fleetfile.edits import Edit, Kind
 from policer.hosts import Host
@@ -14,6 +15,8 @@ from policer.store import tables
 from policer.store.audit import Change, record_all
 from policer.store.engine import Database
 from policer.store.events import Event, write_events
+from policer.store.guards import entered_hosts
+from policer.store.homes import forget, settle
 from policer.store.overriderows import Author, forget_host
 from policer.store.records import read, text_of
 from policer.tenants import Tenant
@@ -66,23 +69,33 @@ def homes_in(connection: Connection) -> dict[str, str]:
 def lock_all(connection: Connection) -> None:
     """Keep others from changing anything until the transaction ends.
 
-    In the order in which others lock: hosts, who enters hosts, overrides, what contracts name, and
+    In the order in which others lock: what contracts name, hosts, who enters hosts, overrides, and
     the count of changes, without which no other change ends.
     """
     for table in (
+        tables.classes,
+        tables.tenants,
         tables.hosts,
         tables.leadership,
         tables.overrides,
-        tables.classes,
-        tables.tenants,
         tables.generation,
     ):
         keys = tuple(table.primary_key)
         connection.execute(select(*keys).order_by(*keys).with_for_update()).all()
 
 
-def write(database: Database, connection: Connection, edits: Iterable[Edit], by: By) -> None:
-    """Make changes, in one step of the count of changes; none is no step."""
+def write(
+    database: Database, connection: Connection, edits: Iterable[Edit], seen: Homes, by: By
+) -> None:
+    """Make changes, in one step of the count of changes; none is no step.
+
+    Args:
+        database: of the connection.
+        connection: of the transaction.
+        edits: the changes.
+        seen: where routers are that are followed, and that the store does not know.
+        by: who makes them.
+    """
     done = tuple(edits)
     for kind in TABLES:
         rows = list(_states(connection, kind, (e for e in done if e.kind == kind), by))
@@ -90,6 +103,9 @@ def write(database: Database, connection: Connection, edits: Iterable[Edit], by:
             _put(database, connection, TABLES[kind], rows)
         if rows and kind == "contract":
             connection.execute(tables.revisions.insert(), list(map(_revision, rows)))
+    for edit in done:
+        if edit.kind == "contract" and edit.host is None:
+            _follow(database, connection, edit, seen.get(edit.name), by)
     hosts = [edit.name for edit in done if edit.kind == "host" and edit.after is None]
     cleared = [event for host in hosts for event in _forget(connection, host, by)]
     if done:
@@ -137,6 +153,16 @@ def _put(
 def _revision(row: dict[str, Any]) -> dict[str, Any]:
     kept = {name: row[name] for name in ("host", "vr", "version", "contract")}
     return {**kept, "at": row["changed_at"], "by": row["changed_by"]}
+
+
+def _follow(
+    database: Database, connection: Connection, edit: Edit, seen_on: str | None, by: By
+) -> None:
+    """Write where a router is whose contract follows it, or forget that."""
+    if edit.after is None:
+        forget(connection, edit.name)
+    elif seen_on is not None and entered_hosts(connection, {seen_on}):
+        settle(connection, database, edit.name, seen_on, by.at)
 
 
 def _forget(connection: Connection, host: str, by: By) -> list[Event]:

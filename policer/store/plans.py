@@ -2,7 +2,7 @@
 
 import secrets
 import zlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -10,6 +10,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 
 from policer.errors import Forbidden, Invalid, PlanStale, Stale, StoreGone, Unknown
+from policer.fleetfile.capacity import Homes
 from policer.fleetfile.document import FleetFile, file_of, size_problems
 from policer.fleetfile.edits import Scope
 from policer.fleetfile.plan import Draft, Planned, draft, planned
@@ -20,8 +21,8 @@ from policer.store.pruning import prune
 from policer.store.records import Clock, refuse
 
 S = TypeVar("S", bound=msgspec.Struct)
-Seen = Callable[[Collection[str]], Mapping[str, str]]
-"""Says where routers are seen."""
+Seen = Callable[[Collection[str]], Mapping[str, Sequence[str]]]
+"""Says which hosts report routers."""
 
 KEPT: Final = timedelta(days=1)
 MOST, MOST_EACH, MOST_BYTES = 100, 10, 64 << 20
@@ -75,7 +76,7 @@ class Plans:
             keep: whether what it does not name stays.
             actor: who wants it.
             maker: the id of the token, whose plans are bounded in number.
-            seen: says where routers are that are followed and that the store does not know.
+            seen: says where routers are seen that are followed and that the store does not know.
 
         Raises:
             Invalid: the document is too large.
@@ -83,10 +84,12 @@ class Plans:
         refuse(size_problems(fleet))
         with self._database.read() as connection:
             current, homes = entered(connection), homes_in(connection)
-        asked = _Asked(fleet, keep, dict(seen(fleet.contracts.keys() - homes.keys())))
+        having = seen(fleet.contracts.keys() - homes.keys())
+        alone = {router: hosts[0] for router, hosts in having.items() if len(hosts) == 1}
+        asked = _Asked(fleet, keep, alone)
         made = draft(fleet, current, {**asked.seen, **homes}, keep=keep)
         now = self._clock()
-        plan = planned(fleet, made, now)
+        plan = planned(fleet, made, having, now)
         row = PlanRow(secrets.token_hex(16), plan, now, actor, None, None)
         with self._database.write() as connection:
             _insert(connection, row, asked, made.basis, maker)
@@ -123,13 +126,13 @@ class Plans:
             if found.planned.needs == "admin" and scope != "admin":
                 raise Forbidden("admin")
             lock_all(connection)
-            made = _again(connection, row)
+            seen, made = _again(connection, row)
             if made.basis != row.basis:
                 raise PlanStale(plan, found.version)
             if found.planned.problems:
                 raise Invalid(found.planned.problems)
             now = self._clock()
-            write(self._database, connection, made.edits, By(actor, now, plan))
+            write(self._database, connection, made.edits, seen, By(actor, now, plan))
             done = {"applied_at": now, "applied_by": actor}
             connection.execute(update(tables.plans).where(tables.plans.c.id == plan).values(done))
         return msgspec.structs.replace(found, **done)
@@ -147,11 +150,12 @@ class Plans:
         return row
 
 
-def _again(connection: Connection, row: Row[Any]) -> Draft:
-    """Return what the document of a plan would do now."""
-    asked = _read(row.fleet, _Asked, row.id)
-    homes = {**asked.seen, **homes_in(connection)}
-    return draft(asked.fleet, entered(connection), homes, keep=asked.keep)
+def _again(connection: Connection, row: Row[Any]) -> tuple[Homes, Draft]:
+    """Return where routers were seen that the store does not know, and what a plan would do now."""
+    asked, known = _read(row.fleet, _Asked, row.id), homes_in(connection)
+    seen = {router: host for router, host in asked.seen.items() if router not in known}
+    homes = {**seen, **known}
+    return seen, draft(asked.fleet, entered(connection), homes, keep=asked.keep)
 
 
 def _insert(connection: Connection, row: PlanRow, asked: _Asked, basis: str, maker: str) -> None:

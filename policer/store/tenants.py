@@ -118,21 +118,23 @@ class Tenants:
         return version
 
 
-def unknown_tenant(
-    connection: Connection, contract: Contract, *, lock: bool = False
-) -> Iterator[Problem]:
-    """Say that the tenant of a contract is not there.
+def keep_tenant(connection: Connection, name: str | None) -> None:
+    """Keep others from removing a tenant until the transaction ends.
 
-    Args:
-        connection: of the transaction.
-        contract: what is to be promised.
-        lock: whether to keep others from removing the tenant until that ends.
+    It comes before any host is locked, as in a plan: else the two would wait in a circle.
     """
+    if name is not None:
+        query = select(tables.tenants.c.name).where(tables.tenants.c.name == name)
+        connection.execute(query.with_for_update(read=True)).all()
+
+
+def unknown_tenant(connection: Connection, contract: Contract) -> Iterator[Problem]:
+    """Say that the tenant of a contract is not there."""
     name, table = contract.tenant, tables.tenants
     if name is None:
         return
     query = select(table.c.name).where(table.c.name == name, table.c.entry.is_not(None))
-    if connection.execute(query.with_for_update(read=True) if lock else query).first() is None:
+    if connection.execute(query).first() is None:
         fix = f"enter it first (`policer tenant set {name}`)"
         yield Problem("tenant", f"there is no tenant {name!r}", fix)
 

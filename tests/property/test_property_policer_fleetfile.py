@@ -70,7 +70,7 @@ def test_what_a_file_does_not_name_is_kept_where_that_is_asked_for(
 @given(fleets(), fleets())
 def test_a_fleet_that_could_be_entered_has_no_problems(before: Entered, after: Entered) -> None:
     made = draft(file_of(after), before, {}, keep=False)
-    assert planned(file_of(after), made, NOW).problems == ()
+    assert planned(file_of(after), made, {}, NOW).problems == ()
 
 
 @FEWER

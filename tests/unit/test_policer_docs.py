@@ -135,7 +135,7 @@ def test_the_fleets_file_that_is_shown_can_be_read_and_is_admissible() -> None:
     [shown] = [body for _, body in BLOCK.findall(GUIDE) if body.startswith("version = 1")]
     file = read_text(shown).file
     made = draft(file, Entered(), {}, keep=False)
-    assert planned(file, made, datetime(2026, 1, 1, tzinfo=UTC)).problems == ()
+    assert planned(file, made, {}, datetime(2026, 1, 1, tzinfo=UTC)).problems == ()
     assert len(made.edits) == 5
 
 

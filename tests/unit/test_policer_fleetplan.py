@@ -9,7 +9,7 @@ from store_values import host, promise
 
 from policer.contract import Contract
 from policer.errors import Problem
-from policer.fleetfile.capacity import LOOKED_AT
+from policer.fleetfile.capacity import STEPS_OF_A_PLAN
 from policer.fleetfile.checks import MOST_KNOWN
 from policer.fleetfile.document import Entered, FleetFile, HostEntry, bare, file_of
 from policer.fleetfile.edits import edits, needed, shown
@@ -33,7 +33,7 @@ def fleet(*hosts: Host, **contracts: Contract) -> Entered:
 
 def judged(goal: Entered, current: Entered, homes: dict[str, str] | None = None) -> Planned:
     file = file_of(goal)
-    return planned(file, draft(file, current, homes or {}, keep=False), NOW)
+    return planned(file, draft(file, current, homes or {}, keep=False), {}, NOW)
 
 
 def problems(goal: Entered, current: Entered, homes: dict[str, str] | None = None) -> list[str]:
@@ -93,9 +93,9 @@ def test_a_host_without_an_entry_of_its_own_stays_as_it_is() -> None:
     file = read_text("version = 1\n[hosts.gold.contracts.r1]\nguarantee_pps = 1\n").file
     made = draft(file, fleet(host()), {}, keep=False)
     assert [edit.target for edit in made.edits] == ["contract gold/r1"]
-    assert planned(file, made, NOW).problems == ()
+    assert planned(file, made, {}, NOW).problems == ()
     alone = draft(file, Entered(), {}, keep=False)
-    assert planned(file, alone, NOW).problems[0] == Problem(
+    assert planned(file, alone, {}, NOW).problems[0] == Problem(
         "hosts.gold",
         "there is no such host, and this is no entry",
         "add requests, telemetry, capacity_pps",
@@ -104,7 +104,7 @@ def test_a_host_without_an_entry_of_its_own_stays_as_it_is() -> None:
 
 def test_half_an_entry_of_a_host_is_refused() -> None:
     file = read_text('version = 1\n[hosts.gold]\ncapacity_pps = "1kpps"\n').file
-    found = planned(file, draft(file, fleet(host()), {}, keep=True), NOW)
+    found = planned(file, draft(file, fleet(host()), {}, keep=True), {}, NOW)
     assert [problem.field for problem in found.problems] == [
         "hosts.gold.requests",
         "hosts.gold.telemetry",
@@ -232,18 +232,18 @@ def test_contracts_of_different_hours_share_a_capacity() -> None:
 
 def test_very_many_hours_are_added_up_instead() -> None:
     """What one plan looks at is bounded, however the contracts are made."""
-    names = [f"h{n}" for n in range(LOOKED_AT // 1000)]
+    names = [f"h{n}" for n in range(STEPS_OF_A_PLAN // 1000)]
     windows = (Hours("08:00", "20:00"), Hours("20:00", "08:00"))
     hosts = {name: host(name, 100.0) for name in names}
     promised = {
-        (name, f"r{n}"): promise(100.0, hours=(window,), zone="UTC")
+        (name, f"r{n}"): promise(99.0, hours=(window,))
         for name in names
         for n, window in enumerate(windows)
     }
     small = Entered(hosts=hosts, contracts=promised)
     assert judged(small, Entered()).problems == ()
     more = {
-        (name, f"r{n}-{m}"): promise(0.0, hours=(Hours(f"08:{m:02}", "09:00"),))
+        (name, f"r{n}-{m}"): promise(0.001, hours=(Hours(f"08:{m:02}", "09:00"),))
         for name in names[:30]
         for n in range(3)
         for m in range(30)
@@ -265,10 +265,25 @@ def test_a_host_that_routers_have_overfilled_may_be_relieved_bit_by_bit() -> Non
     assert problems(elsewhere, full, homes) == []
 
 
-def test_what_holds_on_a_host_comes_before_what_follows_a_router_there() -> None:
-    goal = fleet(host("a", 100.0), a__r1=promise(70.0), r1=promise(90.0))
+def test_what_holds_on_a_host_and_what_follows_a_router_there_both_count() -> None:
+    goal = fleet(host("a", 100.0), a__r1=promise(70.0), r1=promise(20.0))
     found = judged(goal, Entered(), {"r1": "a"})
-    assert (found.hosts[0].promised_pps, found.problems) == (70.0, ())
+    assert (found.hosts[0].promised_pps, found.problems) == (90.0, ())
+
+
+def test_a_new_contract_follows_no_name_that_several_hosts_report() -> None:
+    goal = fleet(host(), r1=promise(1.0), r2=promise(1.0), **{UUID: promise(1.0)})
+    file, having = file_of(goal), {"r1": ["a", "b"], "r2": ["a"], UUID: ["a", "b"]}
+    made = draft(file, Entered(), {}, keep=False)
+    assert planned(file, made, having, NOW).problems == (
+        Problem(
+            "contracts.r1",
+            "several hosts have a router of this name: a, b",
+            "give the router's UUID, or make the contract on one host",
+        ),
+    )
+    again = draft(file, goal._replace(hosts={}), {}, keep=False)
+    assert planned(file, again, having, NOW).problems == ()
 
 
 def test_a_host_has_no_more_contracts_than_routers() -> None:

@@ -236,14 +236,30 @@ def test_hosts_take_an_administrator(store: Store) -> None:
 def test_a_router_that_is_seen_counts_on_its_host(filled: Store) -> None:
     seen: list[set[str]] = []
 
-    def look(routers: Any) -> dict[str, str]:
+    def look(routers: Any) -> dict[str, list[str]]:
         seen.append(set(routers))
-        return {"r8": "gold"}
+        return {"r7": ["iron", "gold"], "r8": ["gold"]}
 
-    goal = Entered(contracts={(ANYWHERE, "r8"): promise(1.0)})
-    plan = make(filled, goal, keep=True, seen=look)
-    assert seen == [{"r8"}]
-    assert [one.field for one in plan.planned.problems] == ["hosts.gold.capacity_pps"]
+    new = {(ANYWHERE, "r7"): promise(0.0), (ANYWHERE, "r8"): promise(1.0)}
+    plan = make(filled, Entered(contracts=new), keep=True, seen=look)
+    assert seen == [{"r7", "r8"}]
+    assert [one.field for one in plan.planned.problems] == [
+        "contracts.r7",
+        "hosts.gold.capacity_pps",
+    ]
+
+
+def test_a_router_that_is_seen_is_at_home_there_from_then_on(filled: Store) -> None:
+    def look(routers: Any) -> dict[str, list[str]]:
+        return {router: ["iron"] for router in routers}
+
+    more = {**FLEET.contracts, (ANYWHERE, "r8"): promise(90e3)}
+    apply(filled, make(filled, FLEET._replace(contracts=more), seen=look))
+    assert filled.homes.all() == {"r8": "iron"}
+    with pytest.raises(Invalid, match="has promised 90000"):
+        filled.contracts.put("iron", "r1", promise(20e3), None, "ann")
+    apply(filled, make(filled, FLEET))
+    assert "r8" not in filled.homes.all()
 
 
 def test_a_failure_half_way_leaves_nothing(
