@@ -154,11 +154,12 @@ def test_plans_that_there_are_not_are_not_found(rig: Rig) -> None:
 
 
 def test_a_followed_router_counts_on_the_host_that_alone_reports_it(rig: Rig) -> None:
-    rig.show(GOLD, report("r5", 1.0))
+    rig.show(GOLD, report("r1", 1.0), report("r5", 1.0))
     made = make(rig.client(), {"contracts": {"r5": {"guarantee_pps": 90e3}}}, keep=True)
     assert [one["field"] for one in made.json()["problems"]] == ["hosts.gold.capacity_pps"]
     both = make(rig.client(), {"contracts": {"r1": {"guarantee_pps": 90e3}}}, keep=True)
-    assert both.json()["problems"] == []
+    assert [one["field"] for one in both.json()["problems"]] == ["contracts.r1"]
+    assert "gold, silver" in both.json()["problems"][0]["problem"]
 
 
 @pytest.mark.parametrize(
