@@ -21,7 +21,7 @@ from policer.link import Keys, Link
 from policer.link.host import AGAIN_S
 from policer.promise import kept_after
 from policer.round import play
-from policer.sight import GONE_AFTER_S, seen
+from policer.sight import GONE_AFTER_S, Sight, seen
 from policer.state import (
     LET_GO,
     NEW_ROUTER,
@@ -59,6 +59,8 @@ class Shared:
     """The policy of this moment for a host: a brake may be on."""
     convicted: Callable[[str, int], None]
     """Told how many routers of a host took the first step of their ladders in a round."""
+    recorded: Callable[[HostLive, Sight], None]
+    """Told each tick that is believed while this policer leads: the host before it, and with it."""
     played: Callable[[float], None]
     """Told how many seconds a round took."""
     ruled: Callable[[], int]
@@ -182,6 +184,8 @@ class HostLoop:
         if restarted:  # it may know bursts now
             self._too_old_until = float("-inf")
         kept = kept_after(now, live.kept, after.routers, live.contracts, restarted=restarted)
+        if after.heard_at == now and not after.distrust and self._rules():
+            self._shared.recorded(live, after)
         unread = self._link.dropped + self._link.bad
         shown = replace(live, sight=after, link_problem=self._problem, unread=unread, kept=kept)
         self._put(shown)

@@ -29,7 +29,7 @@ from policer.link import Keys, load_keys
 from policer.metrics import Health, Metrics
 from policer.rest import RestSettings, create_app
 from policer.service import Service, ServiceSettings
-from policer.settings import ServerSection, Settings, policy_of
+from policer.settings import ServerSection, Settings, policy_of, retention_of
 from policer.settingsfile import listen_address, load_settings, store_url
 from policer.store import Store, open_store
 from policer.worker import Worker
@@ -253,6 +253,7 @@ def service_settings(settings: Settings) -> ServiceSettings:
         name=settings.server.name or socket.gethostname(),
         policy=policy_of(settings),
         ttl_s=settings.lease.ttl_s,
+        retention=retention_of(settings),
     )
 
 

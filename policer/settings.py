@@ -10,6 +10,7 @@ import msgspec
 
 from policer.engagement import Habits
 from policer.evidence import Rules
+from policer.history.retention import Retention
 from policer.ladder import Patience
 from policer.state import Policy
 
@@ -22,6 +23,7 @@ Rounds = Annotated[int, msgspec.Meta(ge=1, le=3600)]
 
 # What an operator may set is a part of what the core knows; its defaults are the core's.
 _HABITS, _RULES, _PATIENCE = Habits(), Rules(), Patience()
+_RETENTION = Retention()
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -116,6 +118,17 @@ class PolicySection(Section, frozen=True):
     patience: PatienceSection = PatienceSection()
 
 
+class HistorySection(Section, frozen=True):
+    """What is kept of what routers did (`policer.history.retention.Retention`)."""
+
+    seconds_s: Annotated[int, msgspec.Meta(ge=0, le=86_400)] = _RETENTION.seconds_s
+    """Seconds that each second is kept; 0 keeps none."""
+    minutes_days: Annotated[int, msgspec.Meta(ge=0, le=400)] = _RETENTION.minutes_days
+    """Days that each minute is kept; 0 keeps none."""
+    report_months: Annotated[int, msgspec.Meta(ge=1, le=120)] = _RETENTION.report_months
+    """Months of which there are SLA reports, this one included."""
+
+
 class LogSection(Section, frozen=True):
     """Structured logs on standard error."""
 
@@ -132,6 +145,7 @@ class Settings(Section, frozen=True):
     lease: LeaseSection = LeaseSection()
     policy: PolicySection = PolicySection()
     log: LogSection = LogSection()
+    history: HistorySection = HistorySection()
 
 
 SECTIONS: tuple[type[Section], ...] = (
@@ -145,6 +159,7 @@ SECTIONS: tuple[type[Section], ...] = (
     RulesSection,
     PatienceSection,
     LogSection,
+    HistorySection,
 )
 """Every table of the format."""
 
@@ -158,3 +173,8 @@ def policy_of(settings: Settings) -> Policy:
         patience=Patience(**msgspec.structs.asdict(policy.patience)),
         dry_run=policy.dry_run,
     )
+
+
+def retention_of(settings: Settings) -> Retention:
+    """Return how long history is kept."""
+    return Retention(**msgspec.structs.asdict(settings.history))

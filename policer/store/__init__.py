@@ -3,10 +3,12 @@
 from policer.store.audit import AuditRow
 from policer.store.contracts import Revision
 from policer.store.events import Event, EventRow
+from policer.store.history import ChunkRow
 from policer.store.idempotency import Answering, Claim, StoredAnswer
 from policer.store.leadership import Holder, Leadership
 from policer.store.punishments import PunishmentRow
 from policer.store.records import Stored, Version
+from policer.store.sla import ContractDays, DayRow, Kept
 from policer.store.store import Store, open_store
 from policer.store.tokens import SCOPES, Scope, TokenRow
 
@@ -14,10 +16,14 @@ __all__ = [
     "SCOPES",
     "Answering",
     "AuditRow",
+    "ChunkRow",
     "Claim",
+    "ContractDays",
+    "DayRow",
     "Event",
     "EventRow",
     "Holder",
+    "Kept",
     "Leadership",
     "PunishmentRow",
     "Revision",

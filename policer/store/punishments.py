@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, select
 
 from policer.store import tables
 from policer.store.engine import Database
+from policer.store.fence import epoch_of
 
 
 class PunishmentRow(msgspec.Struct, frozen=True):
@@ -65,7 +66,7 @@ class Punishments:
         if not rows and not gone:
             return True
         with self._database.write() as connection:
-            if epoch is not None and _epoch(connection) != epoch:
+            if epoch is not None and epoch_of(connection) != epoch:
                 return False
             table = tables.punishments
             for host, vr in gone:
@@ -87,12 +88,6 @@ class Punishments:
 
 def _place(values: dict[str, Any]) -> tuple[str, str]:
     return values["host"], values["vr"]
-
-
-def _epoch(connection: Connection) -> int:
-    """Return the epoch of who leads, and let nobody take another before the transaction ends."""
-    query = select(tables.leadership.c.epoch).with_for_update(read=True)
-    return int(connection.execute(query).scalar_one())
 
 
 def _entered(connection: Connection, hosts: Iterable[str]) -> set[str]:

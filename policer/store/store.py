@@ -4,15 +4,18 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from policer.history.retention import Oldest
 from policer.store import audit, leadership, records
 from policer.store.backup import back_up
 from policer.store.contracts import Contracts
 from policer.store.engine import Database
 from policer.store.events import Events
+from policer.store.history import History
 from policer.store.hosts import Hosts
 from policer.store.idempotency import Idempotency
 from policer.store.punishments import Punishments
 from policer.store.schema import Schema
+from policer.store.sla import SlaDays
 from policer.store.tokens import Tokens
 
 BUSY_S: Final = 5.0
@@ -35,6 +38,8 @@ class Store:
         self.tokens = Tokens(database, clock)
         self.audit = audit.Audit(database)
         self.idempotency = Idempotency(database, clock)
+        self.history = History(database)
+        self.sla = SlaDays(database)
 
     @property
     def version(self) -> str:
@@ -63,6 +68,14 @@ class Store:
             "events": self.events.prune(keep_days),
             "tokens": self.tokens.prune(now - timedelta(days=keep_audit_days)),
             "audit": self.audit.prune(now - timedelta(days=keep_audit_days)),
+        }
+
+    def prune_history(self, oldest: Oldest) -> dict[str, int]:
+        """Remove what is older of the history; return how many rows of each kind."""
+        return {
+            "seconds": self.history.prune(1, oldest.second),
+            "minutes": self.history.prune(60, oldest.minute),
+            "days": self.sla.prune(oldest.day),
         }
 
     def leadership(self, holder: str) -> leadership.Leadership:
