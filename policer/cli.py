@@ -7,6 +7,7 @@ from policer.cli_fleet import audit, capacity, lead
 from policer.cli_host import app as host_app
 from policer.cli_planning import fit, what_if
 from policer.cli_reach import POLICER_CODES
+from policer.cli_report import report
 from policer.cli_router import app as router_app
 from policer.cli_store import ConfigPath, folder_of
 from policer.cli_token import app as token_app
@@ -31,7 +32,7 @@ for _name, _group in (
     ("router", router_app),
 ):
     app.add_typer(_group, name=_name)
-for _command in (events, top, lead, capacity, fit, what_if, audit):
+for _command in (events, top, lead, capacity, fit, what_if, report, audit):
     app.command()(_command)
 
 

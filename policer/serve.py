@@ -210,6 +210,7 @@ class Serving:
             inbox=self.service.inbox,
             heartbeat=self.service.heartbeat_age,
             clock=time.monotonic,
+            retention=lambda: self.service.keeper.retention,
             registry=self.metrics.registry,
             metrics_open=self._settings.server.open_metrics,
             observe=self.metrics.answered,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from policer.history.retention import Retention
 from policer.inbox import Inbox
 
 PAGE = Path(__file__).parent.parent / "page" / "static"
@@ -34,6 +35,10 @@ class RestSettings:
     """A loop that was silent for so long is not ready."""
     clock: Callable[[], float] = time.monotonic
     """The policer's clock, by which `Fleet` is dated."""
+    wall: Callable[[], float] = time.time
+    """The time of day, seconds since 1970."""
+    retention: Callable[[], Retention] = Retention
+    """How long history is kept, now."""
     registry: CollectorRegistry | None = None
     """What /metrics shows; None shows nothing."""
     metrics_open: bool = True

@@ -8,7 +8,7 @@ from policer.store.idempotency import Answering, Claim, StoredAnswer
 from policer.store.leadership import Holder, Leadership
 from policer.store.punishments import PunishmentRow
 from policer.store.records import Stored, Version
-from policer.store.sla import ContractDays, DayRow, Kept
+from policer.store.sla import Change, ContractDays, DayRow, Kept
 from policer.store.store import Store, open_store
 from policer.store.tokens import SCOPES, Scope, TokenRow
 
@@ -16,6 +16,7 @@ __all__ = [
     "SCOPES",
     "Answering",
     "AuditRow",
+    "Change",
     "ChunkRow",
     "Claim",
     "ContractDays",

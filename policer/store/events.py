@@ -11,6 +11,7 @@ from policer.store import tables
 from policer.store.engine import Database
 from policer.store.pruning import prune
 from policer.store.records import Clock
+from policer.store.within import ANY_TIME, Time, within
 
 MOST_WORDS: Final = 1000
 """Characters of an event's words; a daemon may have its say, but no more."""
@@ -70,6 +71,8 @@ class Events:
         host: str | None = None,
         vr: str | None = None,
         kind: str | None = None,
+        *,
+        time: Time = ANY_TIME,
     ) -> list[EventRow]:
         """Return events, the latest first.
 
@@ -79,9 +82,10 @@ class Events:
             host: of this host alone.
             vr: of this router alone.
             kind: of this kind alone.
+            time: when it happened.
         """
         table = tables.events
-        query = select(table).where(*_filters(host, vr, kind))
+        query = select(table).where(*_filters(host, vr, kind), *within(table, time))
         query = query.order_by(table.c.id.desc()).limit(limit)
         if after is not None:
             query = query.where(table.c.id < after)
@@ -94,10 +98,13 @@ class Events:
         host: str | None = None,
         vr: str | None = None,
         kind: str | None = None,
+        *,
+        time: Time = ANY_TIME,
     ) -> list[EventRow]:
         """Return events after the one of this id, the oldest first; the rest is as of `page`."""
         table = tables.events
         query = select(table).where(table.c.id > last_id, *_filters(host, vr, kind))
+        query = query.where(*within(table, time))
         return self._rows(query.order_by(table.c.id).limit(limit))
 
     def prune(self, keep_days: float) -> int:

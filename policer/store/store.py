@@ -73,9 +73,9 @@ class Store:
     def prune_history(self, oldest: Oldest) -> dict[str, int]:
         """Remove what is older of the history; return how many rows of each kind."""
         return {
-            "seconds": self.history.prune(1, oldest.second),
-            "minutes": self.history.prune(60, oldest.minute),
-            "days": self.sla.prune(oldest.day),
+            "second_chunks": self.history.prune(1, oldest.second),
+            "minute_chunks": self.history.prune(60, oldest.minute),
+            "contract_days": self.sla.prune(oldest.day),
         }
 
     def leadership(self, holder: str) -> leadership.Leadership:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+from history_filled import NOW
 from hypothesis import HealthCheck, Phase, settings
 from litestar.types import Receive, Scope, Send
 from rest_rig import PROMISE, Rig, filled, opened
@@ -65,7 +66,7 @@ schema.app = later
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     folder: Path = tmp_path_factory.mktemp("fuzz")
-    with opened(folder, stream_life_s=0.0, rate_burst=1e9, observe=seen) as rig:
+    with opened(folder, stream_life_s=0.0, wall=lambda: NOW, rate_burst=1e9, observe=seen) as rig:
         filled(rig)
         rig.store.contracts.put("gold", "customer-7", PROMISE, None, "test")
         rig.note(10)

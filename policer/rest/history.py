@@ -1,0 +1,106 @@
+"""/v1/hosts/{host}/routers/{vr}/history: what a router did, second by second or coarser."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+from litestar import get
+from litestar.params import QueryParameter
+
+from policer.history.point import Point
+from policer.history.reading import MOST_POINTS, plan, read
+from policer.rest.desk import GivenDesk
+from policer.rest.hosts import found
+from policer.rest.names import HostPath, VrPath
+from policer.rest.times import From, To, between
+
+DEFAULT_S = 3600.0
+"""How far back one sees who does not say."""
+Step = Annotated[
+    int | None,
+    QueryParameter(
+        ge=1,
+        le=86_400,
+        description=f"Seconds of a point, whole minutes from 60 on; at most {MOST_POINTS} points.",
+    ),
+]
+
+
+class HistoryPoint(msgspec.Struct, frozen=True):
+    """What a router did from an instant on; rates are means over what is known."""
+
+    at: datetime
+    data_s: float
+    """Seconds of it that are known."""
+    offered_pps: float
+    throughput_pps: float
+    setpoint_pps: float | None
+    """None where it had none."""
+    guarantee_pps: float
+    """The guarantee in force, which a punishment may lower; 0 without one."""
+    breach_s: float
+    """Seconds in which it got less than that, beyond the burst, and wanted more."""
+    punished_s: float
+    """Seconds in which it was punished."""
+
+
+class HistoryAnswer(msgspec.Struct, frozen=True):
+    """The history of a router; what is not known has no point."""
+
+    host: str
+    vr: str
+    begin: datetime
+    end: datetime
+    step_s: int
+    """Seconds of a point; points begin at whole multiples of it since 1970."""
+    points: list[HistoryPoint]
+
+
+@get(
+    "/hosts/{host:str}/routers/{vr:str}/history",
+    operation_id="readRouterHistory",
+    tags=["routers"],
+    scope="read",
+    sync_to_thread=True,
+)
+def read_history(
+    *,
+    host: HostPath,
+    vr: VrPath,
+    desk: GivenDesk,
+    begin: From = None,
+    end: To = None,
+    step: Step = None,
+) -> HistoryAnswer:
+    """Read what a router did, the last hour if nothing is given; as coarse as need be."""
+    found(desk, host)
+    now, given = desk.settings.wall(), between(begin, end)
+    until = now if given.end is None else given.end.timestamp()
+    since = until - DEFAULT_S if given.begin is None else given.begin.timestamp()
+    wanted = plan(since, until, step, now, desk.settings.retention())
+    points = read(desk.store.history, host, vr, wanted)
+    shown = [_shown(at, point) for at, point in points.items()]
+    return HistoryAnswer(
+        host, vr, _instant(wanted.begin), _instant(wanted.end), wanted.step_s, shown
+    )
+
+
+def _shown(at: int, point: Point) -> HistoryPoint:
+    known, held = point.data_s, point.held_s
+    return HistoryPoint(
+        at=_instant(at),
+        data_s=known,
+        offered_pps=point.offered / known,
+        throughput_pps=point.delivered / known,
+        setpoint_pps=point.setpoint / held if held else None,
+        guarantee_pps=point.guaranteed / known,
+        breach_s=point.breach_s,
+        punished_s=point.punished_s,
+    )
+
+
+def _instant(at: int) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+HANDLERS = [read_history]
