@@ -8,14 +8,14 @@ from litestar import get
 from litestar.params import QueryParameter
 
 from policer.history.point import Point
-from policer.history.reading import MOST_POINTS, plan, read
+from policer.history.reading import ENOUGH, MOST_POINTS, plan, read
 from policer.rest.desk import GivenDesk
 from policer.rest.hosts import found
 from policer.rest.names import HostPath, VrPath
 from policer.rest.times import From, To, between
 
 DEFAULT_S = 3600.0
-"""How far back one sees who does not say."""
+"""How far back one sees who says neither from when nor how coarse."""
 Step = Annotated[
     int | None,
     QueryParameter(
@@ -72,11 +72,12 @@ def read_history(
     end: To = None,
     step: Step = None,
 ) -> HistoryAnswer:
-    """Read what a router did, the last hour if nothing is given; as coarse as need be."""
+    """Read what a router did: the last hour, the last 720 steps, or what is asked for."""
     found(desk, host)
     now, given = desk.settings.wall(), between(begin, end)
     until = now if given.end is None else given.end.timestamp()
-    since = until - DEFAULT_S if given.begin is None else given.begin.timestamp()
+    length = DEFAULT_S if step is None else float(ENOUGH * step)
+    since = until - length if given.begin is None else given.begin.timestamp()
     wanted = plan(since, until, step, now, desk.settings.retention())
     points = read(desk.store.history, host, vr, wanted)
     shown = [_shown(at, point) for at, point in points.items()]

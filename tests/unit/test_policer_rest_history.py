@@ -51,6 +51,12 @@ def test_seconds_of_a_minute_are_each_shown(rig: Rig) -> None:
     assert [point["at"][-3:-1] for point in found["points"]] == [f"{n:02}" for n in range(5, 15)]
 
 
+def test_who_says_how_coarse_alone_gets_so_many_points(rig: Rig) -> None:
+    seconds(rig, NOW - 3600, 360)
+    found = asked(rig, step=1)["points"]
+    assert (len(found), found[0]["at"]) == (720, "2026-11-23T12:18:00Z")
+
+
 def test_what_is_not_known_has_no_point(rig: Rig) -> None:
     seconds(rig, NOW - 600, 6)
     seconds(rig, NOW - 60, 6)
@@ -89,7 +95,7 @@ def test_what_two_leaders_saw_of_one_time_is_added(rig: Rig) -> None:
         ({"to": "0001-01-01T00:00:00+10:00"}, "to", "2026-11-23T12:00:00Z"),
         ({"from": "2026-11-23T13:00:00Z", "to": "2026-11-23T12:00:00Z"}, "to", "after"),
         ({"step": "90"}, "step", "give 60"),
-        ({"step": "1"}, "step", "5 or more"),
+        ({"step": "1", "from": "2026-11-23T11:30:00Z"}, "step", "5 or more"),
         ({"step": "0"}, "step", ""),
     ],
 )
