@@ -12,6 +12,7 @@ from policer.cli_router import app as router_app
 from policer.cli_store import ConfigPath, folder_of
 from policer.cli_token import app as token_app
 from policer.cli_watch import events, top
+from policer.cli_webhook import app as webhook_app
 from policer.extra import extra_needed
 from policer.settings import DEFAULT_PATH
 from policer.settingsfile import load_settings, store_url
@@ -30,6 +31,7 @@ for _name, _group in (
     ("host", host_app),
     ("contract", contract_app),
     ("router", router_app),
+    ("webhook", webhook_app),
 ):
     app.add_typer(_group, name=_name)
 for _command in (events, top, lead, capacity, fit, what_if, report, audit):

@@ -139,6 +139,10 @@ class Client:
         """Remove what was read with this tag; errors as of `get`."""
         self._ask("DELETE", path, {"If-Match": etag})
 
+    def delete(self, path: str) -> None:
+        """Remove something that has no version; errors as of `get`."""
+        self._ask("DELETE", path)
+
     def stream(self, path: str, last_id: str = "", **query: str) -> Iterator[ServerSentEvent]:
         """Yield the messages of a stream from the one after `last_id` on, until it ends.
 

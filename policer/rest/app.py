@@ -28,6 +28,7 @@ from policer.rest import (
     routers,
     streams,
     tokens,
+    webhooks,
 )
 from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk, provide_desk, provide_gate
@@ -44,7 +45,7 @@ from policer.store import Store
 
 VERSION = "1.0.0"
 """Of the interface; the path says v1."""
-ROOMS = (hosts, routers, contracts, events, streams, fleetwide, tokens, history, reports)
+ROOMS = (hosts, routers, contracts, events, streams, fleetwide, tokens, history, reports, webhooks)
 _GIVEN = {"desk": Provide(provide_desk), "gate": Provide(provide_gate)}
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from policer.contract import Contract
 from policer.hosts import Host
-from policer.rest import answers, history, reports
+from policer.rest import answers, history, reports, webhooks
 from policer.rest.exports import CSV, LINES
 from policer.rest.gate import OPEN
 from policer.rest.problems import MEDIA_TYPE, NAMES, ProblemDocument
@@ -28,7 +28,7 @@ Every error is a problem document (RFC 9457). What is changed carries an ETag; s
 If-Match. POST takes an Idempotency-Key. Lists have a cursor: give the `next` of one page as the
 `after` of the following one, until it is null. Unknown fields and parameters are refused.
 """
-ANSWERS = (answers, history, reports)
+ANSWERS = (answers, history, reports, webhooks)
 """Modules whose structs are bodies."""
 _CONTRACT = {
     "guarantee_pps": 20000,
@@ -51,6 +51,12 @@ EXAMPLES: Mapping[str, Any] = {
     "addContract": {"host": "gold", "vr": "customer-7", "contract": _CONTRACT},
     "checkContract": {"host": "gold", "vr": "customer-7", "contract": _CONTRACT},
     "addToken": {"name": "billing", "scope": "read", "expires_at": "2030-01-01T00:00:00Z"},
+    "addWebhook": {
+        "name": "pager",
+        "url": "https://hooks.example/policer",
+        "kinds": ["punished", "guarantee_missed", "brake"],
+    },
+    "redeliverLetters": {"ids": [17, 23]},
 }
 """A request body for each operation that takes one."""
 PRECONDITIONED = {"changeHost", "removeHost", "removeContract"}
@@ -144,7 +150,7 @@ def _problems(path: str, operation: Operation, scope: str) -> Iterator[int]:
         yield 422
     if ("{" in path and name != "readReport") or name in {"addContract", "checkContract"}:
         yield 404
-    if name in {"addHost", "addContract", "putContract"}:
+    if name in {"addHost", "addContract", "putContract", "addWebhook"}:
         yield 409
     if name in PRECONDITIONED | {"putContract"}:
         yield from (412, 428)

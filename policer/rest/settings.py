@@ -9,6 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from policer.history.retention import Retention
 from policer.inbox import Inbox
+from policer.webhooks.courier import Courier
+from policer.webhooks.rules import Rules
 
 PAGE = Path(__file__).parent.parent / "page" / "static"
 
@@ -39,6 +41,8 @@ class RestSettings:
     """The time of day, seconds since 1970."""
     retention: Callable[[], Retention] = Retention
     """How long history is kept, now."""
+    courier: Courier = field(default_factory=lambda: Courier(Rules))
+    """Tries webhooks that an administrator tests."""
     registry: CollectorRegistry | None = None
     """What /metrics shows; None shows nothing."""
     metrics_open: bool = True

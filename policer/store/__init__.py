@@ -6,11 +6,13 @@ from policer.store.events import Event, EventRow
 from policer.store.history import ChunkRow
 from policer.store.idempotency import Answering, Claim, StoredAnswer
 from policer.store.leadership import Holder, Leadership
+from policer.store.letters import LetterRow, Resent, Tried
 from policer.store.punishments import PunishmentRow
 from policer.store.records import Stored, Version
 from policer.store.sla import Change, ContractDays, DayRow, Kept
 from policer.store.store import Store, open_store
 from policer.store.tokens import SCOPES, Scope, TokenRow
+from policer.store.webhooks import Endpoint, WebhookRow
 
 __all__ = [
     "SCOPES",
@@ -21,18 +23,23 @@ __all__ = [
     "Claim",
     "ContractDays",
     "DayRow",
+    "Endpoint",
     "Event",
     "EventRow",
     "Holder",
     "Kept",
     "Leadership",
+    "LetterRow",
     "PunishmentRow",
+    "Resent",
     "Revision",
     "Scope",
     "Store",
     "Stored",
     "StoredAnswer",
     "TokenRow",
+    "Tried",
     "Version",
+    "WebhookRow",
     "open_store",
 ]

@@ -1,11 +1,11 @@
 """What happened, for operators to read later: pages, a stream, and an end to what is old."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, select, text
+from sqlalchemy import ColumnElement, Row, func, select, text
 
 from policer.store import tables
 from policer.store.engine import Database
@@ -106,6 +106,20 @@ class Events:
         query = select(table).where(table.c.id > last_id, *_filters(host, vr, kind))
         query = query.where(*within(table, time))
         return self._rows(query.order_by(table.c.id).limit(limit))
+
+    def fresh(self, last_id: int, limit: int, kinds: Collection[str] | None) -> list[EventRow]:
+        """Return events of some kinds after the one of this id, the oldest first; None is any."""
+        table = tables.events
+        query = select(table).where(table.c.id > last_id)
+        if kinds is not None:
+            query = query.where(table.c.kind.in_(sorted(kinds)))
+        return self._rows(query.order_by(table.c.id).limit(limit))
+
+    def newest(self) -> int:
+        """Return the id of the latest event; 0 where there is none."""
+        with self._database.read() as connection:
+            query = select(func.coalesce(func.max(tables.events.c.id), 0))
+            return int(connection.execute(query).scalar_one())
 
     def prune(self, keep_days: float) -> int:
         """Remove events older than so many days; return how many."""

@@ -13,10 +13,12 @@ from policer.store.events import Events
 from policer.store.history import History
 from policer.store.hosts import Hosts
 from policer.store.idempotency import Idempotency
+from policer.store.letters import Letters
 from policer.store.punishments import Punishments
 from policer.store.schema import Schema
 from policer.store.sla import SlaDays
 from policer.store.tokens import Tokens
+from policer.store.webhooks import Webhooks
 
 BUSY_S: Final = 5.0
 
@@ -40,6 +42,8 @@ class Store:
         self.idempotency = Idempotency(database, clock)
         self.history = History(database)
         self.sla = SlaDays(database)
+        self.webhooks = Webhooks(database, clock)
+        self.letters = Letters(database, clock)
 
     @property
     def version(self) -> str:
@@ -58,7 +62,7 @@ class Store:
             self._schema.require_newest(connection)
 
     def prune(self, keep_days: float, keep_audit_days: float) -> dict[str, int]:
-        """Remove what is older than so many days: events and ended tokens, and the audit log.
+        """Remove what is older: events and dead letters, ended tokens and the audit log.
 
         Returns:
             How many rows of each.
@@ -66,6 +70,7 @@ class Store:
         now = self._clock()
         return {
             "events": self.events.prune(keep_days),
+            "dead_letters": self.letters.prune(now - timedelta(days=keep_days)),
             "tokens": self.tokens.prune(now - timedelta(days=keep_audit_days)),
             "audit": self.audit.prune(now - timedelta(days=keep_audit_days)),
         }

@@ -211,3 +211,34 @@ sla_days: Final = Table(
     Column("punishments", Integer, nullable=False),
     Index("sla_days_day", "day"),
 )
+webhooks: Final = Table(
+    "webhooks",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("name", Words, nullable=False, unique=True),
+    Column("url", Words, nullable=False),
+    Column("kinds", Words, nullable=False),
+    Column("secret", Words, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("created_by", Words, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("tried_at", Instant),
+    Column("problem", Words, nullable=False),
+)
+# Messages that were tried and not taken; without `next_at` they are dead.
+webhook_letters: Final = Table(
+    "webhook_letters",
+    metadata,
+    Column("id", _NUMBER, primary_key=True),
+    Column("webhook", Words, ForeignKey("webhooks.id"), nullable=False),
+    Column("message", Words, nullable=False),
+    Column("kind", Words, nullable=False),
+    Column("body", Words, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("tried_at", Instant, nullable=False),
+    Column("next_at", Instant),
+    Column("problem", Words, nullable=False),
+    Index("webhook_letters_next", "webhook", "next_at"),
+    Index("webhook_letters_tried", "tried_at"),
+    sqlite_autoincrement=True,
+)

@@ -102,8 +102,12 @@ def check_accepted() -> None:
         for method, route in STATUSES
         if method in {"GET", "POST"} and not any(s < 300 for s in STATUSES[method, route])
     }
-    # A token's id cannot be guessed, and the one router of the fuzz that has a name misbehaves not.
+    # Ids of tokens and webhooks cannot be guessed, and the one router with a name misbehaves not.
     assert refused - {"GET none", "POST none"} <= {
         "GET /v1/tokens/{token}",
+        "GET /v1/webhooks/{webhook}",
+        "GET /v1/webhooks/{webhook}/dead",
+        "POST /v1/webhooks/{webhook}/redeliver",
+        "POST /v1/webhooks/{webhook}/test",
         "POST /v1/hosts/{host}/routers/{vr}/pardon",
     }

@@ -12,6 +12,7 @@ from rest_rig import SCOPES, Rig, filled, opened
 from policer.rest.document import EXAMPLES
 
 TOO_LITTLE = {"read": (), "operate": ("read",), "admin": ("read", "operate")}
+ID = "0123456789ab"
 METHODS = {"get", "put", "post", "delete"}
 
 
@@ -39,7 +40,7 @@ def asked(rig: Rig, method: str, path: str, operation: dict[str, Any], secret: s
     with rig.client(None) as client:
         answer = client.request(
             method,
-            path.format(host="gold", vr="r1", token="0123456789ab", month="2026-11"),
+            path.format(host="gold", vr="r1", token=ID, webhook=ID, month="2026-11"),
             json=EXAMPLES.get(name),
             headers={"If-Match": '"v99"'}
             | ({"Authorization": f"Bearer {secret}"} if secret else {}),

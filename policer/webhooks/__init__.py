@@ -1,0 +1,1 @@
+"""Webhooks: what happens is told to endpoints elsewhere, signed, and again until they take it."""
