@@ -89,8 +89,8 @@ def remove(name: Name, url: Url = URL, token_file: TokenFile = None, json: Json 
         typer.echo(f"webhook {row['name']}: removed")
 
 
-@app.command()
-def test(name: Name, url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
+@app.command(name="test")
+def probe(name: Name, url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
     """Send a message that tells of nothing, once; fails where it is not taken."""
     with reach(url, token_file) as client:
         row = found(client, name)

@@ -33,7 +33,7 @@ LOOK_EVERY_S: Final = 1.0
 REST_S: Final = 30.0
 """How long a webhook is left alone whose messages could not be written down: they come again."""
 AGAIN_S: Final = 5.0
-"""How long a store is left alone that could not be read."""
+"""How long a store is left alone that could not be read, or took nothing of this leader."""
 AT_ONCE: Final = 8
 """Messages of one webhook that are tried at the same time."""
 LAG: Final = 500
@@ -158,7 +158,9 @@ class Notifier:
         if tried or not 0 <= work.position - endpoint.position < LAG:
             settle = partial(self._store.letters.settle, endpoint.id, tried, work.position, epoch)
             if not await self._ask(settle):
-                return False  # another leads; it tries these again
+                # Another leads, which tries these again, and this policer will know it soon.
+                self._rests[endpoint.id] = self._ports.wall() + AGAIN_S
+                return False
         self._places[endpoint.id] = work.position
         for one in tried:
             if one.problem and one.next_at is None:
