@@ -1,4 +1,4 @@
-"""policer webhook: endpoints that are told what happens; takes a token of scope admin."""
+"""policer webhook: endpoints that events are sent to; takes a token of scope admin."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ from xtc.output import print_json
 if TYPE_CHECKING:
     from policer.client import Client
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Who is told what happens.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Endpoints that events are sent to.")
 
 HEADINGS = ("name", "id", "kinds", ">waiting", ">dead", "last tried", "problem", "url")
 DEAD_HEADINGS = (">id", "kind", "message", ">attempts", "last tried", "problem")
@@ -53,7 +53,7 @@ def add(
         print_json(made)
         return
     row = made["webhook"]
-    typer.echo(f"webhook {row['name']} ({row['id']}): nobody can read its secret again", err=True)
+    typer.echo(f"webhook {row['name']} ({row['id']}): its secret cannot be read again", err=True)
     typer.echo(made["secret"])
 
 

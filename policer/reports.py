@@ -85,15 +85,15 @@ def month_of(text: str, oldest: date, now: datetime) -> Month:
     return month
 
 
-def line_of(days: ContractDays, month: Month, now: datetime) -> Line | None:
+def line_of(days: ContractDays, month: Month, until: datetime) -> Line | None:
     """Return a contract's line; None where it was not in force in that month.
 
     Args:
         days: how it was kept, and all that was promised.
         month: which one.
-        now: what is later is not counted.
+        until: what is later is not counted; no later than the month's end.
     """
-    kept, until = days.kept, min(month.end, now)
+    kept = days.kept
     in_force = sum(
         max(0.0, (min(end, until) - max(begin, month.begin)).total_seconds())
         for begin, end in _in_force(days.changes, until)

@@ -11,7 +11,7 @@ POINTS: Final = {SECOND_S: 10, MINUTE_S: 60}
 """Points of a chunk, by their length in seconds."""
 MOST_ROUTERS: Final = 512
 """Without a contract, of one host and chunk: a host that invents names fills no database."""
-Values = tuple[float, ...]
+Values = tuple[float, float, float, float, float, float, float, float]
 """One for each column of a point."""
 _CODES: Final = {SECOND_S: "d", MINUTE_S: "f"}
 """Of arrays: an hour of all routers stays in memory, where seven digits are enough."""
@@ -62,16 +62,28 @@ class Chunk:
             values: for each second.
             seconds: how many there are.
         """
+        data, offered, delivered, held, setpoint, guaranteed, breach, punished = values
         begin = WIDTH * ((at - self.at) // self.span)
-        for place, value in enumerate(values, begin):
-            if value:
-                rows[place] += seconds * value
+        # Written out: it is done for every router of the fleet, twice a second.
+        rows[begin] += seconds * data
+        rows[begin + 1] += seconds * offered
+        rows[begin + 2] += seconds * delivered
+        if held:
+            rows[begin + 3] += seconds * held
+            rows[begin + 4] += seconds * setpoint
+        if guaranteed:
+            rows[begin + 5] += seconds * guaranteed
+        if breach:
+            rows[begin + 6] += seconds * breach
+        if punished:
+            rows[begin + 7] += seconds * punished
         self.changed = True
 
     def sums(self, vr: str) -> Values:
         """Return a router's columns, each added up."""
         rows = self.routers[vr]
-        return tuple(sum(rows[place::WIDTH]) for place in range(WIDTH))
+        a, b, c, d, e, f, g, h = (sum(rows[place::WIDTH]) for place in range(WIDTH))
+        return a, b, c, d, e, f, g, h
 
     @property
     def end(self) -> int:

@@ -2,15 +2,15 @@
 
 import zlib
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from policer.contract import Contract
 from policer.fleet import HostLive
 from policer.history.chunks import MINUTE_S, SECOND_S, Chunk, RawChunk, Values, begin_of
 from policer.history.days import DAY_S, DayAccount
-from policer.history.guarantee import Due, due, is_punished, owed_after
+from policer.history.guarantee import NOTHING_DUE, Due, due, is_punished, owed_after
 from policer.history.stretch import LONGEST_S, HostTime, Stretch, shares, stretch_of
 from policer.sight import Sight
+from policer.state import Order
 from policer.store import DayRow
 from xtc.wire import Report
 
@@ -20,11 +20,30 @@ WRITE_EVERY_S = 60
 """How often what still grows is written: the minutes of this hour, and this day."""
 
 
-class _Router(NamedTuple):
+class _Router:
     """What is remembered of a router from tick to tick."""
 
-    deficit: float = 0.0
-    punished: bool = False
+    __slots__ = ("_contract", "_due", "account", "day", "deficit", "punished", "seen")
+
+    def __init__(self) -> None:
+        self.deficit = 0.0
+        self.seen = False
+        """Whether it was there a tick ago."""
+        self.punished = False
+        """Whether it was punished then."""
+        self.day = -1
+        self.account: DayAccount | None = None
+        """Of that day."""
+        self._contract: Contract | None = None
+        self._due = NOTHING_DUE
+
+    def due(self, contract: Contract | None, order: Order | None) -> Due:
+        """Return what it is to get; of the same contract as before, the same."""
+        if order is not None and order.punishment:
+            return due(contract, order)
+        if contract is not self._contract:
+            self._contract, self._due = contract, due(contract, None)
+        return self._due
 
 
 class HostTrack:
@@ -48,37 +67,55 @@ class HostTrack:
         touched = [(self._chunk(self._seconds, SECOND_S, at), at, s) for at, s in shares(stretch)]
         before, self._routers = self._routers, {}
         for vr, report in sight.routers.items():
-            terms = _terms(live, vr)
-            self._routers[vr] = _Router(punished=terms.punished)
-            if report.offered_pps is None or report.throughput_pps is None:
+            router = self._routers[vr] = before.get(vr) or _Router()
+            values = self._judged(router, live, report, stretch)
+            if values is None:
                 continue
-            values = self._judged(report, terms, stretch, before.get(vr))
             for chunk, at, seconds in touched:
-                rows = chunk.rows(vr, contracted=terms.contract is not None)
+                rows = chunk.rows(vr, contracted=vr in live.contracts)
                 if rows is not None:
                     chunk.add(rows, at, values, seconds)
 
     def _judged(
-        self, report: Report, terms: "_Terms", stretch: Stretch, before: "_Router | None"
-    ) -> Values:
+        self, router: _Router, live: HostLive, report: Report, stretch: Stretch
+    ) -> Values | None:
         """Return what each second of a tick is; the router's day takes over the whole of it."""
-        offered, delivered = report.offered_pps or 0.0, report.throughput_pps or 0.0
-        length = stretch.end - stretch.begin
-        lacks = before.deficit if before is not None and stretch.follows else 0.0
-        owed = owed_after(lacks, terms.due, length, offered, delivered)
-        self._routers[report.vr] = _Router(owed.deficit, terms.punished)
-        breach, punished = float(owed.missing > 0), float(terms.punished)
-        if terms.contract is not None:
-            promised = terms.contract.guarantee_pps
-            began = terms.punished and before is not None and not before.punished
-            packets = (promised * length, owed.wanted, delivered * length, owed.missing)
-            sums = (length, *packets, breach * length, punished * length, float(began))
-            day = report.vr, int(stretch.end // DAY_S)
-            self._days.setdefault(day, DayAccount()).add(promised, sums)
+        vr, offered, delivered = report.vr, report.offered_pps, report.throughput_pps
+        contract, punished = live.contracts.get(vr), is_punished(live.state.routers.get(vr))
+        began = punished and router.seen and not router.punished
+        router.seen, router.punished = True, punished
+        if offered is None or delivered is None:
+            router.deficit = 0.0
+            return None
+        length, in_force = stretch.end - stretch.begin, router.due(contract, live.orders.get(vr))
+        lacks = router.deficit if stretch.follows else 0.0
+        owed = owed_after(lacks, in_force, length, offered, delivered)
+        router.deficit = owed.deficit
+        if contract is not None:
+            account = self._account(router, vr, int(stretch.end // DAY_S))
+            account.add(contract.guarantee_pps, length, delivered, owed, began=began)
+            if punished:
+                account.punished(length)
         setpoint = report.setpoint_pps if report.active else None
-        held = float(setpoint is not None)
-        rates = (offered, delivered, held, setpoint or 0.0, terms.due.rate_pps)
-        return (1.0, *rates, breach, punished)
+        return (
+            1.0,
+            offered,
+            delivered,
+            0.0 if setpoint is None else 1.0,
+            setpoint or 0.0,
+            in_force.rate_pps,
+            1.0 if owed.missing else 0.0,
+            1.0 if punished else 0.0,
+        )
+
+    def _account(self, router: _Router, vr: str, day: int) -> DayAccount:
+        """Return a router's account of a day."""
+        if router.account is None or router.day != day:
+            account = self._days.get((vr, day))
+            if account is None:
+                account = self._days[vr, day] = DayAccount()
+            router.account, router.day = account, day
+        return router.account
 
     def cut(self, wall: float) -> tuple[list[RawChunk], list[DayRow]]:
         """Return what is complete, and at times what grows; all of it at infinity."""
@@ -123,17 +160,3 @@ class HostTrack:
         if begin not in chunks:
             chunks[begin] = Chunk(span, begin)
         return chunks[begin]
-
-
-class _Terms(NamedTuple):
-    """What a router's tick is judged by."""
-
-    contract: Contract | None
-    due: Due
-    punished: bool
-
-
-def _terms(live: HostLive, vr: str) -> _Terms:
-    contract = live.contracts.get(vr)
-    in_force = due(contract, live.orders.get(vr))
-    return _Terms(contract, in_force, is_punished(live.state.routers.get(vr)))

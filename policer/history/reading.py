@@ -14,13 +14,13 @@ from policer.store.history import History
 
 MOST_POINTS: Final = 1500
 ENOUGH: Final = 720
-"""Points that are given where nobody says how many."""
+"""Points of an answer where no step is given."""
 STEPS: Final = (1, 2, 5, 10, 30, 60, 300, 900, 3600, 21_600, 86_400)
 """Lengths of points to choose from, seconds."""
 AT_ONCE: Final = 100
-"""Chunks' times that are read at once."""
+"""Times of chunks that are read together."""
 MOST_ROWS: Final = 100 * AT_ONCE
-"""Rows that are read at once, several leaders' chunks of one time included."""
+"""Rows that are read together, several leaders' chunks of one time included."""
 
 
 class Plan(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Which time of day a tick tells of; pure.
+"""Which time of day a tick is about; pure.
 
 A tick's rates are of the period that ends with it. Hosts have clocks of their own: their time of
 day is where the first tick was heard, and moves on with the host's clock, so that periods follow
@@ -26,11 +26,11 @@ class HostTime(msgspec.Struct, frozen=True):
     offset: float | None = None
     """What its clock lacks of the seconds since 1970."""
     until: float = 0.0
-    """What lies before was told of; seconds since 1970."""
+    """The end of the latest period that was recorded, seconds since 1970."""
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """The time that a tick tells of, in seconds since 1970."""
+    """The time that a tick is about, in seconds since 1970."""
 
     begin: float
     end: float
@@ -41,7 +41,7 @@ class Stretch(msgspec.Struct, frozen=True):
 def stretch_of(
     known: HostTime, before: Sight, after: Sight, wall: float
 ) -> tuple[HostTime, Stretch | None]:
-    """Return the time that a message tells of; None where that cannot be said.
+    """Return the time that a message is about; None where that is unknown.
 
     Args:
         known: how the host's clock goes.
@@ -59,7 +59,7 @@ def stretch_of(
 
 
 def went_back(known: HostTime, wall: float) -> bool:
-    """Whether the time of day fell so far that what was told of lies in the future."""
+    """Whether the time of day fell so far that what was recorded lies in the future."""
     return wall < known.until - BACK_S
 
 

@@ -1,6 +1,6 @@
 """/v1/reports: how each contract was kept in a month, as JSON and as CSV."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, NamedTuple
 
 import msgspec
@@ -18,6 +18,8 @@ from policer.rest.exports import AT_ONCE, CSV, JSON, export, refuse_pages, wante
 from policer.rest.names import HostFilter
 from xtc.wire import VrName
 
+WRITTEN_S = 120.0
+"""What happened less long ago may not be written yet: it would look like time without data."""
 ContractKey = tuple[HostName, VrName]
 MonthPath = Annotated[
     str,
@@ -39,7 +41,7 @@ class ReportAnswer(msgspec.Struct, frozen=True):
     month: str
     begin: datetime
     end: datetime
-    """When the month ends, or now."""
+    """When the month ends, or two minutes ago."""
     items: list[Line]
     next: str | None = None
 
@@ -59,7 +61,8 @@ async def read_report(
     """Read what was promised, wanted and delivered in a month, by contract."""
     now = datetime.fromtimestamp(desk.settings.wall(), UTC)
     asked = month_of(month, desk.settings.retention().oldest(now.timestamp()).day, now)
-    source = _Source(desk, asked, now, host)
+    until = min(asked.end, now - timedelta(seconds=WRITTEN_S))
+    source = _Source(desk, asked, until, host)
     if form == "csv":
         refuse_pages(request)
     if form == "csv" or (form is None and wanted(request, CSV)):
@@ -71,9 +74,7 @@ async def read_report(
         name = f"sla-{asked.name}.csv"
         return await export(desk, gate, request, later, media_type=CSV, name=name)
     lines, following = await sync_to_thread(source.page, unpack(after, ContractKey), limit)
-    answer = ReportAnswer(
-        asked.name, asked.begin, min(asked.end, now), lines, following and pack(following)
-    )
+    answer = ReportAnswer(asked.name, asked.begin, until, lines, following and pack(following))
     return Response(answer, media_type=JSON)
 
 
@@ -82,7 +83,7 @@ class _Source(NamedTuple):
 
     desk: Desk
     month: Month
-    now: datetime
+    until: datetime
     host: str | None
 
     def page(self, after: ContractKey | None, limit: int) -> tuple[list[Line], ContractKey | None]:
@@ -102,7 +103,7 @@ class _Source(NamedTuple):
         """Return the lines of some contracts, and the last of them if there may be more."""
         days = self.month.first, self.month.following
         rows = self.desk.store.sla.page(days, after, AT_ONCE, self.host)
-        lines = [line for row in rows if (line := line_of(row, self.month, self.now)) is not None]
+        lines = [line for row in rows if (line := line_of(row, self.month, self.until)) is not None]
         return lines, (rows[-1].host, rows[-1].vr) if len(rows) == AT_ONCE else None
 
 

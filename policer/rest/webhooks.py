@@ -1,4 +1,4 @@
-"""/v1/webhooks: endpoints that are told what happens; administrators' alone."""
+"""/v1/webhooks: endpoints that events are sent to; for administrators alone."""
 
 import difflib
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ class MadeWebhook(msgspec.Struct, frozen=True):
 
     webhook: WebhookRow
     secret: str
-    """Shown this once; nobody can read it again."""
+    """Shown this once; it cannot be read again."""
 
 
 class WebhookPage(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from policer.webhooks.guard import address_problem, url_problems
+from policer.webhooks.guard import ALLOW, address_problem, url_problems
 from policer.webhooks.outcomes import Outcome
 from policer.webhooks.rules import Rules
 from policer.webhooks.signing import signed
@@ -90,7 +90,7 @@ class Courier:
         problems = {address: address_problem(address, rules) for address in found}
         allowed = [address for address in found if not problems[address]]
         if not allowed:
-            raise ForbiddenError(problems[found[0]])
+            raise ForbiddenError(f"{problems[found[0]]} ({ALLOW})")
         return allowed[:MOST_ADDRESSES]
 
     async def _post(self, letter: Letter, address: str, port: int) -> Outcome:

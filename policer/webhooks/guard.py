@@ -27,7 +27,7 @@ NEVER: Final = tuple(
         ),
     )
 )
-ALLOW: Final = "list its network in webhooks.allowed_networks, if it is meant"
+ALLOW: Final = "if it is meant, list its network in webhooks.allowed_networks"
 
 
 def address_problem(text: str, rules: Rules) -> str:
@@ -39,7 +39,7 @@ def address_problem(text: str, rules: Rules) -> str:
     ordinary = plain.is_global and not (plain.is_multicast or plain.is_reserved)
     if ordinary and not any(plain in network for network in NEVER):
         return ""
-    return f"{text} is no public address ({ALLOW})"
+    return f"{text} is no public address"
 
 
 def url_problems(url: str, rules: Rules) -> Iterator[Problem]:
@@ -52,7 +52,7 @@ def url_problems(url: str, rules: Rules) -> Iterator[Problem]:
         return
     yield from _shape(url, parts, rules)
     if _is_address(host) and (problem := address_problem(host, rules)):
-        yield Problem("url", problem, "give an endpoint on a public address")
+        yield Problem("url", problem, ALLOW)
 
 
 def _shape(url: str, parts: SplitResult, rules: Rules) -> Iterator[Problem]:

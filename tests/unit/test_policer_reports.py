@@ -47,7 +47,7 @@ def test_a_month_adds_its_days_up(rig: Rig) -> None:
             punishments=1,
         )
     (line,) = lines(rig)
-    in_force = NOW - datetime(2026, 11, 1, tzinfo=UTC).timestamp()
+    in_force = NOW - 120.0 - datetime(2026, 11, 1, tzinfo=UTC).timestamp()
     assert line == {
         "host": "gold",
         "vr": "r1",
@@ -160,7 +160,7 @@ def of(*changes: tuple[datetime, float | None], now: datetime = END, **kept: flo
         for when, rate in changes
     ]
     days = ContractDays("gold", "r1", Kept(**kept), texts)  # type: ignore[arg-type]
-    return line_of(days, MONTH, now)
+    return line_of(days, MONTH, min(now, MONTH.end))
 
 
 def test_a_contract_counts_from_when_it_was_made_to_when_it_was_removed() -> None:

@@ -156,7 +156,7 @@ def test_the_life_of_a_webhook(rig: Rig, shell: "Shell") -> None:
     with endpoint() as here:
         kinds = ("--kind", "punished", "--kind", "brake")
         secret = shell("webhook", "add", "pager", here.url(), *kinds).strip()
-        assert "nobody can read its secret again" in shell.err
+        assert "its secret cannot be read again" in shell.err
         assert secret not in shell.err
         assert "taken, with 204" in shell("webhook", "test", "pager")
         verify(secret, here.got[0])

@@ -27,9 +27,9 @@ const COLUMNS = [
   number("Guarantee, kp/s", "guarantee_pps", kilo),
   number("In force", "in_force_s", long),
   number("No data", "no_data_s", long),
-  number("Wanted, packets", "wanted_packets", packets),
-  number("Delivered, packets", "delivered_packets", packets),
-  number("Missing, packets", "missing_packets", packets),
+  number("Wanted", "wanted_packets", packets),
+  number("Delivered", "delivered_packets", packets),
+  number("Missing", "missing_packets", packets),
   number("In breach", "breach_s", long),
   number("Punished", "punished_s", long),
   number("Punishments", "punishments", String),
@@ -59,7 +59,7 @@ export function reportsView(root, { query: asked, signal }) {
   const wrong = el("p", { class: "note wrong", role: "alert", hidden: true });
   const state = el("p", { role: "status" }, "Loading");
   const table = new LiveTable({
-    caption: `Contracts in force in ${month}, by UTC`,
+    caption: `Contracts in force in ${month} (UTC); wanted, delivered and missing in packets`,
     columns: COLUMNS,
     key: ({ host, vr }) => `${host}/${vr}`,
     empty: "No contract was in force.",
@@ -69,7 +69,7 @@ export function reportsView(root, { query: asked, signal }) {
   root.append(wrong, state, el("p", {}, WORDS), table.node);
   load(month, signal).then(
     (lines) => {
-      write(state, `As of ${new Date().toISOString().slice(0, 16).replace("T", " ")} UTC.`);
+      write(state, `Read at ${new Date().toISOString().slice(0, 16).replace("T", " ")} UTC.`);
       table.show(lines);
     },
     (error) => {
