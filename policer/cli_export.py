@@ -11,7 +11,7 @@ from policer.errors import SettingsError
 
 LINES = "application/jsonl"
 FEW = 50
-"""What is shown where nobody says how much."""
+"""What is shown where no limit is given."""
 MOST = 10_000
 
 Latest = Annotated[

@@ -16,7 +16,9 @@ from xtc.output import print_json
 if TYPE_CHECKING:
     from policer.client import Client
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Endpoints that events are sent to.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Endpoints that events are sent to."
+)
 
 HEADINGS = ("name", "id", "kinds", ">waiting", ">dead", "last tried", "problem", "url")
 DEAD_HEADINGS = (">id", "kind", "message", ">attempts", "last tried", "problem")

@@ -60,7 +60,7 @@ class Shared:
     convicted: Callable[[str, int], None]
     """Told how many routers of a host took the first step of their ladders in a round."""
     recorded: Callable[[HostLive, Sight], None]
-    """Called for each tick that is believed while this policer leads: the host before and after it."""
+    """Called while it leads for each tick that is believed: the host before it, and with it."""
     played: Callable[[float], None]
     """Told how many seconds a round took."""
     ruled: Callable[[], int]

@@ -1,7 +1,7 @@
 """Answers that are too long for a page: sent as they are read, some rows at a time.
 
 An export takes one of the places of streams. Should the database fail half-way, the connection
-breaks off before its last chunk (RFC 9112, section 8), so that nobody takes a part for the whole.
+breaks off before its last chunk (RFC 9112, section 8): no client takes a part for the whole.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable

@@ -6,6 +6,6 @@ from policer.store import tables
 
 
 def epoch_of(connection: Connection) -> int:
-    """Return the epoch of who leads, and let nobody take another before the transaction ends."""
+    """Return the epoch of who leads, and keep others from a new one until the transaction ends."""
     query = select(tables.leadership.c.epoch).with_for_update(read=True)
     return int(connection.execute(query).scalar_one())

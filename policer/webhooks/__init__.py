@@ -1,1 +1,1 @@
-"""Webhooks: what happens is told to endpoints elsewhere, signed, and again until they take it."""
+"""Webhooks: events are sent to endpoints, signed, and sent again until they are taken."""

@@ -143,7 +143,7 @@ def _resolve(
             return
         if isinstance(answer, OSError):
             found.set_exception(answer)
-            found.exception()  # it may be that nobody waits any more
+            found.exception()  # marks it as seen, where no attempt waits for it
         else:
             found.set_result(answer)
 

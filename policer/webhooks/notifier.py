@@ -1,9 +1,9 @@
 """Sends what happens to every webhook while this policer leads: each event once, or more often.
 
 Each webhook has a place in the log of events, in the store. An event is tried; what is not taken is
-kept with its message to be tried again, and the place moves on: one message that nobody takes keeps
-no other waiting. Both are written in one transaction, after the attempts: who leads next tries
-again what nobody wrote down, and receivers know a message again by its id.
+kept to be tried again, and the place moves on: a message that is never taken keeps no other
+waiting. Both are written in one transaction, after the attempts. The next leader tries again what
+was not written down, and receivers know a repetition by its id.
 
 All of this is in a loop and threads of its own. Every webhook has tasks of its own, so that a slow
 endpoint delays itself alone.
@@ -67,9 +67,9 @@ class Ports:
     leads: Callable[[], int]
     """The epoch in which this policer leads; 0 while it does not."""
     tried: Callable[[str], None]
-    """Told the outcome of each attempt."""
+    """Called with the outcome of each attempt."""
     died: Callable[[], None]
-    """Told of each message that is dead."""
+    """Called for each message that is dead."""
     wall: Callable[[], float] = time.time
     luck: Callable[[], float] = random.random
 

@@ -13,7 +13,7 @@ class Rules:
     allow_http: bool = False
     """Whether they may go unencrypted."""
     networks: tuple[Network, ...] = ()
-    """Beside the Internet's own addresses, where they may go to."""
+    """Networks that are not public, and may be reached."""
     timeout_s: float = 15.0
     """Seconds that an attempt may take."""
     attempts: int = 10

@@ -27,7 +27,8 @@ GUIDE = (DOCS / "policer.md").read_text()
 PAGES = sorted(DOCS.rglob("*.md"))
 MAIN = "# /etc/xtc/policer.toml\n"
 KINDS = {"counter": "_total", "histogram": "", "gauge": ""}
-TABLES = {"server", "store", "link", "lease", "policy", "habits", "rules", "patience", "log", "history", "webhooks"}
+TABLES = {"server", "store", "link", "lease", "policy", "habits", "rules", "patience", "log"}
+TABLES |= {"history", "webhooks"}
 
 
 def metric_names() -> set[str]:
