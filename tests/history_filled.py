@@ -57,5 +57,5 @@ def minutes(rig: Rig, begin: float, hours: int) -> None:
 
 def day(rig: Rig, of: int, vr: str = "r1", **sums: float) -> None:
     """Keep a day of November."""
-    row = DayRow("gold", vr, date(2026, 11, of), 1, 20e3, **sums)  # type: ignore[arg-type]
+    row = DayRow("gold", vr, date(2026, 11, of), 1, **sums)  # type: ignore[arg-type]
     assert rig.store.sla.put([row], lead(rig))

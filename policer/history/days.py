@@ -15,7 +15,6 @@ class DayAccount:
         "_breach_s",
         "_data_s",
         "_delivered",
-        "_guarantee_pps",
         "_missing",
         "_promised",
         "_punished_s",
@@ -25,7 +24,7 @@ class DayAccount:
     )
 
     def __init__(self) -> None:
-        self._guarantee_pps = self._data_s = 0.0
+        self._data_s = 0.0
         self._promised = self._wanted = self._delivered = self._missing = 0.0
         self._breach_s = self._punished_s = 0.0
         self._punishments = 0
@@ -44,7 +43,6 @@ class DayAccount:
             owed: how it stood against its guarantee.
             began: whether its punishment began.
         """
-        self._guarantee_pps = guarantee_pps
         self._data_s += seconds
         self._promised += guarantee_pps * seconds
         self._wanted += owed.wanted
@@ -67,7 +65,6 @@ class DayAccount:
             vr=vr,
             day=datetime.fromtimestamp(day * DAY_S, UTC).date(),
             part=part,
-            guarantee_pps=self._guarantee_pps,
             data_s=self._data_s,
             promised=self._promised,
             wanted=self._wanted,

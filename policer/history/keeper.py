@@ -68,13 +68,15 @@ class Keeper:
         self._days = Waiting[DayRow](MOST_BYTES, lambda _: DAY_BYTES)
         self._epoch = 0
         """In which what is seen may be written; 0 before this policer led."""
-        self._pruned_at = -math.inf
+        self._pruned_at = wall()
         self._flushing = Lock()
         self._taking = Lock()
         """Held while what was packed is taken over, and while it is dropped."""
         self._reign = 0
         """Counts how often another policer led meanwhile."""
         self._refused = ""
+        self._failed: set[str] = set()
+        """What a bug kept from being done; each is logged once."""
         self._log = structlog.get_logger("policer.history")
 
     @property
@@ -100,7 +102,8 @@ class Keeper:
 
     def heard(self, live: HostLive, sight: Sight) -> None:
         """Take over a tick that is believed; `live` is the host before it."""
-        self._recorder.heard(live, sight, self._wall())
+        with self._guarded("a tick was not recorded"):
+            self._recorder.heard(live, sight, self._wall())
 
     def end(self, host: str) -> None:
         """Record a host no further."""
@@ -137,15 +140,27 @@ class Keeper:
         with _thread("history-pack") as thread:
             while True:
                 await asyncio.sleep(COLLECT_EVERY_S)
-                chunks = self._cut(self._wall())
-                await _done_by(thread, partial(self._pack, chunks, self._reign))
+                with self._guarded("history was not packed"):
+                    chunks = self._cut(self._wall())
+                    await _done_by(thread, partial(self._pack, chunks, self._reign))
 
     async def _write(self) -> None:
         # A thread of its own: while the database hangs, it takes none from who keeps the lead.
         with _thread("history-write") as thread:
             while True:
                 await asyncio.sleep(FLUSH_EVERY_S)
-                await _done_by(thread, self.flush)
+                with self._guarded("history was not written"):
+                    await _done_by(thread, self.flush)
+
+    @contextmanager
+    def _guarded(self, failure: str) -> Iterator[None]:
+        """Do something for the history: a bug there must not stop what routers are held at."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001  the one firewall of the history
+            if failure not in self._failed:
+                self._failed.add(failure)
+                self._log.exception(failure)
 
     def _cut(self, wall: float) -> list[RawChunk]:
         cut = self._recorder.cut(wall)
@@ -167,7 +182,7 @@ class Keeper:
             self._put(rows, self._store.history.put, epoch)
         self._put(self._days, self._store.sla.put, epoch)
         now = self._wall()
-        if now - self._pruned_at >= PRUNE_EVERY_S:
+        if not 0 <= now - self._pruned_at < PRUNE_EVERY_S:
             self._pruned_at = now
             self._store.prune_history(self.retention.oldest(now))
 

@@ -24,8 +24,6 @@ class DayRow(msgspec.Struct, frozen=True):
     """Of UTC."""
     part: int
     """Which recorder: rows of several are to be added."""
-    guarantee_pps: float = 0.0
-    """As it was promised last."""
     data_s: float = 0.0
     promised: float = 0.0
     """Packets that the contract's guarantee came to, while the router was seen."""

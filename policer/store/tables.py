@@ -200,7 +200,6 @@ sla_days: Final = Table(
     Column("vr", Words, primary_key=True),
     Column("day", Date, primary_key=True),
     Column("part", BigInteger, primary_key=True),
-    Column("guarantee_pps", Double, nullable=False),
     Column("data_s", Double, nullable=False),
     Column("promised", Double, nullable=False),
     Column("wanted", Double, nullable=False),

@@ -49,7 +49,7 @@ def test_a_plot_begins_with_what_was_before_the_visit(visit: Visit) -> None:
 
 def test_a_report_is_looked_at_printed_and_saved(visit: Visit, tmp_path: Path) -> None:
     today = datetime.now(UTC).date()
-    row = DayRow("edge-1", "gold", today, 1, 40e3, data_s=3600.0, breach_s=3661.0, missing=12345.0)
+    row = DayRow("edge-1", "gold", today, 1, data_s=3600.0, breach_s=3661.0, missing=12345.0)
     assert visit.work.store.sla.put([row], lead(visit))
     page = visit.page
     visit.sign_in("#/reports")

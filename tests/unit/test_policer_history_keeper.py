@@ -203,6 +203,20 @@ def test_the_leader_removes_what_is_old(filled: Store) -> None:
     assert written(filled, 60).data_s == 600.0
 
 
+def test_a_bug_in_the_history_stops_no_tick(
+    filled: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def bug(*_: object) -> None:
+        raise KeyError("a bug")
+
+    policer = Policer(filled)
+    epoch = taken(filled)
+    policer.keeper.lead(epoch, epoch)
+    monkeypatch.setattr(policer.keeper._recorder, "heard", bug)
+    policer.see(50)
+    assert capsys.readouterr().out.count("a tick was not recorded") == 1
+
+
 @contextmanager
 def gone(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let the database be away."""

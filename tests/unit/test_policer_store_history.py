@@ -30,7 +30,7 @@ def chunk(at: int, points: bytes = b"x", part: int = 1, name: str = "gold") -> C
 
 
 def day(vr: str, part: int = 1, of: date = date(2026, 11, 23), **sums: float) -> DayRow:
-    return DayRow("gold", vr, of, part, 1e3, **sums)  # type: ignore[arg-type]
+    return DayRow("gold", vr, of, part, **sums)  # type: ignore[arg-type]
 
 
 def test_a_chunk_that_is_written_again_takes_the_place_of_the_first(

@@ -10,7 +10,6 @@ down_revision: Final = "0003"
 
 TEXT: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 SUMS: Final = (
-    "guarantee_pps",
     "data_s",
     "promised",
     "wanted",
