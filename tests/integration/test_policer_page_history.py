@@ -56,14 +56,14 @@ def test_a_report_is_looked_at_printed_and_saved(visit: Visit, tmp_path: Path) -
     line = page.get_by_role("row").filter(has_text="gold")
     line.get_by_text("1:01:01").wait_for()
     assert "12 345" in line.inner_text().replace("\u202f", " ")
-    assert page.get_by_role("row").count() == 3
+    assert page.get_by_role("row").count() == 2  # a contract of this moment is in no report yet
     with page.expect_download() as saved:
         visit.button("Save as CSV").click()
     path = tmp_path / saved.value.suggested_filename
     saved.value.save_as(path)
     assert path.name == f"sla-{today:%Y-%m}.csv"
     rows = list(csv.DictReader(io.StringIO(path.read_text())))
-    assert [row["vr"] for row in rows] == ["flood", "gold"]
+    assert [row["vr"] for row in rows] == ["gold"]
     page.emulate_media(media="print")
     assert not page.get_by_role("navigation", name="Views").is_visible()
     assert not visit.button("Print").is_visible()
