@@ -90,7 +90,7 @@ class Keeper:
         return self._days.dropped + sum(one.dropped for one in self._chunks.values())
 
     def lead(self, since: int, epoch: int) -> None:
-        """Go on in a new epoch; what was seen before `since` is another leader's to tell."""
+        """Go on in a new epoch; what was seen before `since` is another leader's to write."""
         with self._taking:
             if not 0 < since <= self._epoch:
                 self._reign += 1
@@ -106,7 +106,7 @@ class Keeper:
             self._recorder.heard(live, sight, self._wall())
 
     def end(self, host: str) -> None:
-        """Record a host no further."""
+        """Record a host no longer."""
         self._recorder.end(host)
 
     async def run(self) -> None:

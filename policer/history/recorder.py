@@ -60,7 +60,7 @@ class Recorder:
         track.heard(live, sight, wall)
 
     def end(self, host: str) -> None:
-        """Record a host no further; what was seen of it is still written."""
+        """Record a host no longer; what was seen of it is still written."""
         track = self._hosts.pop(host, None)
         if track is not None:
             chunks, days = track.cut(math.inf)

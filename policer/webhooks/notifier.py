@@ -85,7 +85,7 @@ class Notifier:
         """How far events were looked through, by webhook; the store may be behind."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._rests: dict[str, float] = {}
-        """Until when a webhook is left alone after a bug."""
+        """Until when a webhook is left alone, by the loop's clock."""
         self._unread = ""
         self._log = structlog.get_logger("policer.webhooks")
 
@@ -119,7 +119,7 @@ class Notifier:
         return self._store.events.newest(), self._store.webhooks.endpoints()
 
     def _is_due(self, endpoint: Endpoint, newest: int) -> bool:
-        if endpoint.id in self._tasks or self._rests.get(endpoint.id, 0.0) > self._ports.wall():
+        if endpoint.id in self._tasks or self._rests.get(endpoint.id, 0.0) > _monotonic():
             return False
         place = self._places.get(endpoint.id, endpoint.position)
         return place != newest or (endpoint.next_at is not None and endpoint.next_at <= self._now())
@@ -128,7 +128,7 @@ class Notifier:
         """Try what there is to try of one webhook; nothing that happens here stops another."""
         try:
             if not await self._guarded(self._turns(endpoint, epoch), endpoint.name):
-                self._rests[endpoint.id] = self._ports.wall() + REST_S
+                self._rests[endpoint.id] = _monotonic() + REST_S
         finally:
             if self._tasks.get(endpoint.id) is asyncio.current_task():
                 del self._tasks[endpoint.id]
@@ -159,7 +159,7 @@ class Notifier:
             settle = partial(self._store.letters.settle, endpoint.id, tried, work.position, epoch)
             if not await self._ask(settle):
                 # Another leads, which tries these again, and this policer will know it soon.
-                self._rests[endpoint.id] = self._ports.wall() + AGAIN_S
+                self._rests[endpoint.id] = _monotonic() + AGAIN_S
                 return False
         self._places[endpoint.id] = work.position
         for one in tried:
@@ -223,6 +223,11 @@ class Notifier:
 
     async def _ask(self, question: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, question)
+
+
+def _monotonic() -> float:
+    """Return seconds of the loop's clock."""
+    return asyncio.get_running_loop().time()
 
 
 def _again(row: LetterRow) -> Sent:
