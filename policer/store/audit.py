@@ -10,6 +10,7 @@ from policer.errors import StoreGone
 from policer.store import tables
 from policer.store.engine import Database
 from policer.store.pruning import prune
+from policer.store.within import ANY_TIME, Time, within
 
 
 class AuditRow(msgspec.Struct, frozen=True):
@@ -35,16 +36,26 @@ class Audit:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def page(self, after: int | None, limit: int) -> list[AuditRow]:
+    def page(self, after: int | None, limit: int, *, time: Time = ANY_TIME) -> list[AuditRow]:
         """Return changes, the latest first.
 
         Args:
             after: the id of the last row of the page before; None begins with the latest.
             limit: how many at most.
+            time: when they were made.
         """
-        query = select(tables.audit).order_by(tables.audit.c.id.desc()).limit(limit)
+        query = select(tables.audit).where(*within(tables.audit, time))
         if after is not None:
             query = query.where(tables.audit.c.id < after)
+        return self._rows(query.order_by(tables.audit.c.id.desc()).limit(limit))
+
+    def since(self, last_id: int, limit: int, *, time: Time = ANY_TIME) -> list[AuditRow]:
+        """Return changes after the one of this id, the oldest first; the rest is as of `page`."""
+        query = select(tables.audit).where(tables.audit.c.id > last_id)
+        query = query.where(*within(tables.audit, time))
+        return self._rows(query.order_by(tables.audit.c.id).limit(limit))
+
+    def _rows(self, query: Any) -> list[AuditRow]:
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
 

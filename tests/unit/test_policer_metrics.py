@@ -28,6 +28,7 @@ STATES = {
     "policer_brake_mode",
     "policer_brake_on",
     "policer_epoch",
+    "policer_history_waiting",
     "policer_events_waiting",
     "policer_host_distrusted",
     "policer_host_engaged",
