@@ -7,11 +7,9 @@ import structlog
 
 from policer.brake import Brake, Routers, routers_of
 from policer.fleet import Fleet
-from policer.overrides import excused, stops_ladders
+from policer.overrides import FLEET, braked, excused, stops_ladders
 from policer.store import Event
 
-FLEET = ""
-"""The name of the fleet's brake among those of hosts."""
 _ON = "too many routers {where} would be punished at once"
 _OFF = "no longer too many routers {where} are guilty"
 
@@ -72,10 +70,7 @@ class Braking:
     def _show(self) -> None:
         """Show which ladders are stopped, whoever stops them."""
         fleet = self._fleet
-        mode = fleet.overrides.brake_mode
-        hosts = frozenset() if mode == "off" else frozenset(fleet.counted) - {FLEET}
-        fleet.braked = stops_ladders(mode, counted=FLEET in fleet.counted)
-        fleet.braked_hosts = hosts
+        fleet.braked, fleet.braked_hosts = braked(fleet.overrides.brake_mode, fleet.counted)
 
     def _say(self, host: str, *, on: bool) -> None:
         where = "on this host" if host else "in the fleet"

@@ -4,7 +4,7 @@ An override stands from when it is set until it is cleared or its time is over. 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
@@ -25,6 +25,8 @@ LONGEST: Final[Mapping[Kind, timedelta]] = {
     "suspension": timedelta(days=366),
 }
 """How far ahead the end of an override may be; an epoch has no end."""
+FLEET: Final = ""
+"""The name of the fleet's brake among those of hosts."""
 MOST_REASON: Final = 200
 """Characters of a reason."""
 _REASON: Final = re.compile(rf"[^\x00-\x1f\x7f]{{0,{MOST_REASON}}}")
@@ -75,9 +77,8 @@ class Overrides:
     @property
     def brake_mode(self) -> BrakeMode:
         """What the brake is to do."""
-        if self.brake is None:
-            return "automatic"
-        return "on" if self.brake.mode == "on" else "off"
+        mode = "automatic" if self.brake is None else self.brake.mode
+        return mode if mode in {"on", "off"} else "automatic"
 
     def exempt_on(self, host: str) -> Mapping[str, Override]:
         """Return the routers of a host that its ladders do not touch."""
@@ -86,7 +87,7 @@ class Overrides:
     def count(self) -> Mapping[Kind, int]:
         """Return how many stand, by kind."""
         return {
-            "brake": int(self.brake is not None),
+            "brake": int(self.brake_mode != "automatic"),
             "epoch": int(self.epoch is not None),
             "exemption": sum(map(len, self.exempt.values())),
             "suspension": len(self.suspended),
@@ -124,6 +125,17 @@ def stops_ladders(mode: BrakeMode, *, counted: bool) -> bool:
         counted: whether too many routers are guilty.
     """
     return mode == "on" or (mode == "automatic" and counted)
+
+
+def braked(mode: BrakeMode, counted: Collection[str]) -> tuple[bool, frozenset[str]]:
+    """Return whether all ladders are stopped, and the hosts whose own are.
+
+    Args:
+        mode: what operators want of the brake.
+        counted: the hosts with too many guilty routers; `FLEET` is the fleet.
+    """
+    hosts = frozenset() if mode == "off" else frozenset(counted) - {FLEET}
+    return stops_ladders(mode, counted=FLEET in counted), hosts
 
 
 def excused(

@@ -6,7 +6,7 @@ All is written into the store, so that any policer may be asked; the leader foll
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
 
-from policer.overrides import Kind, Override
+from policer.overrides import Kind, Override, braked, standing
 from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, page_of, unpack
 from policer.rest.desk import Desk, GivenDesk
@@ -170,15 +170,17 @@ def _tagged(override: Override, status: int = 200) -> Response[OverrideAnswer]:
 
 def _brake(desk: Desk, override: Override) -> Response[BrakeAnswer]:
     fleet, answer = desk.fleet, override_answer(override)
+    mode = standing([override], desk.today()).brake_mode
+    stopped, hosts = braked(mode, fleet.counted)
     body = BrakeAnswer(
-        mode=override.mode if override.mode in {"on", "off"} else "automatic",
+        mode=mode,
         until=answer.until,
         reason=answer.reason,
         set_by=answer.set_by,
         set_at=answer.set_at,
         version=answer.version,
-        braked=fleet.braked,
-        braked_hosts=sorted(fleet.braked_hosts),
+        braked=stopped,
+        braked_hosts=sorted(hosts),
         counted=[CountedBrake(name or None, at) for name, at in sorted(fleet.counted.items())],
         leading=fleet.leadership.leading,
     )
