@@ -8,8 +8,6 @@ from round_rig import ALWAYS, GOLD, LADDER, Desk, flood, full
 from policer.contract import Contract
 from policer.ladder import Step
 from policer.overrides import (
-    LONGEST,
-    MOST_REASON,
     BrakeMode,
     Kind,
     Override,
@@ -82,8 +80,8 @@ def test_the_brake_goes_by_operators_first(mode: BrakeMode, stopped: tuple[bool,
 # --- what may be set
 
 
-@pytest.mark.parametrize("kind", list(LONGEST))
-def test_an_end_is_in_the_future_and_not_too_far(kind: Kind) -> None:
+@pytest.mark.parametrize(("kind", "days"), [("brake", 366), ("exemption", 30), ("suspension", 366)])
+def test_an_end_is_in_the_future_and_not_too_far(kind: Kind, days: int) -> None:
     mode = {"brake": "on", "exemption": "exempt", "suspension": "suspended"}[kind]
 
     def ending(until: datetime) -> list[str]:
@@ -91,8 +89,8 @@ def test_an_end_is_in_the_future_and_not_too_far(kind: Kind) -> None:
 
     assert ending(NOW) == ["until"]
     assert ending(NOW + timedelta(seconds=1)) == []
-    assert ending(NOW + LONGEST[kind]) == []
-    assert ending(NOW + LONGEST[kind] + timedelta(seconds=1)) == ["until"]
+    assert ending(NOW + timedelta(days=days)) == []
+    assert ending(NOW + timedelta(days=days, seconds=1)) == ["until"]
     assert ending(NOW.replace(tzinfo=None)) == ["until"]
     for hours in (-23, 23):
         zone = timezone(timedelta(hours=hours))
@@ -107,10 +105,10 @@ def test_an_exemption_has_an_end_and_what_is_automatic_has_none() -> None:
     assert fields(Override("suspension", "suspended", "gold")) == []
 
 
-@pytest.mark.parametrize("reason", ["x" * (MOST_REASON + 1), "a\nb", "a\n", "\x1b[31m", "\x7f"])
+@pytest.mark.parametrize("reason", ["x" * 201, "a\nb", "a\n", "\x1b[31m", "\x7f"])
 def test_a_reason_is_one_short_line(reason: str) -> None:
     assert fields(exemption(reason=reason)) == ["reason"]
-    assert fields(exemption(reason="x" * MOST_REASON)) == []
+    assert fields(exemption(reason="x" * 200)) == []
 
 
 def test_an_epoch_is_one_that_daemons_obey() -> None:
