@@ -16,8 +16,10 @@ from policer.errors import Invalid, Problem, Stale, Taken, Unknown
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
+from policer.store.events import write_events
 from policer.store.hosts import contracts_of, host_for_change
 from policer.store.idempotency import Answering, keep
+from policer.store.overriderows import Author, forget_router
 from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
 from xtc.wire import VrName
 
@@ -109,7 +111,7 @@ class Contracts:
         return stored
 
     def remove(self, host: str, vr: str, if_version: int, actor: str) -> None:
-        """Promise a router nothing any more.
+        """Promise a router nothing any more, and end its exemption.
 
         Raises:
             Unknown: there is no such host or contract.
@@ -122,7 +124,10 @@ class Contracts:
             if row is None or row.contract is None:
                 raise _unknown(key)
             _expect(row, key, if_version)
+            author = Author(self._clock(), actor)
+            cleared = forget_router(connection, host, vr, author)
             self._change(connection, key, row, None, actor)
+            write_events(connection, cleared, author.at)
 
     def history(self, host: str, vr: str) -> list[Revision]:
         """Return every revision, the first one first; raises Unknown where there never was one."""

@@ -168,15 +168,18 @@ def test_an_automatic_brake_that_changes_nothing_still_ends_what_is_over(
     assert store.generation() == before + 1
 
 
-def test_a_host_that_is_removed_takes_its_overrides_along(store: Store, ending: Override) -> None:
+def test_a_host_or_contract_that_is_removed_takes_its_overrides_along(
+    store: Store, ending: Override
+) -> None:
     store.overrides.put(ending, None, "ben")
     store.overrides.put(SUSPENDED, None, "ben")
     store.overrides.put(Override("brake", "on"), 1, "ben")
     store.contracts.remove("gold", "r1", 1, "ben")
+    assert [one.kind for one in store.overrides.all()] == ["brake", "suspension"]
     store.hosts.remove("gold", 1, "cid")
     assert [one.kind for one in store.overrides.all()] == ["brake"]
     assert events(store)[3:] == [
-        ("override_cleared", "gold", "r1", "cid"),
+        ("override_cleared", "gold", "r1", "ben"),
         ("override_cleared", "gold", None, "cid"),
     ]
     store.hosts.add(host(), "ann")
