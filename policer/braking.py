@@ -68,7 +68,7 @@ class Braking:
         yield from self._brake.hosts
 
     def _show(self) -> None:
-        """Show which ladders are stopped, whoever stops them."""
+        """Show which ladders are stopped, by the count or by an operator."""
         fleet = self._fleet
         fleet.braked, fleet.braked_hosts = braked(fleet.overrides.brake_mode, fleet.counted)
 

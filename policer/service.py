@@ -150,7 +150,7 @@ class Service:
             self._unread = ""
 
     async def _reload(self) -> None:
-        await self._overriding.read()  # first: no host is told anything before this is known
+        await self._overriding.read()  # first: no order goes out before this is known
         stored = await self._asking.ask(self._store.hosts.all)
         contracts = await self._asking.ask(self._store.contracts.all)
         hosts = {one.value.name: one.value for one in stored}

@@ -111,7 +111,7 @@ class Contracts:
         return stored
 
     def remove(self, host: str, vr: str, if_version: int, actor: str) -> None:
-        """Promise a router nothing any more, and end its exemption.
+        """Remove a contract, and end its router's exemption.
 
         Raises:
             Unknown: there is no such host or contract.

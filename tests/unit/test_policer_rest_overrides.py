@@ -19,7 +19,7 @@ NEW = {"If-None-Match": "*"}
 
 
 class Today:
-    """A time of day that is told."""
+    """A time of day that the test sets."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
