@@ -1,5 +1,6 @@
 """policer: the command line of the fleet's policer and of those who talk to it."""
 
+from policer.cli_class import app as class_app
 from policer.cli_config import app as config_app
 from policer.cli_contract import app as contract_app
 from policer.cli_db import app as db_app
@@ -30,6 +31,7 @@ for _name, _group in (
     ("token", token_app),
     ("host", host_app),
     ("contract", contract_app),
+    ("class", class_app),
     ("router", router_app),
     ("override", override_app),
     ("epoch", epoch_app),

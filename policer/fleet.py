@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from policer.admission import exceeds
 from policer.contract import Contract
 from policer.hosts import Host
 from policer.overrides import Overrides
 from policer.promise import Kept
 from policer.sight import Sight
 from policer.state import HostState, Order
+from policer.whereabouts import present
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,8 @@ class HostLive:
 
     host: Host
     contracts: Mapping[str, Contract] = field(default_factory=dict)
+    follows: Mapping[str, str] = field(default_factory=dict)
+    """Names of the contracts that followed their routers there, by router."""
     sight: Sight = field(default_factory=Sight)
     state: HostState = field(default_factory=HostState)
     orders: Mapping[str, Order] = field(default_factory=dict)
@@ -31,6 +35,8 @@ class HostLive:
     """Ticks that the link did not look at, or could not read: a flood, or no telemetry at all."""
     rounds_failed: int = 0
     """Rounds that raised, since its loop began: each is a bug."""
+    events_left_out: int = 0
+    """Events that were not noted, since it causes too many."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """What the daemon would not do, by router, in its own words."""
     kept: Mapping[str, Kept] = field(default_factory=dict)
@@ -39,7 +45,12 @@ class HostLive:
     @property
     def guaranteed_pps(self) -> float:
         """All guarantees, in the unit of the capacity."""
-        return sum(c.cost * c.guarantee_pps for c in self.contracts.values())
+        return sum(c.cost * c.reserve_pps for c in self.contracts.values())
+
+    @property
+    def overpromised(self) -> bool:
+        """Whether routers brought more guarantees than it can keep; it may not overcommit."""
+        return not self.host.overcommit and exceeds(self.guaranteed_pps, self.host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,20 @@ class Fleet:
     def put_all(self, lives: Mapping[str, HostLive]) -> None:
         """Take over another fleet."""
         self._hosts = dict(lives)
+
+    def homes(self) -> dict[str, str]:
+        """Return the host of each router whose contract followed it, by the contract's name."""
+        lives = self.hosts.items()
+        return {router: name for name, live in lives for router in live.follows.values()}
+
+    def seen_on(self, router: str, now: float) -> str | None:
+        """Return the host that has a router, by its name or UUID; None where not one alone has."""
+        found = [
+            name
+            for name, live in self.hosts.items()
+            if live.sight.reachable(now) and any(present({router}, live.sight.routers))
+        ]
+        return found[0] if len(found) == 1 else None
 
     def routers(self) -> Iterator[tuple[HostLive, str]]:
         """Yield every router that was promised or seen, by host and name."""

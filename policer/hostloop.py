@@ -9,11 +9,13 @@ import msgspec
 import structlog
 
 from policer.bucket import Buckets
-from policer.compat import for_its_burst, with_lost_bursts, without_bursts
+from policer.compat import LeftOut
 from policer.contract import Contract
+from policer.dialect import Dialect, Refusals
 from policer.dispatch import Sent, Terms, due
 from policer.engagement import Standing
-from policer.errors import LinkError, LinkRefused
+from policer.errors import LinkError
+from policer.eventlimit import EventLimit
 from policer.evidence import Evidence
 from policer.fleet import Fleet, HostLive
 from policer.hosts import Host
@@ -23,7 +25,7 @@ from policer.link.host import AGAIN_S
 from policer.overrides import excused
 from policer.promise import kept_after
 from policer.round import play
-from policer.sight import GONE_AFTER_S, seen
+from policer.sight import GONE_AFTER_S, Sight, seen
 from policer.state import (
     LET_GO,
     NEW_ROUTER,
@@ -41,10 +43,18 @@ from xtc.wire import Activate, Limit, Refusal, Telemetry
 
 SHORTEST_S = 0.5
 """Rounds come no closer than this, however often a host speaks."""
-MANY, SOME_PER_S = 100.0, 1 / 60
-"""Events of one kind that a daemon may cause at once, and in the long run."""
+UNLIMITED = frozenset({"punished", "pardoned"})
+"""What is done to a router is always noted; its contract's patience says how often it can be."""
+TWICE_S = 30.0
+"""A host whose daemon obeys orders for another one is shown as such for so long: two leases."""
+ENTERED_TWICE = (
+    "it obeys leases of this epoch that were not sent to it: is its daemon entered twice, or was a "
+    "lease given by hand?"
+)
 LONGEST_WORDS = 500
 """Characters of a daemon's own words that an event keeps."""
+_OF_HOST: Mapping[str, str] = {}
+"""No contract followed its router."""
 _NOTHING_KNOWN = HostState()
 """What is shown by a policer that does not lead."""
 
@@ -65,6 +75,8 @@ class Shared:
     """Told how many seconds a round took."""
     ruled: Callable[[], int]
     """The epoch in which the punishments of the leader before were taken over."""
+    heard: Callable[[str, Sight], None]
+    """Told what a host shows that is believed, before the round that goes by it."""
     overtaken: Callable[[int], None]
     """Told the epoch that a host obeys where it is above this policer's."""
     wall: Callable[[], float]
@@ -89,31 +101,58 @@ class HostLoop:
         """Whether `_state` is of a leader."""
         self._overtaken = 0
         """The epoch in which it was last noted that the host obeys another policer."""
-        self._rarely = Buckets(1 / AGAIN_S, 1.0)
-        """Which events that the daemon can cause at will may be noted again."""
+        self._limit = EventLimit()
+        """Which events the host may still cause."""
         self._raises = Buckets(1 / AGAIN_S, 1.0)
         """How often this host may ask for a higher epoch: each costs all hosts a write."""
-        self._any = Buckets(SOME_PER_S, MANY)
-        """How many of them it may cause in all."""
         self._news = asyncio.Event()
         self._sent: Mapping[str, Sent] = {}
         self._epoch = 0
         """The epoch in which `_sent` was sent."""
+        self._given = 0
+        """The highest sequence that was sent in it."""
+        self._twice_until = float("-inf")
+        """Until then its daemon is taken to be another host's, too."""
         self._refused: frozenset[tuple[type[Activate | Limit], str]] = frozenset()
         """What the daemon would not take when it was last told, by kind and router."""
         self._costs: Mapping[str, float] = {}
         """What a packet of each router takes beside an ordinary one, where that is not 1."""
-        self._too_old_until = float("-inf")
-        """Until then its daemon is taken not to know bursts."""
+        self._dialect = Dialect(self._carry_out, shared.next_sequence)
+        """What its daemon takes."""
         self._log = structlog.get_logger("policer.host").bind(host=host.name)
         self._gone = self._gone_noted = False
         self._put(HostLive(host))
 
-    def enter(self, host: Host, contracts: Mapping[str, Contract]) -> None:
-        """Take over what the operator changed; the link's addresses stay as they are."""
+    def enter(
+        self, host: Host, contracts: Mapping[str, Contract], follows: Mapping[str, str] = _OF_HOST
+    ) -> None:
+        """Take over what is promised from now on; the link's addresses stay as they are.
+
+        Args:
+            host: its entry.
+            contracts: what holds, by router.
+            follows: names of those that followed their routers, by router.
+        """
         self.host = host
         self._costs = {vr: one.cost for vr, one in contracts.items() if one.cost != 1.0}
-        self._put(replace(self._live, host=host, contracts=contracts))
+        self._put(replace(self._live, host=host, contracts=contracts, follows=follows))
+
+    def release(self, vr: str) -> RouterState | None:
+        """Forget a router that went to another host; return what is remembered of it."""
+        kept = self._state.routers.get(vr)
+        if kept is None:
+            return None
+        rest = {other: state for other, state in self._state.routers.items() if other != vr}
+        self._state = replace(self._state, routers=rest)
+        self._punish(vr, Punishment())
+        self._put(replace(self._live, state=self._state))
+        return kept
+
+    def adopt(self, vr: str, state: RouterState) -> None:
+        """Go on with a router that came from another host."""
+        self._state = replace(self._state, routers={**self._state.routers, vr: state})
+        self._punish(vr, state.punishment)
+        self._put(replace(self._live, state=self._state))
 
     def pardon(self, vr: str, actor: str) -> None:
         """Forget what a router did, and what was done about it."""
@@ -181,19 +220,34 @@ class HostLoop:
         live, self._deaf = self._live, ""
         after = seen(live.sight, telemetry, now, self.host.capacity_pps, self._costs)
         restarted = after.tick < live.sight.tick
-        if restarted:  # it may know bursts now
-            self._too_old_until = float("-inf")
+        if restarted:
+            self._dialect.forget()
         kept = kept_after(now, live.kept, after.routers, live.contracts, restarted=restarted)
         unread = self._link.dropped + self._link.bad
         shown = replace(live, sight=after, link_problem=self._problem, unread=unread, kept=kept)
-        self._put(shown)
+        self._put(replace(shown, events_left_out=self._limit.left_out))
         if after.distrust:
             self._note_rarely("distrusted", after.distrust)
+        if self._obeys_another(after):
+            self._twice_until = now + TWICE_S
+            self._note_rarely("entered_twice", ENTERED_TWICE)
         if self._gone and after.reachable(now):
             self._gone = self._gone_noted = False
             self._note_of_host("back", "the host is heard again")
+        if after.heard_at == now and not after.distrust:
+            self._shared.heard(self.host.name, after)
         if after.heard_at == now:
             self._news.set()
+
+    def _obeys_another(self, sight: Sight) -> bool:
+        """Whether the host obeys leases of this policer that were sent to another entry of it.
+
+        Sequences only rise, over all hosts: one above all that were sent here was sent elsewhere.
+        """
+        return self._rules() and any(
+            report.epoch == self._epoch and (report.sequence or 0) > self._given > 0
+            for report in sight.routers.values()
+        )
 
     def _trouble(self, _host: str, error: LinkError) -> None:
         """Show what keeps the link from hearing."""
@@ -221,13 +275,14 @@ class HostLoop:
             self._rest()
             return
         if shared.ruled() != self._epoch:
-            self._epoch, self._sent = shared.ruled(), {}
+            self._epoch, self._sent, self._given = shared.ruled(), {}, 0
         view = HostView(
             self.host.capacity_pps,
             excused(live.contracts, overrides.exempt_on(self.host.name)),
             live.sight,
             unled={vr for kind, vr in self._refused if kind is Activate},
             unlimited={vr for kind, vr in self._refused if kind is Limit},
+            packets_only=self._dialect.packets_only(now, live.contracts),
         )
         decided = play(now, view, self._state, shared.policy(self.host.name))
         self._keep(live, decided)
@@ -260,10 +315,12 @@ class HostLoop:
     def _keep(self, live: HostLive, decided: Round) -> None:
         """Show what a round decided, and have it written down."""
         for note in decided.notes:
-            self._note(note.kind, note.words, note.vr)
+            noting = self._note if note.kind in UNLIMITED else self._note_limited
+            noting(note.kind, note.words, note.vr)
         before, after = self._state.routers, decided.state.routers
         for vr, state in after.items():
-            if state.punishment != before.get(vr, NEW_ROUTER).punishment:
+            was = before.get(vr, NEW_ROUTER).punishment
+            if state.punishment is not was and state.punishment != was:
                 self._punish(vr, state.punishment)
         for vr in before.keys() - after.keys():  # forgotten, having been away for long
             self._punish(vr, Punishment())
@@ -273,7 +330,7 @@ class HostLoop:
 
     def _punish(self, vr: str, punishment: Punishment) -> None:
         row = self._row(vr, punishment)
-        self._shared.writer.punish(self.host.name, vr, row, self._epoch)
+        self._shared.writer.punish(self.host.name, vr, row, self._shared.ruled())
 
     def _row(self, vr: str, punishment: Punishment) -> PunishmentRow | None:
         """Return what the next leader takes over; what is only reported would be in force there."""
@@ -295,34 +352,30 @@ class HostLoop:
         dispatch = due(now, orders, self._sent, reports, terms, self._shared.next_sequence)
         self._sent = dispatch.sent
         wanted = {vr for vr, order in orders.items() if order != LET_GO}
-        refused: tuple[Refusal | None, ...] = ()
+        refused: Refusals = ()
         if dispatch.requests:
-            refused = await self._send(now, dispatch.requests)
+            refused = await self._dialect.send(now, dispatch.requests, self._in_bits())
         if dispatch.requests or not wanted:
             self._untold = ""
         self._told(wanted, dispatch.requests, refused)
 
-    async def _send(
-        self, now: float, requests: Sequence[Activate | Limit]
-    ) -> tuple[Refusal | None, ...]:
-        """Have requests carried out; a daemon that does not know bursts gets the rest of them."""
-        try:
-            if now >= self._too_old_until:
-                return await self._link.send(requests)
-        except LinkRefused as error:
-            if not for_its_burst(error, requests):
-                raise
-        plain = tuple(without_bursts(requests, self._shared.next_sequence))
-        refused = tuple(with_lost_bursts(requests, await self._link.send(plain)))
-        if now >= self._too_old_until:
-            self._too_old_until = now + AGAIN_S
-        return refused
+    async def _carry_out(self, messages: Sequence[Activate | Limit]) -> Refusals:
+        numbers = (message.sequence for message in messages if isinstance(message, Activate))
+        self._given = max(self._given, *numbers, 0)
+        return await self._link.send(messages)
+
+    def _in_bits(self) -> set[str]:
+        """Return the routers that are to be held at a ceiling in bits/s, if their daemon can."""
+        if self._state.standing.engaged:
+            return set()
+        contracts = self._live.contracts
+        return {vr for vr, contract in contracts.items() if contract.ceiling_bps is not None}
 
     def _told(
         self,
         wanted: set[str],
         requests: Sequence[Activate | Limit],
-        refused: Sequence[Refusal | None],
+        refused: Refusals,
     ) -> None:
         """Show what was refused now, or before and is still wanted."""
         before = self._live.refusals
@@ -330,7 +383,7 @@ class HostLoop:
         now = {
             (type(request), request.vr)
             for request, refusal in zip(requests, refused, strict=True)
-            if refusal is not None
+            if refusal is not None and not isinstance(refusal, LeftOut)
         }
         self._refused = frozenset({one for one in self._refused - told if one[1] in wanted} | now)
         stays = wanted - {request.vr for request in requests}
@@ -387,18 +440,25 @@ class HostLoop:
         return f"{words} and years ahead of the clock: run `xtc epoch reset` there"
 
     def _note_rarely(self, kind: str, words: str, vr: str | None = None) -> None:
-        """Note what the daemon may change with every tick, and so flood the table of events."""
+        """Note what the daemon may change with every tick."""
         if not self._shared.fleet.leadership.leading:
             return
+        if not self._limit.repeated(self._shared.clock(), kind, vr):
+            self._note_limited(kind, words[:LONGEST_WORDS], vr)
+
+    def _note_limited(self, kind: str, words: str, vr: str | None = None) -> None:
+        """Note what a host, or whoever sends to its routers, may cause again and again."""
         now = self._shared.clock()
-        if self._rarely.wait(now, f"{kind} {vr}") or self._any.wait(now, kind):
-            return
-        self._note(kind, words[:LONGEST_WORDS], vr)
+        if self._limit.admits(now, kind):
+            more = self._limit.left_out_before(kind)
+            self._note(kind, f"{words} ({more} more {kind} were left out)" if more else words, vr)
+        elif not self._limit.repeated(now, "events_left_out", kind):
+            self._note("events_left_out", f"too many {kind}: most of them are no longer noted")
 
     def _note_of_host(self, kind: str, words: str) -> bool:
         """Note what every policer sees, if this one leads; return whether it does."""
         if leads := self._shared.fleet.leadership.leading:
-            self._note(kind, words)
+            self._note_limited(kind, words)
         return leads
 
     def _note(self, kind: str, words: str, vr: str | None = None, actor: str = "policer") -> None:
@@ -408,7 +468,8 @@ class HostLoop:
 
     @property
     def _problem(self) -> str:
-        return self._untold or self._deaf
+        twice = self._shared.clock() < self._twice_until
+        return self._untold or self._deaf or (ENTERED_TWICE if twice else "")
 
     @property
     def _live(self) -> HostLive:

@@ -207,7 +207,7 @@ _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], 
     (
         "routers_held",
         "Routers that are held at a setpoint",
-        lambda live, _: sum(order.setpoint_pps is not None for order in live.orders.values()),
+        lambda live, _: sum(order.holds for order in live.orders.values()),
     ),
     (
         "capacity_packets_per_second",
@@ -239,6 +239,11 @@ _HOST_COUNTS: tuple[tuple[str, str, Callable[[HostLive], int]], ...] = (
         lambda live: live.sight.dropped + live.unread,
     ),
     ("rounds_failed", "Rounds that raised; each is a bug", lambda live: live.rounds_failed),
+    (
+        "host_events_left_out",
+        "Events that were not stored, since it causes too many",
+        lambda live: live.events_left_out,
+    ),
 )
 
 
@@ -259,10 +264,11 @@ def _of_hosts(lives: Iterable[HostLive], now: float) -> Iterator[Metric]:
 
 def _of_routers(lives: Iterable[HostLive]) -> Iterator[Metric]:
     """Yield what is so of some routers only: a calm fleet has a small scrape, however large."""
-    setpoint, limit, height = (
+    setpoint, in_bits, limit, height = (
         GaugeMetricFamily(f"policer_vr_{name}", words, labels=("host", "vr"))
         for name, words in (
             ("setpoint_packets_per_second", "What it is told to be held at"),
+            ("setpoint_bits_per_second", "Its setpoint, where that is in bits/s"),
             ("limit_packets_per_second", "What the host is told to send into it at most"),
             ("punishment_steps", "Steps of its contract's ladder that it has climbed"),
         )
@@ -271,12 +277,14 @@ def _of_routers(lives: Iterable[HostLive]) -> Iterator[Metric]:
         for vr, order in live.orders.items():
             if order.setpoint_pps is not None:
                 setpoint.add_metric((live.host.name, vr), order.setpoint_pps)
+            if order.setpoint_bps is not None:
+                in_bits.add_metric((live.host.name, vr), order.setpoint_bps)
             if order.limit_pps is not None:
                 limit.add_metric((live.host.name, vr), order.limit_pps)
         for vr, state in live.state.routers.items():
             if state.punishment.height:
                 height.add_metric((live.host.name, vr), state.punishment.height)
-    yield from (setpoint, limit, height)
+    yield from (setpoint, in_bits, limit, height)
 
 
 _KEPT_COUNTS: tuple[tuple[str, str, Callable[[Counted], float]], ...] = (
@@ -289,6 +297,16 @@ _KEPT_COUNTS: tuple[tuple[str, str, Callable[[Counted], float]], ...] = (
         "under_promise_packets",
         "Packets offered within the setpoint and not forwarded, beyond the burst",
         lambda total: total.under_packets,
+    ),
+    (
+        "over_promise_bits",
+        "Bits forwarded beyond setpoint and burst, while it was held in bits/s",
+        lambda total: total.over_bits,
+    ),
+    (
+        "under_promise_bits",
+        "Bits offered within the setpoint and not forwarded, beyond the burst, likewise",
+        lambda total: total.under_bits,
     ),
     (
         "breach_seconds",

@@ -8,7 +8,9 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import count
+from typing import TypeVar
 
 import structlog
 
@@ -22,10 +24,15 @@ from policer.inbox import Inbox
 from policer.lead import Lead
 from policer.link import Keys
 from policer.overriding import Overriding
+from policer.promises import Promises
+from policer.sight import Sight
 from policer.state import Policy
-from policer.store import PunishmentRow, Store
+from policer.store import Entered, Event, PunishmentRow, Store, Stored
+from policer.store.records import now
+from policer.whereabouts import Move
 from policer.writer import Writer
 
+T = TypeVar("T")
 LOOK_EVERY_S = 1.0
 """How often the store is asked for what operators changed."""
 INBOX_EVERY_S = 0.2
@@ -52,7 +59,10 @@ class Service:
         settings: ServiceSettings,
         keys: Keys | None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        wall: Callable[[], datetime] = now,
     ) -> None:
+        self._wall = wall
         self._store, self._fleet, self._settings, self._keys = store, fleet, settings, keys
         self._clock = clock
         self._lead = Lead(store.leadership(settings.name), fleet, settings.name, clock)
@@ -63,11 +73,12 @@ class Service:
         self._asking = Asking(clock)
         self._unread = ""
         """What the store said when it could not be read."""
+        self._promises = Promises(clock())
         self._braking = Braking(fleet, clock, self.writer.note)
         self._overriding = Overriding(store, fleet, clock, time.time, self._lead.raise_above)
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
-        self._seen = -1
-        """The store's generation that was read last."""
+        self._entered = Entered()
+        """What operators entered, as it was read last."""
         self._ruled = 0
         """The epoch in which punishments were inherited."""
         self._beat = clock()
@@ -82,6 +93,7 @@ class Service:
             convicted=self._convicted,
             played=self._played,
             ruled=lambda: self._ruled,
+            heard=self._heard,
             overtaken=self._lead.raise_above,
             wall=time.time,
             ttl_s=settings.ttl_s,
@@ -136,10 +148,10 @@ class Service:
         else:
             self._braking.follow()
         try:
-            generation = await self._asking.ask(self._store.generation)
-            if generation != self._seen:
-                await self._reload()
-                self._seen = generation
+            entered = await self._asking.ask(self._store.changes.since, self._entered)
+            if entered is not self._entered:
+                await self._take_in(entered)
+                self._entered = entered
             if leadership.leading and leadership.epoch != self._ruled:
                 await self._take_over(leadership)
         except StoreError as error:
@@ -148,20 +160,76 @@ class Service:
             self._unread = str(error)
         else:
             self._unread = ""
+        for name in self._loops:
+            if self._promises.may_change(name):
+                self._enter(name)
 
-    async def _reload(self) -> None:
+    async def _take_in(self, entered: Entered) -> None:
+        """Go by what operators changed: hosts begin and end, and others have other contracts."""
         await self._overriding.read()  # first: no order goes out before this is known
-        stored = await self._asking.ask(self._store.hosts.all)
-        contracts = await self._asking.ask(self._store.contracts.all)
-        hosts = {one.value.name: one.value for one in stored}
-        for name in [name for name, (loop, _) in self._loops.items() if _moved(loop, hosts)]:
-            await self._end(name)
-            if name not in hosts:
-                self.writer.forget(name)
-        await self._begin_all([host for name, host in hosts.items() if name not in self._loops])
-        for name, host in hosts.items():
-            terms = {vr: one.value for vr, one in contracts.get(name, {}).items()}
-            self._loops[name][0].enter(host, terms)
+        classes = _values(await self._asking.ask(self._store.classes.all))
+        homes = await self._asking.ask(self._store.homes.all)
+        hosts, changed = entered.hosts, entered.changed(self._entered)
+        for name in sorted(changed & self._loops.keys()):
+            if _moved(self._loops[name][0], hosts):
+                await self._end(name)
+                if name not in hosts:
+                    self.writer.forget(name)
+                    self._promises.whereabouts.forget(name)
+        homes = {router: home for router, home in homes.items() if home in hosts}
+        if self._promises.take(entered.contracts, classes, homes):
+            changed = frozenset(hosts)
+        new = sorted(changed & hosts.keys() - self._loops.keys())
+        await self._begin_all([hosts[name] for name in new])
+        for name in changed & hosts.keys():
+            self._enter(name, hosts[name])
+
+    def _enter(self, name: str, host: Host | None = None) -> None:
+        """Have a host's loop go by what is promised there now, where that changed."""
+        loop, live = self._loops[name][0], self._fleet.host(name)
+        promised = self._promises.on(name, self._wall())
+        if (host or live.host, *promised) != (live.host, live.contracts, live.follows):
+            loop.enter(host or live.host, *promised)
+
+    def _heard(self, host: str, sight: Sight) -> None:
+        """Have contracts follow the routers that came to a host, and say so."""
+        if host not in self._loops:  # it is being removed
+            return
+        whereabouts = self._promises.whereabouts
+        claims = whereabouts.claims
+        for move in whereabouts.heard(host, sight.routers, self._clock()):
+            self._move(move)
+        if self._leads():
+            for router, _ in sorted(whereabouts.claims - claims):
+                home = whereabouts.homes[router]
+                words = f"it is still on {home}: its contract stays there"
+                self.writer.note(Event(host, "twice", words, router, at=self._wall()))
+
+    def _move(self, move: Move) -> None:
+        """Give a router's contract, and what is remembered of it, to the host that has it now."""
+        old = self._loops.get(move.from_host or "")
+        new = self._loops[move.host][0]
+        if old is not None:
+            state = old[0].release(move.from_vr) if self._leads() else None
+            if state is not None:
+                new.adopt(move.vr, state)
+            self._enter(move.from_host or "")
+        self._enter(move.host)
+        if self._leads():
+            self.writer.settle(move.router, move.host, self._ruled)
+            self._note_move(move)
+
+    def _note_move(self, move: Move) -> None:
+        came = f"came from {move.from_host}" if move.from_host else "was found"
+        words = f"it {came}, and its contract with it"
+        self.writer.note(Event(move.host, "moved", words, move.vr, at=self._wall()))
+        live = self._fleet.host(move.host)
+        if live.overpromised:
+            words = (
+                f"{live.guaranteed_pps:g} packets/s are guaranteed since {move.vr} {came}, and it"
+                f" can forward {live.host.capacity_pps:g}: move a router, or lower a guarantee"
+            )
+            self.writer.note(Event(move.host, "overpromised", words, at=self._wall()))
 
     async def _begin_all(self, hosts: Sequence[Host]) -> None:
         """Begin to hear hosts; one that is reached another way has the same routers punished."""
@@ -190,6 +258,10 @@ class Service:
         """Go on where the leader before was; raises StoreError where that cannot be read."""
         led_last = 0 < leadership.since <= self._ruled
         self.writer.lead(leadership.since, leadership.epoch)
+        homes = await self._asking.ask(self._store.homes.all)
+        for router, home in self._promises.whereabouts.homes.items():
+            if homes.get(router) != home:
+                self.writer.settle(router, home, leadership.epoch)
         punished = await self._asking.ask(self.writer.punished)
         for name, (loop, _) in self._loops.items():
             loop.inherit(_of_host(punished, name), led_last=led_last)
@@ -234,6 +306,10 @@ def _moved(loop: HostLoop, hosts: Mapping[str, Host]) -> bool:
     """Whether a loop must end: its host is gone, or its daemon is reached another way."""
     host = hosts.get(loop.host.name)
     return host is None or way_to(host) != way_to(loop.host)
+
+
+def _values(stored: Mapping[str, Stored[T]]) -> dict[str, T]:
+    return {name: one.value for name, one in stored.items()}
 
 
 def _of_host(

@@ -88,7 +88,7 @@ class Fleetwork:
         done = play(self.now, view, self._states.get(host.name, HostState()), Policy())
         self._sights[host.name], self._states[host.name] = sight, done.state
         self.store.events.add([Event(host.name, n.kind, n.words, n.vr) for n in done.notes])
-        live = HostLive(host, contracts, sight, done.state, done.orders)
+        live = HostLive(host, contracts, sight=sight, state=done.state, orders=done.orders)
         self.fleet.put(replace(live, refusals=self.refusals.get(host.name, {})))
 
     def _keep_punishments(self) -> None:

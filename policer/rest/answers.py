@@ -42,6 +42,10 @@ class HostLiveAnswer(msgspec.Struct, frozen=True):
     """The highest epoch that its daemon obeyed; None where it does not tell."""
     engaged: bool = False
     """Whether its routers are held, since it is contended."""
+    simulated: bool = False
+    """Whether its routers are simulated (`xtc sandbox`): no packet of theirs is real."""
+    overpromised: bool = False
+    """Whether routers came to it with more guarantees than it can keep."""
     harmed: tuple[str, ...] = ()
     """Routers that have less than a guarantee which they could use."""
     promised_pps: float = 0.0
@@ -113,6 +117,9 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     """Offered and within the setpoint, and not forwarded, beyond the burst."""
     breach_seconds: float
     """Time in which less was forwarded than that."""
+    over_promise_bits: float
+    """The first two while it was held in bits/s."""
+    under_promise_bits: float
     since: datetime
     """When this policer first saw it: the sums begin then, and outlive restarts of its daemon."""
 
@@ -123,6 +130,9 @@ class RouterAnswer(msgspec.Struct, frozen=True):
     host: str
     vr: str
     contract: Contract | None = None
+    """The terms that hold at this moment."""
+    follows: str | None = None
+    """The name of its contract, where that follows it from host to host."""
     report: Report | None = None
     """None where its host is gone or does not know it."""
     order: Order | None = None
@@ -150,13 +160,37 @@ class RouterPage(msgspec.Struct, frozen=True):
 class ContractAnswer(msgspec.Struct, frozen=True):
     """What a router was promised."""
 
-    host: str
+    host: str | None
+    """None where the contract follows the router, whichever host that is on."""
     vr: str
+    """Its name on the host; of one that is followed, a name of the whole fleet or its UUID."""
     contract: Contract
     version: int
     """The number in its ETag."""
     changed_at: datetime
     changed_by: str
+    terms: Contract | None = None
+    """What holds at this moment, by its class, dates and hours; None where nothing does."""
+    seen_on: str | None = None
+    """The host where a router is that is followed; None where it was not seen."""
+
+
+class ClassAnswer(msgspec.Struct, frozen=True):
+    """The terms that contracts of a class have."""
+
+    name: str
+    terms: Contract
+    version: int
+    """The number in its ETag."""
+    changed_at: datetime
+    changed_by: str
+
+
+class ClassPage(msgspec.Struct, frozen=True):
+    """Classes, by name."""
+
+    items: list[ClassAnswer]
+    next: str | None = None
 
 
 class ContractPage(msgspec.Struct, frozen=True):
@@ -169,9 +203,10 @@ class ContractPage(msgspec.Struct, frozen=True):
 class NewContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A contract that is to be made."""
 
-    host: HostName
     vr: VrName
     contract: Contract
+    host: HostName | None = None
+    """None where it is to follow the router."""
 
 
 class CheckAnswer(msgspec.Struct, frozen=True):
@@ -181,14 +216,18 @@ class CheckAnswer(msgspec.Struct, frozen=True):
     errors: tuple[FieldProblem, ...]
     """What would be wrong."""
     promised_pps: float
-    """All guarantees of the host, with this one."""
-    capacity_pps: float
+    """The most that all guarantees of the host take from now on, with this one."""
+    capacity_pps: float | None
+    """None where it is not known where the router is."""
+    host: str | None = None
+    """Where the router is."""
 
 
 class History(msgspec.Struct, frozen=True):
-    """All versions of a contract, the latest first."""
+    """Versions of a contract, the latest first."""
 
     items: list[Revision]
+    next: str | None = None
 
 
 class SetpointAnswer(msgspec.Struct, frozen=True):
@@ -197,7 +236,7 @@ class SetpointAnswer(msgspec.Struct, frozen=True):
     host: str
     vr: str
     setpoint_pps: float | None
-    """None where it is let go."""
+    """None where it is let go, or has a setpoint in bits/s."""
     limit_pps: float | None
     """What the host may send into it; None is no limit."""
     punishment: bool
@@ -205,7 +244,11 @@ class SetpointAnswer(msgspec.Struct, frozen=True):
     """The setpoint that its daemon reports."""
     lease_remaining_s: float | None
     burst: float | None = None
-    """Packets that may pass beyond the setpoint over any window; None is 0.2 s of it."""
+    """Packets, or bits of a setpoint in bits/s, that may pass beyond it over any window; None is
+    0.2 s of it."""
+    setpoint_bps: float | None = None
+    """Instead of the one in packets/s."""
+    confirmed_bps: float | None = None
 
 
 class SetpointPage(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from policer.bucket import Buckets
 from policer.fleet import Fleet
 from policer.rest import (
     access,
+    classes,
     contracts,
     events,
     fleetwide,
@@ -44,7 +45,18 @@ from policer.store import Store
 
 VERSION = "1.0.0"
 """Of the interface; the path says v1."""
-ROOMS = (hosts, routers, contracts, events, streams, fleetwide, overrides, tokens, access)
+ROOMS = (
+    hosts,
+    routers,
+    contracts,
+    classes,
+    events,
+    streams,
+    fleetwide,
+    overrides,
+    tokens,
+    access,
+)
 _GIVEN = {"desk": Provide(provide_desk), "gate": Provide(provide_gate)}
 
 

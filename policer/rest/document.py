@@ -45,6 +45,8 @@ EXAMPLES: Mapping[str, Any] = {
     "addHost": _HOST,
     "changeHost": _HOST,
     "putContract": _CONTRACT,
+    "putFollowing": {"class": "silver", "valid_until": "2031-01-01T00:00:00Z"},
+    "putClass": _CONTRACT,
     "addContract": {"host": "gold", "vr": "customer-7", "contract": _CONTRACT},
     "checkContract": {"host": "gold", "vr": "customer-7", "contract": _CONTRACT},
     "changeBrake": {"mode": "on", "until": "2030-01-01T00:00:00Z", "reason": "the new model"},
@@ -58,12 +60,14 @@ PRECONDITIONED = {
     "changeHost",
     "removeHost",
     "removeContract",
+    "removeFollowing",
+    "removeClass",
     "changeBrake",
     "resumeHost",
     "endExemption",
 }
 """Operations that are refused without If-Match."""
-MAKING = {"putContract", "suspendHost", "exemptRouter"}
+MAKING = {"putContract", "putFollowing", "putClass", "suspendHost", "exemptRouter"}
 """Operations that make something, or replace it."""
 TAGGED = {
     "readHost",
@@ -71,6 +75,8 @@ TAGGED = {
     "changeHost",
     "readContract",
     "addContract",
+    "readFollowing",
+    "readClass",
     "readBrake",
     "changeBrake",
     "readSuspension",

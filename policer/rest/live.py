@@ -47,9 +47,11 @@ def host_live(
         refused=len(live.refusals),
         refusal=next((f"{vr}: {words}" for vr, words in sorted(live.refusals.items())), ""),
         braked=braked,
+        overpromised=live.overpromised,
         suspension=suspended,
         highest_epoch=sight.highest_epoch,
         engaged=live.state.standing.engaged,
+        simulated=sight.simulated,
         harmed=live.state.standing.harmed,
         promised_pps=live.guaranteed_pps,
         forwarded_pps=_total(report.throughput_pps for report in reports),
@@ -79,6 +81,7 @@ def router(live: HostLive, vr: str, now: float, exemption: Override | None = Non
         host=live.host.name,
         vr=vr,
         contract=live.contracts.get(vr),
+        follows=live.follows.get(vr),
         report=report_of(live, vr, now),
         order=live.orders.get(vr),
         punishment=punishment(live, vr, now) if state.punishment.height else None,
@@ -100,6 +103,8 @@ def kept(live: HostLive, vr: str, now: float) -> KeptAnswer | None:
         over_promise_packets=total.over_packets,
         under_promise_packets=total.under_packets,
         breach_seconds=total.breach_s,
+        over_promise_bits=total.over_bits,
+        under_promise_bits=total.under_bits,
         since=_instant(found.since, now),
     )
 
@@ -128,28 +133,31 @@ def punishment(live: HostLive, vr: str, now: float) -> PunishmentAnswer:
 def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
     """Say what a router is told."""
     order, report = live.orders.get(vr, Order()), report_of(live, vr, now)
-    held = report is not None and report.active
+    held = report if report is not None and report.active else None
     return SetpointAnswer(
         host=live.host.name,
         vr=vr,
         setpoint_pps=order.setpoint_pps,
         limit_pps=order.limit_pps,
         punishment=order.punishment,
-        confirmed_pps=report.setpoint_pps if report is not None and held else None,
-        lease_remaining_s=report.lease_remaining_s if report is not None and held else None,
+        confirmed_pps=None if held is None else held.setpoint_pps,
+        lease_remaining_s=None if held is None else held.lease_remaining_s,
         burst=order.burst,
+        setpoint_bps=order.setpoint_bps,
+        confirmed_bps=None if held is None else held.setpoint_bps,
     )
 
 
 def capacity(live: HostLive, now: float) -> HostCapacity:
     """Say what a host can forward, and what of it was promised."""
     host, promised = live.host, live.guaranteed_pps
+    reports = live.sight.routers.values() if live.sight.reachable(now) else ()
     return HostCapacity(
         host=host.name,
         capacity_pps=host.capacity_pps,
         promised_pps=promised,
         free_pps=max(0.0, host.capacity_pps - promised),
-        forwarded_pps=host_live(live, now).forwarded_pps,
+        forwarded_pps=_total(report.throughput_pps for report in reports),
         overcommit=host.overcommit,
         source=host.capacity_source,
     )

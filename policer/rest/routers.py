@@ -10,6 +10,8 @@ from policer.errors import NotLeading, Unknown
 from policer.fleet import HostLive
 from policer.hosts import HostName
 from policer.inbox import Pardon
+from policer.inforce import in_force
+from policer.promises import ANYWHERE
 from policer.rest.answers import PardonAnswer, RouterAnswer, RouterPage, SetpointPage
 from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, page_of, unpack
@@ -17,6 +19,7 @@ from policer.rest.desk import Desk, GivenDesk
 from policer.rest.hosts import found
 from policer.rest.live import router, routers_of, setpoint
 from policer.rest.names import HostFilter, HostPath, VrPath
+from policer.store.records import now as today
 from xtc.wire import VrName
 
 TAGS = ["routers"]
@@ -78,14 +81,18 @@ def read_router(host: HostPath, vr: VrPath, desk: GivenDesk) -> RouterAnswer:
     """Read one router; a contract that was just made shows before the policer has taken it up."""
     live = desk.live(host) or HostLive(found(desk, host).value)
     answer = _answer(desk, live, vr)
+    where = (ANYWHERE, answer.follows) if answer.follows else (host, vr)
     try:
-        stored = desk.store.contracts.get(host, vr)
+        stored = desk.store.contracts.get(*where)
     except Unknown:
         if vr not in live.sight.routers:
             raise
         return msgspec.structs.replace(answer, contract=None)
+    classes = {name: one.value for name, one in desk.store.classes.all().items()}
     return msgspec.structs.replace(
-        answer, contract=stored.value, contract_version=stored.version.number
+        answer,
+        contract=in_force(stored.value, classes, today()),
+        contract_version=stored.version.number,
     )
 
 

@@ -1,6 +1,7 @@
 """The store: hosts, contracts, events, punishments, tokens, and who leads; for use from threads."""
 
 from policer.store.audit import AuditRow
+from policer.store.changes import Entered
 from policer.store.contracts import Revision
 from policer.store.events import Event, EventRow
 from policer.store.idempotency import Answering, Claim, StoredAnswer
@@ -16,6 +17,7 @@ __all__ = [
     "Answering",
     "AuditRow",
     "Claim",
+    "Entered",
     "Event",
     "EventRow",
     "Holder",

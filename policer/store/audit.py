@@ -66,9 +66,14 @@ def record(connection: Connection, at: datetime, actor: str, change: Change) -> 
     """Write a change down in the transaction that makes it.
 
     The count of changes is raised first: its row is locked until the transaction ends, so that
-    changes get their numbers in the order in which they are seen.
+    changes get their numbers in the order in which they are seen. The rows that were changed get
+    the number, too.
     """
     count_change(connection)
+    number = tables.generation.c.number
+    for table in tables.VERSIONED:
+        unnumbered = update(table).where(table.c.generation.is_(None))
+        connection.execute(unnumbered.values(generation=select(number).scalar_subquery()))
     states = {"before": _json(change.before), "after": _json(change.after)}
     row = {"at": at, "actor": actor, "action": change.action, "target": change.target, **states}
     connection.execute(tables.audit.insert().values(row))

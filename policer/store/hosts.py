@@ -9,12 +9,14 @@ from policer.admission import problems_of_host
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
 from policer.hosts import Host, clashes, contradictions, way_to
+from policer.promises import ANYWHERE
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
 from policer.store.events import write_events
 from policer.store.idempotency import Answering, keep
 from policer.store.overriderows import Author, forget_host
+from policer.store.promises import book_in, contracts_at, contracts_on
 from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
 
 
@@ -29,6 +31,20 @@ class Hosts:
         query = select(tables.hosts).where(tables.hosts.c.entry.is_not(None))
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(tables.hosts.c.name)).all()
+        return [_stored(row) for row in rows]
+
+    def page(self, after: str | None, limit: int) -> list[Stored[Host]]:
+        """Return hosts by name, from behind a name on.
+
+        Args:
+            after: the last name of the page before; None begins at the beginning.
+            limit: how many at most.
+        """
+        query = select(tables.hosts).where(tables.hosts.c.entry.is_not(None))
+        if after is not None:
+            query = query.where(tables.hosts.c.name > after)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(tables.hosts.c.name).limit(limit)).all()
         return [_stored(row) for row in rows]
 
     def get(self, name: str) -> Stored[Host]:
@@ -79,7 +95,8 @@ class Hosts:
         with self._database.write() as connection:
             row = _row(connection, host.name, lock=True)
             before = _expected(row, host.name, if_version)
-            refuse(problems_of_host(host, contracts_of(connection, host.name)))
+            promised = contracts_at(connection, host.name)
+            refuse(problems_of_host(host, promised, book_in(connection, self._clock())))
             if way_to(host) != way_to(before):
                 refuse(clashes(host, _others(connection)))
             version = self._next(row, actor)
@@ -99,10 +116,11 @@ class Hosts:
         with self._database.write() as connection:
             row = _row(connection, name, lock=True)
             before = _expected(row, name, if_version)
-            refuse(_promised(contracts_of(connection, name)))
+            refuse(_promised(contracts_on(connection, name)))
             version = self._next(row, actor)
             _set(connection, name, None, version)
-            connection.execute(delete(tables.punishments).where(tables.punishments.c.host == name))
+            for table in (tables.punishments, tables.homes):
+                connection.execute(delete(table).where(table.c.host == name))
             cleared = forget_host(connection, name, Author(version.changed_at, actor))
             change = Change("remove", f"host {name}", before, None)
             record(connection, version.changed_at, actor, change)
@@ -127,24 +145,23 @@ def _others(connection: Connection) -> list[Host]:
     return [_stored(row).value for row in connection.execute(query)]
 
 
-def host_for_change(connection: Connection, name: str) -> Host:
-    """Return a host and keep others from changing it or its contracts until the transaction ends.
+def entered_host(connection: Connection, name: str, *, lock: bool = True) -> Host:
+    """Return a host.
+
+    Args:
+        connection: of the transaction.
+        name: of the host.
+        lock: whether to keep others from changing it or its contracts until that ends.
 
     Raises:
         Unknown: there is none of that name.
     """
-    return present(_row(connection, name, lock=True), name).value
+    return present(_row(connection, name, lock=lock), name).value
 
 
-def contracts_of(connection: Connection, host: str) -> dict[str, Contract]:
-    """Return what a host's routers were promised."""
-    table = tables.contracts
-    query = select(table.c.vr, table.c.contract)
-    query = query.where(table.c.host == host, table.c.contract.is_not(None))
-    return {
-        row.vr: read(row.contract, Contract, f"contract {host}/{row.vr}")
-        for row in connection.execute(query)
-    }
+def lock_anywhere(connection: Connection) -> None:
+    """Keep others from changing contracts that follow routers until the transaction ends."""
+    _row(connection, ANYWHERE, lock=True)
 
 
 def present(row: Row[Any] | None, name: str) -> Stored[Host]:

@@ -18,7 +18,7 @@ from policer.store import tables
 from policer.store.audit import Change, count_change, record
 from policer.store.engine import Database
 from policer.store.events import Event, write_events
-from policer.store.hosts import contracts_of, host_for_change
+from policer.store.hosts import entered_host
 from policer.store.overriderows import (
     BRAKE,
     EPOCH,
@@ -33,6 +33,7 @@ from policer.store.overriderows import (
     required,
     write,
 )
+from policer.store.promises import contracts_at
 from policer.store.records import Clock, as_stored, refuse
 
 
@@ -181,8 +182,8 @@ def _require_target(connection: Connection, key: OverrideKey) -> None:
     """See that what is to be overridden is there, and keep it until the transaction ends."""
     if not key.host:
         return
-    host_for_change(connection, key.host)
-    if key.vr and key.vr not in contracts_of(connection, key.host):
+    entered_host(connection, key.host)
+    if key.vr and key.vr not in contracts_at(connection, key.host):
         fix = "a router without a contract is never punished: there is nothing to exempt it from"
         raise Unknown("contract", key.name, fix)
 

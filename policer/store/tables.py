@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    null,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -68,16 +69,22 @@ metadata: Final = MetaData()
 _NUMBER: Final = BigInteger().with_variant(Integer(), "sqlite")
 
 
-def _version() -> tuple[Column[int], Column[datetime], Column[str]]:
-    """Return the columns of what is changed under a version number."""
+def _version() -> tuple[Column[int], Column[datetime], Column[str], Column[int]]:
+    """Return the columns of what is changed under a version number.
+
+    A row that is written has no generation until the change is recorded (`audit.record`), which
+    gives it the one of the change: nobody who writes rows can forget it.
+    """
     return (
         Column("version", BigInteger, nullable=False),
         Column("changed_at", Instant, nullable=False),
         Column("changed_by", Words, nullable=False),
+        Column("generation", BigInteger, index=True, onupdate=null()),
     )
 
 
 # What was removed keeps its row, without an entry: its version numbers go on rising.
+# The row of the name "" is no host: contracts of it follow their routers from host to host.
 hosts: Final = Table(
     "hosts",
     metadata,
@@ -103,6 +110,22 @@ revisions: Final = Table(
     Column("at", Instant, nullable=False),
     Column("by", Words, nullable=False),
     ForeignKeyConstraint(["host", "vr"], ["contracts.host", "contracts.vr"]),
+)
+classes: Final = Table(
+    "classes",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("entry", Words),
+    *_version(),
+)
+# Where routers are whose contracts follow them; the leader's alone to write.
+homes: Final = Table(
+    "homes",
+    metadata,
+    Column("router", Words, primary_key=True),
+    Column("host", Words, nullable=False),
+    Column("since", Instant, nullable=False),
+    Index("homes_host", "host"),
 )
 events: Final = Table(
     "events",
@@ -193,3 +216,5 @@ generation: Final = Table(
     Column("id", Integer, primary_key=True),
     Column("number", BigInteger, nullable=False),
 )
+VERSIONED: Final = tuple(table for table in metadata.sorted_tables if "generation" in table.c)
+"""The tables whose rows say in which generation they were changed last."""

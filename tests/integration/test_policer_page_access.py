@@ -40,7 +40,7 @@ def check(visit: Visit, name: str) -> Any:
 
 @pytest.fixture
 def seen(visit: Visit) -> Visit:
-    """A tab of somebody who signed in; one is punished, a host is gone, and overrides stand."""
+    """A tab of somebody who signed in: somebody punished, a host that is gone, and overrides."""
     visit.work.said["edge-1"] = (
         report("gold", 40e3, 55e3, setpoint=55e3),
         report("flood", 10e3, 400e3, setpoint=10e3),

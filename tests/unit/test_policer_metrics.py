@@ -22,7 +22,7 @@ from policer.state import HostState, Order, RouterState
 from xtc.wire import Finding, Mode, Report
 
 HOST = Host("host7", "ipc:///a", "ipc:///b", 100e3)
-UNITS = ("seconds", "ratio", "packets_per_second", "info", "total")
+UNITS = ("seconds", "ratio", "packets_per_second", "bits_per_second", "info", "total")
 STATES = {
     "policer_brake_hosts",
     "policer_brake_mode",

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["store_rig"]
 
+NEWEST = Schema().newest
 NEXT_VERSION = f'''"""Version 9999: notes on hosts."""
 import sqlalchemy as sa
 from alembic import op
-revision, down_revision = "9999", "{Schema().newest}"
+revision, down_revision = "9999", "{NEWEST}"
 def upgrade() -> None:
     op.add_column("hosts", sa.Column("note", sa.Text()))
 '''
@@ -68,9 +69,7 @@ def test_an_older_database_is_refused_until_it_is_upgraded(
     newer = _newer(tmp_path / "newer")
     store.hosts.add(host(), "ann")
     for create in (False, True):
-        with pytest.raises(
-            StoreOutdated, match=rf"version {store.version}.*9999.*policer db upgrade"
-        ):
+        with pytest.raises(StoreOutdated, match=rf"version {NEWEST}.*9999.*policer db upgrade"):
             backend.open(schema=newer, create=create)
     upgraded = backend.open(schema=newer, upgrade=True)
     assert upgraded.version == "9999"

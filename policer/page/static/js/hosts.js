@@ -3,8 +3,13 @@
 import { lasting } from "./format.js";
 import { instant, standingWords } from "./overrides.js";
 
-/** Return {tone, words} of a host. */
+/** Return {tone, words} of a host; the words say so where it is simulated. */
 export function hostState({ live }) {
+  const { tone, words } = stateOf(live);
+  return { tone, words: live.simulated ? `${words}, simulated` : words };
+}
+
+function stateOf(live) {
   if (live.heard_s_ago == null) return { tone: "bad", words: "never heard" };
   if (!live.reachable) return { tone: "bad", words: `gone for ${lasting(live.heard_s_ago)}` };
   if (live.suspension) return { tone: "warn", words: "suspended" };
@@ -54,7 +59,14 @@ export function routerState({ report, contract, punishment, misbehaving, refusal
 
 /** Return whether a router with a guarantee lacks CPU that its cap allows. */
 export const starved = (report, contract) =>
-  report?.finding === "starved" && contract?.guarantee_pps > 0;
+  report?.finding === "starved" && (contract?.guarantee_pps > 0 || contract?.guarantee_bps > 0);
 
-const starvedTone = ({ throughput_pps: throughput }, { guarantee_pps: guarantee }) =>
-  throughput < guarantee ? "bad" : "warn";
+const starvedTone = (report, { guarantee_pps: packets, guarantee_bps: bits }) =>
+  report.throughput_pps < packets || report.throughput_bps < bits ? "bad" : "warn";
+
+/** Return what a router does, its setpoint in packets/s of the size that it forwards now. */
+export function inPackets(router) {
+  const { setpoint_pps: pps, setpoint_bps: bps, throughput_pps: packets } = router;
+  if (pps != null || bps == null || !(router.throughput_bps > 0)) return router;
+  return { ...router, setpoint_pps: (bps * packets) / router.throughput_bps };
+}

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision: Final = "0005"
-down_revision: Final = "0003"
+down_revision: Final = "0004"
 
 # As in version 0001: bytewise order, whatever the server's locale.
 TEXT: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")

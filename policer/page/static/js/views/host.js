@@ -2,7 +2,7 @@
 
 import { call, readAll, v1 } from "../api.js";
 import { el, section, write } from "../dom.js";
-import { cap, kilo, lasting, rate } from "../format.js";
+import { bitRate, cap, kilo, lasting, rate } from "../format.js";
 import { display, held } from "../hold.js";
 import { hostProblems, hostState, known, routerState } from "../hosts.js";
 import { feedOf } from "../live.js";
@@ -134,8 +134,8 @@ function routersTable(host, feed, signal) {
     number("Offered, kp/s", seen("offered_pps"), kilo),
     number("Setpoint, kp/s", seen("setpoint_pps"), kilo),
     { head: "Cap", number: true, text: (router) => capOf(router) },
-    number("Guarantee, kp/s", ({ contract }) => contract?.guarantee_pps, kilo),
-    number("Ceiling, kp/s", ({ contract }) => contract?.ceiling_pps, kilo),
+    promised("Guarantee, kp/s", "guarantee"),
+    promised("Ceiling, kp/s", "ceiling"),
     { head: "Last ten minutes", fill: spark(feed, signal) },
   ];
   const caption = `Routers of ${host}, renewed every second`;
@@ -145,6 +145,19 @@ function routersTable(host, feed, signal) {
     key: vr,
     empty: "None was promised anything, or seen.",
   });
+}
+
+/** Return a column of a contract's rate: bits/s are shown as such, and sorted by what they take. */
+function promised(head, name) {
+  const sort = ({ contract }) => {
+    const inBits = contract?.[`${name}_bps`];
+    return inBits == null ? contract?.[`${name}_pps`] : inBits / (8 * contract.packet_bytes);
+  };
+  const text = (router) => {
+    const inBits = router.contract?.[`${name}_bps`];
+    return inBits == null ? kilo(sort(router)) : bitRate(inBits);
+  };
+  return { head, number: true, sort, text };
 }
 
 function capOf({ now, report }) {

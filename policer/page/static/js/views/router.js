@@ -2,7 +2,7 @@
 
 import { call, v1 } from "../api.js";
 import { el, section, write } from "../dom.js";
-import { cap, kilo, percent, rate, UNKNOWN, words } from "../format.js";
+import { bitRate, cap, kilo, percent, rate, UNKNOWN, words } from "../format.js";
 import { held } from "../hold.js";
 import { starved } from "../hosts.js";
 import { feedOf } from "../live.js";
@@ -119,24 +119,35 @@ function follow({ host, vr, signal, problem, facts, ladder, exemption }) {
 }
 
 function factsOf({ report, order, saved_burst_packets: saved, kept }) {
-  const told = order?.setpoint_pps;
+  const told = order?.setpoint_pps ?? order?.setpoint_bps;
+  const inBits = order?.setpoint_bps != null;
   return {
     Mode: report ? words(report.mode) : UNKNOWN,
     Finding: report ? words(report.finding) : UNKNOWN,
-    Told: told == null ? "let go" : `${rate(told)}${order.punishment ? ", as a punishment" : ""}`,
-    Burst: told == null ? "none" : packetsOr(order.burst, "0.2 s of its setpoint"),
+    Told: told == null ? "let go" : toldOf(order),
+    Burst: told == null ? "none" : amountOr(order.burst, "0.2 s of its setpoint", inBits),
     Lease: leaseOf(report),
     Limit: report?.limit_pps == null ? "none" : rate(report.limit_pps),
-    "Saved burst": packetsOr(saved),
-    "Over its promise": packetsOr(kept?.over_promise_packets),
-    "Under its promise": packetsOr(kept?.under_promise_packets),
+    "Saved burst": amountOr(saved),
+    "Over its promise": countedOf(kept, "over"),
+    "Under its promise": countedOf(kept, "under"),
     "In breach": kept ? `${kept.breach_seconds.toFixed(1)} s` : UNKNOWN,
     Interfaces: report?.interfaces.join(", ") || UNKNOWN,
   };
 }
 
-function packetsOr(packets, otherwise = UNKNOWN) {
-  return packets == null ? otherwise : `${Math.round(packets)} packets`;
+function toldOf({ setpoint_pps: pps, setpoint_bps: bps, punishment }) {
+  return `${bps == null ? rate(pps) : bitRate(bps)}${punishment ? ", as a punishment" : ""}`;
+}
+
+function amountOr(amount, otherwise = UNKNOWN, inBits = false) {
+  return amount == null ? otherwise : `${Math.round(amount)} ${inBits ? "bits" : "packets"}`;
+}
+
+function countedOf(kept, which) {
+  const bits = kept?.[`${which}_promise_bits`];
+  const packets = amountOr(kept?.[`${which}_promise_packets`]);
+  return bits > 0 ? `${packets} and ${amountOr(bits, UNKNOWN, true)}` : packets;
 }
 
 function leaseOf(report) {
