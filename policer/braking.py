@@ -36,7 +36,9 @@ class Braking:
         exempt_on = self._fleet.overrides.exempt_on
         self._routers = {
             name: routers_of(
-                excused(live.contracts, exempt_on(name)), live.sight.routers, live.state
+                excused(live.contracts, exempt_on(name, live.follows)),
+                live.sight.routers,
+                live.state,
             )
             for name, live in self._fleet.hosts.items()
         }

@@ -13,6 +13,7 @@ import msgspec
 
 from policer.contract import Contract
 from policer.errors import Problem
+from policer.promises import ANYWHERE
 from xtc.lease import highest_possible
 
 Kind = Literal["brake", "epoch", "exemption", "suspension"]
@@ -39,9 +40,9 @@ class Override(msgspec.Struct, frozen=True):
     mode: Mode
     """Of a brake `automatic`, `on` or `off`; each other kind has one mode."""
     host: str = ""
-    """"" where it is about the fleet."""
+    """"" where it is about the fleet, or about a router that its contract follows."""
     vr: str = ""
-    """"" where it is about no router in particular."""
+    """"" where it is about no router in particular; of a contract that follows, its name."""
     until: datetime | None = None
     """UTC; None stands until it is cleared."""
     reason: str = ""
@@ -68,7 +69,7 @@ class Overrides:
     suspended: Mapping[str, Override] = field(default_factory=dict)
     """By host."""
     exempt: Mapping[str, Mapping[str, Override]] = field(default_factory=dict)
-    """By host and router."""
+    """By host and router; of a contract that follows its router, by ANYWHERE and its name."""
     epoch: Override | None = None
     """The epoch that is to be exceeded, until a leader has done so."""
     until: datetime | None = None
@@ -80,9 +81,19 @@ class Overrides:
         mode = "automatic" if self.brake is None else self.brake.mode
         return mode if mode in {"on", "off"} else "automatic"
 
-    def exempt_on(self, host: str) -> Mapping[str, Override]:
-        """Return the routers of a host that its ladders do not touch."""
-        return self.exempt.get(host, {})
+    def exempt_on(self, host: str, follows: Mapping[str, str]) -> Mapping[str, Override]:
+        """Return the routers of a host that its ladders do not touch.
+
+        Args:
+            host: its name.
+            follows: the names of the contracts that followed routers there, by router: their
+                exemptions follow them, too.
+        """
+        if not self.exempt:
+            return {}
+        moving = self.exempt.get(ANYWHERE, {})
+        came = {vr: moving[router] for vr, router in follows.items() if router in moving}
+        return {**came, **self.exempt.get(host, {})}
 
     def count(self) -> Mapping[Kind, int]:
         """Return how many stand, by kind."""

@@ -30,7 +30,7 @@ class OverrideKey(NamedTuple):
     @property
     def target(self) -> str:
         """What the audit log calls it."""
-        return f"{self.kind} {self.name}" if self.host else self.kind
+        return f"{self.kind} {self.name}" if self.host or self.vr else self.kind
 
 
 class Author(NamedTuple):

@@ -20,6 +20,7 @@ from policer.overrides import (
     stops_ladders,
     words_of,
 )
+from policer.promises import ANYWHERE
 from policer.state import UNPROMISED
 from xtc.lease import highest_possible
 
@@ -54,11 +55,18 @@ def test_each_kind_is_found_where_it_acts() -> None:
     found = standing([brake, epoch(9), exemption(), exemption(vr="c"), host], NOW)
     assert found.brake_mode == "off"
     assert found.suspended == {"gold": host}
-    assert set(found.exempt_on("gold")) == {"b", "c"}
-    assert found.exempt_on("iron") == {}
+    assert set(found.exempt_on("gold", {})) == {"b", "c"}
+    assert found.exempt_on("iron", {}) == {}
     assert found.epoch == epoch(9)
     assert found.until == NOW + HOUR
     assert found.count() == {"brake": 1, "epoch": 1, "exemption": 2, "suspension": 1}
+
+
+def test_an_exemption_of_a_contract_that_follows_follows_it() -> None:
+    moving = Override("exemption", "exempt", ANYWHERE, "uuid-7", NOW + HOUR)
+    found = standing([exemption(), moving], NOW)
+    assert found.exempt_on("gold", {"r7": "uuid-7"}) == {"r7": moving, "b": exemption()}
+    assert found.exempt_on("iron", {"x": "uuid-7", "y": "uuid-8"}) == {"x": moving}
 
 
 def test_an_override_ends_at_its_instant_in_whatever_zone() -> None:
