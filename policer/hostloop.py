@@ -1,9 +1,10 @@
 """One host's loop: telemetry in, a round, orders out; whatever happens here, other hosts go on."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -23,7 +24,8 @@ from policer.ladder import Punishment, Step
 from policer.link import Keys, Link
 from policer.link.host import AGAIN_S
 from policer.overrides import excused
-from policer.promise import kept_after
+from policer.promise import Kept, kept_after, moved
+from policer.promises import Promised
 from policer.round import play
 from policer.sight import GONE_AFTER_S, Sight, seen
 from policer.state import (
@@ -53,8 +55,6 @@ ENTERED_TWICE = (
 )
 LONGEST_WORDS = 500
 """Characters of a daemon's own words that an event keeps."""
-_OF_HOST: Mapping[str, str] = {}
-"""No contract followed its router."""
 _NOTHING_KNOWN = HostState()
 """What is shown by a policer that does not lead."""
 
@@ -82,6 +82,14 @@ class Shared:
     wall: Callable[[], float]
     """The time of day, seconds since 1970."""
     ttl_s: float
+
+
+class Remembered(NamedTuple):
+    """What is known of a router, which goes with it to another host."""
+
+    state: RouterState | None
+    """None where this policer did not lead."""
+    kept: Kept | None
 
 
 class HostLoop:
@@ -124,35 +132,62 @@ class HostLoop:
         self._put(HostLive(host))
 
     def enter(
-        self, host: Host, contracts: Mapping[str, Contract], follows: Mapping[str, str] = _OF_HOST
+        self, host: Host, contracts: Mapping[str, Contract], promised: Promised | None = None
     ) -> None:
         """Take over what is promised from now on; the link's addresses stay as they are.
 
         Args:
             host: its entry.
             contracts: what holds, by router.
-            follows: names of those that followed their routers, by router.
+            promised: how that came about.
         """
         self.host = host
         self._costs = {vr: one.cost for vr, one in contracts.items() if one.cost != 1.0}
-        self._put(replace(self._live, host=host, contracts=contracts, follows=follows))
+        live = replace(self._live, host=host, contracts=contracts)
+        if promised is not None:
+            live = replace(live, **promised._asdict())
+        self._put(live)
 
-    def release(self, vr: str) -> RouterState | None:
-        """Forget a router that went to another host; return what is remembered of it."""
-        kept = self._state.routers.get(vr)
-        if kept is None:
-            return None
-        rest = {other: state for other, state in self._state.routers.items() if other != vr}
-        self._state = replace(self._state, routers=rest)
-        self._punish(vr, Punishment())
-        self._put(replace(self._live, state=self._state))
-        return kept
+    def release(self, vrs: Collection[str]) -> dict[str, Remembered]:
+        """Forget routers that went to other hosts; return what is remembered of them."""
+        live, routers = self._live, self._state.routers
+        known = {vr for vr in vrs if vr in routers or vr in live.kept}
+        gone = {vr: Remembered(routers.get(vr), live.kept.get(vr)) for vr in known}
+        rest = {vr: state for vr, state in routers.items() if vr not in gone}
+        kept = {vr: one for vr, one in live.kept.items() if vr not in gone}
+        self._remember(rest, kept)
+        for vr, one in gone.items():
+            if one.state is not None and one.state.punishment.height:
+                self._punish(vr, Punishment())
+        return gone
 
-    def adopt(self, vr: str, state: RouterState) -> None:
-        """Go on with a router that came from another host."""
-        self._state = replace(self._state, routers={**self._state.routers, vr: state})
-        self._punish(vr, state.punishment)
-        self._put(replace(self._live, state=self._state))
+    def adopt(self, came: Mapping[str, Remembered]) -> None:
+        """Go on with routers that came from other hosts.
+
+        One that stands higher on its ladder here, by a contract of this host alone, stays there.
+        """
+        routers, kept = self._state.routers, self._live.kept
+        states = {
+            vr: msgspec.structs.replace(one.state, configured=False)
+            for vr, one in came.items()
+            if one.state is not None and not _stands_higher(routers.get(vr), one.state)
+        }
+        sums = {
+            vr: moved(one.kept, kept[vr])
+            for vr, one in came.items()
+            if one.kept is not None and vr in kept
+        }
+        self._remember({**routers, **states}, {**kept, **sums})
+        for vr, state in states.items():
+            if state.punishment.height:
+                self._punish(vr, state.punishment)
+
+    def _remember(self, routers: Mapping[str, RouterState], kept: Mapping[str, Kept]) -> None:
+        """Go on with other routers; what a leader knows of them is shown by one alone."""
+        if routers != self._state.routers:
+            self._state = replace(self._state, routers=routers)
+        live = replace(self._live, kept=kept)
+        self._put(replace(live, state=self._state) if self._rules() else live)
 
     def pardon(self, vr: str, actor: str) -> None:
         """Forget what a router did, and what was done about it."""
@@ -477,6 +512,10 @@ class HostLoop:
 
     def _put(self, live: HostLive) -> None:
         self._shared.fleet.put(live)
+
+
+def _stands_higher(here: RouterState | None, came: RouterState) -> bool:
+    return here is not None and here.punishment.height > came.punishment.height
 
 
 def _inherited(row: PunishmentRow, now: float) -> RouterState:

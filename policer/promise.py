@@ -62,6 +62,16 @@ def kept_after(
     return absent | seen
 
 
+def moved(before: Kept, here: Kept) -> Kept:
+    """Return the sums of a router that came from another host.
+
+    Args:
+        before: its sums there.
+        here: what its daemon here has counted, of it or of a copy, which is no part of them.
+    """
+    return Kept(before.since, here.last, before.total)
+
+
 def counted_by(report: Report) -> Counted | None:
     """Return what a daemon counted; None of an older one, which does not count it.
 

@@ -1,13 +1,14 @@
 """/v1/contracts: what routers were promised; checked against capacity as it is entered."""
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated
 
+import msgspec
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
 
 from policer.contract import Contract
-from policer.hosts import HostName
+from policer.errors import Problem, Unknown
 from policer.inforce import Classes, in_force
 from policer.promises import ANYWHERE
 from policer.rest.answers import (
@@ -33,13 +34,16 @@ from policer.rest.names import (
 from policer.rest.once import once
 from policer.rest.problems import FieldProblem
 from policer.store import Answering, Stored
-from policer.store.records import now
+from policer.store.records import now, refuse
+from policer.whereabouts import UUID
 from xtc.wire import VrName
 
 TAGS = ["contracts"]
 OF_HOST = "/hosts/{host:str}/contracts/{vr:str}"
 OF_ROUTER = "/routers/{vr:str}/contract"
-ContractKey = tuple[HostName | Literal[""], VrName]
+WhereOrEmpty = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9.-]{0,63})?$(?!\n)")]
+"""A host's name, or ANYWHERE."""
+ContractKey = tuple[WhereOrEmpty, VrName]
 
 
 @get("/contracts", operation_id="listContracts", tags=TAGS, scope="read", sync_to_thread=True)
@@ -63,8 +67,10 @@ def add_contract(
 ) -> Response[ContractAnswer]:
     """Make a contract: of a router on one host, or without a host, of one that it follows."""
     host, vr = data.host or ANYWHERE, data.vr
+    classes = _classes(desk)  # the answer is made within the change, which reads nothing beside it
 
     def change(answering: Answering[Contract] | None) -> Stored[Contract]:
+        refuse(_ambiguous(desk, host, vr))
         return desk.store.contracts.put(
             host,
             vr,
@@ -76,7 +82,7 @@ def add_contract(
         )
 
     def answer(stored: Stored[Contract]) -> Response[ContractAnswer]:
-        return _tagged(desk, host, vr, stored, 201)
+        return _tagged(desk, (host, vr), stored, 201, classes)
 
     return once(desk, request, idempotency_key, data, change=change, answer=answer)
 
@@ -91,13 +97,12 @@ def add_contract(
 )
 def check_contract(data: JSONBody[NewContract], desk: GivenDesk) -> CheckAnswer:
     """Say what would be wrong with a contract, and what would be promised; writes nothing."""
-    host = data.host or ANYWHERE
-    checked = desk.store.contracts.check(
-        host, data.vr, data.contract, _seen_on(desk, host, data.vr)
-    )
+    host, vr = data.host or ANYWHERE, data.vr
+    checked = desk.store.contracts.check(host, vr, data.contract, _seen_on(desk, host, vr))
+    problems = (*checked.problems, *_ambiguous(desk, host, vr))
     return CheckAnswer(
-        admissible=not checked.problems,
-        errors=tuple(FieldProblem(p.field, p.problem, p.fix) for p in checked.problems),
+        admissible=not problems,
+        errors=tuple(FieldProblem(p.field, p.problem, p.fix) for p in problems),
         promised_pps=checked.promised_pps,
         capacity_pps=None if checked.host is None else checked.host.capacity_pps,
         host=None if checked.host is None else checked.host.name,
@@ -191,16 +196,19 @@ def _history(desk: Desk, host: str, vr: str, limit: int, after: str | None) -> H
 
 
 def _read(desk: Desk, host: str, vr: str) -> Response[ContractAnswer]:
-    return _tagged(desk, host, vr, desk.store.contracts.get(host, vr), 200)
+    stored = desk.store.contracts.get(host, vr)
+    return _tagged(desk, (host, vr), stored, 200, _classes(desk))
 
 
 def _put(
     desk: Desk, whose: tuple[str, str], contract: Contract, version: int | None, actor: str
 ) -> Response[ContractAnswer]:
     host, vr = whose
+    if version is None:
+        refuse(_ambiguous(desk, host, vr))
     seen_on = _seen_on(desk, host, vr)
     stored = desk.store.contracts.put(host, vr, contract, version, actor, seen_on=seen_on)
-    return _tagged(desk, host, vr, stored, 201 if version is None else 200)
+    return _tagged(desk, whose, stored, 201 if version is None else 200, _classes(desk))
 
 
 def _remove(desk: Desk, host: str, vr: str, if_match: str | None, actor: str) -> None:
@@ -213,8 +221,32 @@ def _version(desk: Desk, host: str, vr: str) -> int:
 
 
 def _seen_on(desk: Desk, host: str, vr: str) -> str | None:
-    """Return where a router is seen that a contract is to follow."""
-    return desk.fleet.seen_on(vr, desk.now()) if host == ANYWHERE else None
+    """Return where a router is seen that a contract is to follow; None unless on one host alone."""
+    having = desk.fleet.having(vr, desk.now()) if host == ANYWHERE else []
+    return having[0] if len(having) == 1 else None
+
+
+def _ambiguous(desk: Desk, host: str, vr: str) -> Iterator[Problem]:
+    """Say that a new contract would follow one of several routers of a name, nobody knows which.
+
+    A UUID is on two hosts while its domain migrates; and whoever replaces or removes a contract is
+    not kept from that by a host that takes its router's name.
+    """
+    having = desk.fleet.having(vr, desk.now()) if host == ANYWHERE else []
+    if len(having) < 2 or UUID.fullmatch(vr) or _is_there(desk, vr):
+        return
+    some = ", ".join(having[:5]) + (", ..." if len(having) > 5 else "")
+    fix = "give the router's UUID, or make the contract on one host"
+    yield Problem("vr", f"several hosts have a router of this name: {some}", fix)
+
+
+def _is_there(desk: Desk, vr: str) -> bool:
+    """Whether a contract follows a router already."""
+    try:
+        desk.store.contracts.get(ANYWHERE, vr)
+    except Unknown:
+        return False
+    return True
 
 
 def _classes(desk: Desk) -> Classes:
@@ -242,13 +274,14 @@ def _answer(
 
 
 def _tagged(
-    desk: Desk, host: str, vr: str, stored: Stored[Contract], status: int
+    desk: Desk, whose: tuple[str, str], stored: Stored[Contract], status: int, classes: Classes
 ) -> Response[ContractAnswer]:
+    host, vr = whose
     headers = {"ETag": tag(stored.version.number)}
     if status == 201:
         where = f"hosts/{host}/contracts/{vr}" if host else f"routers/{vr}/contract"
         headers["Location"] = f"/v1/{where}"
-    answer = _answer(host, vr, stored, _classes(desk), desk.fleet.homes())
+    answer = _answer(host, vr, stored, classes, desk.fleet.homes())
     return Response(answer, status_code=status, headers=headers)
 
 

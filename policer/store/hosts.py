@@ -95,8 +95,9 @@ class Hosts:
         with self._database.write() as connection:
             row = _row(connection, host.name, lock=True)
             before = _expected(row, host.name, if_version)
-            promised = contracts_at(connection, host.name)
-            refuse(problems_of_host(host, promised, book_in(connection, self._clock())))
+            if _is_less(host, before):
+                promised = contracts_at(connection, host.name)
+                refuse(problems_of_host(host, promised, book_in(connection, self._clock())))
             if way_to(host) != way_to(before):
                 refuse(clashes(host, _others(connection)))
             version = self._next(row, actor)
@@ -182,6 +183,11 @@ def _expected(row: Row[Any] | None, name: str, if_version: int) -> Host:
     if stored.version.number != if_version:
         raise Stale("host", name, stored.version.number)
     return stored.value
+
+
+def _is_less(host: Host, before: Host) -> bool:
+    """Whether a host may be promised less than before; routers may have brought too much."""
+    return host.capacity_pps < before.capacity_pps or host.overcommit < before.overcommit
 
 
 def _promised(contracts: dict[str, Contract]) -> list[Problem]:
