@@ -317,7 +317,7 @@ class HostLoop:
             self._epoch, self._sent, self._given = shared.ruled(), {}, 0
         view = HostView(
             self.host.capacity_pps,
-            excused(live.contracts, overrides.exempt_on(self.host.name)),
+            excused(live.contracts, overrides.exempt_on(self.host.name, live.follows)),
             live.sight,
             unled={vr for kind, vr in self._refused if kind is Activate},
             unlimited={vr for kind, vr in self._refused if kind is Limit},

@@ -183,7 +183,7 @@ class Service:
 
     async def _take_in(self, entered: Entered) -> None:
         """Go by what operators changed: hosts begin and end, and others have other contracts."""
-        await self._overriding.read()  # first: no host is told anything before this is known
+        await self._overriding.read()  # first: no order goes out before this is known
         classes = _values(await self._asking.ask(self._store.classes.all))
         homes = await self._asking.ask(self._store.homes.all)
         hosts, changed = entered.hosts, entered.changed(self._entered)

@@ -83,7 +83,7 @@ class Fleetwork:
         if host.name in self.said:
             telemetry = Telemetry(self.now, int(self.now), self.said[host.name])
             sight = seen(sight, telemetry, self.now, host.capacity_pps)
-        exempt = self.fleet.overrides.exempt_on(host.name)
+        exempt = self.fleet.overrides.exempt_on(host.name, {})
         view = HostView(host.capacity_pps, excused(contracts, exempt), sight)
         done = play(self.now, view, self._states.get(host.name, HostState()), Policy())
         self._sights[host.name], self._states[host.name] = sight, done.state

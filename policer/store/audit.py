@@ -77,23 +77,25 @@ def record(connection: Connection, at: datetime, actor: str, change: Change) -> 
     """Write a change down in the transaction that makes it.
 
     The count of changes is raised first: its row is locked until the transaction ends, so that
-    changes get their numbers in the order in which they are seen. The rows that were changed get
-    the number, too.
+    changes get their numbers in the order in which they are seen.
     """
     count_change(connection)
-    number = tables.generation.c.number
-    for table in tables.VERSIONED:
-        unnumbered = update(table).where(table.c.generation.is_(None))
-        connection.execute(unnumbered.values(generation=select(number).scalar_subquery()))
     states = {"before": _json(change.before), "after": _json(change.after)}
     row = {"at": at, "actor": actor, "action": change.action, "target": change.target, **states}
     connection.execute(tables.audit.insert().values(row))
 
 
 def count_change(connection: Connection) -> None:
-    """Raise the count of changes, so that all policers read again."""
+    """Raise the count of changes, so that all policers read again.
+
+    The rows that were changed get the number, too. Without it, the next transaction would number
+    them, and wait for others in an order of its own.
+    """
     number = tables.generation.c.number
     connection.execute(update(tables.generation).values(number=number + 1))
+    for table in tables.VERSIONED:
+        unnumbered = update(table).where(table.c.generation.is_(None))
+        connection.execute(unnumbered.values(generation=select(number).scalar_subquery()))
 
 
 def generation(connection: Connection) -> int:

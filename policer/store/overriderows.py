@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, select
 
 from policer.errors import Stale, Taken, Unknown
 from policer.overrides import Kind, Override, end_words
@@ -30,7 +30,7 @@ class OverrideKey(NamedTuple):
     @property
     def target(self) -> str:
         """What the audit log calls it."""
-        return f"{self.kind} {self.name}" if self.host else self.kind
+        return f"{self.kind} {self.name}" if self.host or self.vr else self.kind
 
 
 class Author(NamedTuple):
@@ -138,6 +138,16 @@ def forget_host(connection: Connection, host: str, author: Author) -> list[Event
     """Clear what is set of a host that is removed; return the events, to be written last."""
     gone = _clear(connection, tables.overrides.c.host == host, author)
     return [_event("override_cleared", one, "the host was removed", author.by) for one in gone]
+
+
+def forget_router(connection: Connection, host: str, vr: str, author: Author) -> list[Event]:
+    """Clear what is set of a router that loses its contract; return the events, as above.
+
+    Its next contract may be another customer's.
+    """
+    columns = tables.overrides.c
+    gone = _clear(connection, and_(columns.host == host, columns.vr == vr), author)
+    return [_event("override_cleared", one, "its contract was removed", author.by) for one in gone]
 
 
 def _clear(connection: Connection, which: ColumnElement[bool], author: Author) -> list[Override]:
