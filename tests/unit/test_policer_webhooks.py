@@ -208,8 +208,9 @@ def _assigned(target: ast.expr, value: ast.expr) -> list[str]:
     if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         pairs = zip(target.elts, value.elts, strict=True)
         return [kind for pair in pairs for kind in _assigned(*pair)]
-    given = value.value if isinstance(value, ast.Constant) else None
-    return [given] if _name(target) == "kind" and isinstance(given, str) else []
+    either = (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
+    given = [one.value for one in either if isinstance(one, ast.Constant)]
+    return [kind for kind in given if _name(target) == "kind" and isinstance(kind, str)]
 
 
 def _kinds(call: ast.Call) -> list[str]:
@@ -218,6 +219,7 @@ def _kinds(call: ast.Call) -> list[str]:
         "_note": 0,
         "_note_rarely": 0,
         "_note_of_host": 0,
+        "_event": 0,
         "Event": 1,
     }.get(_name(call.func))
     if place is None or len(call.args) <= place:
