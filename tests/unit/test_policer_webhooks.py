@@ -219,7 +219,7 @@ def _kinds(call: ast.Call) -> list[str]:
         "_note": 0,
         "_note_rarely": 0,
         "_note_of_host": 0,
-        "_event": 0,
+        "_override_event": 0,
         "Event": 1,
     }.get(_name(call.func))
     if place is None or len(call.args) <= place:
