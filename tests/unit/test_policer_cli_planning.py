@@ -52,7 +52,7 @@ def test_routers_of_a_lost_host_have_a_place_and_are_not_moved(rig: "Rig", shell
     assert rig.store.contracts.get("gold", "r1").version.number == 1
 
 
-def test_a_guarantee_of_a_class_is_moved_too(rig: "Rig", shell: "Shell") -> None:
+def test_a_guarantee_of_a_class_is_moved_too(shell: "Shell") -> None:
     shell("class", "set", "silver", "--guarantee", "7kpps")
     shell("contract", "set", "gold", "r7", "--class", "silver")
     moves = shell.json("what-if", "--lose", "gold")["moves"]
