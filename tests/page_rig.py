@@ -51,6 +51,8 @@ class Fleetwork:
         self._states: dict[str, HostState] = {}
         self.said: dict[str, tuple[Report, ...]] = {}
         """What each host's daemon says with every tick; a host that is not there is silent."""
+        self.follows: dict[str, dict[str, str]] = {}
+        """Of each host, names of the contracts that followed routers there, by router."""
         self.refusals: dict[str, dict[str, str]] = {}
         """What each host's daemon does not carry out."""
 
@@ -89,6 +91,7 @@ class Fleetwork:
         self._sights[host.name], self._states[host.name] = sight, done.state
         self.store.events.add([Event(host.name, n.kind, n.words, n.vr) for n in done.notes])
         live = HostLive(host, contracts, sight=sight, state=done.state, orders=done.orders)
+        live = replace(live, follows=self.follows.get(host.name, {}))
         self.fleet.put(replace(live, refusals=self.refusals.get(host.name, {})))
 
     def _keep_punishments(self) -> None:
