@@ -11,6 +11,7 @@ from policer.hosts import Host
 from policer.inforce import NO_CLASSES, Book, classes_of, unknown_classes
 from policer.peak import peak_pps
 from policer.schedule import problems_of_schedule
+from xtc.units import MIN_BIT_RATE
 
 EXACT = 1e-9
 """Sums that differ by no more than this share are the same: 0.1 + 0.2 is not over 0.3."""
@@ -76,7 +77,9 @@ def _is_beyond(
 def _beside(contract: Contract, rest: Mapping[str, Contract], book: Book) -> float:
     """Return the most that others are promised at the times at which a contract holds."""
     plain = tuple(replace(window, class_name=None) for window in contract.hours)
-    all_of_it = replace(contract, guarantee_pps=MAX_PPS, cost=1.0, class_name=None, hours=plain)
+    all_of_it = replace(
+        contract, guarantee_pps=MAX_PPS, guarantee_bps=None, cost=1.0, class_name=None, hours=plain
+    )
     return max(0.0, promised_pps({**rest, "": all_of_it}, book) - MAX_PPS)
 
 
@@ -87,11 +90,21 @@ def _too_much(contract: Contract, host: Host, rest: float) -> Problem:
         fix = "give a smaller class, or let the host overcommit"
         return Problem("class", problem, fix)
     room = max(0.0, host.capacity_pps - rest) / contract.cost
+    if contract.guarantee_bps is not None:
+        return _too_many_bits(contract, has, room)
     return Problem(
         "guarantee_pps",
         f"{contract.guarantee_pps:g} packets/s (at a cost of {contract.cost:g}) on {has}",
         f"promise at most {_at_most(room)}, or let the host overcommit",
     )
+
+
+def _too_many_bits(contract: Contract, has: str, room: float) -> Problem:
+    """Say what a guarantee in bits/s takes of a host in packets/s, and what bits/s are left."""
+    size, most = contract.packet_bytes, 8 * contract.packet_bytes * room
+    takes = f"{contract.reserve_pps:g} packets/s of {size} bytes (at a cost of {contract.cost:g})"
+    less = f"promise at most {_at_most(most)} bits/s" if most >= MIN_BIT_RATE else "promise nothing"
+    return Problem("guarantee_bps", f"{takes} on {has}", f"{less}, or let the host overcommit")
 
 
 def problems_of_host(

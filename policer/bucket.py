@@ -1,9 +1,9 @@
-"""How often each token may ask: a token bucket for each; pure, time is a parameter."""
+"""How often each client, or each kind of event, may come: token buckets; pure."""
 
 from dataclasses import dataclass, field
 
 MOST = 10_000
-"""Buckets that are kept; tokens are made by administrators, so that there are few."""
+"""Buckets that are kept."""
 
 
 @dataclass(slots=True)
@@ -20,6 +20,8 @@ class Buckets:
     """Requests a second, in the long run."""
     burst: float
     """Requests at once."""
+    most: int = MOST
+    """Buckets that are kept: keys may be addresses, or names that others make up."""
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
 
     def wait(self, now: float, key: str) -> float:
@@ -36,7 +38,16 @@ class Buckets:
         return 0.0
 
     def _make_room(self, now: float) -> None:
-        """Forget buckets that are full again: they say nothing."""
-        if len(self._buckets) >= MOST:
-            full_after = self.burst / self.rate
-            self._buckets = {k: b for k, b in self._buckets.items() if now - b.at < full_after}
+        """Forget buckets that are full again, which say nothing, and else those used longest ago.
+
+        Half of them go at once: to look through all for every new key would take too long.
+        """
+        if len(self._buckets) < self.most:
+            return
+        full_after = self.burst / self.rate
+        left = sorted(
+            (bucket.at, key)
+            for key, bucket in self._buckets.items()
+            if now - bucket.at < full_after
+        )
+        self._buckets = {key: self._buckets[key] for _, key in left[-(self.most // 2) :]}

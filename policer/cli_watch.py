@@ -7,12 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.live import Live
 
+from policer.cli_export import FEW, LINES, Jsonl, Latest, between, copied, whole
 from policer.cli_reach import URL, Json, OfHost, TokenFile, Url, reach
-from policer.cli_tables import EVENT_HEADINGS, ROUTER_HEADINGS, event_row, router_row, show, table
-from policer.errors import Unanswered
+from policer.cli_tables import (
+    EVENT_HEADINGS,
+    ROUTER_HEADINGS,
+    console,
+    event_row,
+    fitted,
+    router_row,
+    show,
+)
+from policer.cli_times import Since, Until
+from policer.cli_units import guaranteed
+from policer.errors import SettingsError, Unanswered
 from policer.places import PAGE, place
 from xtc.output import print_json, sparkline
 
@@ -24,7 +34,6 @@ RETRY_S = 2.0
 EVERY_S = 1.0
 HISTORY = 20
 """Samples in the sparkline."""
-MOST_EVENTS = 10_000
 
 Kind = Annotated[str | None, typer.Option(help="Of this kind alone, such as punished.")]
 Stop = Annotated[int, typer.Option(min=0, help="Stop after so many; 0 goes on.")]
@@ -34,17 +43,28 @@ def events(
     host: OfHost = None,
     vr: Annotated[str | None, typer.Option("--vr", help="Of this router alone.")] = None,
     kind: Kind = None,
-    limit: Annotated[int, typer.Option(min=1, max=MOST_EVENTS, help="The latest so many.")] = 50,
+    limit: Latest = None,
+    since: Since = None,
+    until: Until = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events happen.")] = False,
     count: Stop = 0,
+    jsonl: Jsonl = False,
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Show what happened, the latest last; with --follow, go on, a line an event."""
+    times = between(since, until)
     query = {"host": host, "vr": vr, "kind": kind}
+    if jsonl:
+        whole(limit, "--follow" if follow else "--json" if json else "")
+    if follow and until is not None:
+        raise SettingsError("--until", "--follow is given as well", "leave out one of the two")
     with reach(url, token_file) as client:
-        items = latest(client, limit, query)
+        if jsonl:
+            copied(client.export(place("events"), LINES, **query, **times))
+            return
+        items = latest(client, limit or FEW, query | times)
         if not follow:
             _print_events(items, json=json)
             return
@@ -138,16 +158,17 @@ def in_trouble_first(items: Sequence[Any]) -> list[Any]:
 def _starved(item: Any) -> bool:
     """Whether a router with a guarantee lacks CPU that its cap allows."""
     report, contract = item["report"] or {}, item["contract"] or {}
-    return report.get("finding") == "starved" and contract.get("guarantee_pps", 0.0) > 0
+    return report.get("finding") == "starved" and guaranteed(contract)
 
 
 def _watch(stream: Iterator[list[Any]], rows: int) -> None:
     histories: dict[tuple[str, str], list[float]] = {}
-    with Live(console=Console(highlight=False, emoji=False), auto_refresh=False) as live:
+    to = console()
+    with Live(console=to, auto_refresh=False) as live:
         for items in stream:
             shown = in_trouble_first(items)[:rows]
             cells = [(*router_row(item), _history(histories, item)) for item in shown]
-            made = table((*ROUTER_HEADINGS, "history"), cells)
+            made = fitted((*ROUTER_HEADINGS, "history"), cells, to.width)
             if len(items) > rows:
                 made.caption = f"and {len(items) - rows} more (--rows, --host)"
             live.update(made, refresh=True)

@@ -13,6 +13,7 @@ from policer.admission import exceeds
 from policer.contract import Contract
 from policer.hosts import Host
 from policer.inforce import Book, Classes, is_timed
+from policer.overrides import Overrides
 from policer.peak import peak_pps
 from policer.promise import Kept
 from policer.sight import Sight
@@ -43,6 +44,8 @@ class HostLive:
     """Ticks that the link did not look at, or could not read: a flood, or no telemetry at all."""
     rounds_failed: int = 0
     """Rounds that raised, since its loop began: each is a bug."""
+    events_left_out: int = 0
+    """Events that were not noted, since it causes too many."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """What the daemon would not do, by router, in its own words."""
     kept: Mapping[str, Kept] = field(default_factory=dict)
@@ -51,7 +54,7 @@ class HostLive:
     @property
     def guaranteed_pps(self) -> float:
         """All guarantees that hold now, in the unit of the capacity."""
-        return sum(c.cost * c.guarantee_pps for c in self.contracts.values())
+        return sum(c.cost * c.reserve_pps for c in self.contracts.values())
 
     def promised_pps(self, today: datetime) -> float:
         """Return the most that guarantees take from the beginning of an hour on."""
@@ -94,9 +97,14 @@ class Fleet:
         self._hosts: dict[str, HostLive] = {}
         self.leadership = Leadership()
         self.braked = False
-        """Whether all ladders are stopped, since too many routers would be punished at once."""
+        """Whether all ladders are stopped: by the count of guilty routers, or by an operator."""
         self.braked_hosts: frozenset[str] = frozenset()
-        """Hosts whose ladders are stopped for that reason."""
+        """Hosts whose own ladders are stopped, by the count of guilty routers."""
+        self.counted: Mapping[str, datetime] = {}
+        """The brakes that the count of guilty routers puts on, by host, with the time of day since
+        when; "" is the fleet's. The leader alone counts."""
+        self.overrides = Overrides()
+        """What operators override now."""
 
     @property
     def hosts(self) -> Mapping[str, HostLive]:

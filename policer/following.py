@@ -74,10 +74,14 @@ class Following:
         entered: Mapping[str, Mapping[str, Contract]],
         classes: Classes,
         homes: Mapping[str, str],
-    ) -> None:
-        """Take over what the store says: contracts by host and router, classes, and homes."""
-        self._promises.take(entered, classes, homes)
+    ) -> bool:
+        """Take over what the store says: contracts by host and router, classes, and homes.
+
+        Returns:
+            Whether that may concern every host.
+        """
         self._odd = set(_in_unknown_zones(entered))
+        return self._promises.take(entered, classes, homes)
 
     def forget(self, host: str) -> None:
         """Forget a host that was removed."""

@@ -10,16 +10,20 @@ import msgspec
 import structlog
 
 from policer.bucket import Buckets
-from policer.compat import for_its_burst, with_lost_bursts, without_bursts
+from policer.compat import LeftOut
 from policer.contract import Contract
+from policer.dialect import Dialect, Refusals
 from policer.dispatch import Sent, Terms, due
-from policer.errors import LinkError, LinkRefused
+from policer.engagement import Standing
+from policer.errors import LinkError
+from policer.eventlimit import EventLimit
 from policer.evidence import Evidence
 from policer.fleet import Fleet, HostLive
 from policer.hosts import Host
 from policer.ladder import Punishment, Step
 from policer.link import Keys, Link
 from policer.link.host import AGAIN_S
+from policer.overrides import excused
 from policer.promise import Kept, kept_after, moved
 from policer.promises import Promised
 from policer.round import play
@@ -41,8 +45,14 @@ from xtc.wire import Activate, Limit, Refusal, Telemetry
 
 SHORTEST_S = 0.5
 """Rounds come no closer than this, however often a host speaks."""
-MANY, SOME_PER_S = 100.0, 1 / 60
-"""Events of one kind that a daemon may cause at once, and in the long run."""
+UNLIMITED = frozenset({"punished", "pardoned"})
+"""What is done to a router is always noted; its contract's patience says how often it can be."""
+TWICE_S = 30.0
+"""A host whose daemon obeys orders for another one is shown as such for so long: two leases."""
+ENTERED_TWICE = (
+    "it obeys leases of this epoch that were not sent to it: is its daemon entered twice, or was a "
+    "lease given by hand?"
+)
 LONGEST_WORDS = 500
 """Characters of a daemon's own words that an event keeps."""
 _NOTHING_KNOWN = HostState()
@@ -61,6 +71,8 @@ class Shared:
     """The policy of this moment for a host: a brake may be on."""
     convicted: Callable[[str, int], None]
     """Told how many routers of a host took the first step of their ladders in a round."""
+    recorded: Callable[[HostLive, Sight], None]
+    """Called while it leads for each tick that is believed: the host before it, and with it."""
     played: Callable[[float], None]
     """Told how many seconds a round took."""
     ruled: Callable[[], int]
@@ -99,22 +111,24 @@ class HostLoop:
         """Whether `_state` is of a leader."""
         self._overtaken = 0
         """The epoch in which it was last noted that the host obeys another policer."""
-        self._rarely = Buckets(1 / AGAIN_S, 1.0)
-        """Which events that the daemon can cause at will may be noted again."""
+        self._limit = EventLimit()
+        """Which events the host may still cause."""
         self._raises = Buckets(1 / AGAIN_S, 1.0)
         """How often this host may ask for a higher epoch: each costs all hosts a write."""
-        self._any = Buckets(SOME_PER_S, MANY)
-        """How many of them it may cause in all."""
         self._news = asyncio.Event()
         self._sent: Mapping[str, Sent] = {}
         self._epoch = 0
         """The epoch in which `_sent` was sent."""
+        self._given = 0
+        """The highest sequence that was sent in it."""
+        self._twice_until = float("-inf")
+        """Until then its daemon is taken to be another host's, too."""
         self._refused: frozenset[tuple[type[Activate | Limit], str]] = frozenset()
         """What the daemon would not take when it was last told, by kind and router."""
         self._costs: Mapping[str, float] = {}
         """What a packet of each router takes beside an ordinary one, where that is not 1."""
-        self._too_old_until = float("-inf")
-        """Until then its daemon is taken not to know bursts."""
+        self._dialect = Dialect(self._carry_out, shared.next_sequence)
+        """What its daemon takes."""
         self._log = structlog.get_logger("policer.host").bind(host=host.name)
         self._gone = self._gone_noted = False
         self._put(HostLive(host))
@@ -243,14 +257,19 @@ class HostLoop:
         live, self._deaf = self._live, ""
         after = seen(live.sight, telemetry, now, self.host.capacity_pps, self._costs)
         restarted = after.tick < live.sight.tick
-        if restarted:  # it may know bursts now
-            self._too_old_until = float("-inf")
+        if restarted:
+            self._dialect.forget()
         kept = kept_after(now, live.kept, after.routers, live.contracts, restarted=restarted)
+        if after.heard_at == now and not after.distrust and self._rules():
+            self._shared.recorded(live, after)
         unread = self._link.dropped + self._link.bad
         shown = replace(live, sight=after, link_problem=self._problem, unread=unread, kept=kept)
-        self._put(shown)
+        self._put(replace(shown, events_left_out=self._limit.left_out))
         if after.distrust:
             self._note_rarely("distrusted", after.distrust)
+        if self._obeys_another(after):
+            self._twice_until = now + TWICE_S
+            self._note_rarely("entered_twice", ENTERED_TWICE)
         if self._gone and after.reachable(now):
             self._gone = self._gone_noted = False
             self._note_of_host("back", "the host is heard again")
@@ -258,6 +277,16 @@ class HostLoop:
             self._shared.heard(self.host.name, after)
         if after.heard_at == now:
             self._news.set()
+
+    def _obeys_another(self, sight: Sight) -> bool:
+        """Whether the host obeys leases of this policer that were sent to another entry of it.
+
+        Sequences only rise, over all hosts: one above all that were sent here was sent elsewhere.
+        """
+        return self._rules() and any(
+            report.epoch == self._epoch and (report.sequence or 0) > self._given > 0
+            for report in sight.routers.values()
+        )
 
     def _trouble(self, _host: str, error: LinkError) -> None:
         """Show what keeps the link from hearing."""
@@ -280,14 +309,19 @@ class HostLoop:
         if not self._rules():
             self._stand_down()
             return
+        overrides = shared.fleet.overrides
+        if self.host.name in overrides.suspended:
+            self._rest()
+            return
         if shared.ruled() != self._epoch:
-            self._epoch, self._sent = shared.ruled(), {}
+            self._epoch, self._sent, self._given = shared.ruled(), {}, 0
         view = HostView(
             self.host.capacity_pps,
-            live.contracts,
+            excused(live.contracts, overrides.exempt_on(self.host.name, live.follows)),
             live.sight,
             unled={vr for kind, vr in self._refused if kind is Activate},
             unlimited={vr for kind, vr in self._refused if kind is Limit},
+            packets_only=self._dialect.packets_only(now, live.contracts),
         )
         decided = play(now, view, self._state, shared.policy(self.host.name))
         self._keep(live, decided)
@@ -307,13 +341,25 @@ class HostLoop:
             shown = replace(live, orders={}, refusals={}, state=_NOTHING_KNOWN)
             self._put(replace(shown, link_problem=self._problem))
 
+    def _rest(self) -> None:
+        """Send nothing, since an operator suspended control; leases end by themselves.
+
+        Punishments are remembered, and the host begins calm when control is resumed.
+        """
+        self._untold = ""
+        self._state = replace(self._state, standing=Standing())
+        shown = replace(self._live, orders={}, refusals={}, state=self._state)
+        self._put(replace(shown, link_problem=self._problem))
+
     def _keep(self, live: HostLive, decided: Round) -> None:
         """Show what a round decided, and have it written down."""
         for note in decided.notes:
-            self._note(note.kind, note.words, note.vr)
+            noting = self._note if note.kind in UNLIMITED else self._note_limited
+            noting(note.kind, note.words, note.vr)
         before, after = self._state.routers, decided.state.routers
         for vr, state in after.items():
-            if state.punishment != before.get(vr, NEW_ROUTER).punishment:
+            was = before.get(vr, NEW_ROUTER).punishment
+            if state.punishment is not was and state.punishment != was:
                 self._punish(vr, state.punishment)
         for vr in before.keys() - after.keys():  # forgotten, having been away for long
             self._punish(vr, Punishment())
@@ -345,34 +391,30 @@ class HostLoop:
         dispatch = due(now, orders, self._sent, reports, terms, self._shared.next_sequence)
         self._sent = dispatch.sent
         wanted = {vr for vr, order in orders.items() if order != LET_GO}
-        refused: tuple[Refusal | None, ...] = ()
+        refused: Refusals = ()
         if dispatch.requests:
-            refused = await self._send(now, dispatch.requests)
+            refused = await self._dialect.send(now, dispatch.requests, self._in_bits())
         if dispatch.requests or not wanted:
             self._untold = ""
         self._told(wanted, dispatch.requests, refused)
 
-    async def _send(
-        self, now: float, requests: Sequence[Activate | Limit]
-    ) -> tuple[Refusal | None, ...]:
-        """Have requests carried out; a daemon that does not know bursts gets the rest of them."""
-        try:
-            if now >= self._too_old_until:
-                return await self._link.send(requests)
-        except LinkRefused as error:
-            if not for_its_burst(error, requests):
-                raise
-        plain = tuple(without_bursts(requests, self._shared.next_sequence))
-        refused = tuple(with_lost_bursts(requests, await self._link.send(plain)))
-        if now >= self._too_old_until:
-            self._too_old_until = now + AGAIN_S
-        return refused
+    async def _carry_out(self, messages: Sequence[Activate | Limit]) -> Refusals:
+        numbers = (message.sequence for message in messages if isinstance(message, Activate))
+        self._given = max(self._given, *numbers, 0)
+        return await self._link.send(messages)
+
+    def _in_bits(self) -> set[str]:
+        """Return the routers that are to be held at a ceiling in bits/s, if their daemon can."""
+        if self._state.standing.engaged:
+            return set()
+        contracts = self._live.contracts
+        return {vr for vr, contract in contracts.items() if contract.ceiling_bps is not None}
 
     def _told(
         self,
         wanted: set[str],
         requests: Sequence[Activate | Limit],
-        refused: Sequence[Refusal | None],
+        refused: Refusals,
     ) -> None:
         """Show what was refused now, or before and is still wanted."""
         before = self._live.refusals
@@ -380,7 +422,7 @@ class HostLoop:
         now = {
             (type(request), request.vr)
             for request, refusal in zip(requests, refused, strict=True)
-            if refusal is not None
+            if refusal is not None and not isinstance(refusal, LeftOut)
         }
         self._refused = frozenset({one for one in self._refused - told if one[1] in wanted} | now)
         stays = wanted - {request.vr for request in requests}
@@ -426,27 +468,36 @@ class HostLoop:
         """Say which epoch the host obeys, and what to do where no leader can go above it."""
         highest = self._live.sight.highest_epoch
         if highest is None:
-            return "the host obeys a policer of a higher epoch"
+            command = "`policer epoch raise --above` with the epoch in its refusal goes above it"
+            return f"the host obeys a policer of a higher epoch: {command}"
         words = f"the host obeys epoch {highest}, above {self._epoch}"
         if self._others_work():
-            return f"{words}, of another policer at work"
+            command = f"`policer epoch raise --above {highest}`"
+            return f"{words}, of another policer at work: stop one of the two, or run {command}"
         if highest <= highest_possible(self._shared.wall()):
             return words
         return f"{words} and years ahead of the clock: run `xtc epoch reset` there"
 
     def _note_rarely(self, kind: str, words: str, vr: str | None = None) -> None:
-        """Note what the daemon may change with every tick, and so flood the table of events."""
+        """Note what the daemon may change with every tick."""
         if not self._shared.fleet.leadership.leading:
             return
+        if not self._limit.repeated(self._shared.clock(), kind, vr):
+            self._note_limited(kind, words[:LONGEST_WORDS], vr)
+
+    def _note_limited(self, kind: str, words: str, vr: str | None = None) -> None:
+        """Note what a host, or whoever sends to its routers, may cause again and again."""
         now = self._shared.clock()
-        if self._rarely.wait(now, f"{kind} {vr}") or self._any.wait(now, kind):
-            return
-        self._note(kind, words[:LONGEST_WORDS], vr)
+        if self._limit.admits(now, kind):
+            more = self._limit.left_out_before(kind)
+            self._note(kind, f"{words} ({more} more {kind} were left out)" if more else words, vr)
+        elif not self._limit.repeated(now, "events_left_out", kind):
+            self._note("events_left_out", f"too many {kind}: most of them are no longer noted")
 
     def _note_of_host(self, kind: str, words: str) -> bool:
         """Note what every policer sees, if this one leads; return whether it does."""
         if leads := self._shared.fleet.leadership.leading:
-            self._note(kind, words)
+            self._note_limited(kind, words)
         return leads
 
     def _note(self, kind: str, words: str, vr: str | None = None, actor: str = "policer") -> None:
@@ -456,7 +507,8 @@ class HostLoop:
 
     @property
     def _problem(self) -> str:
-        return self._untold or self._deaf
+        twice = self._shared.clock() < self._twice_until
+        return self._untold or self._deaf or (ENTERED_TWICE if twice else "")
 
     @property
     def _live(self) -> HostLive:

@@ -90,7 +90,7 @@ def problems_of_class(terms: Contract) -> Iterator[Problem]:
 
 def taken_pps(contract: Contract) -> float:
     """Return what a guarantee takes of a host's capacity, in packets/s."""
-    return contract.cost * contract.guarantee_pps
+    return contract.cost * contract.reserve_pps
 
 
 def _by_class(contract: Contract, name: str, classes: Classes) -> Contract | None:

@@ -6,6 +6,7 @@ a second by `Metrics.look`.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,8 +14,10 @@ from prometheus_client.registry import Collector
 
 from policer.fleet import Fleet, HostLive
 from policer.ladder import Step
+from policer.overrides import BrakeMode
 from policer.promise import Counted
 from policer.state import UNPROMISED
+from policer.webhooks.outcomes import OUTCOMES
 from xtc import __version__
 
 ROUND_BUCKETS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -32,6 +35,10 @@ class Health:
     events_waiting: int = 0
     events_dropped: int = 0
     """Since the start."""
+    history_waiting: int = 0
+    """Rows."""
+    history_dropped: int = 0
+    """Rows, since the start."""
 
 
 class Metrics:
@@ -68,6 +75,19 @@ class Metrics:
             registry=self.registry,
         )
         self.reload_ok.set(1)
+        self.webhooks = Counter(
+            "policer_webhook_attempts",
+            "Attempts to deliver a message to a webhook",
+            ("outcome",),
+            registry=self.registry,
+        )
+        for outcome in OUTCOMES:
+            self.webhooks.labels(outcome)
+        self.dead_letters = Counter(
+            "policer_webhook_dead_letters",
+            "Messages to webhooks that are tried no more",
+            registry=self.registry,
+        )
         build = Gauge(
             "policer_build_info", "The version that runs", ("version",), registry=self.registry
         )
@@ -78,6 +98,10 @@ class Metrics:
         """Count a request that was answered; a stream lasts as long as its client likes."""
         if not route.endswith("/stream"):
             self.requests.labels(method, route, str(status)).observe(seconds)
+
+    def tried(self, outcome: str) -> None:
+        """Count an attempt to deliver a message."""
+        self.webhooks.labels(outcome).inc()
 
     def look(self, health: Health) -> None:
         """Count what went on since the last look; to be called about once a second."""
@@ -115,7 +139,9 @@ class _OfNow(Collector):
         """Yield one family after the other."""
         lives = tuple(self._fleet.hosts.values())
         yield from _of_service(self._metrics.health)
+        yield from _of_history(self._metrics.health)
         yield from _of_leadership(self._fleet)
+        yield from _of_overrides(self._fleet, lives)
         yield from _of_hosts(lives, self._clock())
         yield from _of_routers(lives)
         yield from _kept(lives)
@@ -151,6 +177,19 @@ def _of_service(health: Health) -> Iterator[Metric]:
     )
 
 
+def _of_history(health: Health) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "policer_history_waiting",
+        "Rows of history that the database has not taken yet",
+        health.history_waiting,
+    )
+    yield CounterMetricFamily(
+        "policer_history_dropped",
+        "Rows of history lost, the database having been away or another policer having led",
+        health.history_dropped,
+    )
+
+
 def _of_leadership(fleet: Fleet) -> Iterator[Metric]:
     leads = fleet.leadership
     yield GaugeMetricFamily("policer_leading", "Whether it gives the orders", float(leads.leading))
@@ -164,6 +203,27 @@ def _of_leadership(fleet: Fleet) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "policer_brake_hosts", "Hosts whose own ladders are stopped", len(fleet.braked_hosts)
     )
+
+
+def _of_overrides(fleet: Fleet, lives: Iterable[HostLive]) -> Iterator[Metric]:
+    """Yield what operators override; routers and reasons are no labels, since both are endless."""
+    overrides = fleet.overrides
+    brake = GaugeMetricFamily(
+        "policer_brake_mode", "Whether this is what operators want of the brake", labels=("mode",)
+    )
+    for mode in get_args(BrakeMode):
+        brake.add_metric((mode,), float(mode == overrides.brake_mode))
+    yield brake
+    count = GaugeMetricFamily("policer_overrides", "Overrides that stand", labels=("kind",))
+    for kind, number in sorted(overrides.count().items()):
+        count.add_metric((kind,), number)
+    yield count
+    suspended = GaugeMetricFamily(
+        "policer_host_suspended", "Whether an operator suspended its control", labels=("host",)
+    )
+    for live in lives:
+        suspended.add_metric((live.host.name,), float(live.host.name in overrides.suspended))
+    yield suspended
 
 
 _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], ...] = (
@@ -191,7 +251,7 @@ _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], 
     (
         "routers_held",
         "Routers that are held at a setpoint",
-        lambda live, _: sum(order.setpoint_pps is not None for order in live.orders.values()),
+        lambda live, _: sum(order.holds for order in live.orders.values()),
     ),
     (
         "capacity_packets_per_second",
@@ -223,6 +283,11 @@ _HOST_COUNTS: tuple[tuple[str, str, Callable[[HostLive], int]], ...] = (
         lambda live: live.sight.dropped + live.unread,
     ),
     ("rounds_failed", "Rounds that raised; each is a bug", lambda live: live.rounds_failed),
+    (
+        "host_events_left_out",
+        "Events that were not stored, since it causes too many",
+        lambda live: live.events_left_out,
+    ),
 )
 
 
@@ -243,10 +308,11 @@ def _of_hosts(lives: Iterable[HostLive], now: float) -> Iterator[Metric]:
 
 def _of_routers(lives: Iterable[HostLive]) -> Iterator[Metric]:
     """Yield what is so of some routers only: a calm fleet has a small scrape, however large."""
-    setpoint, limit, height = (
+    setpoint, in_bits, limit, height = (
         GaugeMetricFamily(f"policer_vr_{name}", words, labels=("host", "vr"))
         for name, words in (
             ("setpoint_packets_per_second", "What it is told to be held at"),
+            ("setpoint_bits_per_second", "Its setpoint, where that is in bits/s"),
             ("limit_packets_per_second", "What the host is told to send into it at most"),
             ("punishment_steps", "Steps of its contract's ladder that it has climbed"),
         )
@@ -255,12 +321,14 @@ def _of_routers(lives: Iterable[HostLive]) -> Iterator[Metric]:
         for vr, order in live.orders.items():
             if order.setpoint_pps is not None:
                 setpoint.add_metric((live.host.name, vr), order.setpoint_pps)
+            if order.setpoint_bps is not None:
+                in_bits.add_metric((live.host.name, vr), order.setpoint_bps)
             if order.limit_pps is not None:
                 limit.add_metric((live.host.name, vr), order.limit_pps)
         for vr, state in live.state.routers.items():
             if state.punishment.height:
                 height.add_metric((live.host.name, vr), state.punishment.height)
-    yield from (setpoint, limit, height)
+    yield from (setpoint, in_bits, limit, height)
 
 
 _KEPT_COUNTS: tuple[tuple[str, str, Callable[[Counted], float]], ...] = (
@@ -273,6 +341,16 @@ _KEPT_COUNTS: tuple[tuple[str, str, Callable[[Counted], float]], ...] = (
         "under_promise_packets",
         "Packets offered within the setpoint and not forwarded, beyond the burst",
         lambda total: total.under_packets,
+    ),
+    (
+        "over_promise_bits",
+        "Bits forwarded beyond setpoint and burst, while it was held in bits/s",
+        lambda total: total.over_bits,
+    ),
+    (
+        "under_promise_bits",
+        "Bits offered within the setpoint and not forwarded, beyond the burst, likewise",
+        lambda total: total.under_bits,
     ),
     (
         "breach_seconds",

@@ -45,16 +45,18 @@ class Promises:
         entered: Mapping[str, Mapping[str, Contract]],
         classes: Classes,
         homes: Mapping[str, str],
-    ) -> None:
-        """Take over what the store says.
+    ) -> bool:
+        """Take over what the store says; return whether that may concern every host.
 
         Args:
             entered: contracts by host and router.
             classes: the terms of each class.
             homes: where routers were that contracts follow.
         """
+        before = self._entered.get(ANYWHERE, _NONE), self._classes
         self._entered, self._classes = entered, classes
-        self.whereabouts.follow(entered.get(ANYWHERE, {}).keys(), homes)
+        self.whereabouts.follow(entered.get(ANYWHERE, _NONE).keys(), homes)
+        return before != (entered.get(ANYWHERE, _NONE), classes)
 
     def on(self, host: str, at: datetime) -> Promised:
         """Return what holds on a host at an instant; what was promised there alone comes first."""

@@ -6,6 +6,7 @@ that was seen before, or a host that is not believed, changes nothing: what stan
 A host that is not heard gets no orders, and its leases end.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from policer.burst import ceiling_now
 from policer.contract import MAX_PPS, Contract
 from policer.demand import DELIVERY, is_held, wasted_pps
 from policer.engagement import decide
+from policer.inpackets import at_its_ceiling, seen_in_packets, sized, terms_of
 from policer.judge import EXCESS, judged, looked_at, lost_pps, sent_or_due
 from policer.ladder import Step
 from policer.notes import notes
@@ -22,7 +24,6 @@ from policer.sight import MOST_ROUTERS
 from policer.state import (
     LET_GO,
     NEW_ROUTER,
-    UNPROMISED,
     Demand,
     HostState,
     HostView,
@@ -53,8 +54,9 @@ def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round
     if not view.sight.reachable(now):
         return Round(before, {}, ())
     if view.sight.distrust or view.sight.host_clock == before.host_clock:
-        return Round(before, _orders(view, before, policy), ())
-    terms = _terms(view)
+        return Round(before, _orders(view, terms_of(view, before), before, policy), ())
+    before = sized(now, view, before)
+    view, terms = seen_in_packets(view, before), terms_of(view, before)
     state = _decided(now, view, terms, before, policy)
     convicted = tuple(
         vr
@@ -63,11 +65,7 @@ def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round
         and not before.routers.get(vr, NEW_ROUTER).punishment.height
     )
     said = tuple(notes(before, state, terms, policy))
-    return Round(state, _orders(view, state, policy), said, convicted)
-
-
-def _terms(view: HostView) -> dict[str, Contract]:
-    return {vr: view.contracts.get(vr, UNPROMISED) for vr in view.sight.routers}
+    return Round(state, _orders(view, terms, state, policy), said, convicted)
 
 
 def _decided(
@@ -86,7 +84,10 @@ def _decided(
         vr: looked_at(now, contract, reports[vr], before.routers.get(vr, NEW_ROUTER), full=full)
         for vr, contract in terms.items()
     }
-    plain = {vr: _unpunished(vr, terms[vr], demand) for vr, demand in looked.items()}
+    plain = {
+        vr: _unpunished(vr, terms[vr], demand, sent_or_due(reports[vr], demand, full=full))
+        for vr, demand in looked.items()
+    }
     fair = _fair(list(plain.values()), view, policy)
     routers = {
         vr: judged(
@@ -103,11 +104,11 @@ def _decided(
         for vr, demand in looked.items()
     }
     claims = [
-        _claim(claim, sent_or_due(reports[vr], looked[vr], full=full), lowered)
-        for vr, claim in plain.items()
-        for lowered in (
+        _claim(
+            claim,
             _lowered(terms[vr], routers[vr], view, policy, contended=before.standing.engaged),
         )
+        for vr, claim in plain.items()
     ]
     standing = decide(
         claims,
@@ -116,6 +117,7 @@ def _decided(
         before.standing,
         policy.habits,
         wasted=_sum(terms, reports, _accepted_waste),
+        carried=full_at / FULL if full else math.inf,
     )
     kept = _kept(now, before, routers)
     clock = view.sight.host_clock
@@ -134,14 +136,15 @@ def _full_at(
 ) -> float:
     """Return the work at which the host seems full, whatever its capacity is said to be.
 
-    Where some rise by more than what others with a guarantee lose at the same time, it is.
+    Where some rise by more than what others with a guarantee lose at the same time, it is. What it
+    drops before it is counted at a router, or has no CPU to take in, looks like less demand.
     """
     lost = sum(
         contract.cost
         * lost_pps(contract, view.sight.routers[vr], before.routers.get(vr, NEW_ROUTER))
         for vr, contract in terms.items()
     )
-    busy = work >= policy.habits.calm * view.capacity_pps
+    busy = work >= policy.habits.calm * view.capacity_pps or view.sight.exhausted
     if busy and lost >= LOSS * work and work - before.work >= CROWDED * lost:
         return FULL * work
     return before.full_at * policy.habits.forget
@@ -176,27 +179,27 @@ def _fair(claims: Sequence[Claim], view: HostView, policy: Policy) -> dict[str, 
     return allocate(claims, min(shared, view.capacity_pps))
 
 
-def _unpunished(vr: str, contract: Contract, demand: Demand) -> Claim:
+def _unpunished(vr: str, contract: Contract, demand: Demand, sent: float) -> Claim:
     """Return what a router may claim by its contract."""
     ceiling = ceiling_now(contract, demand.saved)
-    guarantee = min(contract.guarantee_pps, ceiling)
     return Claim(
-        vr, demand.wanted, guarantee, ceiling, contract.weight, contract.cost, demand.reserve
-    )
-
-
-def _claim(claim: Claim, sent: float, lowered: float) -> Claim:
-    """Return what a router may claim with what the ladder leaves it."""
-    return Claim(
-        claim.vr,
-        claim.wanted,
-        min(claim.guarantee, lowered),
-        min(claim.ceiling, lowered),
-        claim.weight,
-        claim.cost,
-        claim.needed,
+        vr,
+        demand.wanted,
+        min(contract.guarantee_pps, ceiling),
+        ceiling,
+        contract.weight,
+        contract.cost,
+        demand.reserve,
         sent,
     )
+
+
+def _claim(claim: Claim, lowered: float) -> Claim:
+    """Return what a router may claim with what the ladder leaves it."""
+    if lowered == float("inf"):
+        return claim
+    guarantee, ceiling = min(claim.guarantee, lowered), min(claim.ceiling, lowered)
+    return replace(claim, guarantee=guarantee, ceiling=ceiling)
 
 
 def _lowered(
@@ -238,8 +241,10 @@ def _kept(
     return absent if len(absent) == len(latest) else {vr: absent[vr] for vr in latest}
 
 
-def _orders(view: HostView, state: HostState, policy: Policy) -> dict[str, Order]:
-    return {vr: _order(vr, contract, state, view, policy) for vr, contract in _terms(view).items()}
+def _orders(
+    view: HostView, terms: Mapping[str, Contract], state: HostState, policy: Policy
+) -> dict[str, Order]:
+    return {vr: _order(vr, contract, state, view, policy) for vr, contract in terms.items()}
 
 
 def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy: Policy) -> Order:
@@ -258,7 +263,10 @@ def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy
         return LET_GO
     setpoint = min(MAX_PPS, max(PAUSED_PPS, setpoint))
     limit = _limit(contract, router, setpoint, policy, contended=contended)
-    return Order(setpoint, punished, limit, contract.burst_at(setpoint))
+    order = Order(setpoint, punished, limit, contract.burst_at(setpoint))
+    if contended or lowered < ceiling_now(contract, router.saved):
+        return order
+    return at_its_ceiling(order, vr, view, router)
 
 
 def _limit(

@@ -8,24 +8,27 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import count
 from typing import TypeVar
 
 import structlog
 
 from policer.asking import Asking
-from policer.brake import Brake, Routers, routers_of
+from policer.braking import Braking
 from policer.errors import StoreError
 from policer.fleet import Fleet, Leadership
 from policer.following import Following
+from policer.history.keeper import Keeper
+from policer.history.retention import Retention
 from policer.hostloop import HostLoop, Shared
 from policer.hosts import Host, way_to
 from policer.inbox import Inbox
 from policer.lead import Lead
 from policer.link import Keys
+from policer.overriding import Overriding
 from policer.state import Policy
-from policer.store import Event, PunishmentRow, Store, Stored
+from policer.store import Entered, PunishmentRow, Store, Stored
 from policer.store.records import now
 from policer.writer import Writer
 
@@ -44,6 +47,8 @@ class ServiceSettings:
     policy: Policy = field(default_factory=Policy)
     ttl_s: float = 15.0
     """Length of a lease: what a policer that dies may hold on to."""
+    retention: Retention = field(default_factory=Retention)
+    """How long history is kept."""
 
 
 class Service:
@@ -63,18 +68,18 @@ class Service:
         self._clock = clock
         self._lead = Lead(store.leadership(settings.name), fleet, settings.name, clock)
         self.writer = Writer(store, clock)
+        self.keeper = Keeper(store, lambda: fleet.leadership.leading, settings.retention)
         self.inbox = Inbox()
         self.rounds: list[Callable[[float], None]] = []
         """Told the seconds that each round took; metrics listen here."""
         self._asking = Asking(clock)
         self._unread = ""
         """What the store said when it could not be read."""
-        self._brake = Brake()
-        self._routers: Mapping[str, Routers] = {}
-        """Of each host, at the last look."""
+        self._braking = Braking(fleet, clock, self.writer.note)
+        self._overriding = Overriding(store, fleet, clock, time.time, self._lead.raise_above)
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
-        self._seen = -1
-        """The store's generation that was read last."""
+        self._entered = Entered()
+        """What operators entered, as it was read last."""
         self._ruled = 0
         """The epoch in which punishments were inherited."""
         self._beat = clock()
@@ -95,6 +100,7 @@ class Service:
             next_sequence=lambda: next(sequence),
             policy=self._policy,
             convicted=self._convicted,
+            recorded=self.keeper.heard,
             played=self._played,
             ruled=lambda: self._ruled,
             heard=self._following.heard,
@@ -106,6 +112,7 @@ class Service:
     def take(self, settings: ServiceSettings) -> None:
         """Go by other settings from now on; the name and the length of leases stay."""
         self._settings = replace(settings, name=self._settings.name)
+        self.keeper.retention = settings.retention
 
     def heartbeat_age(self) -> float:
         """Return the seconds since the loop last went round; a store that hangs does not count."""
@@ -114,7 +121,8 @@ class Service:
     @property
     def store_problem(self) -> str:
         """Why the store is of no use, while it is not: what it said, or that it says nothing."""
-        return self._asking.problem or self._unread or self.writer.problem
+        silent = self._asking.problem or self._overriding.problem
+        return silent or self._unread or self.writer.problem
 
     async def run(self) -> None:
         """Work until cancelled; leases that were given end by themselves."""
@@ -122,8 +130,10 @@ class Service:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._lead.run(), name="lead")
                 group.create_task(self.writer.run(), name="writer")
+                group.create_task(self.keeper.run(), name="history")
                 group.create_task(self._read_mail(), name="inbox")
                 group.create_task(self._follow_store(), name="store")
+                group.create_task(self._overriding.run(), name="overrides")
                 group.create_task(self._follow_time(), name="time")
         finally:
             await self._end_all()
@@ -133,6 +143,7 @@ class Service:
         """Let the next leader read all that was decided: the lead is given up last."""
         try:
             await asyncio.to_thread(self.writer.flush)
+            await asyncio.to_thread(self.keeper.close)
         finally:
             await self._lead.release()
 
@@ -150,17 +161,17 @@ class Service:
     async def _look(self) -> None:
         """Take over what changed in the store, and who is punished when the lead was won."""
         leadership = self._fleet.leadership
-        # The brake is the leader's alone; it would be shown as it was when the lead was lost.
-        self._count()
+        # The count is the leader's alone; it would be shown as it was when the lead was lost.
+        self._braking.count()
         if leadership.leading:
-            self._mind_brake()
+            self._braking.look()
         else:
-            self._fleet.braked, self._fleet.braked_hosts = False, frozenset()
+            self._braking.follow()
         try:
-            generation = await self._asking.ask(self._store.generation)
-            if generation != self._seen:
-                await self._reload()
-                self._seen = generation
+            entered = await self._asking.ask(self._store.changes.since, self._entered)
+            if entered is not self._entered:
+                await self._take_in(entered)
+                self._entered = entered
             if leadership.leading and leadership.epoch != self._ruled:
                 await self._take_over(leadership)
         except StoreError as error:
@@ -170,32 +181,26 @@ class Service:
         else:
             self._unread = ""
 
-    def _count(self) -> None:
-        """Count what the brake goes by."""
-        self._routers = {
-            name: routers_of(live.contracts, live.sight.routers, live.state)
-            for name, live in self._fleet.hosts.items()
-        }
-
-    async def _reload(self) -> None:
-        stored = await self._asking.ask(self._store.hosts.all)
-        entered = await self._asking.ask(self._store.contracts.all)
-        classes = await self._asking.ask(self._store.classes.all)
+    async def _take_in(self, entered: Entered) -> None:
+        """Go by what operators changed: hosts begin and end, and others have other contracts."""
+        await self._overriding.read()  # first: no order goes out before this is known
+        classes = _values(await self._asking.ask(self._store.classes.all))
         homes = await self._asking.ask(self._store.homes.all)
-        hosts = {one.value.name: one.value for one in stored}
-        for name in [name for name, (loop, _) in self._loops.items() if _moved(loop, hosts)]:
-            await self._end(name)
-            if name not in hosts:
-                self.writer.forget(name)
-                self._following.forget(name)
-        self._following.take(
-            {host: _values(contracts) for host, contracts in entered.items()},
-            _values(classes),
-            {router: home for router, home in homes.items() if home in hosts},
-        )
-        await self._begin_all([host for name, host in hosts.items() if name not in self._loops])
-        for name, host in hosts.items():
-            self._following.enter(name, host)
+        hosts, changed = entered.hosts, entered.changed(self._entered)
+        for name in sorted(changed & self._loops.keys()):
+            if _moved(self._loops[name][0], hosts):
+                await self._end(name)
+                if name not in hosts:
+                    self.writer.forget(name)
+                    self.keeper.end(name)
+                    self._following.forget(name)
+        homes = {router: home for router, home in homes.items() if home in hosts}
+        if self._following.take(entered.contracts, classes, homes):
+            changed = frozenset(hosts)
+        new = sorted(changed & hosts.keys() - self._loops.keys())
+        await self._begin_all([hosts[name] for name in new])
+        for name in changed & hosts.keys():
+            self._following.enter(name, hosts[name])
 
     async def _begin_all(self, hosts: Sequence[Host]) -> None:
         """Begin to hear hosts; one that is reached another way has the same routers punished."""
@@ -224,12 +229,13 @@ class Service:
         """Go on where the leader before was; raises StoreError where that cannot be read."""
         led_last = 0 < leadership.since <= self._ruled
         self.writer.lead(leadership.since, leadership.epoch)
+        self.keeper.lead(leadership.since, leadership.epoch)
         homes = await self._asking.ask(self._store.homes.all)
         rows = await self._asking.ask(self.writer.punished)
         punished = self._following.take_over(homes, rows, leadership.epoch)
         for name, (loop, _) in self._loops.items():
             loop.inherit(_of_host(punished, name), led_last=led_last)
-        self._count()  # a follower has seen no culprits
+        self._braking.count()  # a follower has seen no culprits
         if not led_last:
             for pardon in self.inbox.take_all():
                 self._log.warning("a pardon was overtaken", host=pardon.host, vr=pardon.vr)
@@ -251,6 +257,7 @@ class Service:
         """Do what operators asked for through REST; never waits for the store, and so beats."""
         while True:
             self._beat = self._clock()
+            self._overriding.show()
             # While it is not known who is punished, pardons wait: they would be undone.
             for pardon in self.inbox.take_all() if self._leads() else ():
                 host, vr = self._following.now_at(pardon.host, pardon.vr)
@@ -259,30 +266,10 @@ class Service:
             await asyncio.sleep(INBOX_EVERY_S)
 
     def _policy(self, host: str) -> Policy:
-        return replace(self._settings.policy, may_climb=not self._brake.stops(host))
-
-    def _mind_brake(self) -> None:
-        """Put brakes on or let them go, and say so."""
-        self._brake = self._brake.looked(self._clock(), self._routers)
-        fleet, hosts = self._fleet, self._brake.hosts
-        if self._brake.on is not fleet.braked:
-            self._note_brake("", "in the fleet", on=self._brake.on)
-        for name in sorted(hosts ^ fleet.braked_hosts):
-            self._note_brake(name, "on this host", on=name in hosts)
-        fleet.braked, fleet.braked_hosts = self._brake.on, hosts
-
-    def _note_brake(self, host: str, where: str, *, on: bool) -> None:
-        kind, words = "brake_off", f"no longer too many routers {where} are guilty: ladders go on"
-        if on:
-            kind = "brake"
-            words = f"too many routers {where} would be punished at once: no ladder is climbed"
-        self._log.error(kind, words=words, host=host)
-        self.writer.note(Event(host, kind, words, at=datetime.now(UTC)))
+        return replace(self._settings.policy, may_climb=not self._braking.stops(host))
 
     def _convicted(self, host: str, routers: int) -> None:
-        if routers:
-            self._brake = self._brake.after(self._clock(), host, routers)
-            self._mind_brake()
+        self._braking.convicted(host, routers)
 
     def _played(self, seconds: float) -> None:
         for listener in self.rounds:

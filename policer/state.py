@@ -1,7 +1,8 @@
 """What a round is given, what is remembered from round to round, and what it decides.
 
-What is made anew for every router in every round is a `msgspec.Struct`, which is made in a sixth
-of a frozen dataclass's time.
+What is made for every router in every round is a `msgspec.Struct`, which takes a sixth of a frozen
+dataclass's time, and `gc=False`: such values are in no cycles, so that the garbage collector need
+not look at them.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from policer.contract import Contract
 from policer.engagement import Habits, Standing
 from policer.evidence import Evidence, Rules
 from policer.ladder import Patience, Punishment, Step, kept_height
+from policer.packetsize import UNKNOWN, Size
 from policer.sight import Sight
 from policer.starving import NOT_STARVING, Starving
 
@@ -48,13 +50,15 @@ class HostView:
     """Routers whose last setpoints the daemon refused."""
     unlimited: AbstractSet[str] = frozenset()
     """Routers whose last limits it refused."""
+    packets_only: AbstractSet[str] = frozenset()
+    """Routers that it does not hold at setpoints in bits/s."""
 
     def refuses(self, vr: str, step: Step | None) -> bool:
         """Whether the daemon would not do what a step takes: a refused step is none taken."""
         return vr in self.unled or (step is Step.LIMIT and vr in self.unlimited)
 
 
-class Shield(msgspec.Struct, frozen=True):
+class Shield(msgspec.Struct, frozen=True, gc=False):
     """Whether the host drops what is sent into a router far beyond its setpoint.
 
     It takes nothing from the router, which would drop it itself, and spares the host the work.
@@ -65,7 +69,7 @@ class Shield(msgspec.Struct, frozen=True):
     """Rounds in a row that spoke for the other."""
 
 
-class Demand(msgspec.Struct, frozen=True):
+class Demand(msgspec.Struct, frozen=True, gc=False):
     """What is known of one router's demand; the fields are those of `RouterState`."""
 
     saved: float
@@ -77,7 +81,7 @@ class Demand(msgspec.Struct, frozen=True):
     configured: bool
 
 
-class RouterState(msgspec.Struct, frozen=True):
+class RouterState(msgspec.Struct, frozen=True, gc=False):
     """What is remembered of one router from round to round."""
 
     evidence: Evidence = Evidence()
@@ -99,6 +103,8 @@ class RouterState(msgspec.Struct, frozen=True):
     """Whether its daemon's configuration holds it where no lease does."""
     starving: Starving = NOT_STARVING
     """Whether it has a guarantee and lacks CPU that its cap allows."""
+    size: Size = UNKNOWN
+    """Of its packets, where its contract is in bits/s."""
 
 
 BELOW_THE_GUARANTEE = (Step.PAUSE, Step.STOP)
@@ -123,16 +129,23 @@ class HostState:
     """The work at which the host seemed full though its capacity says otherwise."""
 
 
-class Order(msgspec.Struct, frozen=True):
+class Order(msgspec.Struct, frozen=True, gc=False):
     """How one router is to stand from now on."""
 
     setpoint_pps: float | None = None
-    """None lets it go."""
+    """None lets it go, or is of an order in bits/s."""
     punishment: bool = False
     limit_pps: float | None = None
     """What the host may send into it; None is no limit."""
     burst: float | None = None
-    """Packets that may pass beyond the setpoint; None is 0.2 s of it."""
+    """Packets, or bits as the setpoint, that may pass beyond it; None is 0.2 s of it."""
+    setpoint_bps: float | None = None
+    """Instead of the one in packets/s: its ceiling, on a host that is not contended."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds the router at a setpoint."""
+        return self.setpoint_pps is not None or self.setpoint_bps is not None
 
 
 LET_GO = Order()
@@ -195,7 +208,7 @@ def steps_in_force(
         contended: whether the host is.
     """
     standing = state.punishment
-    if standing.dry or only_reported(contract, policy):
+    if not standing.height or standing.dry or only_reported(contract, policy):
         return ()
     steps = ladder_of(contract)
     steps = steps[: kept_height(standing, steps)]

@@ -21,6 +21,7 @@ from xtc.configfile import load_config, located
 from xtc.dither import SLOTS
 from xtc.durablefirst import DurableFirst
 from xtc.errors import ConfigError, MeterError, Mistakes, Refused, TakenOver
+from xtc.hostcpu import CpuWatch
 from xtc.hostdrops import HostWatch
 from xtc.instance import Finding, Mode
 from xtc.managed import Managed
@@ -77,11 +78,14 @@ class Daemon:
         metrics: Metrics,
         hypervisors: Hypervisors,
         watch: HostWatch | None = None,
+        simulated: bool = False,
+        cpus: CpuWatch | None = None,
     ) -> None:
         self._config, self._path = config, path
+        self._simulated = simulated
         self._clock, self._source = clock, source
         self._manager, self._server, self._metrics = manager, server, metrics
-        self._hypervisors, self._watch = hypervisors, watch
+        self._hypervisors, self._watch, self._cpus = hypervisors, watch, cpus
         self._requests = DurableFirst(manager, self.handle)
         self._collector = Collector(self._bindings())
         self._identify()
@@ -110,6 +114,8 @@ class Daemon:
         self._begin()
         _keep_from_collector()
         notify("READY=1", self._status())
+        if self._simulated:
+            log.warning("simulated", problem="no router of this daemon is real")
         log.info("started", routers=len(self._manager.routers))
         now = self._clock.now()
         next_ask = next_tick = now
@@ -297,8 +303,16 @@ class Daemon:
         self._metrics.journal_ok.set(not self._manager.journal_problem)
         for report in reports:
             self._log_change(report)
-        epoch = self._manager.highest_epoch
-        told = Telemetry(now, self._tick_count, reports, drops=self._drops, highest_epoch=epoch)
+        self._metrics.busiest_cpu = None if self._cpus is None else self._cpus.look(now)
+        told = Telemetry(
+            now,
+            self._tick_count,
+            reports,
+            drops=self._drops,
+            highest_epoch=self._manager.highest_epoch,
+            busiest_cpu=self._metrics.busiest_cpu,
+            simulated=self._simulated,
+        )
         self._server.publish(told)
 
     def _log_change(self, report: Report) -> None:

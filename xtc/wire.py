@@ -155,7 +155,7 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Chosen by the sender, returned with the answer."""
 
 
-class Report(msgspec.Struct, frozen=True):
+class Report(msgspec.Struct, frozen=True, gc=False):
     """What there is to know of one router at one instant; units end the names, caps are in CPUs."""
 
     vr: VrName
@@ -277,6 +277,11 @@ class Telemetry(msgspec.Struct, frozen=True):
     """None where that is not known, and from an older daemon."""
     highest_epoch: int | None = None
     """The highest that was obeyed: lower ones are refused; None from an older daemon."""
+    busiest_cpu: float | None = None
+    """The share of the last second in which the host's busiest CPU was not idle; None where that is
+    not known, and from an older daemon."""
+    simulated: bool = False
+    """Whether its routers are simulated, so that no packet of theirs is real."""
 
 
 class _Versioned(msgspec.Struct):

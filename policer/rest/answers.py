@@ -8,6 +8,8 @@ import msgspec
 from policer.contract import Contract
 from policer.hosts import Host, HostName
 from policer.ladder import Step
+from policer.overrides import BrakeMode
+from policer.rest.overrideanswers import Moment, OverrideAnswer
 from policer.rest.problems import FieldProblem
 from policer.state import Order
 from policer.store import AuditRow, EventRow, Revision, Scope, TokenRow
@@ -16,8 +18,6 @@ from xtc.wire import Report, VrName
 TokenName = Annotated[
     str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ @-]{0,63}$(?!\n)", description="its name")
 ]
-
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class HostLiveAnswer(msgspec.Struct, frozen=True):
@@ -36,8 +36,14 @@ class HostLiveAnswer(msgspec.Struct, frozen=True):
     """Why not, of one of them."""
     braked: bool = False
     """Whether no ladder is climbed there, since too many of its routers would be punished."""
+    suspension: OverrideAnswer | None = None
+    """Until when, why and by whom control is suspended; None where it is not."""
+    highest_epoch: int | None = None
+    """The highest epoch that its daemon obeyed; None where it does not tell."""
     engaged: bool = False
     """Whether its routers are held, since it is contended."""
+    simulated: bool = False
+    """Whether its routers are simulated (`xtc sandbox`): no packet of theirs is real."""
     overpromised: bool = False
     """Whether routers came to it with more guarantees than it can keep."""
     harmed: tuple[str, ...] = ()
@@ -113,6 +119,9 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     """Offered and within the setpoint, and not forwarded, beyond the burst."""
     breach_seconds: float
     """Time in which less was forwarded than that."""
+    over_promise_bits: float
+    """The first two while it was held in bits/s."""
+    under_promise_bits: float
     since: datetime
     """When this policer first saw it: the sums begin then, and outlive restarts of its daemon."""
 
@@ -137,6 +146,8 @@ class RouterAnswer(msgspec.Struct, frozen=True):
     """Why its daemon would not do what it was told."""
     contract_version: int | None = None
     """The number in the contract's ETag; only where one router is asked for."""
+    exemption: OverrideAnswer | None = None
+    """Until when, why and by whom it is exempt from its ladder; None where it is not."""
     kept: KeptAnswer | None = None
     """None where its daemon is of an older version, or was never heard."""
 
@@ -215,9 +226,10 @@ class CheckAnswer(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """All versions of a contract, the latest first."""
+    """Versions of a contract, the latest first."""
 
     items: list[Revision]
+    next: str | None = None
 
 
 class SetpointAnswer(msgspec.Struct, frozen=True):
@@ -226,7 +238,7 @@ class SetpointAnswer(msgspec.Struct, frozen=True):
     host: str
     vr: str
     setpoint_pps: float | None
-    """None where it is let go."""
+    """None where it is let go, or has a setpoint in bits/s."""
     limit_pps: float | None
     """What the host may send into it; None is no limit."""
     punishment: bool
@@ -234,7 +246,11 @@ class SetpointAnswer(msgspec.Struct, frozen=True):
     """The setpoint that its daemon reports."""
     lease_remaining_s: float | None
     burst: float | None = None
-    """Packets that may pass beyond the setpoint over any window; None is 0.2 s of it."""
+    """Packets, or bits of a setpoint in bits/s, that may pass beyond it over any window; None is
+    0.2 s of it."""
+    setpoint_bps: float | None = None
+    """Instead of the one in packets/s."""
+    confirmed_bps: float | None = None
 
 
 class SetpointPage(msgspec.Struct, frozen=True):
@@ -285,9 +301,12 @@ class LeadershipAnswer(msgspec.Struct, frozen=True):
     holder: str
     problem: str
     braked: bool
-    """Whether all ladders are stopped, since too many routers would be punished at once."""
+    """Whether all ladders are stopped: too many routers would be punished at once, or an operator
+    put the brake on."""
     braked_hosts: list[str]
     """Hosts whose own ladders are stopped."""
+    brake: BrakeMode = "automatic"
+    """What operators want of the brake."""
 
 
 class PardonAnswer(msgspec.Struct, frozen=True):
@@ -313,6 +332,16 @@ class MadeToken(msgspec.Struct, frozen=True):
     token: TokenRow
     secret: str
     """Shown this once; nobody can read it again."""
+
+
+class AccessAnswer(msgspec.Struct, frozen=True):
+    """Who asks, and what that token may do."""
+
+    name: str
+    scope: str
+    """The highest that it has; each includes those before it: read, operate, admin."""
+    expires_at: datetime | None
+    """null is never."""
 
 
 class TokenPage(msgspec.Struct, frozen=True):

@@ -18,15 +18,20 @@ from litestar.types import ControllerRouterHandler
 from policer.bucket import Buckets
 from policer.fleet import Fleet
 from policer.rest import (
+    access,
     classes,
     contracts,
     events,
     fleetwide,
     health,
+    history,
     hosts,
+    overrides,
+    reports,
     routers,
     streams,
     tokens,
+    webhooks,
 )
 from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk, provide_desk, provide_gate
@@ -43,7 +48,21 @@ from policer.store import Store
 
 VERSION = "1.0.0"
 """Of the interface; the path says v1."""
-ROOMS = (hosts, routers, contracts, classes, events, streams, fleetwide, tokens)
+ROOMS = (
+    hosts,
+    routers,
+    contracts,
+    classes,
+    events,
+    streams,
+    fleetwide,
+    overrides,
+    tokens,
+    access,
+    history,
+    reports,
+    webhooks,
+)
 _GIVEN = {"desk": Provide(provide_desk), "gate": Provide(provide_gate)}
 
 

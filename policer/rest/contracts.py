@@ -140,9 +140,11 @@ def remove_contract(
 
 
 @get(OF_HOST + "/history", operation_id="readHistory", tags=TAGS, scope="read", sync_to_thread=True)
-def read_history(host: HostPath, vr: VrPath, desk: GivenDesk) -> History:
-    """Read all versions of a contract, the latest first; also of one that was removed."""
-    return History(desk.store.contracts.history(host, vr)[::-1])
+def read_history(
+    host: HostPath, vr: VrPath, desk: GivenDesk, limit: Limit = 100, after: After = None
+) -> History:
+    """Read the versions of a contract, the latest first; also of one that was removed."""
+    return _history(desk, host, vr, limit, after)
 
 
 @get(OF_ROUTER, operation_id="readFollowing", tags=TAGS, scope="read", sync_to_thread=True)
@@ -181,9 +183,16 @@ def remove_following(
     scope="read",
     sync_to_thread=True,
 )
-def read_following_history(vr: FollowedPath, desk: GivenDesk) -> History:
-    """Read all versions of a contract that follows its router, the latest first."""
-    return History(desk.store.contracts.history(ANYWHERE, vr)[::-1])
+def read_following_history(
+    vr: FollowedPath, desk: GivenDesk, limit: Limit = 100, after: After = None
+) -> History:
+    """Read the versions of a contract that follows its router, the latest first."""
+    return _history(desk, ANYWHERE, vr, limit, after)
+
+
+def _history(desk: Desk, host: str, vr: str, limit: int, after: str | None) -> History:
+    rows = desk.store.contracts.history(host, vr, unpack(after, int), limit + 1)
+    return History(*cut(rows, limit, lambda revision: revision.version))
 
 
 def _read(desk: Desk, host: str, vr: str) -> Response[ContractAnswer]:

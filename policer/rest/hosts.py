@@ -7,7 +7,7 @@ from policer.errors import Forbidden, Invalid, Problem
 from policer.hosts import Host, HostName, way_to
 from policer.rest.answers import HostAnswer, HostPage
 from policer.rest.bodies import StrictRequest
-from policer.rest.cursor import After, Limit, page_of, unpack
+from policer.rest.cursor import After, Limit, cut, unpack
 from policer.rest.desk import Desk, GivenDesk
 from policer.rest.etag import required, tag
 from policer.rest.live import host_live
@@ -21,9 +21,8 @@ TAGS = ["hosts"]
 @get("/hosts", operation_id="listHosts", tags=TAGS, scope="read", sync_to_thread=True)
 def list_hosts(desk: GivenDesk, limit: Limit = 100, after: After = None) -> HostPage:
     """List the hosts, by name."""
-    last = unpack(after, HostName)
-    stored = sorted(desk.store.hosts.all(), key=_name)
-    page, following = page_of(stored, limit, last, _name)
+    stored = desk.store.hosts.page(unpack(after, HostName), limit + 1)
+    page, following = cut(stored, limit, _name)
     return HostPage([_answer(desk, one) for one in page], following)
 
 
@@ -105,6 +104,7 @@ def _answer(desk: Desk, stored: Stored[Host]) -> HostAnswer:
             desk.live(stored.value.name),
             desk.now(),
             braked=stored.value.name in desk.fleet.braked_hosts,
+            suspension=desk.fleet.overrides.suspended.get(stored.value.name),
         ),
     )
 

@@ -95,13 +95,14 @@ class Classes:
         hosts = [entered_host(connection, host) for host in sorted(_hosts_with(connection, name))]
         before = book_in(connection, self._clock())
         after = Book({**before.classes, name: terms}, before.now)
+        field = "guarantee_pps" if terms.guarantee_bps is None else "guarantee_bps"
         for host in hosts:
             contracts = contracts_at(connection, host.name)
             if not is_more(contracts, before, after):
                 continue
             for problem in problems_of_host(host, contracts, after):
                 what = f"on {host.name}, {problem.problem}"
-                yield Problem("guarantee_pps", what, "promise less, or let the host overcommit")
+                yield Problem(field, what, "promise less, or let the host overcommit")
 
     def _write(
         self,

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Row, select, tuple_
+from sqlalchemy import Connection, Row, delete, func, select, tuple_
 
 from policer.admission import counts, problems_with, promised_pps
 from policer.contract import Contract
@@ -17,13 +17,17 @@ from policer.errors import Problem, Stale, Taken, Unknown
 from policer.hosts import Host
 from policer.inforce import classes_of
 from policer.promises import ANYWHERE
+from policer.sight import MOST_ROUTERS
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
+from policer.store.events import write_events
 from policer.store.homes import forget, settle
 from policer.store.hosts import entered_host, lock_anywhere
 from policer.store.idempotency import Answering, keep
+from policer.store.overriderows import Author, forget_router
 from policer.store.promises import book_in, contracts_at, home_of, keep_classes, name_of
+from policer.store.pruning import AT_ONCE
 from policer.store.records import (
     Clock,
     Stored,
@@ -47,6 +51,10 @@ class Revision(msgspec.Struct, frozen=True):
     at: datetime
     """UTC."""
     by: str
+
+
+MOST_FOLLOWING = 100_000
+"""Contracts that follow routers, of a whole fleet."""
 
 
 class Checked(NamedTuple):
@@ -135,6 +143,8 @@ class Contracts:
             entry = _host(connection, key, seen_on)
             row = _row(connection, key)
             _expect(row, key, if_version)
+            if if_version is None:
+                refuse(_too_many(connection, host))
             refuse(self._checked(connection, key, contract, entry).problems)
             stored = Stored(contract, self._change(connection, key, row, contract, actor))
             if entry is not None and host == ANYWHERE and home_of(connection, vr) is None:
@@ -143,7 +153,7 @@ class Contracts:
         return stored
 
     def remove(self, host: str, vr: str, if_version: int, actor: str) -> None:
-        """Promise a router nothing any more.
+        """Remove a contract, and end its router's exemption.
 
         Raises:
             Unknown: there is no such host or contract.
@@ -156,21 +166,63 @@ class Contracts:
             if row is None or row.contract is None:
                 raise _unknown(key)
             _expect(row, key, if_version)
+            author = Author(self._clock(), actor)
+            cleared = forget_router(connection, host, vr, author)
             self._change(connection, key, row, None, actor)
             if host == ANYWHERE:
                 forget(connection, vr)
+            write_events(connection, cleared, author.at)
 
-    def history(self, host: str, vr: str) -> list[Revision]:
-        """Return every revision, the first one first; raises Unknown where there never was one."""
+    def history(
+        self, host: str, vr: str, before: int | None = None, limit: int | None = None
+    ) -> list[Revision]:
+        """Return revisions, the latest first; raises Unknown where there never was one.
+
+        Args:
+            host: as of `put`.
+            vr: likewise.
+            before: only versions before this one.
+            limit: how many at most.
+        """
         table, key = tables.revisions, _Key(host, vr)
         query = select(table).where(table.c.host == host, table.c.vr == vr)
+        query = query.order_by(table.c.version.desc()).limit(limit)
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(table.c.version)).all()
-        if not rows:
-            raise _unknown(key)
+            if _row(connection, key) is None:
+                raise _unknown(key)
+            if before is not None:
+                query = query.where(table.c.version < before)
+            rows = connection.execute(query).all()
         return [
             Revision(row.version, _contract(row, f"contract {key}"), row.at, row.by) for row in rows
         ]
+
+    def prune(self, before: datetime) -> int:
+        """Remove what was overtaken, or removed with its contract, before an instant.
+
+        Returns:
+            How many versions; the one that stands is always kept.
+        """
+        removed = 0
+        while some := self._prune_some(before):
+            removed += some
+        return removed
+
+    def _prune_some(self, before: datetime) -> int:
+        contracts, revisions = tables.contracts, tables.revisions
+        same = (contracts.c.host == revisions.c.host) & (contracts.c.vr == revisions.c.vr)
+        gone = contracts.c.contract.is_(None) & (contracts.c.changed_at < before)
+        overtaken = (revisions.c.at < before) & (revisions.c.version < contracts.c.version)
+        keys = (revisions.c.host, revisions.c.vr, revisions.c.version)
+        old = select(*keys).join(contracts, same).where(gone | overtaken).limit(AT_ONCE)
+        with self._database.write() as connection:
+            found = connection.execute(old).all()
+            for host, vr, version in found:
+                here = (revisions.c.host == host) & (revisions.c.vr == vr)
+                connection.execute(delete(revisions).where(here, revisions.c.version == version))
+            left = select(revisions.c.version).where(same).exists()
+            connection.execute(delete(contracts).where(gone, ~left))
+        return len(found)
 
     def check(
         self, host: str, vr: str, contract: Contract, seen_on: str | None = None
@@ -226,6 +278,16 @@ class _Key(NamedTuple):
 
     def __str__(self) -> str:
         return self.vr if self.host == ANYWHERE else f"{self.host}/{self.vr}"
+
+
+def _too_many(connection: Connection, host: str) -> Iterator[Problem]:
+    """Say that there is no room for one more contract; a host reports no more routers either."""
+    table = tables.contracts
+    query = select(func.count()).where(table.c.host == host, table.c.contract.is_not(None))
+    most = MOST_FOLLOWING if host == ANYWHERE else MOST_ROUTERS
+    if connection.execute(query).scalar_one() >= most:
+        where = "that follow routers" if host == ANYWHERE else f"on {host}"
+        yield Problem("vr", f"there are {most} contracts {where}", "remove one first")
 
 
 def _query() -> Any:

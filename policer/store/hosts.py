@@ -13,7 +13,9 @@ from policer.promises import ANYWHERE
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
+from policer.store.events import write_events
 from policer.store.idempotency import Answering, keep
+from policer.store.overriderows import Author, forget_host
 from policer.store.promises import book_in, contracts_at, contracts_on
 from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
 
@@ -29,6 +31,20 @@ class Hosts:
         query = select(tables.hosts).where(tables.hosts.c.entry.is_not(None))
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(tables.hosts.c.name)).all()
+        return [_stored(row) for row in rows]
+
+    def page(self, after: str | None, limit: int) -> list[Stored[Host]]:
+        """Return hosts by name, from behind a name on.
+
+        Args:
+            after: the last name of the page before; None begins at the beginning.
+            limit: how many at most.
+        """
+        query = select(tables.hosts).where(tables.hosts.c.entry.is_not(None))
+        if after is not None:
+            query = query.where(tables.hosts.c.name > after)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(tables.hosts.c.name).limit(limit)).all()
         return [_stored(row) for row in rows]
 
     def get(self, name: str) -> Stored[Host]:
@@ -91,7 +107,7 @@ class Hosts:
         return Stored(host, version)
 
     def remove(self, name: str, if_version: int, actor: str) -> None:
-        """Forget a host, and who was punished on it.
+        """Forget a host, who was punished on it, and what was overridden there.
 
         Raises:
             Unknown: there is none of that name.
@@ -106,8 +122,10 @@ class Hosts:
             _set(connection, name, None, version)
             for table in (tables.punishments, tables.homes):
                 connection.execute(delete(table).where(table.c.host == name))
+            cleared = forget_host(connection, name, Author(version.changed_at, actor))
             change = Change("remove", f"host {name}", before, None)
             record(connection, version.changed_at, actor, change)
+            write_events(connection, cleared, version.changed_at)
 
     def _next(self, row: Row[Any] | None, actor: str) -> Version:
         return Version(1 if row is None else row.version + 1, self._clock(), actor)

@@ -7,8 +7,10 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Date,
     DateTime,
     Dialect,
+    Double,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -18,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    null,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -68,12 +71,17 @@ metadata: Final = MetaData()
 _NUMBER: Final = BigInteger().with_variant(Integer(), "sqlite")
 
 
-def _version() -> tuple[Column[int], Column[datetime], Column[str]]:
-    """Return the columns of what is changed under a version number."""
+def _version() -> tuple[Column[int], Column[datetime], Column[str], Column[int]]:
+    """Return the columns of what is changed under a version number.
+
+    A row that is written has no generation until the change is recorded (`audit.record`), which
+    gives it the one of the change: nobody who writes rows can forget it.
+    """
     return (
         Column("version", BigInteger, nullable=False),
         Column("changed_at", Instant, nullable=False),
         Column("changed_by", Words, nullable=False),
+        Column("generation", BigInteger, index=True, onupdate=null()),
     )
 
 
@@ -183,6 +191,19 @@ idempotency: Final = Table(
     Column("body", LargeBinary),
     Index("idempotency_at", "at"),
 )
+# What was cleared, or has ended, keeps its row, without a mode: its version numbers go on rising.
+overrides: Final = Table(
+    "overrides",
+    metadata,
+    Column("kind", Words, primary_key=True),
+    Column("host", Words, primary_key=True),
+    Column("vr", Words, primary_key=True),
+    Column("mode", Words),
+    Column("above", BigInteger),
+    Column("until", Instant),
+    Column("reason", Words, nullable=False),
+    *_version(),
+)
 # One row each, and its numbers only rise.
 leadership: Final = Table(
     "leadership",
@@ -197,3 +218,64 @@ generation: Final = Table(
     Column("id", Integer, primary_key=True),
     Column("number", BigInteger, nullable=False),
 )
+# The leader's alone. Each leader has a number of its own (`part`): what several wrote is added up.
+history: Final = Table(
+    "history",
+    metadata,
+    Column("host", Words, primary_key=True),
+    Column("span", Integer, primary_key=True),
+    Column("at", BigInteger, primary_key=True),
+    Column("part", BigInteger, primary_key=True),
+    Column("points", LargeBinary, nullable=False),
+    Index("history_at", "span", "at"),
+)
+sla_days: Final = Table(
+    "sla_days",
+    metadata,
+    Column("host", Words, primary_key=True),
+    Column("vr", Words, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("part", BigInteger, primary_key=True),
+    Column("data_s", Double, nullable=False),
+    Column("promised", Double, nullable=False),
+    Column("wanted", Double, nullable=False),
+    Column("delivered", Double, nullable=False),
+    Column("missing", Double, nullable=False),
+    Column("breach_s", Double, nullable=False),
+    Column("punished_s", Double, nullable=False),
+    Column("punishments", Integer, nullable=False),
+    Index("sla_days_day", "day"),
+)
+webhooks: Final = Table(
+    "webhooks",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("name", Words, nullable=False, unique=True),
+    Column("url", Words, nullable=False),
+    Column("kinds", Words, nullable=False),
+    Column("secret", Words, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("created_by", Words, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("tried_at", Instant),
+    Column("problem", Words, nullable=False),
+)
+# Messages that were tried and not taken; without `next_at` they are dead.
+webhook_letters: Final = Table(
+    "webhook_letters",
+    metadata,
+    Column("id", _NUMBER, primary_key=True),
+    Column("webhook", Words, ForeignKey("webhooks.id"), nullable=False),
+    Column("message", Words, nullable=False),
+    Column("kind", Words, nullable=False),
+    Column("body", Words, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("tried_at", Instant, nullable=False),
+    Column("next_at", Instant),
+    Column("problem", Words, nullable=False),
+    Index("webhook_letters_next", "webhook", "next_at"),
+    Index("webhook_letters_tried", "tried_at"),
+    sqlite_autoincrement=True,
+)
+VERSIONED: Final = tuple(table for table in metadata.sorted_tables if "generation" in table.c)
+"""The tables whose rows say in which generation they were changed last."""

@@ -533,13 +533,13 @@ async def test_a_clock_that_jumps_is_followed_both_ways(store: Store, policer: P
 async def test_contracts_begin_and_end_though_the_store_is_away(
     store: Store, policer: Policer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def away() -> int:
+    def away(_: object) -> None:
         raise StoreError("away")
 
     dated = promise(1e3, valid_until=NOON + timedelta(hours=1))
     store.contracts.put("h0", "r", dated, None, "test")
     await policer.look()
-    monkeypatch.setattr(store, "generation", away)
+    monkeypatch.setattr(store.changes, "since", away)
     policer.wait(3600.0)
     await policer.look()
     assert policer.service.store_problem == "away"

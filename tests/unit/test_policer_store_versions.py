@@ -9,7 +9,7 @@ from store_values import host, promise
 from policer.contract import Contract
 from policer.errors import StoreOutdated, Unknown
 from policer.promises import ANYWHERE
-from policer.store import Store
+from policer.store import Entered, Store
 from policer.store.schema import Schema
 
 if TYPE_CHECKING:
@@ -37,6 +37,11 @@ def contracts_in(backend: "Backend") -> list[str]:
     return [text for (text,) in rows if text is not None]
 
 
+def classes_in(backend: "Backend") -> list[str]:
+    rows = backend.aside().execute("SELECT entry FROM classes").fetchall()
+    return [text for (text,) in rows if text is not None]
+
+
 @pytest.fixture
 def filled(store: Store) -> Store:
     store.hosts.add(host(), "ann")
@@ -61,7 +66,7 @@ def test_contracts_of_the_older_version_are_read_and_can_be_given_a_burst(
     changed = promise(20e3, ceiling_pps=40e3, burst=5e3)
     upgraded.contracts.put("gold", "r1", changed, 1, "ben")
     history = upgraded.contracts.history("gold", "r1")
-    assert [revision.contract for revision in history] == [PLAIN, changed]
+    assert [revision.contract for revision in history] == [changed, PLAIN]
 
 
 def test_brought_down_no_contract_has_a_term_that_the_older_program_does_not_know(
@@ -74,7 +79,7 @@ def test_brought_down_no_contract_has_a_term_that_the_older_program_does_not_kno
     again = backend.open(upgrade=True)
     assert again.contracts.get("gold", "r1").value == PLAIN
     assert again.contracts.get("gold", "r2").value == promise(10e3, ceiling_pps=30e3)
-    assert [one.contract is None for one in again.contracts.history("gold", "r3")] == [False, True]
+    assert [one.contract is None for one in again.contracts.history("gold", "r3")] == [True, False]
 
 
 def test_brought_down_one_step_contracts_do_not_say_when_to_punish(
@@ -106,11 +111,29 @@ def test_brought_down_a_step_no_contract_needs_what_the_older_program_does_not_k
     again.contracts.put(ANYWHERE, "r5", promise(1e3), None, "ann")
 
 
+def test_brought_down_rates_in_bits_become_packets_of_the_size_sold(
+    backend: "Backend", filled: Store
+) -> None:
+    sold = Contract(guarantee_bps=56e6, ceiling_bps=112e6, packet_bytes=700, burst=4e3)
+    filled.contracts.put("gold", "r1", sold, 1, "ann")
+    filled.contracts.put("gold", "r1", promise(1e3), 2, "ann")
+    filled.classes.put("silver", Contract(ceiling_bps=2.8e6), None, "ann")
+    filled.contracts.put("gold", "r4", Contract(guarantee_bps=28e6), None, "ann")
+    filled.bring_down("0004")
+    terms = [*contracts_in(backend), *classes_in(backend)]
+    assert [text for text in terms if "_bps" in text or "packet_bytes" in text] == []
+    again = backend.open(upgrade=True)
+    history = [one.contract for one in again.contracts.history("gold", "r1")]
+    assert history == [promise(1e3), promise(10e3, ceiling_pps=20e3, burst=4e3), PLAIN]
+    assert again.contracts.get("gold", "r4").value == promise(10e3)
+    assert again.classes.get("silver").value == Contract(ceiling_pps=1e3)
+
+
 @pytest.mark.parametrize("version", [NEWEST, "9999", "", "base", "-1"])
 def test_a_database_is_brought_down_to_a_known_older_version_alone(
     filled: Store, version: str
 ) -> None:
-    with pytest.raises(Unknown, match="one of 0001, 0002"):
+    with pytest.raises(Unknown, match="one of 0001, 0002, 0003"):
         filled.bring_down(version)
     filled.check()
 
@@ -121,3 +144,14 @@ def test_a_store_that_was_brought_down_says_so(filled: Store) -> None:
         filled.check()
     with pytest.raises(StoreOutdated):
         filled.bring_down("0001")
+
+
+def test_brought_down_and_up_again_what_is_changed_is_read_again(
+    filled: Store, backend: "Backend"
+) -> None:
+    filled.bring_down("0003")
+    again = backend.open(upgrade=True)
+    before = again.changes.since(Entered())
+    assert set(before.contracts["gold"]) == {"r1", "r2"}
+    again.contracts.put("gold", "r3", BURSTY, None, "ann")
+    assert set(again.changes.since(before).contracts["gold"]) == {"r1", "r2", "r3"}
