@@ -148,7 +148,7 @@ class Contracts:
             refuse(self._checked(connection, key, contract, entry).problems)
             stored = Stored(contract, self._change(connection, key, row, contract, actor))
             if entry is not None and host == ANYWHERE and home_of(connection, vr) is None:
-                settle(connection, self._database, vr, entry.name, self._clock())
+                settle(connection, self._database, {vr: entry.name}, self._clock())
             keep(connection, answering, stored)
         return stored
 
@@ -170,7 +170,7 @@ class Contracts:
             cleared = forget_router(connection, host, vr, author)
             self._change(connection, key, row, None, actor)
             if host == ANYWHERE:
-                forget(connection, vr)
+                forget(connection, [vr])
             write_events(connection, cleared, author.at)
 
     def history(
