@@ -6,12 +6,19 @@ another thread always sees one round of one host, and never half of it.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
 
+from policer.admission import exceeds
 from policer.contract import Contract
 from policer.hosts import Host
+from policer.inforce import Book, Classes, is_timed
+from policer.overrides import Overrides
+from policer.peak import peak_pps
 from policer.promise import Kept
 from policer.sight import Sight
 from policer.state import HostState, Order
+from policer.whereabouts import present
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +27,14 @@ class HostLive:
 
     host: Host
     contracts: Mapping[str, Contract] = field(default_factory=dict)
+    follows: Mapping[str, str] = field(default_factory=dict)
+    """Names of the contracts that followed their routers there, by router."""
+    here: frozenset[str] = frozenset()
+    """Names of all contracts that follow routers and whose router is there."""
+    entered: tuple[Contract, ...] = ()
+    """All its contracts as they were entered, those that do not hold now too."""
+    classes: Classes = field(default_factory=dict)
+    """The terms of the classes that contracts may name."""
     sight: Sight = field(default_factory=Sight)
     state: HostState = field(default_factory=HostState)
     orders: Mapping[str, Order] = field(default_factory=dict)
@@ -38,8 +53,27 @@ class HostLive:
 
     @property
     def guaranteed_pps(self) -> float:
-        """All guarantees, in the unit of the capacity."""
-        return sum(c.cost * c.guarantee_pps for c in self.contracts.values())
+        """All guarantees that hold now, in the unit of the capacity."""
+        return sum(c.cost * c.reserve_pps for c in self.contracts.values())
+
+    def promised_pps(self, today: datetime) -> float:
+        """Return the most that guarantees take from the beginning of an hour on."""
+        if not any(map(is_timed, self.entered)):
+            return self.guaranteed_pps
+        hour = today.replace(minute=0, second=0, microsecond=0)
+        return _most(self.entered, tuple(self.classes.items()), hour)
+
+    @property
+    def overpromised(self) -> bool:
+        """Whether routers brought more guarantees than it can keep; it may not overcommit."""
+        return not self.host.overcommit and exceeds(self.guaranteed_pps, self.host)
+
+
+@lru_cache(maxsize=4096)
+def _most(
+    entered: tuple[Contract, ...], classes: tuple[tuple[str, Contract], ...], hour: datetime
+) -> float:
+    return peak_pps(entered, Book(dict(classes), hour))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +97,14 @@ class Fleet:
         self._hosts: dict[str, HostLive] = {}
         self.leadership = Leadership()
         self.braked = False
-        """Whether all ladders are stopped, since too many routers would be punished at once."""
+        """Whether all ladders are stopped: by the count of guilty routers, or by an operator."""
         self.braked_hosts: frozenset[str] = frozenset()
-        """Hosts whose ladders are stopped for that reason."""
+        """Hosts whose own ladders are stopped, by the count of guilty routers."""
+        self.counted: Mapping[str, datetime] = {}
+        """The brakes that the count of guilty routers puts on, by host, with the time of day since
+        when; "" is the fleet's. The leader alone counts."""
+        self.overrides = Overrides()
+        """What operators override now."""
 
     @property
     def hosts(self) -> Mapping[str, HostLive]:
@@ -87,6 +126,18 @@ class Fleet:
     def put_all(self, lives: Mapping[str, HostLive]) -> None:
         """Take over another fleet."""
         self._hosts = dict(lives)
+
+    def homes(self) -> dict[str, str]:
+        """Return the host of each router that a contract follows, by the contract's name."""
+        return {router: name for name, live in self.hosts.items() for router in live.here}
+
+    def having(self, router: str, now: float) -> list[str]:
+        """Return the hosts that report a router of this name or UUID."""
+        return [
+            name
+            for name, live in sorted(self.hosts.items())
+            if live.sight.reachable(now) and any(present({router}, live.sight.routers))
+        ]
 
     def routers(self) -> Iterator[tuple[HostLive, str]]:
         """Yield every router that was promised or seen, by host and name."""

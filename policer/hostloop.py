@@ -1,18 +1,21 @@
 """One host's loop: telemetry in, a round, orders out; whatever happens here, other hosts go on."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 import structlog
 
 from policer.bucket import Buckets
-from policer.compat import for_its_burst, with_lost_bursts, without_bursts
+from policer.compat import LeftOut
 from policer.contract import Contract
+from policer.dialect import Dialect, Refusals
 from policer.dispatch import Sent, Terms, due
-from policer.errors import LinkError, LinkRefused
+from policer.engagement import Standing
+from policer.errors import LinkError
 from policer.eventlimit import EventLimit
 from policer.evidence import Evidence
 from policer.fleet import Fleet, HostLive
@@ -20,7 +23,9 @@ from policer.hosts import Host
 from policer.ladder import Punishment, Step
 from policer.link import Keys, Link
 from policer.link.host import AGAIN_S
-from policer.promise import kept_after
+from policer.overrides import excused
+from policer.promise import Kept, kept_after, moved
+from policer.promises import Promised
 from policer.round import play
 from policer.sight import GONE_AFTER_S, Sight, seen
 from policer.state import (
@@ -70,11 +75,21 @@ class Shared:
     """Told how many seconds a round took."""
     ruled: Callable[[], int]
     """The epoch in which the punishments of the leader before were taken over."""
+    heard: Callable[[str, Sight], None]
+    """Told what a host shows that is believed, before the round that goes by it."""
     overtaken: Callable[[int], None]
     """Told the epoch that a host obeys where it is above this policer's."""
     wall: Callable[[], float]
     """The time of day, seconds since 1970."""
     ttl_s: float
+
+
+class Remembered(NamedTuple):
+    """What is known of a router, which goes with it to another host."""
+
+    state: RouterState | None
+    """None where this policer did not lead."""
+    kept: Kept | None
 
 
 class HostLoop:
@@ -110,17 +125,69 @@ class HostLoop:
         """What the daemon would not take when it was last told, by kind and router."""
         self._costs: Mapping[str, float] = {}
         """What a packet of each router takes beside an ordinary one, where that is not 1."""
-        self._too_old_until = float("-inf")
-        """Until then its daemon is taken not to know bursts."""
+        self._dialect = Dialect(self._carry_out, shared.next_sequence)
+        """What its daemon takes."""
         self._log = structlog.get_logger("policer.host").bind(host=host.name)
         self._gone = self._gone_noted = False
         self._put(HostLive(host))
 
-    def enter(self, host: Host, contracts: Mapping[str, Contract]) -> None:
-        """Take over what the operator changed; the link's addresses stay as they are."""
+    def enter(
+        self, host: Host, contracts: Mapping[str, Contract], promised: Promised | None = None
+    ) -> None:
+        """Take over what is promised from now on; the link's addresses stay as they are.
+
+        Args:
+            host: its entry.
+            contracts: what holds, by router.
+            promised: how that came about.
+        """
         self.host = host
         self._costs = {vr: one.cost for vr, one in contracts.items() if one.cost != 1.0}
-        self._put(replace(self._live, host=host, contracts=contracts))
+        live = replace(self._live, host=host, contracts=contracts)
+        if promised is not None:
+            live = replace(live, **promised._asdict())
+        self._put(live)
+
+    def release(self, vrs: Collection[str]) -> dict[str, Remembered]:
+        """Forget routers that went to other hosts; return what is remembered of them."""
+        live, routers = self._live, self._state.routers
+        known = {vr for vr in vrs if vr in routers or vr in live.kept}
+        gone = {vr: Remembered(routers.get(vr), live.kept.get(vr)) for vr in known}
+        rest = {vr: state for vr, state in routers.items() if vr not in gone}
+        kept = {vr: one for vr, one in live.kept.items() if vr not in gone}
+        self._remember(rest, kept)
+        for vr, one in gone.items():
+            if one.state is not None and one.state.punishment.height:
+                self._punish(vr, Punishment())
+        return gone
+
+    def adopt(self, came: Mapping[str, Remembered]) -> None:
+        """Go on with routers that came from other hosts.
+
+        One that stands higher on its ladder here, by a contract of this host alone, stays there.
+        """
+        routers, kept = self._state.routers, self._live.kept
+        states = {
+            vr: msgspec.structs.replace(one.state, configured=False)
+            for vr, one in came.items()
+            if one.state is not None and not _stands_higher(routers.get(vr), one.state)
+        }
+        sums = {
+            vr: moved(one.kept, kept[vr])
+            for vr, one in came.items()
+            if one.kept is not None and vr in kept
+        }
+        self._remember({**routers, **states}, {**kept, **sums})
+        for vr, state in states.items():
+            if state.punishment.height:
+                self._punish(vr, state.punishment)
+
+    def _remember(self, routers: Mapping[str, RouterState], kept: Mapping[str, Kept]) -> None:
+        """Go on with other routers; what a leader knows of them is shown by one alone."""
+        if routers != self._state.routers:
+            self._state = replace(self._state, routers=routers)
+        live = replace(self._live, kept=kept)
+        self._put(replace(live, state=self._state) if self._rules() else live)
 
     def pardon(self, vr: str, actor: str) -> None:
         """Forget what a router did, and what was done about it."""
@@ -188,8 +255,8 @@ class HostLoop:
         live, self._deaf = self._live, ""
         after = seen(live.sight, telemetry, now, self.host.capacity_pps, self._costs)
         restarted = after.tick < live.sight.tick
-        if restarted:  # it may know bursts now
-            self._too_old_until = float("-inf")
+        if restarted:
+            self._dialect.forget()
         kept = kept_after(now, live.kept, after.routers, live.contracts, restarted=restarted)
         unread = self._link.dropped + self._link.bad
         shown = replace(live, sight=after, link_problem=self._problem, unread=unread, kept=kept)
@@ -202,6 +269,8 @@ class HostLoop:
         if self._gone and after.reachable(now):
             self._gone = self._gone_noted = False
             self._note_of_host("back", "the host is heard again")
+        if after.heard_at == now and not after.distrust:
+            self._shared.heard(self.host.name, after)
         if after.heard_at == now:
             self._news.set()
 
@@ -236,14 +305,19 @@ class HostLoop:
         if not self._rules():
             self._stand_down()
             return
+        overrides = shared.fleet.overrides
+        if self.host.name in overrides.suspended:
+            self._rest()
+            return
         if shared.ruled() != self._epoch:
             self._epoch, self._sent, self._given = shared.ruled(), {}, 0
         view = HostView(
             self.host.capacity_pps,
-            live.contracts,
+            excused(live.contracts, overrides.exempt_on(self.host.name)),
             live.sight,
             unled={vr for kind, vr in self._refused if kind is Activate},
             unlimited={vr for kind, vr in self._refused if kind is Limit},
+            packets_only=self._dialect.packets_only(now, live.contracts),
         )
         decided = play(now, view, self._state, shared.policy(self.host.name))
         self._keep(live, decided)
@@ -263,6 +337,16 @@ class HostLoop:
             shown = replace(live, orders={}, refusals={}, state=_NOTHING_KNOWN)
             self._put(replace(shown, link_problem=self._problem))
 
+    def _rest(self) -> None:
+        """Send nothing, since an operator suspended control; leases end by themselves.
+
+        Punishments are remembered, and the host begins calm when control is resumed.
+        """
+        self._untold = ""
+        self._state = replace(self._state, standing=Standing())
+        shown = replace(self._live, orders={}, refusals={}, state=self._state)
+        self._put(replace(shown, link_problem=self._problem))
+
     def _keep(self, live: HostLive, decided: Round) -> None:
         """Show what a round decided, and have it written down."""
         for note in decided.notes:
@@ -281,7 +365,7 @@ class HostLoop:
 
     def _punish(self, vr: str, punishment: Punishment) -> None:
         row = self._row(vr, punishment)
-        self._shared.writer.punish(self.host.name, vr, row, self._epoch)
+        self._shared.writer.punish(self.host.name, vr, row, self._shared.ruled())
 
     def _row(self, vr: str, punishment: Punishment) -> PunishmentRow | None:
         """Return what the next leader takes over; what is only reported would be in force there."""
@@ -303,41 +387,30 @@ class HostLoop:
         dispatch = due(now, orders, self._sent, reports, terms, self._shared.next_sequence)
         self._sent = dispatch.sent
         wanted = {vr for vr, order in orders.items() if order != LET_GO}
-        refused: tuple[Refusal | None, ...] = ()
+        refused: Refusals = ()
         if dispatch.requests:
-            refused = await self._send(now, dispatch.requests)
+            refused = await self._dialect.send(now, dispatch.requests, self._in_bits())
         if dispatch.requests or not wanted:
             self._untold = ""
         self._told(wanted, dispatch.requests, refused)
 
-    async def _send(
-        self, now: float, requests: Sequence[Activate | Limit]
-    ) -> tuple[Refusal | None, ...]:
-        """Have requests carried out; a daemon that does not know bursts gets the rest of them."""
-        try:
-            if now >= self._too_old_until:
-                return await self._send_as_they_are(requests)
-        except LinkRefused as error:
-            if not for_its_burst(error, requests):
-                raise
-        plain = tuple(without_bursts(requests, self._shared.next_sequence))
-        refused = tuple(with_lost_bursts(requests, await self._send_as_they_are(plain)))
-        if now >= self._too_old_until:
-            self._too_old_until = now + AGAIN_S
-        return refused
-
-    async def _send_as_they_are(
-        self, requests: Sequence[Activate | Limit]
-    ) -> tuple[Refusal | None, ...]:
-        numbers = (request.sequence for request in requests if isinstance(request, Activate))
+    async def _carry_out(self, messages: Sequence[Activate | Limit]) -> Refusals:
+        numbers = (message.sequence for message in messages if isinstance(message, Activate))
         self._given = max(self._given, *numbers, 0)
-        return await self._link.send(requests)
+        return await self._link.send(messages)
+
+    def _in_bits(self) -> set[str]:
+        """Return the routers that are to be held at a ceiling in bits/s, if their daemon can."""
+        if self._state.standing.engaged:
+            return set()
+        contracts = self._live.contracts
+        return {vr for vr, contract in contracts.items() if contract.ceiling_bps is not None}
 
     def _told(
         self,
         wanted: set[str],
         requests: Sequence[Activate | Limit],
-        refused: Sequence[Refusal | None],
+        refused: Refusals,
     ) -> None:
         """Show what was refused now, or before and is still wanted."""
         before = self._live.refusals
@@ -345,7 +418,7 @@ class HostLoop:
         now = {
             (type(request), request.vr)
             for request, refusal in zip(requests, refused, strict=True)
-            if refusal is not None
+            if refusal is not None and not isinstance(refusal, LeftOut)
         }
         self._refused = frozenset({one for one in self._refused - told if one[1] in wanted} | now)
         stays = wanted - {request.vr for request in requests}
@@ -391,10 +464,12 @@ class HostLoop:
         """Say which epoch the host obeys, and what to do where no leader can go above it."""
         highest = self._live.sight.highest_epoch
         if highest is None:
-            return "the host obeys a policer of a higher epoch"
+            command = "`policer epoch raise --above` with the epoch in its refusal goes above it"
+            return f"the host obeys a policer of a higher epoch: {command}"
         words = f"the host obeys epoch {highest}, above {self._epoch}"
         if self._others_work():
-            return f"{words}, of another policer at work"
+            command = f"`policer epoch raise --above {highest}`"
+            return f"{words}, of another policer at work: stop one of the two, or run {command}"
         if highest <= highest_possible(self._shared.wall()):
             return words
         return f"{words} and years ahead of the clock: run `xtc epoch reset` there"
@@ -437,6 +512,10 @@ class HostLoop:
 
     def _put(self, live: HostLive) -> None:
         self._shared.fleet.put(live)
+
+
+def _stands_higher(here: RouterState | None, came: RouterState) -> bool:
+    return here is not None and here.punishment.height > came.punishment.height
 
 
 def _inherited(row: PunishmentRow, now: float) -> RouterState:

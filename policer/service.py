@@ -8,24 +8,29 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import count
+from typing import TypeVar
 
 import structlog
 
 from policer.asking import Asking
-from policer.brake import Brake, Routers, routers_of
+from policer.braking import Braking
 from policer.errors import StoreError
 from policer.fleet import Fleet, Leadership
+from policer.following import Following
 from policer.hostloop import HostLoop, Shared
 from policer.hosts import Host, way_to
 from policer.inbox import Inbox
 from policer.lead import Lead
 from policer.link import Keys
+from policer.overriding import Overriding
 from policer.state import Policy
-from policer.store import Entered, Event, PunishmentRow, Store
+from policer.store import Entered, PunishmentRow, Store, Stored
+from policer.store.records import now
 from policer.writer import Writer
 
+T = TypeVar("T")
 LOOK_EVERY_S = 1.0
 """How often the store is asked for what operators changed."""
 INBOX_EVERY_S = 0.2
@@ -52,6 +57,8 @@ class Service:
         settings: ServiceSettings,
         keys: Keys | None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        wall: Callable[[], datetime] = now,
     ) -> None:
         self._store, self._fleet, self._settings, self._keys = store, fleet, settings, keys
         self._clock = clock
@@ -63,9 +70,8 @@ class Service:
         self._asking = Asking(clock)
         self._unread = ""
         """What the store said when it could not be read."""
-        self._brake = Brake()
-        self._routers: Mapping[str, Routers] = {}
-        """Of each host, at the last look."""
+        self._braking = Braking(fleet, clock, self.writer.note)
+        self._overriding = Overriding(store, fleet, clock, time.time, self._lead.raise_above)
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
         self._entered = Entered()
         """What operators entered, as it was read last."""
@@ -73,6 +79,14 @@ class Service:
         """The epoch in which punishments were inherited."""
         self._beat = clock()
         self._log = structlog.get_logger("policer.service")
+        self._following = Following(
+            fleet,
+            self.writer,
+            clock=clock,
+            wall=wall,
+            loop_of=self._loop_of,
+            ruled=lambda: self._ruled,
+        )
         sequence = count(1)
         self._shared = Shared(
             fleet=fleet,
@@ -83,6 +97,7 @@ class Service:
             convicted=self._convicted,
             played=self._played,
             ruled=lambda: self._ruled,
+            heard=self._following.heard,
             overtaken=self._lead.raise_above,
             wall=time.time,
             ttl_s=settings.ttl_s,
@@ -99,7 +114,8 @@ class Service:
     @property
     def store_problem(self) -> str:
         """Why the store is of no use, while it is not: what it said, or that it says nothing."""
-        return self._asking.problem or self._unread or self.writer.problem
+        silent = self._asking.problem or self._overriding.problem
+        return silent or self._unread or self.writer.problem
 
     async def run(self) -> None:
         """Work until cancelled; leases that were given end by themselves."""
@@ -109,6 +125,8 @@ class Service:
                 group.create_task(self.writer.run(), name="writer")
                 group.create_task(self._read_mail(), name="inbox")
                 group.create_task(self._follow_store(), name="store")
+                group.create_task(self._overriding.run(), name="overrides")
+                group.create_task(self._follow_time(), name="time")
         finally:
             await self._end_all()
             await self._hand_over()
@@ -125,15 +143,21 @@ class Service:
             await self._look()
             await asyncio.sleep(LOOK_EVERY_S)
 
+    async def _follow_time(self) -> None:
+        """Have contracts begin and end, whatever the store does."""
+        while True:
+            self._following.look(tuple(self._loops))
+            await asyncio.sleep(LOOK_EVERY_S)
+
     async def _look(self) -> None:
         """Take over what changed in the store, and who is punished when the lead was won."""
         leadership = self._fleet.leadership
-        # The brake is the leader's alone; it would be shown as it was when the lead was lost.
-        self._count()
+        # The count is the leader's alone; it would be shown as it was when the lead was lost.
+        self._braking.count()
         if leadership.leading:
-            self._mind_brake()
+            self._braking.look()
         else:
-            self._fleet.braked, self._fleet.braked_hosts = False, frozenset()
+            self._braking.follow()
         try:
             entered = await self._asking.ask(self._store.changes.since, self._entered)
             if entered is not self._entered:
@@ -148,25 +172,25 @@ class Service:
         else:
             self._unread = ""
 
-    def _count(self) -> None:
-        """Count what the brake goes by."""
-        self._routers = {
-            name: routers_of(live.contracts, live.sight.routers, live.state)
-            for name, live in self._fleet.hosts.items()
-        }
-
     async def _take_in(self, entered: Entered) -> None:
         """Go by what operators changed: hosts begin and end, and others have other contracts."""
+        await self._overriding.read()  # first: no host is told anything before this is known
+        classes = _values(await self._asking.ask(self._store.classes.all))
+        homes = await self._asking.ask(self._store.homes.all)
         hosts, changed = entered.hosts, entered.changed(self._entered)
         for name in sorted(changed & self._loops.keys()):
             if _moved(self._loops[name][0], hosts):
                 await self._end(name)
                 if name not in hosts:
                     self.writer.forget(name)
+                    self._following.forget(name)
+        homes = {router: home for router, home in homes.items() if home in hosts}
+        if self._following.take(entered.contracts, classes, homes):
+            changed = frozenset(hosts)
         new = sorted(changed & hosts.keys() - self._loops.keys())
         await self._begin_all([hosts[name] for name in new])
         for name in changed & hosts.keys():
-            self._loops[name][0].enter(hosts[name], entered.contracts.get(name, {}))
+            self._following.enter(name, hosts[name])
 
     async def _begin_all(self, hosts: Sequence[Host]) -> None:
         """Begin to hear hosts; one that is reached another way has the same routers punished."""
@@ -195,10 +219,12 @@ class Service:
         """Go on where the leader before was; raises StoreError where that cannot be read."""
         led_last = 0 < leadership.since <= self._ruled
         self.writer.lead(leadership.since, leadership.epoch)
-        punished = await self._asking.ask(self.writer.punished)
+        homes = await self._asking.ask(self._store.homes.all)
+        rows = await self._asking.ask(self.writer.punished)
+        punished = self._following.take_over(homes, rows, leadership.epoch)
         for name, (loop, _) in self._loops.items():
             loop.inherit(_of_host(punished, name), led_last=led_last)
-        self._count()  # a follower has seen no culprits
+        self._braking.count()  # a follower has seen no culprits
         if not led_last:
             for pardon in self.inbox.take_all():
                 self._log.warning("a pardon was overtaken", host=pardon.host, vr=pardon.vr)
@@ -207,6 +233,9 @@ class Service:
                 guilty = sum(row.guilty for row in _of_host(punished, name).values())
                 self._convicted(name, guilty)
         self._ruled = leadership.epoch
+
+    def _loop_of(self, host: str) -> HostLoop | None:
+        return self._loops[host][0] if host in self._loops else None
 
     def _leads(self) -> bool:
         """Whether this policer leads, and has taken over who is punished."""
@@ -217,37 +246,19 @@ class Service:
         """Do what operators asked for through REST; never waits for the store, and so beats."""
         while True:
             self._beat = self._clock()
+            self._overriding.show()
             # While it is not known who is punished, pardons wait: they would be undone.
             for pardon in self.inbox.take_all() if self._leads() else ():
-                if pardon.host in self._loops:
-                    self._loops[pardon.host][0].pardon(pardon.vr, pardon.actor)
+                host, vr = self._following.now_at(pardon.host, pardon.vr)
+                if host in self._loops:
+                    self._loops[host][0].pardon(vr, pardon.actor)
             await asyncio.sleep(INBOX_EVERY_S)
 
     def _policy(self, host: str) -> Policy:
-        return replace(self._settings.policy, may_climb=not self._brake.stops(host))
-
-    def _mind_brake(self) -> None:
-        """Put brakes on or let them go, and say so."""
-        self._brake = self._brake.looked(self._clock(), self._routers)
-        fleet, hosts = self._fleet, self._brake.hosts
-        if self._brake.on is not fleet.braked:
-            self._note_brake("", "in the fleet", on=self._brake.on)
-        for name in sorted(hosts ^ fleet.braked_hosts):
-            self._note_brake(name, "on this host", on=name in hosts)
-        fleet.braked, fleet.braked_hosts = self._brake.on, hosts
-
-    def _note_brake(self, host: str, where: str, *, on: bool) -> None:
-        kind, words = "brake_off", f"no longer too many routers {where} are guilty: ladders go on"
-        if on:
-            kind = "brake"
-            words = f"too many routers {where} would be punished at once: no ladder is climbed"
-        self._log.error(kind, words=words, host=host)
-        self.writer.note(Event(host, kind, words, at=datetime.now(UTC)))
+        return replace(self._settings.policy, may_climb=not self._braking.stops(host))
 
     def _convicted(self, host: str, routers: int) -> None:
-        if routers:
-            self._brake = self._brake.after(self._clock(), host, routers)
-            self._mind_brake()
+        self._braking.convicted(host, routers)
 
     def _played(self, seconds: float) -> None:
         for listener in self.rounds:
@@ -258,6 +269,10 @@ def _moved(loop: HostLoop, hosts: Mapping[str, Host]) -> bool:
     """Whether a loop must end: its host is gone, or its daemon is reached another way."""
     host = hosts.get(loop.host.name)
     return host is None or way_to(host) != way_to(loop.host)
+
+
+def _values(stored: Mapping[str, Stored[T]]) -> dict[str, T]:
+    return {name: one.value for name, one in stored.items()}
 
 
 def _of_host(

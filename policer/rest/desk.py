@@ -1,6 +1,7 @@
 """What every handler works with: the store, the fleet, and how the service was set up."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from litestar.datastructures import State
 from litestar.di import NamedDependency
@@ -24,6 +25,10 @@ class Desk:
     def live(self, host: str) -> HostLive | None:
         """Return how a host stands; None where the policer has not taken it up yet."""
         return self.fleet.get(host)
+
+    def today(self) -> datetime:
+        """Return the time of day."""
+        return self.settings.today()
 
     def now(self) -> float:
         """Return the policer's time."""

@@ -107,6 +107,7 @@ _EXAMPLES = {
     "name": _HOST,
     "vr": "1 to 64 letters, digits and . _ : -, the first a letter or digit",
     "kind": "lower-case letters and _, such as punished",
+    "reason": "one line of at most 200 characters",
     "token": "its id, as `policer token list` shows it",
     "requests": "tcp://10.0.0.7:7077 or ipc:///run/xtc/manager.sock",
     "telemetry": "tcp://10.0.0.7:7078 or ipc:///run/xtc/telemetry.sock",

@@ -8,6 +8,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from policer.inbox import Inbox
+from policer.store import records
 
 PAGE = Path(__file__).parent.parent / "page" / "static"
 
@@ -34,6 +35,8 @@ class RestSettings:
     """A loop that was silent for so long is not ready."""
     clock: Callable[[], float] = time.monotonic
     """The policer's clock, by which `Fleet` is dated."""
+    today: records.Clock = records.now
+    """The time of day, by which overrides end."""
     registry: CollectorRegistry | None = None
     """What /metrics shows; None shows nothing."""
     metrics_open: bool = True

@@ -69,14 +69,20 @@ def record(connection: Connection, at: datetime, actor: str, change: Change) -> 
     changes get their numbers in the order in which they are seen. The rows that were changed get
     the number, too.
     """
+    count_change(connection)
     number = tables.generation.c.number
-    connection.execute(update(tables.generation).values(number=number + 1))
     for table in tables.VERSIONED:
         unnumbered = update(table).where(table.c.generation.is_(None))
         connection.execute(unnumbered.values(generation=select(number).scalar_subquery()))
     states = {"before": _json(change.before), "after": _json(change.after)}
     row = {"at": at, "actor": actor, "action": change.action, "target": change.target, **states}
     connection.execute(tables.audit.insert().values(row))
+
+
+def count_change(connection: Connection) -> None:
+    """Raise the count of changes, so that all policers read again."""
+    number = tables.generation.c.number
+    connection.execute(update(tables.generation).values(number=number + 1))
 
 
 def generation(connection: Connection) -> int:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, select, text
+from sqlalchemy import ColumnElement, Connection, Row, select, text
 
 from policer.store import tables
 from policer.store.engine import Database
@@ -56,12 +56,7 @@ class Events:
             return
         now = self._clock()
         with self._database.write() as connection:
-            if self._database.path is None:
-                # Numbers are given before a commit: without this, a reader that goes by the
-                # highest number it saw would miss a lower one that is committed after it.
-                lock = text("SELECT pg_advisory_xact_lock(:key)")
-                connection.execute(lock, {"key": _ADVISORY_KEY})
-            connection.execute(tables.events.insert(), [_values(event, now) for event in events])
+            write_events(connection, events, now)
 
     def page(
         self,
@@ -108,6 +103,18 @@ class Events:
     def _rows(self, query: Any) -> list[EventRow]:
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
+
+
+def write_events(connection: Connection, events: Sequence[Event], now: datetime) -> None:
+    """Store events in a transaction, as the last that it does: others wait for its end."""
+    if not events:
+        return
+    if connection.dialect.name == "postgresql":
+        # Numbers are given before a commit: without this, a reader that goes by the
+        # highest number it saw would miss a lower one that is committed after it.
+        lock = text("SELECT pg_advisory_xact_lock(:key)")
+        connection.execute(lock, {"key": _ADVISORY_KEY})
+    connection.execute(tables.events.insert(), [_values(event, now) for event in events])
 
 
 def _filters(host: str | None, vr: str | None, kind: str | None) -> list[ColumnElement[bool]]:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from prometheus_client import generate_latest
@@ -14,27 +15,32 @@ from policer.fleet import Fleet, HostLive, Leadership
 from policer.hosts import Host
 from policer.ladder import Punishment, Step
 from policer.metrics import Health, Metrics
+from policer.overrides import Override, standing
 from policer.promise import Counted, Kept
 from policer.sight import GONE_AFTER_S, Sight
 from policer.state import HostState, Order, RouterState
 from xtc.wire import Finding, Mode, Report
 
 HOST = Host("host7", "ipc:///a", "ipc:///b", 100e3)
-UNITS = ("seconds", "ratio", "packets_per_second", "info", "total")
+UNITS = ("seconds", "ratio", "packets_per_second", "bits_per_second", "info", "total")
 STATES = {
     "policer_brake_hosts",
+    "policer_brake_mode",
     "policer_brake_on",
     "policer_epoch",
     "policer_events_waiting",
     "policer_host_distrusted",
     "policer_host_engaged",
     "policer_host_link_problem",
+    "policer_host_overpromised",
     "policer_host_reachable",
     "policer_host_refusals",
     "policer_host_routers",
     "policer_host_routers_held",
+    "policer_host_suspended",
     "policer_leadership_known",
     "policer_leading",
+    "policer_overrides",
     "policer_routers_punished",
     "policer_settings_last_reload_successful",
     "policer_store_up",
@@ -179,6 +185,32 @@ def test_the_brake_is_shown(fleet: Fleet, metrics: Metrics) -> None:
     assert samples(metrics)["policer_brake_on",] == 1
 
 
+def test_overrides_are_counted_by_kind_and_no_label_is_an_operators(
+    fleet: Fleet, metrics: Metrics
+) -> None:
+    fleet.put(HostLive(HOST))
+    seen = samples(metrics)
+    assert seen["policer_brake_mode", "automatic"] == 1
+    assert seen["policer_host_suspended", "host7"] == 0
+    fleet.overrides = standing(
+        [
+            Override("brake", "off", reason="a drill"),
+            Override("suspension", "suspended", "host7"),
+            Override("suspension", "suspended", "gone"),
+            *(Override("exemption", "exempt", "host7", f"r{n}") for n in range(99)),
+        ],
+        datetime(2026, 3, 1, tzinfo=UTC),
+    )
+    seen = samples(metrics)
+    assert [seen["policer_brake_mode", mode] for mode in ("automatic", "off", "on")] == [0, 1, 0]
+    assert seen["policer_overrides", "exemption"] == 99
+    assert seen["policer_overrides", "suspension"] == 2
+    assert seen["policer_host_suspended", "host7"] == 1
+    labels = {key[1] for key in seen if "overrid" in key[0] or "brake_mode" in key[0]}
+    assert len(labels) == 4 + 3
+    assert ("policer_host_suspended", "gone") not in seen
+
+
 def test_who_leads_is_shown(fleet: Fleet, metrics: Metrics) -> None:
     fleet.leadership = Leadership(leading=True, epoch=7, holder="me")
     seen = samples(metrics)
@@ -208,9 +240,31 @@ def test_seconds_without_a_guarantee_are_counted(
     metrics.look(Health())
     look_for(metrics, clock, 4)
     assert missed(metrics) == pytest.approx(4)
-    fleet.put(HostLive(HOST, sight=Sight(heard_at=clock.now)))
+    well = HostLive(HOST, {"gold": Contract(60e3)}, sight=Sight(heard_at=clock.now))
+    fleet.put(well)
     look_for(metrics, clock, 4)
     assert missed(metrics) == pytest.approx(4)
+
+
+def test_a_router_that_is_there_by_another_name_is_forgotten_by_its_old_one(
+    fleet: Fleet, metrics: Metrics, clock: Clock
+) -> None:
+    """A host that renames a followed router with every tick would grow a scrape without end."""
+    metrics.look(Health())
+    for number in range(5):
+        live = a_live_host(clock)
+        name = f"gold{number}"
+        reports = {name: report(name, 60e3, 40e3)}
+        fleet.put(
+            replace(
+                live,
+                contracts={name: Contract(60e3)},
+                sight=replace(live.sight, routers=reports),
+                state=replace(live.state, standing=Standing(harmed=(name,))),
+            )
+        )
+        look_for(metrics, clock, 1)
+    assert list(metrics.missed) == [("host7", "gold4")]
 
 
 def test_one_that_does_not_lead_counts_no_seconds(

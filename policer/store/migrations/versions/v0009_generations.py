@@ -1,4 +1,4 @@
-"""Version 0009: hosts and contracts say in which generation they were changed last.
+"""Version 0009: what operators enter says in which generation it was changed last.
 
 Policers then read again what was changed, and not all there is. All rows begin with the generation
 of the upgrade.
@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from alembic import op
 
 revision: Final = "0009"
-down_revision: Final = "0003"
+down_revision: Final = "0005"
 
-TABLES: Final = ("hosts", "contracts")
+TABLES: Final = ("hosts", "contracts", "classes", "overrides")
 
 
 def upgrade() -> None:
