@@ -146,7 +146,11 @@ class Service:
     async def _follow_time(self) -> None:
         """Have contracts begin and end, whatever the store does."""
         while True:
-            self._following.look(tuple(self._loops))
+            try:
+                self._following.look(tuple(self._loops))
+            except Exception:  # noqa: BLE001  the one firewall of this loop
+                # A contract that trips a bug must not end the service.
+                self._log.exception("contracts were not followed in time")
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _look(self) -> None:
