@@ -96,6 +96,7 @@ bench: .venv/.ready
 	$(BIN)/python -m benchmarks.policer_scale
 	$(BIN)/python -m benchmarks.policer_soak
 	$(BIN)/python -m benchmarks.policer_alternate
+	$(BIN)/python -m benchmarks.policer_history
 	$(MAKE) bench-xco
 
 bench-xco: .venv/.ready core
