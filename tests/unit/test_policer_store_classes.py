@@ -324,9 +324,9 @@ def test_contracts_that_follow_have_versions_history_and_audit_of_their_own(stor
     store.contracts.put(ANYWHERE, "r1", promise(3e3), 1, "ben")
     store.contracts.remove(ANYWHERE, "r1", 2, "cid")
     assert [one.contract for one in store.contracts.history(ANYWHERE, "r1")] == [
-        promise(2e3),
-        promise(3e3),
         None,
+        promise(3e3),
+        promise(2e3),
     ]
     assert len(store.contracts.history("gold", "r1")) == 1
     assert store.audit.page(None, 1)[0].target == "contract r1"

@@ -29,8 +29,9 @@ export class History {
       this.table.show(compared(value.items));
     } catch (error) {
       if (this.signal.aborted) return;
-      if (!(error instanceof Problem && error.status === 404)) throw error;
-      this.table.show([]);
+      if (!(error instanceof Problem)) throw error;
+      if (error.status === 404) this.table.show([]);
+      // Of a service that is away, the page says so elsewhere; what is shown stays.
     }
   }
 }
