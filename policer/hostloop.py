@@ -263,8 +263,16 @@ class HostLoop:
         if after.heard_at == now and not after.distrust and self._rules():
             self._shared.recorded(live, after)
         unread = self._link.dropped + self._link.bad
-        shown = replace(live, sight=after, link_problem=self._problem, unread=unread, kept=kept)
-        self._put(replace(shown, events_left_out=self._limit.left_out))
+        self._put(
+            replace(
+                live,
+                sight=after,
+                link_problem=self._problem,
+                unread=unread,
+                events_left_out=self._limit.left_out,
+                kept=kept,
+            )
+        )
         if after.distrust:
             self._note_rarely("distrusted", after.distrust)
         if self._obeys_another(after):

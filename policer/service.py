@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
-from typing import TypeVar
 
 import structlog
 
 from policer.asking import Asking
 from policer.braking import Braking
+from policer.contract import Contract
 from policer.errors import StoreError
 from policer.fleet import Fleet, Leadership
 from policer.following import Following
@@ -27,12 +27,12 @@ from policer.inbox import Inbox
 from policer.lead import Lead
 from policer.link import Keys
 from policer.overriding import Overriding
+from policer.promises import ANYWHERE
 from policer.state import Policy
-from policer.store import Entered, PunishmentRow, Store, Stored
+from policer.store import Entered, PunishmentRow, Store
 from policer.store.records import now
 from policer.writer import Writer
 
-T = TypeVar("T")
 LOOK_EVERY_S = 1.0
 """How often the store is asked for what operators changed."""
 INBOX_EVERY_S = 0.2
@@ -188,9 +188,9 @@ class Service:
     async def _take_in(self, entered: Entered) -> None:
         """Go by what operators changed: hosts begin and end, and others have other contracts."""
         await self._overriding.read()  # first: no order goes out before this is known
-        classes = _values(await self._asking.ask(self._store.classes.all))
-        homes = await self._asking.ask(self._store.homes.all)
         hosts, changed = entered.hosts, entered.changed(self._entered)
+        followed = _newly_followed(entered, self._entered)
+        homes = await self._asking.ask(self._store.homes.of, followed)
         for name in sorted(changed & self._loops.keys()):
             if _moved(self._loops[name][0], hosts):
                 await self._end(name)
@@ -199,7 +199,7 @@ class Service:
                     self.keeper.end(name)
                     self._following.forget(name)
         homes = {router: home for router, home in homes.items() if home in hosts}
-        if self._following.take(entered.contracts, classes, homes):
+        if self._following.take(entered.contracts, entered.classes, homes):
             changed = frozenset(hosts)
         new = sorted(changed & hosts.keys() - self._loops.keys())
         await self._begin_all([hosts[name] for name in new])
@@ -286,8 +286,11 @@ def _moved(loop: HostLoop, hosts: Mapping[str, Host]) -> bool:
     return host is None or way_to(host) != way_to(loop.host)
 
 
-def _values(stored: Mapping[str, Stored[T]]) -> dict[str, T]:
-    return {name: one.value for name, one in stored.items()}
+def _newly_followed(now: Entered, before: Entered) -> set[str]:
+    """Return the routers that contracts follow now, and did not before."""
+    nothing: Mapping[str, Contract] = {}
+    known = before.contracts.get(ANYWHERE, nothing)
+    return now.contracts.get(ANYWHERE, nothing).keys() - known.keys()
 
 
 def _of_host(

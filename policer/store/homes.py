@@ -3,8 +3,9 @@
 The leader writes what it sees, and who makes a contract where its router is seen then.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, select
 
@@ -13,6 +14,9 @@ from policer.store import tables
 from policer.store.engine import Database
 from policer.store.guards import entered_hosts, leads_still
 from policer.store.records import Clock
+
+AT_ONCE: Final = 500
+"""Routers that a query names; for more, all are read."""
 
 
 class Homes:
@@ -25,6 +29,15 @@ class Homes:
         """Return the host of each router that was seen, by the name of its contract."""
         with self._database.read() as connection:
             return {row.router: row.host for row in connection.execute(select(tables.homes))}
+
+    def of(self, routers: Collection[str]) -> dict[str, str]:
+        """Return the host of some routers, of those that were seen, by the names of contracts."""
+        if len(routers) > AT_ONCE:
+            return {router: home for router, home in self.all().items() if router in routers}
+        table = tables.homes
+        query = select(table).where(table.c.router.in_(sorted(routers)))
+        with self._database.read() as connection:
+            return {row.router: row.host for row in connection.execute(query)}
 
     def set(self, homes: Mapping[str, str], epoch: int) -> bool:
         """Write where routers are now, all or nothing.
