@@ -11,11 +11,13 @@ from policer.cli_override import app as override_app
 from policer.cli_override import brake, epoch_app, exempt, resume, suspend, unexempt
 from policer.cli_planning import fit, what_if
 from policer.cli_reach import POLICER_CODES
+from policer.cli_report import report
 from policer.cli_router import app as router_app
 from policer.cli_store import ConfigPath, folder_of
 from policer.cli_tenant import app as tenant_app
 from policer.cli_token import app as token_app
 from policer.cli_watch import events, top
+from policer.cli_webhook import app as webhook_app
 from policer.extra import extra_needed
 from policer.settings import DEFAULT_PATH
 from policer.settingsfile import load_settings, store_url
@@ -38,6 +40,7 @@ for _name, _group in (
     ("router", router_app),
     ("override", override_app),
     ("epoch", epoch_app),
+    ("webhook", webhook_app),
 ):
     app.add_typer(_group, name=_name)
 for _command in (
@@ -51,6 +54,7 @@ for _command in (
     capacity,
     fit,
     what_if,
+    report,
     audit,
 ):
     app.command()(_command)

@@ -14,6 +14,7 @@ import msgspec
 from policer.errors import SettingsError
 from policer.fixes import OTHERS, READABLE, exposed, made_empty, unread
 from policer.settings import SECTIONS, STATE, Settings, StoreSection
+from policer.webhooks.rules import network_of
 
 MAX_BYTES = 1 << 20
 MAX_LINE = 4096
@@ -83,6 +84,11 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
             "half of policy.rules.rounds or less: a router could be both guilty and not",
             "give more than half of them",
         )
+    for network in settings.webhooks.allowed_networks:
+        try:
+            network_of(network)
+        except ValueError as error:
+            yield "webhooks.allowed_networks", str(error), "write 10.0.0.0/8 or fd00::/8"
     if habits.calm >= habits.engage:
         yield "policy.habits.calm", "not below policy.habits.engage", "lower it, or raise that"
 

@@ -24,13 +24,16 @@ from policer.rest import (
     events,
     fleetwide,
     health,
+    history,
     hosts,
     overrides,
     plans,
+    reports,
     routers,
     streams,
     tenants,
     tokens,
+    webhooks,
 )
 from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk, provide_desk, provide_gate
@@ -60,6 +63,9 @@ ROOMS = (
     overrides,
     tokens,
     access,
+    history,
+    reports,
+    webhooks,
 )
 _GIVEN = {"desk": Provide(provide_desk), "gate": Provide(provide_gate)}
 

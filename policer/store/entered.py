@@ -69,14 +69,14 @@ def homes_in(connection: Connection) -> dict[str, str]:
 def lock_all(connection: Connection) -> None:
     """Keep others from changing anything until the transaction ends.
 
-    In the order in which others lock: what contracts name, hosts, who enters hosts, overrides, and
-    the count of changes, without which no other change ends.
+    In the order in which others lock: what contracts name, who leads and who enters hosts, hosts,
+    overrides, and the count of changes, without which no other change ends.
     """
     for table in (
         tables.classes,
         tables.tenants,
-        tables.hosts,
         tables.leadership,
+        tables.hosts,
         tables.overrides,
         tables.generation,
     ):
@@ -103,9 +103,7 @@ def write(
             _put(database, connection, TABLES[kind], rows)
         if rows and kind == "contract":
             connection.execute(tables.revisions.insert(), list(map(_revision, rows)))
-    for edit in done:
-        if edit.kind == "contract" and edit.host is None:
-            _follow(database, connection, edit, seen.get(edit.name), by)
+    _follow(database, connection, done, seen, by)
     hosts = [edit.name for edit in done if edit.kind == "host" and edit.after is None]
     cleared = [event for host in hosts for event in _forget(connection, host, by)]
     if done:
@@ -156,13 +154,15 @@ def _revision(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _follow(
-    database: Database, connection: Connection, edit: Edit, seen_on: str | None, by: By
+    database: Database, connection: Connection, edits: Iterable[Edit], seen: Homes, by: By
 ) -> None:
-    """Write where a router is whose contract follows it, or forget that."""
-    if edit.after is None:
-        forget(connection, edit.name)
-    elif seen_on is not None and entered_hosts(connection, {seen_on}):
-        settle(connection, database, edit.name, seen_on, by.at)
+    """Write where routers are that contracts follow from now on, and forget those of others."""
+    done = [edit for edit in edits if edit.kind == "contract" and edit.host is None]
+    forget(connection, [edit.name for edit in done if edit.after is None])
+    homes = {e.name: seen[e.name] for e in done if e.after is not None and e.name in seen}
+    there = entered_hosts(connection, set(homes.values()))
+    here = {router: host for router, host in homes.items() if host in there}
+    settle(connection, database, here, by.at)
 
 
 def _forget(connection: Connection, host: str, by: By) -> list[Event]:

@@ -1,16 +1,17 @@
 """What happened, for operators to read later: pages, a stream, and an end to what is old."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Row, select, text
+from sqlalchemy import ColumnElement, Connection, Row, func, select, text
 
 from policer.store import tables
 from policer.store.engine import Database
 from policer.store.pruning import prune
 from policer.store.records import Clock
+from policer.store.within import ANY_TIME, Time, within
 
 MOST_WORDS: Final = 1000
 """Characters of an event's words; a daemon may have its say, but no more."""
@@ -65,6 +66,8 @@ class Events:
         host: str | None = None,
         vr: str | None = None,
         kind: str | None = None,
+        *,
+        time: Time = ANY_TIME,
     ) -> list[EventRow]:
         """Return events, the latest first.
 
@@ -74,9 +77,10 @@ class Events:
             host: of this host alone.
             vr: of this router alone.
             kind: of this kind alone.
+            time: when it happened.
         """
         table = tables.events
-        query = select(table).where(*_filters(host, vr, kind))
+        query = select(table).where(*_filters(host, vr, kind), *within(table, time))
         query = query.order_by(table.c.id.desc()).limit(limit)
         if after is not None:
             query = query.where(table.c.id < after)
@@ -89,11 +93,28 @@ class Events:
         host: str | None = None,
         vr: str | None = None,
         kind: str | None = None,
+        *,
+        time: Time = ANY_TIME,
     ) -> list[EventRow]:
         """Return events after the one of this id, the oldest first; the rest is as of `page`."""
         table = tables.events
         query = select(table).where(table.c.id > last_id, *_filters(host, vr, kind))
+        query = query.where(*within(table, time))
         return self._rows(query.order_by(table.c.id).limit(limit))
+
+    def fresh(self, last_id: int, limit: int, kinds: Collection[str] | None) -> list[EventRow]:
+        """Return events of some kinds after the one of this id, the oldest first; None is any."""
+        table = tables.events
+        query = select(table).where(table.c.id > last_id)
+        if kinds is not None:
+            query = query.where(table.c.kind.in_(sorted(kinds)))
+        return self._rows(query.order_by(table.c.id).limit(limit))
+
+    def newest(self) -> int:
+        """Return the id of the latest event; 0 where there is none."""
+        with self._database.read() as connection:
+            query = select(func.coalesce(func.max(tables.events.c.id), 0))
+            return int(connection.execute(query).scalar_one())
 
     def prune(self, keep_days: float) -> int:
         """Remove events older than so many days; return how many."""

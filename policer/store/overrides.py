@@ -18,7 +18,7 @@ from policer.store import tables
 from policer.store.audit import Change, count_change, record
 from policer.store.engine import Database
 from policer.store.events import Event, write_events
-from policer.store.hosts import entered_host
+from policer.store.hosts import entered_host, lock_anywhere
 from policer.store.overriderows import (
     BRAKE,
     EPOCH,
@@ -33,7 +33,7 @@ from policer.store.overriderows import (
     required,
     write,
 )
-from policer.store.promises import contracts_at
+from policer.store.promises import contracts_on
 from policer.store.records import Clock, as_stored, refuse
 
 
@@ -180,10 +180,13 @@ def _record(connection: Connection, author: Author, changed: _Changed) -> None:
 
 def _require_target(connection: Connection, key: OverrideKey) -> None:
     """See that what is to be overridden is there, and keep it until the transaction ends."""
-    if not key.host:
+    if not key.host and not key.vr:
         return
-    entered_host(connection, key.host)
-    if key.vr and key.vr not in contracts_at(connection, key.host):
+    if key.host:
+        entered_host(connection, key.host)
+    else:
+        lock_anywhere(connection)
+    if key.vr and key.vr not in contracts_on(connection, key.host):
         fix = "a router without a contract is never punished: there is nothing to exempt it from"
         raise Unknown("contract", key.name, fix)
 
