@@ -7,6 +7,7 @@ import msgspec
 import typer
 
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
+from policer.cli_replay import Replay, replay_s, show_replay
 from policer.cli_tables import rate, show
 from policer.errors import Problem, SettingsError
 from policer.fleetfile.document import FleetFile, bare
@@ -52,14 +53,16 @@ def export(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> 
 def plan(
     file: File,
     keep: Keep = False,
+    replay: Replay = None,
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Show what a file would change; change nothing. Exit code 4 if there is anything to do."""
+    more = {} if (length := replay_s(replay)) is None else {"replay_s": length}
     read = read_file(file)
     with reach(url, token_file, PATIENCE_S) as client:
-        made = _made(client, read, keep=keep).body
+        made = _made(client, read, keep=keep, **more).body
     if json:
         print_json(made)
     else:
@@ -104,9 +107,9 @@ def apply(
         typer.echo(f"applied: plan {made.body['id']} in the audit log")
 
 
-def _made(client: "Client", read: Read, *, keep: bool) -> "Answer":
+def _made(client: "Client", read: Read, *, keep: bool, **more: int) -> "Answer":
     """Have a plan made of a file."""
-    return client.post(place("plans"), {"fleet": bare(read.file), "keep": keep})
+    return client.post(place("plans"), {"fleet": bare(read.file), "keep": keep, **more})
 
 
 def _show(made: Any) -> None:
@@ -120,6 +123,7 @@ def _show(made: Any) -> None:
         console.print(summary(made["changes"]))
     if made["changes"] and made["needs"] == "admin":
         console.print("to apply it takes a token with the scope admin")
+    show_replay(made.get("replay"))
 
 
 def _host_row(item: Any) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import typer
 from policer.cli_export import copied
 from policer.cli_reach import URL, Json, OfHost, TokenFile, Url, reach
 from policer.cli_tables import rate, show
+from policer.cli_times import hours
 from policer.errors import SettingsError
 from policer.places import PAGE, place
 from xtc.output import print_json
@@ -60,17 +61,10 @@ def _row(item: Any) -> tuple[str, ...]:
         item["host"],
         item["vr"],
         rate(item["guarantee_pps"]),
-        _time(item["in_force_s"]),
-        _time(item["no_data_s"]),
+        hours(item["in_force_s"]),
+        hours(item["no_data_s"]),
         *(f"{item[f'{what}_packets']:.0f}" for what in ("wanted", "delivered", "missing")),
-        _time(item["breach_s"]),
-        _time(item["punished_s"]),
+        hours(item["breach_s"]),
+        hours(item["punished_s"]),
         str(item["punishments"]),
     )
-
-
-def _time(seconds: float) -> str:
-    """Show a length of time by hours, minutes and seconds."""
-    minutes, left = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{left:02}"

@@ -52,6 +52,13 @@ def seconds(text: str) -> int | None:
     return int(match[1]) * _UNITS[match[2]] if match else None
 
 
+def hours(length_s: float) -> str:
+    """Show a length of time by hours, minutes and seconds."""
+    minutes, left = divmod(round(length_s), 60)
+    whole, minutes = divmod(minutes, 60)
+    return f"{whole}:{minutes:02}:{left:02}"
+
+
 def now() -> datetime:
     """Return the time of day."""
     return datetime.now(UTC)

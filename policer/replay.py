@@ -32,6 +32,8 @@ class Sample(NamedTuple):
     """Its name on that host."""
     offered_pps: float
     throughput_pps: float
+    known_s: float
+    """Seconds of it that are known; rates are means over these."""
 
 
 class Recording(Protocol):
@@ -61,6 +63,8 @@ class HostReplay(msgspec.Struct, frozen=True):
 
     host: str
     capacity_pps: float
+    known_s: float = 0.0
+    """Seconds for which anything was recorded."""
     overloaded_s: float = 0.0
     """Seconds in which routers wanted more, within their guarantees, than it can forward."""
     most_pps: float = 0.0
@@ -94,6 +98,21 @@ class Replay(msgspec.Struct, frozen=True):
     """Those of which something would have been held back."""
 
 
+class Replayed(msgspec.Struct, frozen=True):
+    """What contracts would have meant for the recorded traffic of some hosts."""
+
+    begin: datetime
+    end: datetime
+    span_s: int
+    """Seconds of a point: peaks within it are not seen."""
+    hosts: tuple[HostReplay, ...]
+    """All that were looked at."""
+    routers: tuple[RouterReplay, ...]
+    """Those of which something would have been held back, the most first; 1000 at most."""
+    left_out: tuple[str, ...] = ()
+    """Hosts that were not looked at, since there was too much to read."""
+
+
 def replay(recording: Recording, fleet: Fleet, now: datetime) -> Replay:
     """Return what contracts would have meant for recorded traffic.
 
@@ -105,7 +124,7 @@ def replay(recording: Recording, fleet: Fleet, now: datetime) -> Replay:
         fleet: the contracts.
         now: with its zone; contracts that ended before it are over.
     """
-    state = _State(recording.span_s, _Terms(fleet, now))
+    state = _State(_Terms(fleet, now))
     begin, end = None, None
     for at, samples in groupby(recording, key=lambda sample: sample.at):
         begin, end = begin or at, at + timedelta(seconds=recording.span_s)
@@ -136,55 +155,63 @@ class _Terms:
             self._minute, self._held = minute, {}
         key = sample.host, sample.vr
         if key not in self._held:
-            contract = self._contracts.get(key) or self._following(key)
-            classes = self._fleet.classes
-            self._held[key] = contract and in_force(contract, classes, sample.at)
+            self._held[key] = self._in_force(key, sample.at)
         return self._held[key]
 
-    def _following(self, key: tuple[str, str]) -> Contract | None:
-        return self._contracts.get((ANYWHERE, self._fleet.follows.get(key, key[1])))
+    def _in_force(self, key: tuple[str, str], at: datetime) -> Contract | None:
+        """Return what holds: a contract on the host comes before one that follows the router."""
+        following = ANYWHERE, self._fleet.follows.get(key, key[1])
+        contracts = filter(None, map(self._contracts.get, (key, following)))
+        terms = (in_force(contract, self._fleet.classes, at) for contract in contracts)
+        return next(filter(None, terms), None)
 
 
 class _State:
     """What was found so far."""
 
-    def __init__(self, span_s: float, terms: _Terms) -> None:
-        self._span_s, self._terms = span_s, terms
+    def __init__(self, terms: _Terms) -> None:
+        self._terms = terms
         self.hosts: dict[str, HostReplay] = {}
         self.routers: dict[tuple[str, str], RouterReplay] = {}
 
     def take(self, at: datetime, samples: Iterable[Sample]) -> None:
         """Take over all samples of an instant."""
         wanted: dict[str, float] = {}
+        known: dict[str, float] = {}
         for sample in samples:
-            if sample.host in self._terms.hosts:
+            name = sample.host
+            if name in self._terms.hosts:
                 terms = self._terms.of(sample)
                 taken = 0.0 if terms is None else _taken(terms, sample)
-                wanted[sample.host] = wanted.get(sample.host, 0.0) + taken
+                wanted[name] = wanted.get(name, 0.0) + taken
+                known[name] = max(known.get(name, 0.0), sample.known_s)
                 self._hold_back(terms, sample)
-        for host, pps in wanted.items():
-            self._load(self._terms.hosts[host], pps, at)
+        for name, pps in wanted.items():
+            self._load(self._terms.hosts[name], pps, at, known[name])
 
-    def _load(self, host: Host, pps: float, at: datetime) -> None:
+    def _load(self, host: Host, pps: float, at: datetime, known_s: float) -> None:
         found = self.hosts.get(host.name) or HostReplay(host.name, host.capacity_pps)
-        over = self._span_s if exceeds(pps, host) else 0.0
-        found = msgspec.structs.replace(found, overloaded_s=found.overloaded_s + over)
-        if pps > found.most_pps:
-            found = msgspec.structs.replace(found, most_pps=pps, most_at=at)
-        self.hosts[host.name] = found
+        is_most = pps > found.most_pps
+        self.hosts[host.name] = msgspec.structs.replace(
+            found,
+            known_s=found.known_s + known_s,
+            overloaded_s=found.overloaded_s + (known_s if exceeds(pps, host) else 0.0),
+            most_pps=pps if is_most else found.most_pps,
+            most_at=at if is_most else found.most_at,
+        )
 
     def _hold_back(self, terms: Contract | None, sample: Sample) -> None:
         if terms is None or sample.offered_pps <= terms.ceiling:
             return
-        key = sample.host, sample.vr
+        key, seconds = (sample.host, sample.vr), sample.known_s
         found = self.routers.get(key) or RouterReplay(*key)
-        lost = max(0.0, sample.throughput_pps - terms.ceiling)
-        self.routers[key] = msgspec.structs.replace(
-            found,
-            held_back_packets=found.held_back_packets
-            + self._span_s * (sample.offered_pps - terms.ceiling),
-            lost_packets=found.lost_packets + self._span_s * lost,
-            held_back_s=found.held_back_s + self._span_s,
+        held_back = seconds * (sample.offered_pps - terms.ceiling)
+        lost = seconds * max(0.0, sample.throughput_pps - terms.ceiling)
+        self.routers[key] = RouterReplay(
+            *key,
+            held_back_packets=found.held_back_packets + held_back,
+            lost_packets=found.lost_packets + lost,
+            held_back_s=found.held_back_s + seconds,
         )
 
 

@@ -24,6 +24,7 @@ from policer.fleetfile.document import Entered, FleetFile, incomplete, wanted
 from policer.fleetfile.edits import Edit, PlannedChange, Scope, edits, is_moved, needed, shown
 from policer.hosts import way_to
 from policer.inforce import Book, classes_of
+from policer.replay import Replayed
 
 MOST_PROBLEMS = 200
 """That are reported."""
@@ -41,6 +42,8 @@ class Planned(msgspec.Struct, frozen=True):
     """Why it cannot be applied; only the first ones, where there are very many."""
     hosts: tuple[PlannedHost, ...]
     """Those on which something would change."""
+    replay: Replayed | None = None
+    """What it would have meant for their recorded traffic; None where that was not asked for."""
 
 
 class Draft(NamedTuple):

@@ -43,16 +43,27 @@ def unpacked(raw: bytes, vr: str, length: int) -> dict[int, Point]:
     Raises:
         ValueError: the bytes are none of ours.
     """
+    routers = _routers(raw)
+    return _points(routers[vr], length) if vr in routers else {}
+
+
+def unpacked_all(raw: bytes, length: int) -> dict[str, dict[int, Point]]:
+    """Return the points of all routers of a chunk, else as `unpacked`."""
+    return {vr: _points(columns, length) for vr, columns in _routers(raw).items()}
+
+
+def _routers(raw: bytes) -> dict[str, msgspec.Raw]:
     try:
         chunk = msgspec.msgpack.decode(_inflated(raw), type=_Chunk)
-        if chunk.version != VERSION:
-            raise ValueError(f"a chunk of version {chunk.version}")
-        if vr not in chunk.routers:
-            return {}
-        columns = msgspec.msgpack.decode(chunk.routers[vr], type=list[_Column])
     except (zlib.error, msgspec.DecodeError) as error:
-        raise ValueError(f"a chunk of history cannot be read: {error}") from error
-    return _points(columns, length)
+        raise _unreadable(error) from error
+    if chunk.version != VERSION:
+        raise ValueError(f"a chunk of version {chunk.version}")
+    return chunk.routers
+
+
+def _unreadable(error: Exception) -> ValueError:
+    return ValueError(f"a chunk of history cannot be read: {error}")
 
 
 def _inflated(raw: bytes) -> bytes:
@@ -77,7 +88,11 @@ def _column(values: Sequence[float], scale: int) -> _Column:
     return [round(scale * value) for value in values]
 
 
-def _points(columns: list[_Column], length: int) -> dict[int, Point]:
+def _points(raw: msgspec.Raw, length: int) -> dict[int, Point]:
+    try:
+        columns = msgspec.msgpack.decode(raw, type=list[_Column])
+    except msgspec.DecodeError as error:
+        raise _unreadable(error) from error
     if len(columns) != WIDTH or any(isinstance(c, list) and len(c) != length for c in columns):
         raise ValueError("a chunk of history has other columns")
     whole = [c if isinstance(c, list) else [c] * length for c in columns]

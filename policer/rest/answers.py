@@ -9,9 +9,11 @@ from policer.contract import Contract
 from policer.fleetfile.capacity import PlannedHost
 from policer.fleetfile.document import FleetFile
 from policer.fleetfile.edits import PlannedChange
+from policer.history.window import LONGEST_REPLAY_S
 from policer.hosts import Host, HostName
 from policer.ladder import Step
 from policer.overrides import BrakeMode
+from policer.replay import Replayed
 from policer.rest.overrideanswers import Moment, OverrideAnswer
 from policer.rest.problems import FieldProblem
 from policer.state import Order
@@ -339,12 +341,17 @@ class PardonAnswer(msgspec.Struct, frozen=True):
     pardoned_from: Step | None
 
 
+ReplayLength = Annotated[int, msgspec.Meta(ge=60, le=LONGEST_REPLAY_S)]
+
+
 class NewPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A document that the fleet is to become."""
 
     fleet: FleetFile
     keep: bool = False
     """Whether what it does not name stays; else that is removed."""
+    replay_s: ReplayLength | None = None
+    """Seconds of recorded traffic, until now, that it is held against; None is none."""
 
 
 class PlanAnswer(msgspec.Struct, frozen=True):
@@ -364,6 +371,8 @@ class PlanAnswer(msgspec.Struct, frozen=True):
     """What is wrong, by the path of the field in the document; the first 200 of more."""
     hosts: tuple[PlannedHost, ...]
     """Those on which something would change, and what they would have promised."""
+    replay: Replayed | None
+    """What it would have meant for their recorded traffic; null where that was not asked for."""
     made_at: datetime
     made_by: str
     applied_at: datetime | None = None

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import BoundedSemaphore
 from typing import Any
 
@@ -20,6 +21,7 @@ from policer.rest.desk import Desk, GivenDesk
 from policer.rest.etag import required, tag
 from policer.rest.names import IfMatch, PlanPath
 from policer.rest.problems import plain
+from policer.rest.replays import replaying_of
 from policer.store import PlanRow
 from policer.whereabouts import present
 
@@ -66,13 +68,15 @@ def make_plan(
 
     The plan is kept for a day, so that it can be applied by this policer or another.
     """
-
-    def seen(routers: Collection[str]) -> dict[str, list[str]]:
-        return _seen(desk, routers)
-
+    replaying = None if data.replay_s is None else replaying_of(desk, data.replay_s)
     with _turn():
         row = desk.store.plans.make(
-            data.fleet, keep=data.keep, actor=request.actor, maker=request.asker.id, seen=seen
+            data.fleet,
+            keep=data.keep,
+            actor=request.actor,
+            maker=request.asker.id,
+            seen=partial(_seen, desk),
+            replaying=replaying,
         )
     return _tagged(row, 201)
 
@@ -146,6 +150,7 @@ def _answer(row: PlanRow) -> PlanAnswer:
         changes=what.changes,
         problems=tuple(plain(*problem) for problem in what.problems),
         hosts=what.hosts,
+        replay=what.replay,
         made_at=row.made_at,
         made_by=row.made_by,
         applied_at=row.applied_at,

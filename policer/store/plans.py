@@ -14,6 +14,7 @@ from policer.fleetfile.capacity import Homes
 from policer.fleetfile.document import FleetFile, file_of, size_problems
 from policer.fleetfile.edits import Scope
 from policer.fleetfile.plan import Draft, Planned, draft, planned
+from policer.replay import Replayed
 from policer.store import tables
 from policer.store.engine import Database
 from policer.store.entered import By, entered, homes_in, lock_all, write
@@ -23,6 +24,8 @@ from policer.store.records import Clock, refuse
 S = TypeVar("S", bound=msgspec.Struct)
 Seen = Callable[[Collection[str]], Mapping[str, Sequence[str]]]
 """Says which hosts report routers."""
+Replaying = Callable[[Draft], Replayed]
+"""Says what contracts would have meant for recorded traffic."""
 
 KEPT: Final = timedelta(days=1)
 MOST, MOST_EACH, MOST_BYTES = 100, 10, 64 << 20
@@ -68,7 +71,16 @@ class Plans:
         with self._database.read() as connection:
             return file_of(entered(connection))
 
-    def make(self, fleet: FleetFile, *, keep: bool, actor: str, maker: str, seen: Seen) -> PlanRow:
+    def make(
+        self,
+        fleet: FleetFile,
+        *,
+        keep: bool,
+        actor: str,
+        maker: str,
+        seen: Seen,
+        replaying: Replaying | None = None,
+    ) -> PlanRow:
         """Say what a document would change, and keep that so that it can be applied.
 
         Args:
@@ -77,6 +89,7 @@ class Plans:
             actor: who wants it.
             maker: the id of the token, whose plans are bounded in number.
             seen: says where routers are seen that are followed and that the store does not know.
+            replaying: says what it would have meant for recorded traffic, where that is asked for.
 
         Raises:
             Invalid: the document is too large.
@@ -90,6 +103,8 @@ class Plans:
         made = draft(fleet, current, {**asked.seen, **homes}, keep=keep)
         now = self._clock()
         plan = planned(fleet, made, having, now)
+        if replaying is not None:
+            plan = msgspec.structs.replace(plan, replay=replaying(made))
         row = PlanRow(secrets.token_hex(16), plan, now, actor, None, None)
         with self._database.write() as connection:
             _insert(connection, row, asked, made.basis, maker)

@@ -20,10 +20,13 @@ class Taped:
     def __init__(self, span_s: float, *samples: tuple[float, str, float, float]) -> None:
         """Take seconds since the beginning, router, offered load and throughput."""
         self.span_s, self._samples = span_s, samples
+        self.gaps = 1.0
+        """By how much less of each is known."""
 
     def __iter__(self) -> Iterator[Sample]:
         for seconds, vr, offered, throughput in self._samples:
-            yield Sample(BEGIN + timedelta(seconds=seconds), "gold", vr, offered, throughput)
+            at = BEGIN + timedelta(seconds=seconds)
+            yield Sample(at, "gold", vr, offered, throughput, self.span_s / self.gaps)
 
 
 def fleet(**contracts: Contract) -> Fleet:
@@ -35,7 +38,7 @@ def test_a_host_is_overloaded_while_its_guarantees_are_wanted_and_exceed_it() ->
     samples = ((0, "r1", 90, 50), (0, "r2", 5, 5), (1, "r1", 900, 50), (1, "r2", 12, 5))
     found = replay(Taped(1.0, *samples), promised, NOW)
     second = BEGIN + timedelta(seconds=1)
-    assert found.hosts == (HostReplay("gold", 100.0, 1.0, 104.0, second),)
+    assert found.hosts == (HostReplay("gold", 100.0, 2.0, 1.0, 104.0, second),)
     assert (found.begin, found.end) == (BEGIN, BEGIN + timedelta(seconds=2))
     assert found.routers == ()
 
@@ -43,7 +46,7 @@ def test_a_host_is_overloaded_while_its_guarantees_are_wanted_and_exceed_it() ->
 def test_a_full_host_is_not_overloaded() -> None:
     promised = fleet(r1=Contract(guarantee_pps=80.0), r2=Contract(guarantee_pps=20.0))
     found = replay(Taped(60.0, (0, "r1", 1e6, 0), (0, "r2", 1e6, 0)), promised, NOW)
-    assert found.hosts == (HostReplay("gold", 100.0, 0.0, 100.0, BEGIN),)
+    assert found.hosts == (HostReplay("gold", 100.0, 60.0, 0.0, 100.0, BEGIN),)
 
 
 def test_what_a_ceiling_holds_back_is_counted_and_what_of_it_is_new() -> None:
@@ -51,6 +54,22 @@ def test_what_a_ceiling_holds_back_is_counted_and_what_of_it_is_new() -> None:
     samples = ((0, "r1", 80, 60), (0, "r2", 50, 50), (60, "r1", 70, 40))
     found = replay(Taped(60.0, *samples), promised, NOW)
     assert found.routers == (RouterReplay("gold", "r1", 60 * 30 + 60 * 20, 60 * 10, 120.0),)
+
+
+def test_of_what_is_known_in_part_only_that_part_counts() -> None:
+    tape = Taped(60.0, (0, "r1", 80, 60), (0, "r2", 120, 50))
+    tape.gaps = 2.0
+    found = replay(tape, fleet(r1=Contract(50.0, 50.0), r2=Contract(guarantee_pps=60.0)), NOW)
+    assert found.hosts == (HostReplay("gold", 100.0, 30.0, 30.0, 110.0, BEGIN),)
+    assert found.routers == (RouterReplay("gold", "r1", 30 * 30, 30 * 10, 30.0),)
+
+
+def test_a_contract_on_the_host_comes_first_while_it_holds() -> None:
+    morning = Contract(ceiling_pps=50.0, hours=(Hours("07:00", "08:00"),))
+    both = {("gold", "r1"): morning, (ANYWHERE, "r1"): Contract(ceiling_pps=30.0)}
+    samples = ((0, "r1", 60, 60), (30, "r1", 60, 60))
+    found = replay(Taped(1.0, *samples), Fleet({"gold": GOLD}, {}, both), NOW)
+    assert found.routers[0].held_back_packets == 10 + 30
 
 
 def test_hours_hold_as_at_the_time_of_the_recording() -> None:
