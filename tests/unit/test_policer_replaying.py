@@ -120,5 +120,5 @@ def test_time_of_which_nothing_is_kept_is_refused_with_what_is() -> None:
     assert window(90, NOW + 7, Retention()) == Window(int(NOW) - 83, int(NOW) + 7, 1)
     with pytest.raises(Invalid, match=r"replay_s: 172801 s: history is kept for 172800 s \(2 days"):
         window(172_801, NOW, short)
-    with pytest.raises(Invalid, match="keeps no history.*minutes_days"):
+    with pytest.raises(Invalid, match=r"keeps no history.*minutes_days"):
         window(60, NOW, Retention(seconds_s=0, minutes_days=0))
