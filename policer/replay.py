@@ -18,7 +18,7 @@ from policer.hosts import Host
 from policer.inforce import Classes, in_force, taken_pps
 from policer.promises import ANYWHERE
 
-_A_MINUTE = timedelta(minutes=1)
+_MINUTE_S = 60
 """How finely the hours of contracts are given."""
 
 
@@ -145,23 +145,33 @@ class _Terms:
             for key, one in fleet.contracts.items()
             if one.valid_until is None or one.valid_until > now
         }
-        self._minute: datetime | None = None
+        self._minute = -1.0
+        self._lasting: dict[tuple[str, str], Contract | None] = {}
+        """What holds at all hours."""
         self._held: dict[tuple[str, str], Contract | None] = {}
+        """What holds in this minute: hours are given in minutes."""
 
-    def of(self, sample: Sample) -> Contract | None:
-        """Return what holds, looked up once a minute: hours are given in minutes."""
-        minute = sample.at - timedelta(seconds=sample.at.timestamp() % _A_MINUTE.total_seconds())
+    def begin(self, at: datetime) -> None:
+        """Go on to another instant."""
+        minute = at.timestamp() // _MINUTE_S
         if minute != self._minute:
             self._minute, self._held = minute, {}
-        key = sample.host, sample.vr
-        if key not in self._held:
-            self._held[key] = self._in_force(key, sample.at)
-        return self._held[key]
 
-    def _in_force(self, key: tuple[str, str], at: datetime) -> Contract | None:
-        """Return what holds: a contract on the host comes before one that follows the router."""
+    def of(self, sample: Sample) -> Contract | None:
+        """Return what holds for a router at a sample of this instant."""
+        key = sample.host, sample.vr
+        for known in (self._lasting, self._held):
+            if key in known:
+                return known[key]
         following = ANYWHERE, self._fleet.follows.get(key, key[1])
-        contracts = filter(None, map(self._contracts.get, (key, following)))
+        contracts = [*filter(None, map(self._contracts.get, (key, following)))]
+        terms = self._in_force(contracts, sample.at)
+        lasts = not any(contract.hours for contract in contracts)
+        (self._lasting if lasts else self._held)[key] = terms
+        return terms
+
+    def _in_force(self, contracts: Iterable[Contract], at: datetime) -> Contract | None:
+        """Return what holds: a contract on the host comes before one that follows the router."""
         terms = (in_force(contract, self._fleet.classes, at) for contract in contracts)
         return next(filter(None, terms), None)
 
@@ -176,6 +186,7 @@ class _State:
 
     def take(self, at: datetime, samples: Iterable[Sample]) -> None:
         """Take over all samples of an instant."""
+        self._terms.begin(at)
         wanted: dict[str, float] = {}
         known: dict[str, float] = {}
         for sample in samples:

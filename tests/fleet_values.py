@@ -71,7 +71,7 @@ def contracts(draw: st.DrawFn, classes: list[str], tenants: list[str]) -> Contra
     """Return a contract that names what there is."""
     of_class = draw(st.none() | st.sampled_from(classes)) if classes else None
     begin = draw(instants)
-    hours = draw(st.lists(windows, max_size=2).map(tuple)) if classes else ()
+    hours = draw(st.lists(windows, max_size=2).map(tuple))
     named = {one.class_name for one in hours} - {None}
     return Contract(
         **({} if of_class else draw(terms())),

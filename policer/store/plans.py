@@ -108,7 +108,7 @@ class Plans:
         row = PlanRow(secrets.token_hex(16), plan, now, actor, None, None)
         with self._database.write() as connection:
             _insert(connection, row, asked, made.basis, maker)
-            _bound(connection, maker, now - KEPT)
+            _bound(connection, row.id, maker, now - KEPT)
         return row
 
     def get(self, plan: str) -> PlanRow:
@@ -188,23 +188,27 @@ def _insert(connection: Connection, row: PlanRow, asked: _Asked, basis: str, mak
     connection.execute(tables.plans.insert().values(values))
 
 
-def _bound(connection: Connection, maker: str, expired: datetime) -> None:
-    """Remove the oldest plans: those of before an instant, and those that are too many."""
+def _bound(connection: Connection, plan: str, maker: str, expired: datetime) -> None:
+    """Remove the oldest plans: those of before an instant, and those that are too many.
+
+    The one that was just made stays, whatever the clocks of other policers said.
+    """
     table = tables.plans
     connection.execute(delete(table).where(table.c.made_at < expired))
-    _keep_latest(connection, MOST_EACH, table.c.maker == maker)
-    _keep_latest(connection, MOST)
+    _keep_latest(connection, plan, MOST_EACH, table.c.maker == maker)
+    _keep_latest(connection, plan, MOST)
 
 
-def _keep_latest(connection: Connection, most: int, *which: ColumnElement[bool]) -> None:
-    """Keep so many of some plans, and the latest in any case."""
+def _keep_latest(connection: Connection, plan: str, most: int, *which: ColumnElement[bool]) -> None:
+    """Keep so many of some plans, and one in any case."""
     table = tables.plans
-    query = select(table.c.id, table.c.size).where(*which).order_by(table.c.made_at.desc())
+    latest = (table.c.id == plan).desc(), table.c.made_at.desc(), table.c.id
+    query = select(table.c.id, table.c.size).where(*which).order_by(*latest)
     room, old = MOST_BYTES, []
-    for number, (plan, size) in enumerate(connection.execute(query)):
+    for number, (one, size) in enumerate(connection.execute(query)):
         room -= size
         if number and (number >= most or room < 0):
-            old.append(plan)
+            old.append(one)
     connection.execute(delete(table).where(table.c.id.in_(old)))
 
 

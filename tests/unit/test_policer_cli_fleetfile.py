@@ -5,13 +5,16 @@ import os
 import pty
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from rest_rig import PROMISE, Rig
 
+from policer.history.packing import packed
 from policer.promises import ANYWHERE
+from policer.store import ChunkRow
 
 if TYPE_CHECKING:
     from policer_shell_rig import Shell
@@ -117,6 +120,73 @@ def test_a_plan_is_applied_by_its_id(rig: Rig, shell: "Shell", fleet: Path) -> N
     for words in ((), (str(fleet), "--plan", made["id"])):
         assert "one of FILE and --plan" in shell("apply", *words, code=2)
     assert "--keep: the plan says" in shell("apply", "--plan", made["id"], "--keep", code=2)
+
+
+def record(rig: Rig, vr: str, offered_pps: float) -> None:
+    """Keep a minute of traffic, by seconds, which ended some minutes ago."""
+    leadership = rig.store.leadership("test")
+    epoch = leadership.acquire()
+    assert epoch is not None
+    begin = int(time.time()) // 60 * 60 - 600
+    second = [1.0, offered_pps, 100.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    points = packed({vr: second * 10})
+    rows = [ChunkRow("gold", 1, begin + at, 1, points) for at in range(0, 60, 10)]
+    assert rig.store.history.put(rows, epoch)
+
+
+def test_a_plan_is_held_against_recorded_traffic(rig: Rig, shell: "Shell", fleet: Path) -> None:
+    fleet.write_text("version = 1\n[hosts.gold.contracts.r1]\nceiling_pps = '1kpps'\n")
+    command = ("plan", str(fleet), "--keep", "--replay")
+    assert "nothing is recorded of these hosts in this time" in shell(*command, "30m", code=4)
+    record(rig, "r1", 1500.0)
+    said = shell(*command, "30m", code=4).splitlines()
+    [title] = [line for line in said if line.startswith("replay of ")]
+    assert title.endswith(", a point each second:")
+    assert said[-4].split() == [
+        "host",
+        "capacity",
+        "most",
+        "wanted",
+        "at",
+        "overloaded",
+        "recorded",
+    ]
+    assert said[-3].split() == ["gold", "100", "kp/s", "0", "p/s", "-", "0:00:00", "0:01:00"]
+    assert said[-2].split() == "host router held back of it forwarded time".split()
+    assert said[-1].split() == ["gold", "r1", "30000", "0", "0:01:00"]
+    found = json.loads(shell(*command, "30m", "--json", code=4))["replay"]
+    assert found["routers"][0]["held_back_packets"] == 30_000
+    assert "a point each minute" in shell(*command, "24h", code=4)
+
+
+def test_traffic_that_no_ceiling_touches_is_said_to_be_so(
+    rig: Rig, shell: "Shell", fleet: Path
+) -> None:
+    record(rig, "r1", 1500.0)
+    said = shell("plan", str(fleet), "--keep", "--replay", "1h", code=4)
+    assert "no ceiling would have held anything back" in said
+    fleet.write_text("version = 1\n")
+    said = shell("plan", str(fleet), "--keep", "--replay", "1h")
+    assert "no host is concerned: there is nothing to replay" in said
+
+
+@pytest.mark.parametrize(
+    ("length", "words"),
+    [
+        ("1 day", "'1 day' is no length of time (write 30m, 24h or 7d)"),
+        ("59s", "59s is not between 1m and 400d"),
+        ("401d", "401d is not between"),
+    ],
+)
+def test_a_length_of_replay_that_cannot_be_is_refused(
+    alone: "Shell", fleet: Path, length: str, words: str
+) -> None:
+    assert f"--replay: {words}" in alone("plan", str(fleet), "--replay", length, code=2)
+
+
+def test_more_than_is_kept_is_refused_by_the_service(shell: "Shell", fleet: Path) -> None:
+    said = shell("plan", str(fleet), "--replay", "60d", code=1)
+    assert "replay_s: 5184000 s: history is kept for 2592000 s (30 days)" in said
 
 
 def test_problems_are_told_with_the_lines_of_the_file(shell: "Shell", fleet: Path) -> None:

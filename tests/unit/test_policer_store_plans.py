@@ -341,6 +341,15 @@ def test_plans_are_bounded_by_maker_number_and_size(
     assert left([*many, last]) == [False, False, False, True]
 
 
+def test_a_plan_that_was_just_made_stays_though_the_clock_fell(
+    backend: "Backend", store: Store
+) -> None:
+    for _ in range(plans.MOST_EACH + 1):
+        make(store, EMPTY)
+    backend.clock.forward(hours=-1)
+    assert _is_there(store, make(store, EMPTY).id)
+
+
 def _is_there(store: Store, plan: str) -> bool:
     try:
         store.plans.get(plan)
