@@ -15,7 +15,7 @@ SHOWN = 20
 """Routers of the table; all are in the answer."""
 SOME = 5
 HOSTS = ("host", ">capacity", ">most wanted", "at", ">overloaded", ">recorded")
-ROUTERS = ("host", "router", ">held back", ">of it forwarded", ">time")
+ROUTERS = ("host", "router", ">held back", ">newly lost", ">time")
 
 Replay = Annotated[
     str | None,

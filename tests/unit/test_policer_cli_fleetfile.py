@@ -142,18 +142,12 @@ def test_a_plan_is_held_against_recorded_traffic(rig: Rig, shell: "Shell", fleet
     said = shell(*command, "30m", code=4).splitlines()
     [title] = [line for line in said if line.startswith("replay of ")]
     assert title.endswith(", a point each second:")
-    assert said[-4].split() == [
-        "host",
-        "capacity",
-        "most",
-        "wanted",
-        "at",
-        "overloaded",
-        "recorded",
+    assert [" ".join(line.split()) for line in said[-4:]] == [
+        "host capacity most wanted at overloaded recorded",
+        "gold 100 kp/s 0 p/s - 0:00:00 0:01:00",
+        "host router held back newly lost time",
+        "gold r1 30000 0 0:01:00",
     ]
-    assert said[-3].split() == ["gold", "100", "kp/s", "0", "p/s", "-", "0:00:00", "0:01:00"]
-    assert said[-2].split() == "host router held back of it forwarded time".split()
-    assert said[-1].split() == ["gold", "r1", "30000", "0", "0:01:00"]
     found = json.loads(shell(*command, "30m", "--json", code=4))["replay"]
     assert found["routers"][0]["held_back_packets"] == 30_000
     assert "a point each minute" in shell(*command, "24h", code=4)
