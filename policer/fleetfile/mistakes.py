@@ -10,21 +10,9 @@ import msgspec
 
 from policer.errors import Problem
 from policer.fleetfile.document import FleetFile
-from policer.fleetfile.rates import unit_of
+from policer.fleetfile.forms import FORMS, NAME, fix_of, wrong
 from policer.ladder import Step
 
-_NAME = "name"
-FORMS = {
-    _NAME: "letters, digits, dots and dashes, the first a letter or a digit, at most 64",
-    "requests": "tcp://10.0.0.7:7077 or ipc:///run/xtc/manager.sock",
-    "telemetry": "tcp://10.0.0.7:7078 or ipc:///run/xtc/telemetry.sock",
-    "server_key": "the 40 characters that `xtc config keys` printed on the host",
-    "start": "a time of day, such as 08:30",
-    "end": "a time of day, such as 17:00",
-    "valid_from": "a date and time with its zone, such as 2031-01-01T00:00:00Z",
-    "valid_until": "a date and time with its zone, such as 2031-01-01T00:00:00Z",
-}
-"""What to write where a text has to be of a certain form."""
 _AT = re.compile(r"^(?P<problem>.*?)(?: - at `(?:key` in `)?\$(?P<path>.*)`)?$", re.DOTALL)
 
 
@@ -78,7 +66,7 @@ def _of_names(names: Mapping[Any, Any], kind: Any, inner: Any, where: str) -> It
         try:
             msgspec.convert(name, kind)
         except msgspec.ValidationError:
-            yield Problem(joined(where, str(name)), "this is no name", f"write {FORMS[_NAME]}")
+            yield Problem(joined(where, str(name)), "this is no name", f"write {NAME}")
         else:
             yield from _of(value, inner, joined(where, name))
 
@@ -103,23 +91,23 @@ def _of_value(value: object, kind: Any, where: str) -> Iterator[Problem]:
 def _in_words(key: str, kind: Any, value: object, problem: str) -> tuple[str, str]:
     """Return what is wrong with the value of a key, and what to write instead."""
     choices = _choices(kind)
-    if choices:
-        wrong = _wrong_choice(value, choices)
-        near = difflib.get_close_matches(wrong, choices, n=1)
-        fix = f"write {_any_of(choices)}"
-        return f"no such choice: {wrong}", f"did you mean {near[0]}? {fix}" if near else fix
-    unit = unit_of(key)
-    if unit and isinstance(value, str):
-        problem = f"{value!r} is none"
-    elif problem.startswith("Expected `str` matching regex"):
-        problem = "it is not of the form that it must have"
-    fix = f"write {unit.example}" if unit else f"write {FORMS[key]}" if key in FORMS else ""
-    return problem[:1].lower() + problem[1:], fix
+    if not choices or isinstance(value, list) is not _is_list(kind):
+        fix = fix_of(key, value) or (f"write {_any_of(choices)}" if choices else "")
+        return wrong(key, value, problem), fix
+    given = _wrong_choice(value, choices)
+    near = difflib.get_close_matches(given, choices, n=1)
+    fix = f"write {_any_of(choices)}"
+    meant = f"did you mean {near[0]}? {fix}" if near and near[0] != given else fix
+    return f"no such choice: {given}", meant
 
 
 def _wrong_choice(value: object, choices: tuple[str, ...]) -> str:
     given = value if isinstance(value, list) else [value]
-    return next((str(one) for one in given if str(one) not in choices), str(value))
+    return next((str(one) for one in given if str(one) not in choices), repr(value))
+
+
+def _is_list(kind: Any) -> bool:
+    return get_origin(kind) is tuple
 
 
 def _choices(kind: Any) -> tuple[str, ...]:

@@ -20,6 +20,14 @@ class Unit(NamedTuple):
     """Reads a text; raises UnitError."""
     example: str
 
+    def reads(self, text: str) -> bool:
+        """Whether a text is a quantity of this unit."""
+        try:
+            self.parse(text)
+        except UnitError:
+            return False
+        return True
+
 
 _MEGA, _KILO = ("M", 1e6), ("k", 1e3)
 UNITS = (

@@ -198,7 +198,7 @@ def test_mistakes_of_the_file_are_told_before_anything_is_asked(
     fleet.write_text("version = 1\n[hosts.gold]\nrequest = 1\ncapacity_pps = '1k pps'\n")
     said = alone("plan", str(fleet), code=2)
     assert f"policer: {fleet}:3: hosts.gold.request: no such key (did you mean requests?)" in said
-    assert f"policer: {fleet}:4: hosts.gold.capacity_pps: '1k pps' is none" in said
+    assert f"policer: {fleet}:4: hosts.gold.capacity_pps: '1k pps' is not a packet rate" in said
     assert "/nowhere: No such file" in alone("apply", "/nowhere", code=2)
 
 

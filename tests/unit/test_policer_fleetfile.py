@@ -110,6 +110,38 @@ def test_a_bit_rate_is_written_and_read_with_its_unit() -> None:
     assert "write a bit rate" in mistakes(text.replace("50Mb/s", "50M"))[0]
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (
+            'guarantee_pps = "50Mb/s"',
+            "is not a packet rate (did you mean guarantee_bps? Else write",
+        ),
+        ('ceiling_bps = "20kpps"', "is not a bit rate (did you mean ceiling_pps? Else write"),
+        ("guarantee_bps = 5", "it is below 1000 (write a bit rate"),
+        ("guarantee_pps = nan", "it is not a number (write a packet rate"),
+        ("packet_bytes = 1.5", "it is a number, not a whole number (write a whole number from 64"),
+        ('weight = "2"', "it is a text, not a number (write a number from 0.001"),
+        ("cost = 1e3", "it is above 100 (write a number from 0.01"),
+        ("class = 5", "it is a whole number, not a text (write the name of a class"),
+        ('tenant = "a b"', "it is not of the form that it must have (write the name of a tenant"),
+        ('zone = "' + 65 * "x" + '"', "it is longer than 64 (write a time zone"),
+        ("valid_from = 2031-01-01", "it is a date without a time, not a date and time (write"),
+        ('valid_until = "soon"', "it is no date and time (write a date and time with its zone"),
+        ('hours = ["08:00"]', "it is a text, not a table (write a list of windows"),
+        ('hours = { start = "08:00" }', "it is a table, not a list (write a list of windows"),
+        ('measures = "warn"', "it is a text, not a list (write a list of measures"),
+        ('punish = ["never"]', "(write never, when_harming or always)"),
+        ('dry_run = "yes"', "it is a text, not true or false (write true or false)"),
+    ],
+)
+def test_a_mistake_of_a_contract_is_told_with_what_to_write(line: str, said: str) -> None:
+    field = line.partition(" ")[0]
+    [mistake] = mistakes(f"version = 1\n[contracts.r1]\n{line}\n")
+    assert mistake.startswith(f"fleet.toml:3: contracts.r1.{field}")
+    assert said in mistake
+
+
 def test_json_is_known_by_its_brace() -> None:
     assert read_text('\n {"version": 1}').file == FleetFile(version=1)
 
@@ -133,7 +165,7 @@ descripton = "Acme"
     assert mistakes(text) == [
         "fleet.toml:4: hosts.gold.request: no such key (did you mean requests?)",
         (
-            "fleet.toml:9: hosts.gold.contracts.r1.guarantee_pps: '20kps' is none"
+            "fleet.toml:9: hosts.gold.contracts.r1.guarantee_pps: '20kps' is not a packet rate"
             ' (write a packet rate, such as "20kpps")'
         ),
         (
@@ -145,8 +177,7 @@ descripton = "Acme"
             " that it must have (write a time of day, such as 08:30)"
         ),
         (
-            "fleet.toml:12: hosts.gold.contracts.r1.valid_until: expected `datetime` with a"
-            " timezone component"
+            "fleet.toml:12: hosts.gold.contracts.r1.valid_until: it has no time zone"
             " (write a date and time with its zone, such as 2031-01-01T00:00:00Z)"
         ),
         (
@@ -162,7 +193,10 @@ descripton = "Acme"
     [
         ("", "version: missing (add it: version = 1)"),
         ("version = 2", "version: no such choice: 2 (write 1)"),
-        ("version = 1\nhosts = 3", "hosts: expected `object`, got `int`"),
+        (
+            "version = 1\nhosts = 3",
+            "hosts: it is a whole number, not a table (write a table, such as [hosts.NAME])",
+        ),
         ("version = 1\n[hosts.gold]\ncapacity_pps = nan", "hosts.gold.capacity_pps: "),
         ("version = 1\n[hosts.gold]\ncapacity_pps = 1e10", "hosts.gold.capacity_pps: "),
         ("version = 1\n[hosts.gold]\novercommit = 1", "hosts.gold.overcommit: "),
