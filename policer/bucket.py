@@ -1,9 +1,9 @@
-"""How often each token may ask: a token bucket for each; pure, time is a parameter."""
+"""How often each client may ask: a token bucket for each; pure, time is a parameter."""
 
 from dataclasses import dataclass, field
 
 MOST = 10_000
-"""Buckets that are kept; tokens are made by administrators, so that there are few."""
+"""Buckets that are kept: who did not ask for the longest time is forgotten first."""
 
 
 @dataclass(slots=True)
@@ -21,13 +21,19 @@ class Buckets:
     burst: float
     """Requests at once."""
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
+    """The one that was used last is the last."""
+
+    def __len__(self) -> int:
+        """Return how many are kept."""
+        return len(self._buckets)
 
     def wait(self, now: float, key: str) -> float:
         """Take one request out; return 0, or the seconds after which there will be one."""
-        bucket = self._buckets.get(key)
+        bucket = self._buckets.pop(key, None)
         if bucket is None:
-            self._make_room(now)
-            bucket = self._buckets[key] = _Bucket(self.burst, now)
+            self._make_room()
+            bucket = _Bucket(self.burst, now)
+        self._buckets[key] = bucket
         gained = self.rate * max(0.0, now - bucket.at)
         bucket.left, bucket.at = min(self.burst, bucket.left + gained), now
         if bucket.left < 1.0:
@@ -35,8 +41,6 @@ class Buckets:
         bucket.left -= 1.0
         return 0.0
 
-    def _make_room(self, now: float) -> None:
-        """Forget buckets that are full again: they say nothing."""
+    def _make_room(self) -> None:
         if len(self._buckets) >= MOST:
-            full_after = self.burst / self.rate
-            self._buckets = {k: b for k, b in self._buckets.items() if now - b.at < full_after}
+            del self._buckets[next(iter(self._buckets))]

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from policer.actor import Actor
 from policer.errors import SettingsError
 from policer.settings import Settings
 from policer.settingsfile import load_settings, store_url
@@ -19,14 +21,15 @@ if TYPE_CHECKING:
 ConfigPath = Annotated[Path, typer.Option("--config", "-c", envvar="POLICER_CONFIG")]
 
 
-def actor() -> str:
+def actor() -> Actor:
     """Return who is at work, for the audit log."""
     uid = os.getuid()
+    where = socket.gethostname()
     try:
         name = pwd.getpwuid(uid).pw_name
     except KeyError:
         name = str(uid)
-    return f"{name} (command line)"
+    return Actor(f"{name} (command line)", f"uid-{uid}@{where}")
 
 
 @contextmanager

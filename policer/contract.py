@@ -7,6 +7,7 @@ import msgspec
 
 from policer.errors import Problem
 from policer.ladder import Step
+from policer.reach import TenantName
 
 MAX_PPS = 1e9
 """No port of this decade forwards more; a larger number is a slip of the pen."""
@@ -58,6 +59,8 @@ class Contract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a setpoint allows beyond its rate over any window, up or down; at most 60 s of the
     guarantee, or of the ceiling where nothing is guaranteed. None is 0.2 s of the setpoint in
     force."""
+    tenant: TenantName | None = None
+    """Whose router it is, for tokens that are limited to tenants; None is nobody's."""
 
     @property
     def ceiling(self) -> float:

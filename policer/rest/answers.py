@@ -8,6 +8,7 @@ import msgspec
 from policer.contract import Contract
 from policer.hosts import Host, HostName
 from policer.ladder import Step
+from policer.reach import UNLIMITED, Reach
 from policer.rest.problems import FieldProblem
 from policer.state import Order
 from policer.store import AuditRow, EventRow, Revision, Scope, TokenRow
@@ -269,6 +270,23 @@ class NewToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scope: Scope
     expires_at: Moment | None = None
     """None is never."""
+    reach: Reach = UNLIMITED
+    """What it is limited to."""
+
+
+class WhoAnswer(msgspec.Struct, frozen=True):
+    """Who asks, and what that may do."""
+
+    id: str
+    """Of the token, or issuer and subject: in the audit log."""
+    name: str
+    scopes: tuple[Scope, ...]
+    reach: Reach
+    """What it is limited to."""
+    expires_at: datetime | None
+    """None is never."""
+    address: str
+    """Where this request came from, as the policer sees it."""
 
 
 class MadeToken(msgspec.Struct, frozen=True):

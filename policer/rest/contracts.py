@@ -17,6 +17,7 @@ from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import MOST, After, Limit, cut, unpack
 from policer.rest.desk import Desk, GivenDesk
 from policer.rest.etag import create_or_replace, required, tag
+from policer.rest.gate import FILTERED
 from policer.rest.hosts import found
 from policer.rest.names import (
     HostFilter,
@@ -36,7 +37,14 @@ PATH = "/hosts/{host:str}/contracts/{vr:str}"
 ContractKey = tuple[HostName, VrName]
 
 
-@get("/contracts", operation_id="listContracts", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    "/contracts",
+    operation_id="listContracts",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def list_contracts(
     desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> ContractPage:
@@ -46,7 +54,14 @@ def list_contracts(
     return ContractPage([_answer(*row) for row in page], following)
 
 
-@post("/contracts", operation_id="addContract", tags=TAGS, scope="operate", sync_to_thread=True)
+@post(
+    "/contracts",
+    operation_id="addContract",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def add_contract(
     data: JSONBody[NewContract],
     desk: GivenDesk,
@@ -71,6 +86,7 @@ def add_contract(
     operation_id="checkContract",
     tags=TAGS,
     scope="read",
+    limited=FILTERED,
     status_code=200,
     sync_to_thread=True,
 )
@@ -87,14 +103,28 @@ def check_contract(data: JSONBody[NewContract], desk: GivenDesk) -> CheckAnswer:
     )
 
 
-@get(PATH, operation_id="readContract", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    PATH,
+    operation_id="readContract",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def read_contract(host: HostPath, vr: VrPath, desk: GivenDesk) -> Response[ContractAnswer]:
     """Read a contract."""
     stored = desk.store.contracts.get(host, vr)
     return _tagged(host, vr, stored, 200)
 
 
-@put(PATH, operation_id="putContract", tags=TAGS, scope="operate", sync_to_thread=True)
+@put(
+    PATH,
+    operation_id="putContract",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def put_contract(
     *,
     host: HostPath,
@@ -111,7 +141,14 @@ def put_contract(
     return _tagged(host, vr, stored, 201 if version is None else 200)
 
 
-@delete(PATH, operation_id="removeContract", tags=TAGS, scope="operate", sync_to_thread=True)
+@delete(
+    PATH,
+    operation_id="removeContract",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def remove_contract(
     host: HostPath, vr: VrPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
@@ -124,7 +161,14 @@ def _version(desk: Desk, host: str, vr: str) -> int:
     return desk.store.contracts.get(host, vr).version.number
 
 
-@get(PATH + "/history", operation_id="readHistory", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    PATH + "/history",
+    operation_id="readHistory",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def read_history(host: HostPath, vr: VrPath, desk: GivenDesk) -> History:
     """Read all versions of a contract, the latest first; also of one that was removed."""
     revisions = desk.store.contracts.history(host, vr)

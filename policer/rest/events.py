@@ -8,12 +8,20 @@ from litestar import get
 from policer.rest.answers import AuditPage, EventPage
 from policer.rest.cursor import After, Limit, cut, unpack
 from policer.rest.desk import GivenDesk
+from policer.rest.gate import FILTERED
 from policer.rest.names import HostFilter, KindFilter, VrFilter
 
 RowId = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
-@get("/events", operation_id="listEvents", tags=["events"], scope="read", sync_to_thread=True)
+@get(
+    "/events",
+    operation_id="listEvents",
+    tags=["events"],
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def list_events(
     *,
     desk: GivenDesk,

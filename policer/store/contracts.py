@@ -10,14 +10,17 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Connection, Row, select, tuple_
 
+from policer.actor import By
 from policer.admission import problems_with
 from policer.contract import Contract
 from policer.errors import Invalid, Problem, Stale, Taken, Unknown
+from policer.reach import UNLIMITED, Reach
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
 from policer.store.hosts import contracts_of, host_for_change
 from policer.store.idempotency import Answering, keep
+from policer.store.reaching import Columns, reaching, tenant_in
 from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
 from xtc.wire import VrName
 
@@ -47,7 +50,12 @@ class Contracts:
         return found
 
     def page(
-        self, after: tuple[str, str] | None, limit: int, host: str | None = None
+        self,
+        after: tuple[str, str] | None,
+        limit: int,
+        host: str | None = None,
+        *,
+        reach: Reach = UNLIMITED,
     ) -> list[tuple[str, str, Stored[Contract]]]:
         """Return contracts by host and router, from behind a host and router on.
 
@@ -55,13 +63,15 @@ class Contracts:
             after: the last host and router of the page before; None begins at the beginning.
             limit: how many at most.
             host: of this host alone.
+            reach: of what a token with this reach may see alone.
         """
         table, query = tables.contracts, _query().limit(limit)
         if after is not None:
             query = query.where(tuple_(table.c.host, table.c.vr) > tuple_(*after))
         if host is not None:
             query = query.where(table.c.host == host)
-        return self._listed(query)
+        named = Columns(table.c.host, table.c.vr, tenant_in(self._database, table.c.contract))
+        return self._listed(query.where(*reaching(self._database, reach, named)))
 
     def get(self, host: str, vr: str) -> Stored[Contract]:
         """Return a contract; raises Unknown."""
@@ -78,7 +88,7 @@ class Contracts:
         vr: str,
         contract: Contract,
         if_version: int | None,
-        actor: str,
+        actor: By,
         *,
         answering: Answering[Contract] | None = None,
     ) -> Stored[Contract]:
@@ -108,7 +118,7 @@ class Contracts:
             keep(connection, answering, stored)
         return stored
 
-    def remove(self, host: str, vr: str, if_version: int, actor: str) -> None:
+    def remove(self, host: str, vr: str, if_version: int, actor: By) -> None:
         """Promise a router nothing any more.
 
         Raises:
@@ -147,11 +157,11 @@ class Contracts:
         key: "_Key",
         row: Row[Any] | None,
         contract: Contract | None,
-        actor: str,
+        actor: By,
     ) -> Version:
         """Write the new state, its revision and its row of the audit log."""
         before = None if row is None else _contract(row, f"contract {key}")
-        version = Version(1 if row is None else row.version + 1, self._clock(), actor)
+        version = Version(1 if row is None else row.version + 1, self._clock(), str(actor))
         _set(connection, key, contract, version, is_new=row is None)
         action = "remove" if contract is None else "put"
         change = Change(action, f"contract {key}", before, contract)
@@ -225,4 +235,10 @@ def _stored(row: Row[Any]) -> Stored[Contract]:
 
 
 def _unknown(key: _Key) -> Unknown:
-    return Unknown("contract", str(key), "`policer contract list` shows those there are")
+    return no_contract(key.host, key.vr)
+
+
+def no_contract(host: str, vr: str) -> Unknown:
+    """Return what is said of a contract that is not there."""
+    fix = "`policer contract list` shows those there are"
+    return Unknown("contract", f"{host}/{vr}", fix)

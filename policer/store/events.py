@@ -1,15 +1,17 @@
 """What happened, for operators to read later: pages, a stream, and an end to what is old."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, select, text
+from sqlalchemy import ColumnElement, Row, func, select, text
 
+from policer.reach import UNLIMITED, Reach
 from policer.store import tables
 from policer.store.engine import Database
 from policer.store.pruning import prune
+from policer.store.reaching import Columns, reaching
 from policer.store.records import Clock
 
 MOST_WORDS: Final = 1000
@@ -29,6 +31,8 @@ class Event(msgspec.Struct, frozen=True):
     actor: str = "policer"
     at: datetime | None = None
     """When it happened; None is when it is stored."""
+    tenant: str | None = None
+    """Whose router it was then; None where it is about no router, or one of nobody's."""
 
 
 class EventRow(msgspec.Struct, frozen=True):
@@ -70,6 +74,8 @@ class Events:
         host: str | None = None,
         vr: str | None = None,
         kind: str | None = None,
+        *,
+        reach: Reach = UNLIMITED,
     ) -> list[EventRow]:
         """Return events, the latest first.
 
@@ -79,9 +85,10 @@ class Events:
             host: of this host alone.
             vr: of this router alone.
             kind: of this kind alone.
+            reach: of what a token with this reach may see alone.
         """
         table = tables.events
-        query = select(table).where(*_filters(host, vr, kind))
+        query = select(table).where(*_filters(host, vr, kind), *self._reaching(reach))
         query = query.order_by(table.c.id.desc()).limit(limit)
         if after is not None:
             query = query.where(table.c.id < after)
@@ -94,16 +101,29 @@ class Events:
         host: str | None = None,
         vr: str | None = None,
         kind: str | None = None,
+        *,
+        reach: Reach = UNLIMITED,
     ) -> list[EventRow]:
         """Return events after the one of this id, the oldest first; the rest is as of `page`."""
         table = tables.events
-        query = select(table).where(table.c.id > last_id, *_filters(host, vr, kind))
+        filters = (*_filters(host, vr, kind), *self._reaching(reach))
+        query = select(table).where(table.c.id > last_id, *filters)
         return self._rows(query.order_by(table.c.id).limit(limit))
+
+    def newest(self) -> int:
+        """Return the id of the latest event of all, seen or not; 0 where there is none."""
+        with self._database.read() as connection:
+            return connection.execute(select(func.max(tables.events.c.id))).scalar_one() or 0
 
     def prune(self, keep_days: float) -> int:
         """Remove events older than so many days; return how many."""
         before = self._clock() - timedelta(days=keep_days)
         return prune(self._database, tables.events, tables.events.c.at < before)
+
+    def _reaching(self, reach: Reach) -> Iterator[ColumnElement[bool]]:
+        """Yield what keeps to a reach: tenants as they were when things happened."""
+        columns = tables.events.c
+        return reaching(self._database, reach, Columns(columns.host, columns.vr, columns.tenant))
 
     def _rows(self, query: Any) -> list[EventRow]:
         with self._database.read() as connection:
@@ -124,6 +144,7 @@ def _values(event: Event, now: datetime) -> dict[str, Any]:
         "kind": event.kind,
         "words": event.words[:MOST_WORDS],
         "actor": event.actor,
+        "tenant": event.tenant,
     }
 
 

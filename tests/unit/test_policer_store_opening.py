@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["store_rig"]
 
-NEXT_VERSION = '''"""Version 0004: notes on hosts."""
+NEWEST = Schema().newest
+NEXT_VERSION = f'''"""Version 9999: notes on hosts."""
 import sqlalchemy as sa
 from alembic import op
-revision, down_revision = "0004", "0003"
+revision, down_revision = "9999", "{NEWEST}"
 def upgrade() -> None:
     op.add_column("hosts", sa.Column("note", sa.Text()))
 '''
@@ -36,7 +37,7 @@ HALF_A_VERSION = NEXT_VERSION + '    op.execute("SELECT nothing FROM nowhere")\n
 def _newer(folder: Path, step: str = NEXT_VERSION) -> Schema:
     """Return what the next version of this program knows."""
     shutil.copytree(MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "v0004_notes.py").write_text(step)
+    (folder / "versions" / "v9999_notes.py").write_text(step)
     return Schema(folder)
 
 
@@ -68,12 +69,12 @@ def test_an_older_database_is_refused_until_it_is_upgraded(
     newer = _newer(tmp_path / "newer")
     store.hosts.add(host(), "ann")
     for create in (False, True):
-        with pytest.raises(StoreOutdated, match=r"version 0003.*0004.*policer db upgrade"):
+        with pytest.raises(StoreOutdated, match=rf"version {NEWEST}.*9999.*policer db upgrade"):
             backend.open(schema=newer, create=create)
     upgraded = backend.open(schema=newer, upgrade=True)
-    assert upgraded.version == "0004"
+    assert upgraded.version == "9999"
     assert upgraded.hosts.get("gold").value == host()
-    assert backend.open(schema=newer).version == "0004"
+    assert backend.open(schema=newer).version == "9999"
 
 
 def test_a_newer_database_is_refused(backend: "Backend", store: Store, tmp_path: Path) -> None:

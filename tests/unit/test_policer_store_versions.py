@@ -7,12 +7,14 @@ from store_values import host, promise
 
 from policer.errors import StoreOutdated, Unknown
 from policer.store import Store
+from policer.store.schema import Schema
 
 if TYPE_CHECKING:
     from store_rig import Backend
 
 pytest_plugins = ["store_rig"]
 
+NEWEST = Schema().newest
 PLAIN, BURSTY = promise(20e3, ceiling_pps=40e3), promise(10e3, ceiling_pps=30e3, burst=4e3)
 OF_0001 = (
     '{"guarantee_pps":20000.0,"ceiling_pps":40000.0,"weight":1.0,"burst_packets":0.0,'
@@ -48,10 +50,10 @@ def test_contracts_of_the_older_version_are_read_and_can_be_given_a_burst(
     filled.bring_down("0001")
     for table in ("contracts", "revisions"):
         backend.aside().execute(f"UPDATE {table} SET contract = '{OF_0001}' WHERE vr = 'r1'")
-    with pytest.raises(StoreOutdated, match=r"version 0001.*0003.*policer db upgrade"):
+    with pytest.raises(StoreOutdated, match=rf"version 0001.*{NEWEST}.*policer db upgrade"):
         backend.open()
     upgraded = backend.open(upgrade=True)
-    assert upgraded.version == "0003"
+    assert upgraded.version == NEWEST
     assert upgraded.contracts.get("gold", "r1").value == PLAIN
     changed = promise(20e3, ceiling_pps=40e3, burst=5e3)
     upgraded.contracts.put("gold", "r1", changed, 1, "ben")
@@ -84,7 +86,7 @@ def test_brought_down_one_step_contracts_do_not_say_when_to_punish(
     assert again.contracts.get("gold", "r1").value.punish == "when_harming"
 
 
-@pytest.mark.parametrize("version", ["0003", "0009", "", "base", "-1"])
+@pytest.mark.parametrize("version", [NEWEST, "0009", "", "base", "-1"])
 def test_a_database_is_brought_down_to_a_known_older_version_alone(
     filled: Store, version: str
 ) -> None:
