@@ -28,6 +28,7 @@ from policer.fleet import Fleet
 from policer.link import Keys, load_keys
 from policer.metrics import Health, Metrics
 from policer.rest import RestSettings, create_app
+from policer.rest.clients import Proxies
 from policer.service import Service, ServiceSettings
 from policer.settings import ServerSection, Settings, policy_of
 from policer.settingsfile import listen_address, load_settings, store_url
@@ -216,6 +217,10 @@ class Serving:
             strict_transport=self._settings.server.tls_cert is not None,
             max_streams=self._settings.server.max_streams,
             max_streams_each=self._settings.server.max_streams_each,
+            rate_per_s=self._settings.server.requests_per_s,
+            rate_burst=self._settings.server.burst,
+            throttled=self.metrics.throttled,
+            trusted_proxies=Proxies(self._settings.server.trusted_proxies),
         )
         return uvicorn.Config(
             create_app(self._store, self._fleet, rest),

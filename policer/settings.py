@@ -51,6 +51,12 @@ class ServerSection(Section, frozen=True):
     """Clients that may stream at once; each open tab of the page is two."""
     max_streams_each: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 8
     """The same of one token."""
+    requests_per_s: Annotated[float, msgspec.Meta(ge=1, le=100_000)] = 100.0
+    """Requests that a token may make in the long run, and so may an address without one."""
+    burst: Annotated[int, msgspec.Meta(ge=10, le=1_000_000)] = 500
+    """Requests that they may make at once."""
+    trusted_proxies: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] = ()
+    """Networks of proxies that append their client's address to X-Forwarded-For."""
 
 
 class StoreSection(Section, frozen=True):

@@ -4,7 +4,7 @@ import difflib
 import ipaddress
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
@@ -89,6 +89,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
 
 def _of_server(settings: Settings) -> Iterator[tuple[str, str, str]]:
     server = settings.server
+    yield from _of_proxies(server.trusted_proxies)
     try:
         host, _ = listen_address(server.listen)
     except ValueError as error:
@@ -103,6 +104,19 @@ def _of_server(settings: Settings) -> Iterator[tuple[str, str, str]]:
             f"{server.listen} is reached from other machines, and tokens would travel unencrypted",
             "give tls_cert and tls_key, or behind_proxy = true where a proxy ends TLS",
         )
+
+
+def _of_proxies(networks: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    where = "server.trusted_proxies"
+    for text in networks:
+        try:
+            network = ipaddress.ip_network(text)
+        except ValueError as error:
+            yield where, str(error), "write networks or addresses, such as 10.0.0.0/28"
+            continue
+        if network.prefixlen == 0:
+            problem = f"{text} is everybody: each client could choose its address"
+            yield where, problem, "name the proxies alone"
 
 
 def _of_url(where: str, url: str) -> Iterator[tuple[str, str, str]]:

@@ -1,6 +1,5 @@
 """Contracts over REST, punishments and their pardon, tokens, and the audit log."""
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
