@@ -8,6 +8,7 @@ PolicerError
 ├── KeyReused          an idempotency key that came with another request before
 ├── Unauthenticated    no token, or none that is known
 ├── Forbidden          a token that may not do this
+├── NotGranted         an issuer's token that the settings grant nothing to
 ├── OutOfReach         a limited token, and what takes one without limits
 ├── IssuerAway         who signs tokens cannot be asked for its keys
 ├── NotLeading         another policer leads; orders are its to give
@@ -90,6 +91,14 @@ class Forbidden(PolicerError):  # noqa: N818
     def __init__(self, needed: str) -> None:
         self.needed = needed
         super().__init__(f"this takes a token with the scope {needed}")
+
+
+class NotGranted(PolicerError):  # noqa: N818
+    """An issuer's token whose bearer has nothing that the settings grant anything to."""
+
+    def __init__(self, claim: str) -> None:
+        self.claim = claim
+        super().__init__(f"nothing is granted to what {claim} in this token has")
 
 
 class OutOfReach(PolicerError):  # noqa: N818

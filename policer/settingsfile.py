@@ -12,7 +12,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from policer.errors import SettingsError
-from policer.settings import SECTIONS, STATE, Settings, StoreSection
+from policer.settings import (
+    SECTIONS,
+    STATE,
+    GrantSection,
+    OidcSection,
+    Settings,
+    StoreSection,
+)
 
 MAX_BYTES = 1 << 20
 MAX_LINE = 4096
@@ -22,6 +29,13 @@ SCHEMES = ("sqlite", "postgresql", "postgres")
 HIDDEN = "***"
 
 _AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
+_PATTERN = "matching regex"
+"""In msgspec's words of a text that does not fit its pattern."""
+_FORMS = {
+    "hosts": "names of hosts, with * and ? for other characters",
+    "routers": "HOST/VR, with * and ? for other characters but /",
+    "tenants": "names of tenants: letters, digits and . _ -",
+}
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<key>.*)`$", re.DOTALL)
 
 
@@ -68,6 +82,7 @@ def parse_settings(text: str, source: Path = Path("settings")) -> Settings:
 def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Yield what contradicts itself: field, problem, fix."""
     yield from _of_server(settings)
+    yield from _of_oidc(settings.oidc)
     store, rules, habits = settings.store, settings.policy.rules, settings.policy.habits
     if store.url is not None and store.url_file is not None:
         yield "store.url_file", "there is store.url as well", "give one of the two"
@@ -117,6 +132,45 @@ def _of_proxies(networks: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         if network.prefixlen == 0:
             problem = f"{text} is everybody: each client could choose its address"
             yield where, problem, "name the proxies alone"
+
+
+def _of_oidc(oidc: OidcSection) -> Iterator[tuple[str, str, str]]:
+    if oidc.issuer is None:
+        if oidc != OidcSection():
+            fix = "give the issuer's URL, or remove the table"
+            yield "oidc.issuer", "missing, and without it the rest means nothing", fix
+        return
+    for key in ("issuer", "jwks_url"):
+        url = getattr(oidc, key)
+        if url is not None and not is_safe_url(url):
+            yield f"oidc.{key}", f"{url[:200]!r} is no address of HTTPS", "write https://..."
+    if oidc.audience is None:
+        fix = "give what `aud` in tokens for this policer has"
+        yield "oidc.audience", "missing: tokens for other services would be taken", fix
+    if oidc.jwks_url is not None and oidc.jwks_file is not None:
+        yield "oidc.jwks_file", "there is oidc.jwks_url as well", "give one of the two"
+    if not oidc.grants:
+        yield "oidc.grants", "missing: nobody may do anything", "add [[oidc.grants]]"
+    yield from _of_grants(oidc.grants)
+
+
+def _of_grants(grants: Iterable[GrantSection]) -> Iterator[tuple[str, str, str]]:
+    for number, one in enumerate(grants):
+        if one.scope == "admin" and (one.hosts or one.routers or one.tenants):
+            where, problem = f"oidc.grants[{number}].scope", "an administrator cannot be limited"
+            yield where, problem, "write operate or read, or remove the limits"
+
+
+def is_safe_url(url: str) -> bool:
+    """Whether an address is of HTTPS, or on this machine, and holds no password."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if parts.username is not None or not host or not url.isprintable() or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_local(host))
 
 
 def _of_url(where: str, url: str) -> Iterator[tuple[str, str, str]]:
@@ -207,6 +261,9 @@ def _explained(source: Path, error: msgspec.ValidationError) -> SettingsError:
     where = f"{source}: {inside}" if inside else str(source)
     choices = CHOICES.get(inside.rpartition(".")[2])
     fix = f"write one of {', '.join(choices)}" if choices else "see policer.toml in docs/policer.md"
+    key = inside.rpartition(".")[2].partition("[")[0]
+    if _PATTERN in problem:
+        problem, fix = "it is not of the form that it must have", f"write {_FORMS[key]}"
     return SettingsError(where, problem[:1].lower() + problem[1:], fix)
 
 

@@ -15,6 +15,7 @@ from policer.bucket import Buckets
 from policer.errors import (
     Forbidden,
     IssuerAway,
+    NotGranted,
     OutOfReach,
     StoreError,
     Unauthenticated,
@@ -85,6 +86,7 @@ class Gate:
         Raises:
             Unauthenticated: there is no token, or none that is known.
             Forbidden: it may not do this.
+            NotGranted: it is an issuer's, and may do nothing here.
             OutOfReach: it is limited, and this is closed to such tokens.
             IssuerAway: it is an issuer's, which cannot be asked.
             HTTPException: it asked too often (429).
@@ -101,7 +103,7 @@ class Gate:
         """Whether a token that was admitted is still one; streams ask as they go on."""
         try:
             await self._row(authorization)
-        except (Unauthenticated, Forbidden):
+        except (Unauthenticated, NotGranted):
             return False
         except (StoreError, IssuerAway):
             return True  # it was good when that last answered; rounds go on, and so do streams
@@ -179,7 +181,7 @@ class Gate:
         assert self._issuer is not None
         try:
             return await self._issuer.known(token)
-        except (Unauthenticated, Forbidden):
+        except (Unauthenticated, NotGranted):
             self.meter(address)
             raise
 

@@ -18,5 +18,5 @@ class Verifies(Protocol):
     """Knows tokens that an issuer has signed."""
 
     async def known(self, token: str) -> Known:
-        """Return who shows a token; raises Unauthenticated, Forbidden or IssuerAway."""
+        """Return who shows a token; raises Unauthenticated, NotGranted or IssuerAway."""
         ...
