@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 from litestar.concurrency import sync_to_thread
@@ -22,7 +21,7 @@ from policer.errors import (
 )
 from policer.rest.clients import group_of
 from policer.rest.exchange import exchange_of
-from policer.rest.known import Known, Verifies
+from policer.rest.known import Known
 from policer.rest.queries import check_query
 from policer.rest.settings import RestSettings
 from policer.rest.throttle import UNMETERED, Throttle, too_often
@@ -58,7 +57,7 @@ class Gate:
 
     def __init__(self, store: Store, settings: RestSettings, throttle: Throttle) -> None:
         self._store, self._clock, self._throttle = store, settings.clock, throttle
-        self._issuer: Verifies | None = settings.issuer
+        self._issuer, self._today = settings.issuer, settings.today
         self._throttled = settings.throttled
         self._guesses = Buckets(GUESSES_PER_S, GUESSES)
         """How often each address may be wrong."""
@@ -67,36 +66,21 @@ class Gate:
         self._known: dict[bytes, _Kept] = {}
         """By the digest of the secret: a memory dump shows no token that was used."""
 
-    async def admit(
-        self,
-        authorization: str | None,
-        needed: Scope,
-        address: str = "",
-        *,
-        limited: Limited = CLOSED,
-    ) -> TokenRow:
+    async def known(self, authorization: str | None, address: str) -> TokenRow:
         """Return the token that asks.
 
         Args:
             authorization: the header.
-            needed: the scope that it takes.
             address: where the request comes from.
-            limited: what limited tokens get of it.
 
         Raises:
             Unauthenticated: there is no token, or none that is known.
-            Forbidden: it may not do this.
             NotGranted: it is an issuer's, and may do nothing here.
-            OutOfReach: it is limited, and this is closed to such tokens.
             IssuerAway: it is an issuer's, which cannot be asked.
             HTTPException: it asked too often (429).
         """
         row = await self._row(authorization, address)
         self._throttle.count_token(row.id)
-        if not row.allows(needed):
-            raise Forbidden(needed)
-        if row.reach.limited and limited == CLOSED:
-            raise OutOfReach
         return row
 
     async def still(self, authorization: str | None) -> bool:
@@ -128,7 +112,7 @@ class Gate:
             look = self._look_up if own else self._verify
             kept = await self._ask(look(secret, address), digest)
         ends = kept.known.ends
-        if ends is not None and ends <= datetime.now(UTC):
+        if ends is not None and ends <= self._today():
             raise Unauthenticated("this token has expired")
         return kept.known.row
 
@@ -186,6 +170,24 @@ class Gate:
             raise
 
 
+def check(row: TokenRow, needed: Scope, limited: Limited = CLOSED) -> None:
+    """See that a token may do something.
+
+    Args:
+        row: the token.
+        needed: the scope that it takes.
+        limited: what limited tokens get of it.
+
+    Raises:
+        Forbidden: its scope is too small.
+        OutOfReach: it is limited, and this is closed to such tokens.
+    """
+    if not row.allows(needed):
+        raise Forbidden(needed)
+    if row.reach.limited and limited == CLOSED:
+        raise OutOfReach
+
+
 def shows_token(authorization: Sequence[str]) -> bool:
     """Whether a request has what looks like a token, which is counted once it is looked up."""
     return len(authorization) == 1 and any(
@@ -219,9 +221,9 @@ async def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRou
         _meter(connection, gate)
         return
     limited: Limited = handler.opt.get("limited", CLOSED)
-    header, address = authorization_of(connection), address_of(connection)
-    row = await gate.admit(header, needed, address, limited=limited)
+    row = await gate.known(authorization_of(connection), address_of(connection))
     exchange_of(connection.scope).asked_by(row)
+    check(row, needed, limited)
     connection.scope["user"] = row
     assert isinstance(handler, HTTPRouteHandler)  # there are no others
     check_query(connection, connection.app.state.queries[handler.operation_id])

@@ -14,7 +14,7 @@ from policer.errors import StoreGone
 from policer.rest.answers import Health
 from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk, GivenDesk, GivenGate
-from policer.rest.gate import OPEN, address_of, authorization_of
+from policer.rest.gate import OPEN, address_of, authorization_of, check
 
 TAGS = ["health"]
 _SCRAPES: Final = ThreadPoolExecutor(1, "metrics")
@@ -60,7 +60,7 @@ async def metrics(desk: GivenDesk, gate: GivenGate, request: StrictRequest) -> R
     """
     header, address = authorization_of(request), address_of(request)
     if not desk.settings.metrics_open:
-        await gate.admit(header, "read", address)
+        check(await gate.known(header, address), "read")
     registry = desk.settings.registry or CollectorRegistry()
     scrape = asyncio.get_running_loop().run_in_executor(_SCRAPES, generate_latest, registry)
     text = (await scrape).decode()

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -10,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from policer.inbox import Inbox
 from policer.rest.clients import Proxies
 from policer.rest.known import Verifies
+from policer.store.records import now
 
 PAGE = Path(__file__).parent.parent / "page" / "static"
 
@@ -40,6 +42,8 @@ class RestSettings:
     """A loop that was silent for so long is not ready."""
     clock: Callable[[], float] = time.monotonic
     """The policer's clock, by which `Fleet` is dated."""
+    today: Callable[[], datetime] = now
+    """The time of day, by which tokens end."""
     registry: CollectorRegistry | None = None
     """What /metrics shows; None shows nothing."""
     metrics_open: bool = True
