@@ -11,6 +11,7 @@ from policer.cli_router import app as router_app
 from policer.cli_store import ConfigPath, folder_of
 from policer.cli_token import app as token_app
 from policer.cli_watch import events, top
+from policer.cli_whoami import whoami
 from policer.extra import extra_needed
 from policer.settings import DEFAULT_PATH
 from policer.settingsfile import load_settings, store_url
@@ -31,7 +32,7 @@ for _name, _group in (
     ("router", router_app),
 ):
     app.add_typer(_group, name=_name)
-for _command in (events, top, lead, capacity, fit, what_if, audit):
+for _command in (events, top, lead, capacity, fit, what_if, audit, whoami):
     app.command()(_command)
 
 

@@ -12,7 +12,8 @@ import zmq.auth
 from policer.cli_reach import Json
 from policer.cli_store import ConfigPath, folder_of
 from policer.errors import SettingsError
-from policer.settings import DEFAULT_PATH, Settings
+from policer.extra import oidc_needed
+from policer.settings import DEFAULT_PATH, OidcSection, Settings
 from policer.settingsfile import load_settings, redacted, secret_text, shown, store_url
 from xtc.output import print_json
 
@@ -22,7 +23,13 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and s
 
 
 @app.command()
-def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+def check(
+    config: ConfigPath = DEFAULT_PATH,
+    ask_issuer: Annotated[
+        bool, typer.Option("--ask-issuer", help="Also get the keys of [oidc]'s issuer.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Check the settings and the files that they name; exit code 2 if there is a mistake."""
     settings = load_settings(config)
     url = redacted(store_url(settings.store))
@@ -33,10 +40,26 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
         if path is not None and not Path(path).is_file():
             raise SettingsError(f"server.{key}", f"{path}: no such file", "name another")
     _check_owners(settings)
+    keys = _check_issuer(settings.oidc, ask=ask_issuer)
     if json:
-        print_json({"file": str(config), "listen": settings.server.listen, "store": url})
+        about = {"issuer": settings.oidc.issuer, "issuer_keys": keys}
+        print_json({"file": str(config), "listen": settings.server.listen, "store": url} | about)
     else:
-        typer.echo(f"{config}: no mistake found; {settings.server.listen}, {url}")
+        said = "" if keys is None else f", {keys} of the issuer's keys"
+        typer.echo(f"{config}: no mistake found; {settings.server.listen}, {url}{said}")
+
+
+def _check_issuer(oidc: OidcSection, *, ask: bool) -> int | None:
+    """Return how many keys an issuer has; None where there is none, or it is not to be asked.
+
+    Raises:
+        SettingsError: its keys cannot be had, or the library for them is not installed.
+    """
+    if oidc.issuer is None:
+        return None
+    with oidc_needed():
+        from policer.oidc import keys_found  # noqa: PLC0415  part of an extra of its own
+    return keys_found(oidc) if ask or oidc.jwks_file is not None else None
 
 
 def _check_owners(settings: Settings) -> None:

@@ -63,6 +63,11 @@ Cost = Annotated[
     float | None, typer.Option(help="What one of its packets takes, an ordinary one taking 1.")
 ]
 
+Tenant = Annotated[
+    str | None,
+    typer.Option(help="Whose router it is, for tokens limited to tenants; `none`: nobody's."),
+]
+
 
 @app.command(name="set")
 def change(
@@ -77,13 +82,14 @@ def change(
     dry_run: DryRun = None,
     punish: PunishWhen = None,
     cost: Cost = None,
+    tenant: Tenant = None,
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Make a contract, or change what is given of one; the rest stays."""
     given = contract(
-        guarantee, ceiling, weight, saved_burst, measures, dry_run, punish, cost, burst
+        guarantee, ceiling, weight, saved_burst, measures, dry_run, punish, cost, burst, tenant
     )
     where = place("hosts", host, "contracts", vr)
     with reach(url, token_file) as client:
@@ -114,13 +120,14 @@ def check(
     dry_run: DryRun = None,
     punish: PunishWhen = None,
     cost: Cost = None,
+    tenant: Tenant = None,
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Say what would be wrong with a contract, and change nothing; exit code 1 if anything is."""
     given = contract(
-        guarantee, ceiling, weight, saved_burst, measures, dry_run, punish, cost, burst
+        guarantee, ceiling, weight, saved_burst, measures, dry_run, punish, cost, burst, tenant
     )
     with reach(url, token_file) as client:
         before = client.find(place("hosts", host, "contracts", vr))
@@ -196,6 +203,7 @@ def history(
         "punish",
         ">cost",
         ">burst",
+        "tenant",
     )
     show(headings, (_revision(item) for item in items))
 
@@ -210,6 +218,7 @@ def contract(
     punish: str | None,
     cost: float | None,
     burst: str | None,
+    tenant: str | None = None,
 ) -> dict[str, Any]:
     """Return the terms that were given.
 
@@ -237,6 +246,8 @@ def contract(
         kept["ceiling_pps"] = None if lifted else parse_rate(ceiling, field="--ceiling")
     if burst is not None:
         kept["burst"] = None if burst.strip() == NONE else packets(burst)
+    if tenant is not None:
+        kept["tenant"] = None if tenant.strip() == NONE else tenant.strip()
     return kept
 
 
@@ -294,7 +305,7 @@ def _unheard(client: "Client", host: str, vr: str) -> str:
 def _revision(item: Any) -> tuple[str, ...]:
     head = (str(item["version"]), moment(item["at"]), item["by"])
     if item["contract"] is None:
-        return (*head, "removed", *[""] * 7)
+        return (*head, "removed", *[""] * 8)
     return (*head, *terms(item["contract"]))
 
 

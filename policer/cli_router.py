@@ -13,7 +13,17 @@ from xtc.units import format_bit_rate
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How routers stand.")
 
 Misbehaving = Annotated[bool, typer.Option("--misbehaving", help="Only those that misbehave.")]
-TERMS = ("guarantee", "ceiling", "weight", "saved burst", "measures", "punish", "cost", "burst")
+TERMS = (
+    "guarantee",
+    "ceiling",
+    "weight",
+    "saved burst",
+    "measures",
+    "punish",
+    "cost",
+    "burst",
+    "tenant",
+)
 MARKS = {True: "excessive", False: "decent", None: "neither"}
 
 

@@ -173,6 +173,7 @@ CONTRACT_HEADINGS = (
     "punish",
     ">cost",
     ">burst",
+    "tenant",
     ">version",
     "by",
 )
@@ -201,6 +202,7 @@ def terms(contract: Item) -> tuple[str, ...]:
         contract["punish"].replace("_", " "),
         f"{contract['cost']:g}",
         "0.2 s" if contract["burst"] is None else f"{contract['burst']:.10g}",
+        contract["tenant"] or "-",
     )
 
 

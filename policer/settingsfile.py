@@ -17,6 +17,7 @@ from policer.settings import (
     STATE,
     GrantSection,
     OidcSection,
+    Section,
     Settings,
     StoreSection,
 )
@@ -254,7 +255,9 @@ def _explained(source: Path, error: msgspec.ValidationError) -> SettingsError:
     problem, inside = (match["problem"], match["path"] or "") if match else (str(error), "")
     if unknown := _UNKNOWN.match(problem):
         key = unknown["key"]
-        nearest = difflib.get_close_matches(key, sorted(KEYS), n=1)
+        here = KEYS_OF.get(inside.rpartition(".")[2].partition("[")[0], frozenset())
+        near_here = difflib.get_close_matches(key, sorted(here), n=1)
+        nearest = near_here or difflib.get_close_matches(key, sorted(KEYS), n=1)
         fix = f"did you mean {nearest[0]}?" if nearest else "remove it"
         field = f"{inside}.{key}" if inside else key
         return SettingsError(f"{source}: {field}", "no such key", fix)
@@ -274,6 +277,15 @@ def _all_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
                 yield field.encode_name, get_args(field.type)
 
 
+def _keys_of_tables() -> Iterator[tuple[str, frozenset[str]]]:
+    for section in SECTIONS:
+        for field in msgspec.structs.fields(section):
+            if isinstance(field.type, type) and issubclass(field.type, Section):
+                yield field.encode_name, frozenset(field.type.__struct_fields__)
+
+
+KEYS_OF: dict[str, frozenset[str]] = dict(_keys_of_tables())
+"""The keys of each table, by its name."""
 KEYS = frozenset(key for section in SECTIONS for key in section.__struct_fields__)
 """Every key of the format."""
 CHOICES: dict[str, tuple[Any, ...]] = dict(_all_choices())

@@ -1,16 +1,17 @@
 """Knows who shows a token of the issuer that the settings name."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from policer.errors import NotGranted, Unauthenticated
+from policer.errors import NotGranted, SettingsError, Unauthenticated
 from policer.oidc.fetch import FromFile, OverHttp
 from policer.oidc.grants import Grant, granted, name_of, subject_of, values_of
-from policer.oidc.keyring import KeyRing
-from policer.oidc.verify import UnknownKey, Verifier
+from policer.oidc.keyring import FetchError, KeyRing
+from policer.oidc.verify import UnknownKey, Verifier, usable_keys
 from policer.reach import Reach
 from policer.rest.known import Known
 from policer.settings import OidcSection
@@ -100,3 +101,21 @@ def keys_from(section: OidcSection) -> Callable[[], Awaitable[bytes]]:
     if section.jwks_file is not None:
         return FromFile(Path(section.jwks_file))
     return OverHttp(section.issuer, section.jwks_url)
+
+
+def keys_found(section: OidcSection) -> int:
+    """Return how many of the issuer's keys are of use; for programs without a loop.
+
+    Raises:
+        SettingsError: they cannot be had.
+    """
+    where = "oidc.issuer" if section.jwks_file is None else "oidc.jwks_file"
+
+    async def fetched() -> bytes:
+        return await keys_from(section)()
+
+    try:
+        return len(usable_keys(asyncio.run(fetched())))
+    except (FetchError, ValueError) as error:
+        fix = "see whether it is there, and what it answers"
+        raise SettingsError(where, str(error), fix) from None
