@@ -290,7 +290,10 @@ def _new(given: dict[str, Any]) -> dict[str, Any]:
 
 def _unheard(client: "Client", host: str, vr: str) -> str:
     """Say that a host has other routers than this one, whose name may be a slip; "" where not."""
-    live = client.get(place("hosts", host)).body["live"]
+    found = client.find(place("hosts", host))
+    if found is None:  # nor is it for a token that is limited to routers
+        return ""
+    live = found.body["live"]
     if live["distrust"]:
         return f"{host} is not believed, so that its routers are not known: {live['distrust']}"
     if not live["reachable"]:

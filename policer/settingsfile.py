@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
@@ -262,9 +262,9 @@ def _explained(source: Path, error: msgspec.ValidationError) -> SettingsError:
         field = f"{inside}.{key}" if inside else key
         return SettingsError(f"{source}: {field}", "no such key", fix)
     where = f"{source}: {inside}" if inside else str(source)
-    choices = CHOICES.get(inside.rpartition(".")[2])
-    fix = f"write one of {', '.join(choices)}" if choices else "see policer.toml in docs/policer.md"
     key = inside.rpartition(".")[2].partition("[")[0]
+    choices = CHOICES.get(key)
+    fix = f"write one of {', '.join(choices)}" if choices else "see policer.toml in docs/policer.md"
     if _PATTERN in problem:
         problem, fix = "it is not of the form that it must have", f"write {_FORMS[key]}"
     return SettingsError(where, problem[:1].lower() + problem[1:], fix)
@@ -273,8 +273,16 @@ def _explained(source: Path, error: msgspec.ValidationError) -> SettingsError:
 def _all_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
     for section in SECTIONS:
         for field in msgspec.structs.fields(section):
-            if get_origin(field.type) is Literal:
-                yield field.encode_name, get_args(field.type)
+            if choices := _choices_of(field.type):
+                yield field.encode_name, choices
+
+
+def _choices_of(kind: Any) -> tuple[str, ...]:
+    """Return what a type, or the items of a list of it, may be; nothing where that is open."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    inner = get_args(kind)[:1] if get_origin(kind) in {Annotated, tuple} else ()
+    return _choices_of(inner[0]) if inner else ()
 
 
 def _keys_of_tables() -> Iterator[tuple[str, frozenset[str]]]:

@@ -27,7 +27,19 @@ GUIDE = (DOCS / "policer.md").read_text()
 PAGES = sorted(DOCS.rglob("*.md"))
 MAIN = "# /etc/xtc/policer.toml\n"
 KINDS = {"counter": "_total", "histogram": "", "gauge": ""}
-TABLES = {"server", "oidc", "grants", "store", "link", "lease", "policy", "habits", "rules", "patience", "log"}
+TABLES = {
+    "server",
+    "oidc",
+    "grants",
+    "store",
+    "link",
+    "lease",
+    "policy",
+    "habits",
+    "rules",
+    "patience",
+    "log",
+}
 
 
 def metric_names() -> set[str]:
