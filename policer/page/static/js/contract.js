@@ -24,6 +24,7 @@ export const NEW = {
   measures: ["warn", "lower", "limit"],
   dry_run: false,
   punish: "when_harming",
+  tenant: null,
 };
 
 const NUMBER = /^(\d+(?:\.\d*)?|\.\d+)(?:\s*([kM])?(?:p\/s|pps|packets(?:\/s)?)?)$/;
@@ -59,6 +60,7 @@ export function contractOf(values) {
     measures: STEPS.map(([step]) => step).filter((step) => values.measures.includes(step)),
     dry_run: values.dry_run,
     punish: values.punish,
+    tenant: values.tenant.trim() || null,
   };
   return { contract, errors };
 }
@@ -78,6 +80,7 @@ export function valuesOf(form) {
     measures: data.getAll("measures"),
     dry_run: data.has("dry_run"),
     punish: data.get("punish"),
+    tenant: data.get("tenant") ?? "",
   };
 }
 
@@ -91,6 +94,7 @@ const NAMES = {
   measures: "measures",
   dry_run: "dry run",
   punish: "punish",
+  tenant: "tenant",
 };
 
 /** Say what a version of a contract changed of the one before it. */

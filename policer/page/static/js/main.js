@@ -8,13 +8,14 @@ import { hold, holdButton } from "./hold.js";
 import { closeFeed } from "./live.js";
 import { poll } from "./poll.js";
 import { route } from "./routes.js";
-import { session, signOut, token } from "./session.js";
+import { limited, partial, session, signOut, token } from "./session.js";
 import { accessView } from "./views/access.js";
 import { eventsView } from "./views/events.js";
 import { fleetView } from "./views/fleet.js";
 import { hostView } from "./views/host.js";
 import { punishmentsView } from "./views/punishments.js";
 import { routerView } from "./views/router.js";
+import { routersView } from "./views/routers.js";
 import { signInView } from "./views/signin.js";
 
 const VIEWS = {
@@ -26,6 +27,11 @@ const VIEWS = {
   punishments: [punishmentsView, () => "Punishments"],
   router: [routerView, ({ host, vr }) => `${vr} on ${host}`],
   signin: [signInView, () => "Sign in"],
+};
+/** What stands in for views of hosts where no host is seen as a whole. */
+const OF_ROUTERS = {
+  fleet: [routersView, () => "Routers"],
+  host: [routersView, ({ host }) => host],
 };
 const LEADER_EVERY_S = 5;
 
@@ -48,7 +54,7 @@ function show({ focus = true } = {}) {
   leaving = new AbortController();
   const { name, params, query } = token() ? route(location.hash) : { name: "signin", params: {} };
   if (params.host === undefined) closeFeed();
-  const [view, title] = VIEWS[name];
+  const [view, title] = (partial() && OF_ROUTERS[name]) || VIEWS[name];
   for (const question of document.querySelectorAll("dialog")) question.close("no");
   main.replaceChildren();
   document.title = `${title(params)} · policer`;
@@ -76,7 +82,8 @@ function takeSession() {
   document.getElementById("holding").hidden = !here;
   write(document.getElementById("leader"), "");
   write(document.getElementById("alarm"), "");
-  if (here) followLeader(signedIn.signal);
+  write(document.querySelector('#views a[href="#/"]'), here && partial() ? "Routers" : "Fleet");
+  if (here && !limited()) followLeader(signedIn.signal);
 }
 
 function followLeader(signal) {

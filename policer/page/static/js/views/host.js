@@ -14,6 +14,7 @@ import { trail } from "../parts/trail.js";
 import { livePlot } from "../plot.js";
 import { poll } from "../poll.js";
 import { to, toRouter } from "../routes.js";
+import { limited } from "../session.js";
 import { LiveTable, link, mark } from "../table.js";
 
 const EVERY_S = 3;
@@ -32,16 +33,20 @@ export function hostView(root, { host, signal }) {
   const facts = new Facts(FACTS);
   const problems = el("p", { class: "note wrong", role: "alert", hidden: true });
   const table = routersTable(host, feed, signal);
-  const form = new CapacityForm({ host, signal });
   const more = el("p", {}, el("a", { href: `${to("events")}?host=${host}` }, `Events of ${host}`));
   root.append(trail(host), el("h1", { tabindex: "-1" }, host), problems, facts.node);
   root.append(
     section(2, "Rates", plot(host, feed, signal)),
     section(2, "Routers", table.node, more),
   );
-  root.append(section(2, "Capacity", form.node));
-  form.load();
+  if (!limited()) root.append(section(2, "Capacity", capacity(host, signal)));
   follow({ host, feed, signal, facts, problems, table });
+}
+
+function capacity(host, signal) {
+  const form = new CapacityForm({ host, signal });
+  form.load();
+  return form.node;
 }
 
 function plot(host, feed, signal) {
