@@ -25,6 +25,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -35,6 +36,8 @@ from benchmarks.obedience import Tap, not_rising
 from benchmarks.policer_rig import Policer, enter
 from benchmarks.policer_sharing import BACK, INTO, TOO_MUCH
 from benchmarks.rig import Rig, lab_missing, lab_router
+from benchmarks.runqueue import RunQueue, Tasks, threads_of
+from benchmarks.timeline import draw
 from lab.processes import Source
 from lab.topology import Lab
 from policer.contract import Contract
@@ -42,10 +45,10 @@ from policer.hosts import Host
 from tests.postgres_rig import USER, PostgresServer, programs
 from xtc.server import REQUESTS, TELEMETRY
 from xtc.units import format_rate
-from xtc.wire import Deactivate, Limit, Mode, Report
+from xtc.wire import Deactivate, HostDrops, Limit, Mode, Report
 
 PREFIX: Final = "xtcreact"
-GOLD, BRONZE = "gold", "bronze"
+GOLD, BRONZE = VRS = ("gold", "bronze")
 OFFERED, PROMISED, PROMISED_BRONZE = 0.5, 0.55, 0.2
 """Of what Dom0 carries."""
 RESTORED: Final = 0.95
@@ -79,8 +82,12 @@ class Reaction:
     """Until what the host sends into bronze was limited; None where it was not needed."""
     released_s: float | None
     """From the policer's death until nothing was held or limited."""
+    guarantee_pps: float
+    """Of gold."""
     trace: list[dict[str, float | None]]
-    """Second by second: both routers' throughput, and what bronze was told."""
+    """Second by second: what was offered and forwarded, and how both routers stood."""
+    cpu: list[dict[str, Any]]
+    """Second by second: who ran, who waited for a CPU (`benchmarks.runqueue`)."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +111,7 @@ class Bench:
 
     def __init__(self, lab: Lab, rig: Rig) -> None:
         self._rig = rig
+        self._lab = lab
         self._gold, self._bronze = (lab.routers[vr].flood(0.0) for vr in (GOLD, BRONZE))
         self.capacity = self._capacity()
 
@@ -118,7 +126,11 @@ class Bench:
         """Flood bronze, see gold restored, kill the policer, see everything let go."""
         self._quiet()
         url = f"sqlite:///{folder}/policer.db"
-        with Policer(folder, url, self._enter(folder, url, self._requests)) as policer:
+        secret = self._enter(folder, url, self._requests)
+        with (
+            Policer(folder, url, secret) as policer,
+            RunQueue(self._tasks(policer)) as queue,
+        ):
             self._until_heard(policer)
             self._rig.wait_for_ticks(BEFORE)
             before = mean(self._rig.recording.throughput(GOLD)[-BEFORE:])
@@ -127,7 +139,19 @@ class Bench:
             seen = self._since(flooded_at)
             policer.kill()
             killed_at = time.monotonic()
-        return self._judge(seen, before, flooded_at, self._when(killed_at, _free))
+        cpu = [second.as_json(flooded_at) for second in queue.between(flooded_at - 5, killed_at)]
+        return self._judge(seen, before, flooded_at, self._when(killed_at, _free), cpu)
+
+    def _tasks(self, policer: Policer) -> Tasks:
+        """Return whose CPU is watched."""
+        routers = {vr: partial(threads_of, self._lab.routers[vr].forwarder_pid) for vr in VRS}
+        return {
+            **routers,
+            "flood": partial(threads_of, self._bronze.pid),
+            "Dom0": lambda: self._lab.dom0_threads,
+            "daemon": partial(threads_of, self._rig.pid),
+            "policer": partial(threads_of, policer.pid),
+        }
 
     def _judge(
         self,
@@ -135,7 +159,9 @@ class Bench:
         before: float,
         at: float,
         released_s: float | None,
+        cpu: list[dict[str, Any]],
     ) -> Reaction:
+        drops = self._rig.recording.drops()
         gold = [(when, r.throughput_pps / before) for when, r in seen[GOLD] if r.throughput_pps]
         return Reaction(
             restored_s=restored(gold, at),
@@ -145,7 +171,12 @@ class Bench:
             held_s=_first(seen[BRONZE], at, lambda r: r.active and r.mode is Mode.CLOSED_LOOP),
             limited_s=_first(seen[BRONZE], at, lambda r: r.limit_pps is not None),
             released_s=released_s,
-            trace=[_line(g, b, at) for g, b in zip(seen[GOLD], seen[BRONZE], strict=False)],
+            guarantee_pps=PROMISED * self.capacity,
+            cpu=cpu,
+            trace=[
+                _line(g, b, at) | _dropped(drops.get(g[0]))
+                for g, b in zip(seen[GOLD], seen[BRONZE], strict=False)
+            ],
         )
 
     def fail_over(self, folder: Path, url: str) -> Failover:
@@ -256,12 +287,26 @@ def _line(
 ) -> dict[str, float | None]:
     return {
         "at": round(gold[0] - at, 2),
+        "gold_setpoint_pps": gold[1].setpoint_pps,
+        "gold_cap": gold[1].cap,
+        "gold_used": gold[1].used,
+        "bronze_cap": bronze[1].cap,
+        "bronze_used": bronze[1].used,
+        "bronze_shield_pps": bronze[1].shield_pps,
         "gold_pps": gold[1].throughput_pps,
         "gold_entered_pps": gold[1].offered_pps,
         "bronze_pps": bronze[1].throughput_pps,
         "bronze_entered_pps": bronze[1].offered_pps,
         "bronze_setpoint_pps": bronze[1].setpoint_pps,
         "bronze_limit_pps": bronze[1].limit_pps,
+    }
+
+
+def _dropped(drops: HostDrops | None) -> dict[str, float | None]:
+    """Return what the host dropped before any router."""
+    return {
+        "card_drops_pps": None if drops is None else sum(drops.cards.values()),
+        "backlog_drops_pps": None if drops is None else drops.backlog,
     }
 
 
@@ -349,19 +394,28 @@ def main() -> None:
     )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--plot", type=Path, help="a PNG of the run that took longest")
     parser.add_argument("--failovers", type=int, default=3, help="0 takes no PostgreSQL")
     options = parser.parse_args()
     if missing := lab_missing():
         sys.exit("real packets need: " + "; ".join(missing))
     found = measure(options)
+    if options.plot is not None:
+        draw(max(found["reactions"], key=_took), options.plot)
     if options.json:
         print(json.dumps(found, indent=2))
     else:
         _print(found)
 
 
+def _took(reaction: dict[str, Any]) -> float:
+    """Return how long a reaction took; one that failed took longest."""
+    restored_s = reaction["restored_s"]
+    return LONGEST_S if restored_s is None else float(restored_s)
+
+
 def _brief(reaction: Reaction) -> dict[str, Any]:
-    return {name: value for name, value in asdict(reaction).items() if name != "trace"}
+    return {n: value for n, value in asdict(reaction).items() if n not in {"trace", "cpu"}}
 
 
 def _print(found: dict[str, Any]) -> None:

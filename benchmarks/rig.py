@@ -17,7 +17,7 @@ from lab.router import Router
 from lab.topology import Lab
 from xtc.client import Client
 from xtc.errors import Unreachable
-from xtc.wire import Report, Status, Telemetry
+from xtc.wire import HostDrops, Report, Status, Telemetry
 
 
 @dataclass
@@ -36,6 +36,11 @@ class Recording:
         """Return one router's reports with their instants."""
         with self.lock:
             return [(tick.at, r) for tick in self.ticks for r in tick.routers if r.vr == vr]
+
+    def drops(self) -> dict[float, HostDrops]:
+        """Return what the host dropped before any router, by instant."""
+        with self.lock:
+            return {tick.at: tick.drops for tick in self.ticks if tick.drops is not None}
 
     def throughput(self, vr: str) -> list[tuple[float, float]]:
         """Return one router's throughput with its instants; blind ticks are left out."""

@@ -64,6 +64,11 @@ class Router:
         """The names inside the router, ``r0`` and ``r1``."""
         return self.ports[0].inner_interface, self.ports[1].inner_interface
 
+    @property
+    def forwarder_pid(self) -> int:
+        """The process that forwards, in a user-space router."""
+        return next(program.pid for program in self._programs if program.name == "forwarder")
+
     def died(self) -> list[str]:
         """Return the names of its programs that ended without being stopped."""
         return [program.name for program in self._programs if program.died]

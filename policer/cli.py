@@ -1,10 +1,13 @@
 """policer: the command line of the fleet's policer and of those who talk to it."""
 
+from policer.cli_class import app as class_app
 from policer.cli_config import app as config_app
 from policer.cli_contract import app as contract_app
 from policer.cli_db import app as db_app
 from policer.cli_fleet import audit, capacity, lead
 from policer.cli_host import app as host_app
+from policer.cli_override import app as override_app
+from policer.cli_override import brake, epoch_app, exempt, resume, suspend, unexempt
 from policer.cli_planning import fit, what_if
 from policer.cli_reach import POLICER_CODES
 from policer.cli_router import app as router_app
@@ -29,11 +32,18 @@ for _name, _group in (
     ("token", token_app),
     ("host", host_app),
     ("contract", contract_app),
+    ("class", class_app),
     ("router", router_app),
+    ("override", override_app),
+    ("epoch", epoch_app),
 ):
     app.add_typer(_group, name=_name)
-for _command in (events, top, lead, capacity, fit, what_if, audit, whoami):
+for _command in (events, top, lead, brake, capacity, fit, what_if, audit, whoami):
     app.command()(_command)
+for _of_host in (suspend, resume):
+    host_app.command()(_of_host)
+for _of_router in (exempt, unexempt):
+    router_app.command()(_of_router)
 
 
 @app.command()

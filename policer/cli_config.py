@@ -1,7 +1,6 @@
 """policer config: check and show what the policer would run with, and make its keys."""
 
 import os
-import pwd
 from pathlib import Path
 from typing import Annotated
 
@@ -9,16 +8,18 @@ import msgspec
 import typer
 import zmq.auth
 
+from policer.accounts import SERVICE, acting_as, service_account
 from policer.cli_reach import Json
-from policer.cli_store import ConfigPath, folder_of
+from policer.cli_store import ConfigPath
 from policer.errors import SettingsError
 from policer.extra import oidc_needed
-from policer.settings import DEFAULT_PATH, OidcSection, Settings
-from policer.settingsfile import load_settings, redacted, secret_text, shown, store_url
+from policer.filecheck import file_mistakes, read_mistakes
+from policer.settings import DEFAULT_PATH, OidcSection
+from policer.settingsfile import load_settings, redacted, shown, sqlite_file, store_url
+from xtc.command import EXIT_USAGE
 from xtc.output import print_json
+from xtc.printable import say
 
-SERVICE = "xtc-policer"
-"""The user of the service, as the packages make it."""
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show.")
 
 
@@ -30,23 +31,30 @@ def check(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check the settings and the files that they name; exit code 2 if there is a mistake."""
+    """Check the settings and the files that they name; exit code 2 if there is a mistake.
+
+    Root sees the files as the service's user does: the owner of SQLite's directory, or xtc-policer.
+    """
     settings = load_settings(config)
-    url = redacted(store_url(settings.store))
-    if settings.link.secret_key_file is not None:
-        secret_text("link.secret_key_file", Path(settings.link.secret_key_file))
-    for key in ("tls_cert", "tls_key"):
-        path = getattr(settings.server, key)
-        if path is not None and not Path(path).is_file():
-            raise SettingsError(f"server.{key}", f"{path}: no such file", "name another")
-    _check_owners(settings)
-    keys = _check_issuer(settings.oidc, ask=ask_issuer)
+    url = store_url(settings.store)
+    user = service_account(_folder(url))
+    with acting_as(user):
+        mistakes = [*read_mistakes(config, user), *file_mistakes(settings, url, user)]
+    for mistake in mistakes:
+        say(f"policer: {mistake}", err=True)
+    if mistakes:
+        raise typer.Exit(EXIT_USAGE)
+    with acting_as(user):
+        keys = _check_issuer(settings.oidc, ask=ask_issuer)
+    checked = {"file": str(config), "listen": settings.server.listen, "store": redacted(url)}
     if json:
         about = {"issuer": settings.oidc.issuer, "issuer_keys": keys}
-        print_json({"file": str(config), "listen": settings.server.listen, "store": url} | about)
+        print_json({**checked, "user": user.name, **about})
     else:
-        said = "" if keys is None else f", {keys} of the issuer's keys"
-        typer.echo(f"{config}: no mistake found; {settings.server.listen}, {url}{said}")
+        as_whom = "" if user.uid == os.geteuid() else f"; for {user.name}"
+        of_issuer = "" if keys is None else f", {keys} of the issuer's keys"
+        where = f"{checked['listen']}, {checked['store']}{of_issuer}{as_whom}"
+        typer.echo(f"{config}: no mistake found; {where}")
 
 
 def _check_issuer(oidc: OidcSection, *, ask: bool) -> int | None:
@@ -62,24 +70,9 @@ def _check_issuer(oidc: OidcSection, *, ask: bool) -> int | None:
     return keys_found(oidc) if ask or oidc.jwks_file is not None else None
 
 
-def _check_owners(settings: Settings) -> None:
-    """See that the service's user can read the secrets where root asks for it.
-
-    Raises:
-        SettingsError: it cannot; names the command that fixes that.
-    """
-    folder = folder_of(store_url(settings.store))
-    if os.geteuid() != 0 or folder is None:
-        return
-    owner = folder.stat()
-    for where, path in (
-        ("link.secret_key_file", settings.link.secret_key_file),
-        ("server.tls_key", settings.server.tls_key),
-    ):
-        if path is not None and owner.st_uid not in {0, Path(path).stat().st_uid}:
-            name = pwd.getpwuid(owner.st_uid).pw_name
-            problem = f"{path} is not {name}'s, who owns {folder} and so runs the service"
-            raise SettingsError(where, problem, f"chown {name}: {path}")
+def _folder(url: str) -> Path | None:
+    file = sqlite_file(url)
+    return None if file is None else file.parent
 
 
 @app.command()

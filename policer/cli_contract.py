@@ -1,19 +1,26 @@
 """policer contract: what each router was promised."""
 
-import math
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, items_of, reach
-from policer.cli_tables import CONTRACT_HEADINGS, contract_row, moment, rate, show, terms
-from policer.contract import Punish
+from policer.cli_reach import URL, Json, OfHost, TokenFile, Url, items_of, reach
+from policer.cli_tables import (
+    CONTRACT_HEADINGS,
+    TERMS_HEADINGS,
+    contract_row,
+    moment,
+    rate,
+    show,
+    terms,
+)
+from policer.cli_terms import takes_contract
+from policer.cli_units import merged
+from policer.contract import TERMS
 from policer.errors import SettingsError
-from policer.ladder import Step
 from policer.places import place
 from xtc.command import EXIT_FAILED
 from xtc.output import print_json
-from xtc.units import parse_rate
 
 if TYPE_CHECKING:
     from policer.client import Client
@@ -22,136 +29,96 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What router
 
 SOME = 10
 """Names that are listed at most."""
-NONE = "none"
-"""What takes a term away again."""
-
-Guarantee = Annotated[
-    str | None, typer.Option(help="Throughput that it gets whenever it wants it, such as 20kpps.")
-]
-Ceiling = Annotated[
-    str | None, typer.Option(help="Throughput that it never gets more than; `none` lifts it.")
-]
-Weight = Annotated[float | None, typer.Option(help="Its part of what is left, beside others'.")]
-Burst = Annotated[
-    str | None,
-    typer.Option(
-        help="Packets that its setpoint allows beyond its rate over any window; "
-        "`none` is 0.2 s of the setpoint."
+Whose = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="[HOST] VR",
+        help="A router on a host; or alone, a router's UUID or fleet-wide name that the contract "
+        "follows from host to host.",
+        show_default=False,
     ),
-]
-SavedBurst = Annotated[
-    float | None,
-    typer.Option(help="Packets that it may save below its ceiling and forward above it."),
-]
-Measures = Annotated[
-    str | None,
-    typer.Option(
-        help=f"What may be done when it misbehaves, mildest first, of {','.join(Step)}; or `none`."
-    ),
-]
-DryRun = Annotated[
-    bool | None, typer.Option("--dry-run/--no-dry-run", help="Only report misbehaviour.")
-]
-PunishWhen = Annotated[
-    str | None,
-    typer.Option(
-        "--punish",
-        help="When it may be punished: never, when_harming (its host is contended), or always.",
-    ),
-]
-Cost = Annotated[
-    float | None, typer.Option(help="What one of its packets takes, an ordinary one taking 1.")
 ]
 
-Tenant = Annotated[
-    str | None,
-    typer.Option(help="Whose router it is, for tokens limited to tenants; `none`: nobody's."),
-]
+
+class Router(NamedTuple):
+    """Whose contract it is."""
+
+    host: str | None
+    """None where the contract follows the router."""
+    vr: str
+
+    @property
+    def place(self) -> str:
+        """Where its contract is."""
+        if self.host is None:
+            return place("routers", self.vr, "contract")
+        return place("hosts", self.host, "contracts", self.vr)
+
+
+def router_of(whose: list[str]) -> Router:
+    """Return whose contract it is; raises SettingsError for more than two names."""
+    if len(whose) > 2:
+        fix = "give HOST and VR, or VR alone for a contract that follows its router"
+        raise SettingsError("[HOST] VR", f"{len(whose)} names", fix)
+    return Router(whose[0] if len(whose) == 2 else None, whose[-1])
 
 
 @app.command(name="set")
+@takes_contract
 def change(
-    host: HostName,
-    vr: Vr,
-    guarantee: Guarantee = None,
-    ceiling: Ceiling = None,
-    weight: Weight = None,
-    burst: Burst = None,
-    saved_burst: SavedBurst = None,
-    measures: Measures = None,
-    dry_run: DryRun = None,
-    punish: PunishWhen = None,
-    cost: Cost = None,
-    tenant: Tenant = None,
+    whose: Whose,
+    given: dict[str, Any],
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Make a contract, or change what is given of one; the rest stays."""
-    given = contract(
-        guarantee, ceiling, weight, saved_burst, measures, dry_run, punish, cost, burst, tenant
-    )
-    where = place("hosts", host, "contracts", vr)
+    router = router_of(whose)
     with reach(url, token_file) as client:
-        before, unheard = client.find(where), ""
+        before, unheard = client.find(router.place), ""
         if before is None:
-            unheard = _unheard(client, host, vr)
-            item = client.create(where, _new(given)).body
+            unheard = _unheard(client, router)
+            item = client.create(router.place, _new(given)).body
         elif not given:
             fix = "give at least one option"
             raise SettingsError("contract set", "nothing is to be changed", fix)
         else:
-            item = client.replace(where, {**before.body["contract"], **given}, before.etag).body
+            changed = _changed(before.body["contract"], given)
+            item = client.replace(router.place, changed, before.etag).body
     _print([item], json=json)
     if unheard:
         typer.echo(f"policer: {unheard}", err=True)
 
 
 @app.command()
+@takes_contract
 def check(
-    host: HostName,
-    vr: Vr,
-    guarantee: Guarantee = None,
-    ceiling: Ceiling = None,
-    weight: Weight = None,
-    burst: Burst = None,
-    saved_burst: SavedBurst = None,
-    measures: Measures = None,
-    dry_run: DryRun = None,
-    punish: PunishWhen = None,
-    cost: Cost = None,
-    tenant: Tenant = None,
+    whose: Whose,
+    given: dict[str, Any],
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Say what would be wrong with a contract, and change nothing; exit code 1 if anything is."""
-    given = contract(
-        guarantee, ceiling, weight, saved_burst, measures, dry_run, punish, cost, burst, tenant
-    )
+    router = router_of(whose)
     with reach(url, token_file) as client:
-        before = client.find(place("hosts", host, "contracts", vr))
-        asked = _new(given) if before is None else {**before.body["contract"], **given}
-        body = {"host": host, "vr": vr, "contract": asked}
-        verdict = client.post(place("contracts", "check"), body).body
+        before = client.find(router.place)
+        asked = _new(given) if before is None else _changed(before.body["contract"], given)
+        body = {**router._asdict(), "contract": asked}
+        checked = client.post(place("contracts", "check"), body).body
     if json:
-        print_json(verdict)
+        print_json(checked)
     else:
-        for wrong in verdict["errors"]:
-            typer.echo(f"{wrong['field']}: {wrong['problem']} ({wrong['fix']})")
-        promised, capacity = rate(verdict["promised_pps"]), rate(verdict["capacity_pps"])
-        typer.echo(f"{host}: {promised} of {capacity} would be promised")
-    if not verdict["admissible"]:
+        _show_check(checked, router)
+    if not checked["admissible"]:
         raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()
-def get(
-    host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
-) -> None:
+def get(whose: Whose, url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
     """Show one contract."""
     with reach(url, token_file) as client:
-        item = client.get(place("hosts", host, "contracts", vr)).body
+        item = client.get(router_of(whose).place).body
     if json:
         print_json(item)
     else:
@@ -168,128 +135,47 @@ def every(
 
 
 @app.command()
-def remove(
-    host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
-) -> None:
+def remove(whose: Whose, url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
     """Remove a contract; its history stays."""
-    where = place("hosts", host, "contracts", vr)
+    router = router_of(whose)
     with reach(url, token_file) as client:
-        client.remove(where, client.get(where).etag)
+        client.remove(router.place, client.get(router.place).etag)
     if json:
-        print_json({"removed": [host, vr]})
+        print_json({"removed": list(router)})
     else:
-        typer.echo(f"{host} {vr}: removed")
+        typer.echo(f"{' '.join(whose)}: removed")
 
 
 @app.command()
-def history(
-    host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
-) -> None:
+def history(whose: Whose, url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
     """Show every version of a contract, the latest first."""
     with reach(url, token_file) as client:
-        items = client.get(place("hosts", host, "contracts", vr, "history")).body["items"]
+        items = list(client.items(f"{router_of(whose).place}/history"))
     if json:
         print_json(items)
         return
-    headings = (
-        ">version",
-        "at",
-        "by",
-        ">guarantee",
-        ">ceiling",
-        ">weight",
-        ">saved burst",
-        "measures",
-        "punish",
-        ">cost",
-        ">burst",
-        "tenant",
-    )
-    show(headings, (_revision(item) for item in items))
-
-
-def contract(
-    guarantee: str | None,
-    ceiling: str | None,
-    weight: float | None,
-    saved_burst: float | None,
-    measures: str | None,
-    dry_run: bool | None,
-    punish: str | None,
-    cost: float | None,
-    burst: str | None,
-    tenant: str | None = None,
-) -> dict[str, Any]:
-    """Return the terms that were given.
-
-    Raises:
-        UnitError: a rate is none.
-        SettingsError: there is no such measure or time to punish, or a burst is no number.
-    """
-    if punish is not None and punish not in get_args(Punish):
-        fix = f"give one of {', '.join(get_args(Punish))}"
-        raise SettingsError("--punish", f"{punish!r} is none", fix)
-    given: dict[str, Any] = {
-        "weight": weight,
-        "burst_packets": saved_burst,
-        "dry_run": dry_run,
-        "punish": punish,
-        "cost": cost,
-        "measures": None if measures is None else steps(measures),
-    }
-    if guarantee is not None:
-        nothing = guarantee.strip() in {"0", NONE}
-        given["guarantee_pps"] = 0.0 if nothing else parse_rate(guarantee, field="--guarantee")
-    kept = {name: value for name, value in given.items() if value is not None}
-    if ceiling is not None:
-        lifted = ceiling.strip() == NONE
-        kept["ceiling_pps"] = None if lifted else parse_rate(ceiling, field="--ceiling")
-    if burst is not None:
-        kept["burst"] = None if burst.strip() == NONE else packets(burst)
-    if tenant is not None:
-        kept["tenant"] = None if tenant.strip() == NONE else tenant.strip()
-    return kept
-
-
-def packets(text: str) -> float:
-    """Return a number of packets.
-
-    Raises:
-        SettingsError: it is none.
-    """
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        fix = f"write digits, such as 4000, or {NONE}"
-        raise SettingsError("--burst", f"{text!r} is no number of packets", fix)
-    return number
-
-
-def steps(text: str) -> list[str]:
-    """Return the measures of a list with commas.
-
-    Raises:
-        SettingsError: there is no such measure.
-    """
-    names = [name.strip() for name in text.split(",")] if text.strip() != NONE else []
-    for name in names:
-        if name not in list(Step):
-            fix = f"write some of {','.join(Step)}, or {NONE}"
-            raise SettingsError("--measures", f"there is no measure {name!r}", fix)
-    return names
+    show((">version", "at", "by", *TERMS_HEADINGS), (_revision(item) for item in items))
 
 
 def _new(given: dict[str, Any]) -> dict[str, Any]:
-    if "guarantee_pps" not in given:
-        fix = "a new contract needs one; 0 promises nothing"
+    if not given.keys() & {"guarantee_pps", "guarantee_bps", "class", "hours"}:
+        fix = "a new contract needs one, or a --class; 0 promises nothing"
         raise SettingsError("--guarantee", "missing", fix)
     return given
 
 
-def _unheard(client: "Client", host: str, vr: str) -> str:
-    """Say that a host has other routers than this one, whose name may be a slip; "" where not."""
+def _changed(before: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return a contract with what is given; one that is given a class has no terms of its own."""
+    if given.get("class") is not None:
+        before = {name: value for name, value in before.items() if name not in TERMS}
+    return merged(before, given)
+
+
+def _unheard(client: "Client", router: Router) -> str:
+    """Say that a router is not seen, whose name may be a slip; "" where it is or may be."""
+    if router.host is None:
+        return _unheard_of_all(client, router.vr)
+    host, vr = router.host, router.vr
     found = client.find(place("hosts", host))
     if found is None:  # nor is it for a token that is limited to routers
         return ""
@@ -305,10 +191,31 @@ def _unheard(client: "Client", host: str, vr: str) -> str:
     return f"{host} reports no router {vr} so far; it has {some or 'none'}"
 
 
+def _unheard_of_all(client: "Client", router: str) -> str:
+    """Say on how many hosts there is a router, where that is not one."""
+    reports = [item for item in client.items(place("routers")) if item["report"]]
+    hosts = [one["host"] for one in reports if router in {one["vr"], one["report"]["uuid"]}]
+    if len(hosts) == 1:
+        return ""
+    if not hosts:
+        return f"no host reports a router {router} so far"
+    return f"{', '.join(hosts[:SOME])} have a router {router} each: name one host, or give its UUID"
+
+
+def _show_check(checked: Any, router: Router) -> None:
+    for wrong in checked["errors"]:
+        typer.echo(f"{wrong['field']}: {wrong['problem']} ({wrong['fix']})")
+    promised, capacity = rate(checked["promised_pps"]), rate(checked["capacity_pps"])
+    if checked["host"] is None:
+        typer.echo(f"{router.vr} was not seen on any host, so that no capacity was looked at")
+    else:
+        typer.echo(f"{checked['host']}: {promised} of {capacity} would be promised")
+
+
 def _revision(item: Any) -> tuple[str, ...]:
     head = (str(item["version"]), moment(item["at"]), item["by"])
     if item["contract"] is None:
-        return (*head, "removed", *[""] * 8)
+        return (*head, "removed", *[""] * (len(TERMS_HEADINGS) - 1))
     return (*head, *terms(item["contract"]))
 
 

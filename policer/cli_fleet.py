@@ -19,6 +19,7 @@ CAPACITY_HEADINGS = (
     "overcommit",
     "source",
 )
+_OVERRIDDEN = dict.fromkeys(("on", "off"), ", by an operator (`policer brake`)")
 AUDIT_HEADINGS = ("when", "who", "id", "from", "did", "what")
 
 
@@ -41,6 +42,7 @@ def _lead_rows(known: Any) -> list[tuple[str, str]]:
         ("epoch", str(known["epoch"])),
         ("brake", "on: no ladder is climbed" if known["braked"] else "off"),
         ("brakes of hosts", f"on: {hosts}" if hosts else "off"),
+        ("brake mode", f"{known['brake']}{_OVERRIDDEN.get(known['brake'], '')}"),
     ]
 
 

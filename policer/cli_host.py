@@ -9,7 +9,7 @@ import zmq.auth
 
 from models import load_host
 from policer.cli_reach import URL, HostName, Json, TokenFile, Url, reach
-from policer.cli_tables import HOST_HEADINGS, host_row, host_state, rate, refused, show
+from policer.cli_tables import HOST_HEADINGS, host_row, rate, refused, show, shown_state, suspended
 from policer.errors import Rejected, SettingsError
 from policer.places import place
 from xtc.output import print_json
@@ -220,11 +220,12 @@ def _status_rows(item: Any) -> list[tuple[str, str]]:
     heard = live["heard_s_ago"]
     return [
         ("host", item["entry"]["name"]),
-        ("state", host_state(live)),
+        ("state", shown_state(live)),
         ("heard", "never" if heard is None else f"{heard:.1f} s ago"),
         ("capacity", rate(item["entry"]["capacity_pps"])),
         *((name, rate(live[f"{name}_pps"])) for name in ("promised", "forwarded", "offered")),
         *((name, str(live[name])) for name in ("routers", "contracts", "punished", "dropped")),
         ("guarantee missed", ", ".join(live["harmed"]) or "-"),
+        ("control", suspended(live) or "the policer's"),
         ("problem", live["distrust"] or live["link_problem"] or refused(live) or "-"),
     ]

@@ -7,12 +7,14 @@ import typer
 
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
 from policer.cli_tables import host_state, rate, show
+from policer.cli_units import packets_of, reserve_pps
+from policer.contract import PACKET_BYTES
 from policer.errors import SettingsError
 from policer.places import place
 from policer.planning import Guaranteed, Move, Room, fitting, moved, rooms_after
 from xtc.command import EXIT_FAILED
 from xtc.output import print_json
-from xtc.units import parse_rate
+from xtc.setpoint import parse_setpoint
 
 if TYPE_CHECKING:
     from policer.client import Client
@@ -20,11 +22,20 @@ if TYPE_CHECKING:
 FIT_HEADINGS = ("host", ">capacity", ">promised", ">free", ">free then")
 MOVE_HEADINGS = ("from", "router", ">takes", "to")
 NO_ROOM = "no host has room"
-UNTRUSTED = {"gone", "distrusted", "deaf", "refuses"}
+UNTRUSTED = {"gone", "distrusted", "deaf", "refuses", "suspended"}
 """States of hosts that nothing should be moved to."""
 
 Guarantee = Annotated[
-    str, typer.Argument(metavar="RATE", help="The guarantee, such as 20kpps.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="RATE", help="The guarantee, such as 20kpps or 50Mb/s.", show_default=False
+    ),
+]
+PacketBytes = Annotated[
+    int,
+    typer.Option(
+        min=64, max=65_535, help="Mean size of packets for which a rate in bits/s is sold."
+    ),
 ]
 Cost = Annotated[
     float,
@@ -39,15 +50,16 @@ Lost = Annotated[
 def fit(
     guarantee: Guarantee,
     cost: Cost = 1.0,
+    packet_bytes: PacketBytes = PACKET_BYTES,
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """List the hosts that can keep one more guarantee, the fullest first; 1 where there are none.
 
-    Hosts that are gone, distrusted or refuse orders are left out.
+    Hosts that are gone, suspended, distrusted or refuse orders are left out.
     """
-    takes = cost * parse_rate(guarantee, field="RATE")
+    takes = cost * packets_of(parse_setpoint(guarantee, field="RATE"), packet_bytes)
     with reach(url, token_file) as client:
         found = fitting(_rooms(client), takes)
     if json:
@@ -83,9 +95,10 @@ def what_if(lose: Lost, url: Url = URL, token_file: TokenFile = None, json: Json
 
 
 def _rooms(client: "Client") -> list[Room]:
-    """Return the hosts that something can be moved to."""
+    """Return the hosts that something can be moved to; no simulated one beside real ones."""
     items = list(client.items(place("hosts")))
-    return [_room(item) for item in items if host_state(item["live"]) not in UNTRUSTED]
+    real = [one for one in items if not one["live"].get("simulated")]
+    return [_room(one) for one in real or items if host_state(one["live"]) not in UNTRUSTED]
 
 
 def _room(item: Any) -> Room:
@@ -95,7 +108,7 @@ def _room(item: Any) -> Room:
 
 def _guaranteed(item: Any) -> Guaranteed:
     terms = item["contract"]
-    return Guaranteed(item["host"], item["vr"], terms["cost"] * terms["guarantee_pps"])
+    return Guaranteed(item["host"], item["vr"], reserve_pps(terms))
 
 
 def _fit_row(room: Room, takes: float) -> tuple[str, ...]:

@@ -5,7 +5,17 @@ from typing import Annotated, Any
 import typer
 
 from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, items_of, reach
-from policer.cli_tables import ROUTER_HEADINGS, moment, rate, router_row, show, terms
+from policer.cli_tables import (
+    ROUTER_HEADINGS,
+    TERMS_HEADINGS,
+    moment,
+    rate,
+    router_row,
+    show,
+    standing_words,
+    terms,
+)
+from policer.cli_units import rate_of
 from policer.places import place
 from xtc.output import print_json
 from xtc.units import format_bit_rate
@@ -13,17 +23,6 @@ from xtc.units import format_bit_rate
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How routers stand.")
 
 Misbehaving = Annotated[bool, typer.Option("--misbehaving", help="Only those that misbehave.")]
-TERMS = (
-    "guarantee",
-    "ceiling",
-    "weight",
-    "saved burst",
-    "measures",
-    "punish",
-    "cost",
-    "burst",
-    "tenant",
-)
 MARKS = {True: "excessive", False: "decent", None: "neither"}
 
 
@@ -71,19 +70,17 @@ def pardon(
         typer.echo(f"{host} {vr}: pardoned from {answer['pardoned_from'] or 'nothing'}")
 
 
-NOT_COUNTED = "which is not compared with contracts: they are in packets/s"
-"""What the policer makes of a setpoint in bits/s."""
-
-
 def _rows(item: Any) -> list[tuple[str, str]]:
     rows = [("host", item["host"]), ("router", item["vr"])]
     if item["contract"] is None:
         rows.append(("contract", "none"))
     else:
-        rows += zip(TERMS, terms(item["contract"]), strict=True)
+        names = (heading.removeprefix(">") for heading in TERMS_HEADINGS)
+        rows += zip(names, terms(item["contract"]), strict=True)
+        rows.append(("follows it as", item["follows"] or "-"))
     rows += _report_rows(item["report"])
     order = item["order"] or {}
-    rows.append(("told setpoint", rate(order.get("setpoint_pps"))))
+    rows.append(("told setpoint", rate_of(order, "setpoint")))
     rows.append(("told burst", _burst(order)))
     rows.append(("told limit", rate(order.get("limit_pps"))))
     rows.append(("refused", item["refusal"] or "-"))
@@ -95,18 +92,25 @@ def _kept_rows(kept: Any) -> list[tuple[str, str]]:
         return []
     since = f"since {moment(kept['since'])}"
     return [
-        ("over its promise", f"{kept['over_promise_packets']:.0f} packets {since}"),
-        ("under its promise", f"{kept['under_promise_packets']:.0f} packets {since}"),
+        ("over its promise", f"{_counted(kept, 'over')} {since}"),
+        ("under its promise", f"{_counted(kept, 'under')} {since}"),
         ("in breach", f"{kept['breach_seconds']:.1f} s {since}"),
     ]
 
 
+def _counted(kept: Any, which: str) -> str:
+    """Show packets, and the bits that were counted while it was held in bits/s."""
+    packets, bits = kept[f"{which}_promise_packets"], kept.get(f"{which}_promise_bits")
+    return f"{packets:.0f} packets" + (f" and {bits:.0f} bits" if bits else "")
+
+
 def _burst(order: Any) -> str:
     """Show what a setpoint allows beyond its rate; `-` where there is none."""
-    if order.get("setpoint_pps") is None:
+    in_bits = order.get("setpoint_bps") is not None
+    if order.get("setpoint_pps") is None and not in_bits:
         return "-"
     burst = order.get("burst")
-    return "0.2 s" if burst is None else f"{burst:.10g} packets"
+    return "0.2 s" if burst is None else f"{burst:.10g} {'bits' if in_bits else 'packets'}"
 
 
 def _report_rows(report: Any) -> list[tuple[str, str]]:
@@ -115,18 +119,27 @@ def _report_rows(report: Any) -> list[tuple[str, str]]:
     lease = report["lease_remaining_s"]
     in_bits = report.get("setpoint_bps")
     return [
-        *([] if in_bits is None else [("held at", f"{format_bit_rate(in_bits)}, {NOT_COUNTED}")]),
-        ("throughput", rate(report["throughput_pps"])),
-        ("offered", rate(report["offered_pps"])),
+        *([] if in_bits is None else [("held at", format_bit_rate(in_bits))]),
+        ("throughput", _both(report, "throughput")),
+        ("offered", _both(report, "offered")),
         ("mode", report["mode"]),
         ("finding", report["problem"] or report["finding"]),
         ("lease left", "-" if lease is None else f"{lease:.1f} s"),
     ]
 
 
+def _both(report: Any, name: str) -> str:
+    """Show a rate in packets/s and, where it is known, in bits/s."""
+    bits = report.get(f"{name}_bps")
+    in_bits = "" if bits is None else f", {format_bit_rate(bits)}"
+    return rate(report[f"{name}_pps"]) + in_bits
+
+
 def _punishment_rows(item: Any) -> list[tuple[str, str]]:
     punishment = item["punishment"]
     rows = [("misbehaves", "yes" if item["misbehaving"] else "no")]
+    if item.get("exemption"):
+        rows.append(("exempt", standing_words(item["exemption"])))
     if punishment is None:
         return rows
     only = " (only reported)" if punishment["only_reported"] else ""

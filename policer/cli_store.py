@@ -1,7 +1,6 @@
 """What the commands have in common that work on the store itself, with or without a policer."""
 
 import os
-import pwd
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,26 +9,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from policer.accounts import account_of, service_account
 from policer.actor import Actor
 from policer.errors import SettingsError
+from policer.fixes import ENTER, missing_folder, unusable
 from policer.settings import Settings
-from policer.settingsfile import load_settings, store_url
+from policer.settingsfile import load_settings, sqlite_file, store_url
 
 if TYPE_CHECKING:
     from policer.store import Store
 
-ConfigPath = Annotated[Path, typer.Option("--config", "-c", envvar="POLICER_CONFIG")]
+ConfigPath = Annotated[
+    # Whether it can be read is for `load_settings` to say, with what to do about it.
+    Path,
+    typer.Option("--config", "-c", envvar="POLICER_CONFIG", readable=False),
+]
 
 
 def actor() -> Actor:
     """Return who is at work, for the audit log."""
     uid = os.getuid()
     where = socket.gethostname()
-    try:
-        name = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        name = str(uid)
-    return Actor(f"{name} (command line)", f"uid-{uid}@{where}")
+    return Actor(f"{account_of(uid).name} (command line)", f"uid-{uid}@{where}")
 
 
 @contextmanager
@@ -58,11 +59,10 @@ def url_of(settings: Settings) -> str:
     """
     url = store_url(settings.store)
     folder = folder_of(url)
-    owner = 0 if folder is None or os.geteuid() != 0 else folder.stat().st_uid
-    if owner != 0:
-        name = pwd.getpwuid(owner).pw_name
-        fix = f"runuser -u {name} -- policer ..."
-        raise SettingsError("store.url", f"{folder} belongs to {name}, and this is root", fix)
+    owner = account_of(0 if folder is None or os.geteuid() != 0 else folder.stat().st_uid)
+    if owner.uid != 0:
+        fix = f"runuser -u {owner.name} -- policer ..."
+        raise SettingsError("store.url", f"{folder} belongs to {owner.name}, and this is root", fix)
     return url
 
 
@@ -70,13 +70,13 @@ def folder_of(url: str) -> Path | None:
     """Return the directory of SQLite's file; None for other databases.
 
     Raises:
-        SettingsError: it is not there.
+        SettingsError: it is not there, or may not be entered.
     """
-    scheme, _, path = url.partition("://")
-    if scheme.partition("+")[0] != "sqlite":
+    file = sqlite_file(url)
+    if file is None:
         return None
-    folder = Path(path.removeprefix("/")).parent
-    if not folder.is_dir():
-        fix = f"make it (install -d -m 700 {folder}), or set store.url to another place"
-        raise SettingsError("store.url", f"{folder}: no such directory", fix)
-    return folder
+    user = service_account(file.parent)
+    found = missing_folder(file.parent, user) or unusable(file.parent, ENTER, user)
+    if found is not None:
+        raise SettingsError("store.url", *found)
+    return file.parent

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
 from rich.live import Live
 
 from policer.cli_reach import URL, Json, OfHost, TokenFile, Url, reach
-from policer.cli_tables import EVENT_HEADINGS, ROUTER_HEADINGS, event_row, router_row, show, table
+from policer.cli_tables import (
+    EVENT_HEADINGS,
+    ROUTER_HEADINGS,
+    console,
+    event_row,
+    fitted,
+    router_row,
+    show,
+)
+from policer.cli_units import guaranteed
 from policer.errors import Unanswered
 from policer.places import PAGE, place
 from xtc.output import print_json, sparkline
@@ -138,16 +146,17 @@ def in_trouble_first(items: Sequence[Any]) -> list[Any]:
 def _starved(item: Any) -> bool:
     """Whether a router with a guarantee lacks CPU that its cap allows."""
     report, contract = item["report"] or {}, item["contract"] or {}
-    return report.get("finding") == "starved" and contract.get("guarantee_pps", 0.0) > 0
+    return report.get("finding") == "starved" and guaranteed(contract)
 
 
 def _watch(stream: Iterator[list[Any]], rows: int) -> None:
     histories: dict[tuple[str, str], list[float]] = {}
-    with Live(console=Console(highlight=False, emoji=False), auto_refresh=False) as live:
+    to = console()
+    with Live(console=to, auto_refresh=False) as live:
         for items in stream:
             shown = in_trouble_first(items)[:rows]
             cells = [(*router_row(item), _history(histories, item)) for item in shown]
-            made = table((*ROUTER_HEADINGS, "history"), cells)
+            made = fitted((*ROUTER_HEADINGS, "history"), cells, to.width)
             if len(items) > rows:
                 made.caption = f"and {len(items) - rows} more (--rows, --host)"
             live.update(made, refresh=True)

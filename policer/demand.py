@@ -22,10 +22,15 @@ paper's host falls from 100 to 68 kp/s with it (section 7.3)."""
 def leased_pps(report: Report) -> float | None:
     """Return the setpoint of the lease in force; None where there is none, or it has ended.
 
-    A daemon goes on showing a lease that has ended, with nothing left of it. One in bits/s is none
-    of this policer's, whose contracts are in packets/s.
+    A daemon goes on showing a lease that has ended, with nothing left of it. One in bits/s has no
+    rate in packets/s, unless the report was converted (`policer.packetsize`).
     """
     return report.setpoint_pps if _is_leased(report) else None
+
+
+def leased_bps(report: Report) -> float | None:
+    """Return the setpoint of the lease in force, in bits/s; None where it is in packets/s."""
+    return report.setpoint_bps if _is_leased(report) else None
 
 
 def held_pps(report: Report) -> float | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from policer.contract import MAX_PPS
-from policer.demand import leased_pps
+from policer.demand import leased_bps, leased_pps
 from policer.state import LET_GO, Order
 from xtc.wire import Activate, Kind, Limit, Report
 
@@ -99,8 +99,9 @@ def _stands(now: float, order: Order, last: Sent, report: Report | None) -> bool
 
 def _shows(report: Report, order: Order) -> bool:
     """Whether a router is seen to stand as it was told."""
-    held = leased_pps(report)
-    if order.setpoint_pps is not None and not _same(held, order.setpoint_pps):
+    if order.setpoint_pps is not None and not _same(leased_pps(report), order.setpoint_pps):
+        return False
+    if order.setpoint_bps is not None and not _same(leased_bps(report), order.setpoint_bps):
         return False
     return order.limit_pps is None or _same(report.limit_pps, order.limit_pps)
 
@@ -114,7 +115,7 @@ def _messages(
 ) -> Iterator[Activate | Limit]:
     if _ends_punishment(order, last):
         yield _lease(vr, order, Kind.PUNISHMENT, terms.epoch, next_sequence(), terms.last_s)
-    elif order.setpoint_pps is not None:
+    elif order.holds:
         kind = Kind.PUNISHMENT if order.punishment else Kind.NORMAL
         yield _lease(vr, order, kind, terms.epoch, next_sequence(), terms.ttl_s)
     if order.limit_pps is not None:
@@ -127,8 +128,8 @@ def _lease(  # noqa: PLR0917  every one is a field of the lease
     vr: str, order: Order, kind: Kind, epoch: int, sequence: int, ttl_s: float
 ) -> Activate:
     """Return the lease of an order; of one that lets go, a lease that holds nothing."""
-    setpoint = MAX_PPS if order.setpoint_pps is None else order.setpoint_pps
-    return Activate(vr, setpoint, epoch, sequence, ttl_s, kind, burst=order.burst)
+    pps, bps = order.setpoint_pps if order.holds else MAX_PPS, order.setpoint_bps
+    return Activate(vr, pps, epoch, sequence, ttl_s, kind, setpoint_bps=bps, burst=order.burst)
 
 
 def _sent(now: float, order: Order, last: Sent, terms: Terms) -> Sent:

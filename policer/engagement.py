@@ -68,6 +68,7 @@ def decide(
     habits: Habits,
     *,
     wasted: float = 0.0,
+    carried: float = math.inf,
 ) -> Standing:
     """Return whom to hold at what from now on.
 
@@ -79,6 +80,8 @@ def decide(
         last: what the round before decided.
         habits: the thresholds.
         wasted: what of the capacity goes into packets that routers drop.
+        carried: what the host carried when it was found full, where that is less than its
+            capacity: other work takes its CPUs, or they are slower than when it was measured.
     """
     load = sum(claim.cost * claim.useful for claim in claims)
     lacks = {c.vr: _lack(c, forwarded.get(c.vr), last, habits) for c in claims}
@@ -91,7 +94,9 @@ def decide(
     engaged = pressed or (last.engaged and calm < habits.calm_rounds)
     kept = promised(claims)
     lent = max(0.0, habits.target * capacity - wasted - kept)
-    shared, harmful = _shared(last, habits, suffering=bool(suffering))
+    left = habits.target * min(carried, capacity) - wasted - kept
+    fits = max(habits.least, min(1.0, left / lent)) if lent > 0 else 1.0
+    shared, harmful = _shared(last, habits, fits, suffering=bool(suffering))
     return Standing(
         engaged=engaged,
         calm=calm,
@@ -118,15 +123,15 @@ def _lack(claim: Claim, forwarded: float | None, last: Standing, habits: Habits)
     return min(habits.lack + leeway, max(0.0, before + missed - leeway))
 
 
-def _shared(last: Standing, habits: Habits, *, suffering: bool) -> tuple[float, float]:
+def _shared(last: Standing, habits: Habits, fits: float, *, suffering: bool) -> tuple[float, float]:
     """Return what share is lent now, and what was when a guarantee last began to suffer.
 
-    Routers that were not held before get a round to answer.
+    Routers that were not held before get a round to answer, at what the host can carry (`fits`).
     """
     if suffering:
         harmful = last.harmful if last.harmed else last.shared
         squeezed = max(habits.least, habits.squeeze * last.shared) if last.engaged else last.shared
-        return squeezed, harmful
+        return min(squeezed, fits), min(harmful, fits) if fits < 1 else harmful
     harmful = habits.forget * last.harmful
     margin = min(1.0, habits.margin * harmful)
     return min(habits.relax * last.shared, margin), harmful

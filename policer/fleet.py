@@ -6,12 +6,16 @@ another thread always sees one round of one host, and never half of it.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from policer.admission import exceeds
 from policer.contract import Contract
 from policer.hosts import Host
+from policer.overrides import Overrides
 from policer.promise import Kept
 from policer.sight import Sight
 from policer.state import HostState, Order
+from policer.whereabouts import present
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,10 @@ class HostLive:
 
     host: Host
     contracts: Mapping[str, Contract] = field(default_factory=dict)
+    follows: Mapping[str, str] = field(default_factory=dict)
+    """Names of the contracts that followed their routers there, by router."""
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    """Whose routers are by their contracts, also while these do not hold."""
     sight: Sight = field(default_factory=Sight)
     state: HostState = field(default_factory=HostState)
     orders: Mapping[str, Order] = field(default_factory=dict)
@@ -37,7 +45,12 @@ class HostLive:
     @property
     def guaranteed_pps(self) -> float:
         """All guarantees, in the unit of the capacity."""
-        return sum(c.cost * c.guarantee_pps for c in self.contracts.values())
+        return sum(c.cost * c.reserve_pps for c in self.contracts.values())
+
+    @property
+    def overpromised(self) -> bool:
+        """Whether routers brought more guarantees than it can keep; it may not overcommit."""
+        return not self.host.overcommit and exceeds(self.guaranteed_pps, self.host)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +74,14 @@ class Fleet:
         self._hosts: dict[str, HostLive] = {}
         self.leadership = Leadership()
         self.braked = False
-        """Whether all ladders are stopped, since too many routers would be punished at once."""
+        """Whether all ladders are stopped: by the count of guilty routers, or by an operator."""
         self.braked_hosts: frozenset[str] = frozenset()
-        """Hosts whose ladders are stopped for that reason."""
+        """Hosts whose own ladders are stopped, by the count of guilty routers."""
+        self.counted: Mapping[str, datetime] = {}
+        """The brakes that the count of guilty routers puts on, by host, with the time of day since
+        when; "" is the fleet's. The leader alone counts."""
+        self.overrides = Overrides()
+        """What operators override now."""
 
     @property
     def hosts(self) -> Mapping[str, HostLive]:
@@ -85,6 +103,25 @@ class Fleet:
     def put_all(self, lives: Mapping[str, HostLive]) -> None:
         """Take over another fleet."""
         self._hosts = dict(lives)
+
+    def homes(self) -> dict[str, str]:
+        """Return the host of each router whose contract followed it, by the contract's name."""
+        lives = self.hosts.items()
+        return {router: name for name, live in lives for router in live.follows.values()}
+
+    def located(self) -> dict[str, tuple[str, str]]:
+        """Return host and name there of each router whose contract followed it."""
+        lives = self.hosts.items()
+        return {r: (name, vr) for name, live in lives for vr, r in live.follows.items()}
+
+    def seen_on(self, router: str, now: float) -> str | None:
+        """Return the host that has a router, by its name or UUID; None where not one alone has."""
+        found = [
+            name
+            for name, live in self.hosts.items()
+            if live.sight.reachable(now) and any(present({router}, live.sight.routers))
+        ]
+        return found[0] if len(found) == 1 else None
 
     def routers(self) -> Iterator[tuple[HostLive, str]]:
         """Yield every router that was promised or seen, by host and name."""

@@ -9,20 +9,23 @@ import msgspec
 import structlog
 
 from policer.bucket import Buckets
-from policer.compat import for_its_burst, with_lost_bursts, without_bursts
+from policer.compat import LeftOut
 from policer.contract import Contract
+from policer.dialect import Dialect, Refusals
 from policer.dispatch import Sent, Terms, due
-from policer.errors import LinkError, LinkRefused
+from policer.engagement import Standing
+from policer.errors import LinkError
 from policer.evidence import Evidence
 from policer.fleet import Fleet, HostLive
 from policer.hosts import Host
 from policer.ladder import Punishment, Step
 from policer.link import Keys, Link
 from policer.link.host import AGAIN_S
+from policer.overrides import excused
 from policer.promise import kept_after
 from policer.reached import tenant_of
 from policer.round import play
-from policer.sight import GONE_AFTER_S, seen
+from policer.sight import GONE_AFTER_S, Sight, seen
 from policer.state import (
     LET_GO,
     NEW_ROUTER,
@@ -44,6 +47,9 @@ MANY, SOME_PER_S = 100.0, 1 / 60
 """Events of one kind that a daemon may cause at once, and in the long run."""
 LONGEST_WORDS = 500
 """Characters of a daemon's own words that an event keeps."""
+_OF_HOST: Mapping[str, str] = {}
+"""No contract followed its router."""
+_OF_NOBODY: Mapping[str, str] = {}
 _NOTHING_KNOWN = HostState()
 """What is shown by a policer that does not lead."""
 
@@ -64,6 +70,8 @@ class Shared:
     """Told how many seconds a round took."""
     ruled: Callable[[], int]
     """The epoch in which the punishments of the leader before were taken over."""
+    heard: Callable[[str, Sight], None]
+    """Told what a host shows that is believed, before the round that goes by it."""
     overtaken: Callable[[int], None]
     """Told the epoch that a host obeys where it is above this policer's."""
     wall: Callable[[], float]
@@ -102,17 +110,48 @@ class HostLoop:
         """What the daemon would not take when it was last told, by kind and router."""
         self._costs: Mapping[str, float] = {}
         """What a packet of each router takes beside an ordinary one, where that is not 1."""
-        self._too_old_until = float("-inf")
-        """Until then its daemon is taken not to know bursts."""
+        self._dialect = Dialect(self._carry_out, shared.next_sequence)
+        """What its daemon takes."""
         self._log = structlog.get_logger("policer.host").bind(host=host.name)
         self._gone = self._gone_noted = False
         self._put(HostLive(host))
 
-    def enter(self, host: Host, contracts: Mapping[str, Contract]) -> None:
-        """Take over what the operator changed; the link's addresses stay as they are."""
+    def enter(
+        self,
+        host: Host,
+        contracts: Mapping[str, Contract],
+        follows: Mapping[str, str] = _OF_HOST,
+        tenants: Mapping[str, str] = _OF_NOBODY,
+    ) -> None:
+        """Take over what is promised from now on; the link's addresses stay as they are.
+
+        Args:
+            host: its entry.
+            contracts: what holds, by router.
+            follows: names of those that followed their routers, by router.
+            tenants: whose routers are, by router.
+        """
         self.host = host
         self._costs = {vr: one.cost for vr, one in contracts.items() if one.cost != 1.0}
-        self._put(replace(self._live, host=host, contracts=contracts))
+        live = replace(self._live, contracts=contracts, follows=follows, tenants=tenants)
+        self._put(replace(live, host=host))
+
+    def release(self, vr: str) -> RouterState | None:
+        """Forget a router that went to another host; return what is remembered of it."""
+        kept = self._state.routers.get(vr)
+        if kept is None:
+            return None
+        rest = {other: state for other, state in self._state.routers.items() if other != vr}
+        self._state = replace(self._state, routers=rest)
+        self._punish(vr, Punishment())
+        self._put(replace(self._live, state=self._state))
+        return kept
+
+    def adopt(self, vr: str, state: RouterState) -> None:
+        """Go on with a router that came from another host."""
+        self._state = replace(self._state, routers={**self._state.routers, vr: state})
+        self._punish(vr, state.punishment)
+        self._put(replace(self._live, state=self._state))
 
     def pardon(self, vr: str, actor: str) -> None:
         """Forget what a router did, and what was done about it."""
@@ -180,8 +219,8 @@ class HostLoop:
         live, self._deaf = self._live, ""
         after = seen(live.sight, telemetry, now, self.host.capacity_pps, self._costs)
         restarted = after.tick < live.sight.tick
-        if restarted:  # it may know bursts now
-            self._too_old_until = float("-inf")
+        if restarted:
+            self._dialect.forget()
         kept = kept_after(now, live.kept, after.routers, live.contracts, restarted=restarted)
         unread = self._link.dropped + self._link.bad
         shown = replace(live, sight=after, link_problem=self._problem, unread=unread, kept=kept)
@@ -191,6 +230,8 @@ class HostLoop:
         if self._gone and after.reachable(now):
             self._gone = self._gone_noted = False
             self._note_of_host("back", "the host is heard again")
+        if after.heard_at == now and not after.distrust:
+            self._shared.heard(self.host.name, after)
         if after.heard_at == now:
             self._news.set()
 
@@ -215,14 +256,19 @@ class HostLoop:
         if not self._rules():
             self._stand_down()
             return
+        overrides = shared.fleet.overrides
+        if self.host.name in overrides.suspended:
+            self._rest()
+            return
         if shared.ruled() != self._epoch:
             self._epoch, self._sent = shared.ruled(), {}
         view = HostView(
             self.host.capacity_pps,
-            live.contracts,
+            excused(live.contracts, overrides.exempt_on(self.host.name)),
             live.sight,
             unled={vr for kind, vr in self._refused if kind is Activate},
             unlimited={vr for kind, vr in self._refused if kind is Limit},
+            packets_only=self._dialect.packets_only(now, live.contracts),
         )
         decided = play(now, view, self._state, shared.policy(self.host.name))
         self._keep(live, decided)
@@ -242,6 +288,16 @@ class HostLoop:
             shown = replace(live, orders={}, refusals={}, state=_NOTHING_KNOWN)
             self._put(replace(shown, link_problem=self._problem))
 
+    def _rest(self) -> None:
+        """Send nothing, since an operator suspended control; leases end by themselves.
+
+        Punishments are remembered, and the host begins calm when control is resumed.
+        """
+        self._untold = ""
+        self._state = replace(self._state, standing=Standing())
+        shown = replace(self._live, orders={}, refusals={}, state=self._state)
+        self._put(replace(shown, link_problem=self._problem))
+
     def _keep(self, live: HostLive, decided: Round) -> None:
         """Show what a round decided, and have it written down."""
         for note in decided.notes:
@@ -258,7 +314,7 @@ class HostLoop:
 
     def _punish(self, vr: str, punishment: Punishment) -> None:
         row = self._row(vr, punishment)
-        self._shared.writer.punish(self.host.name, vr, row, self._epoch)
+        self._shared.writer.punish(self.host.name, vr, row, self._shared.ruled())
 
     def _row(self, vr: str, punishment: Punishment) -> PunishmentRow | None:
         """Return what the next leader takes over; what is only reported would be in force there."""
@@ -280,34 +336,28 @@ class HostLoop:
         dispatch = due(now, orders, self._sent, reports, terms, self._shared.next_sequence)
         self._sent = dispatch.sent
         wanted = {vr for vr, order in orders.items() if order != LET_GO}
-        refused: tuple[Refusal | None, ...] = ()
+        refused: Refusals = ()
         if dispatch.requests:
-            refused = await self._send(now, dispatch.requests)
+            refused = await self._dialect.send(now, dispatch.requests, self._in_bits())
         if dispatch.requests or not wanted:
             self._untold = ""
         self._told(wanted, dispatch.requests, refused)
 
-    async def _send(
-        self, now: float, requests: Sequence[Activate | Limit]
-    ) -> tuple[Refusal | None, ...]:
-        """Have requests carried out; a daemon that does not know bursts gets the rest of them."""
-        try:
-            if now >= self._too_old_until:
-                return await self._link.send(requests)
-        except LinkRefused as error:
-            if not for_its_burst(error, requests):
-                raise
-        plain = tuple(without_bursts(requests, self._shared.next_sequence))
-        refused = tuple(with_lost_bursts(requests, await self._link.send(plain)))
-        if now >= self._too_old_until:
-            self._too_old_until = now + AGAIN_S
-        return refused
+    async def _carry_out(self, messages: Sequence[Activate | Limit]) -> Refusals:
+        return await self._link.send(messages)
+
+    def _in_bits(self) -> set[str]:
+        """Return the routers that are to be held at a ceiling in bits/s, if their daemon can."""
+        if self._state.standing.engaged:
+            return set()
+        contracts = self._live.contracts
+        return {vr for vr, contract in contracts.items() if contract.ceiling_bps is not None}
 
     def _told(
         self,
         wanted: set[str],
         requests: Sequence[Activate | Limit],
-        refused: Sequence[Refusal | None],
+        refused: Refusals,
     ) -> None:
         """Show what was refused now, or before and is still wanted."""
         before = self._live.refusals
@@ -315,7 +365,7 @@ class HostLoop:
         now = {
             (type(request), request.vr)
             for request, refusal in zip(requests, refused, strict=True)
-            if refusal is not None
+            if refusal is not None and not isinstance(refusal, LeftOut)
         }
         self._refused = frozenset({one for one in self._refused - told if one[1] in wanted} | now)
         stays = wanted - {request.vr for request in requests}
@@ -361,10 +411,12 @@ class HostLoop:
         """Say which epoch the host obeys, and what to do where no leader can go above it."""
         highest = self._live.sight.highest_epoch
         if highest is None:
-            return "the host obeys a policer of a higher epoch"
+            command = "`policer epoch raise --above` with the epoch in its refusal goes above it"
+            return f"the host obeys a policer of a higher epoch: {command}"
         words = f"the host obeys epoch {highest}, above {self._epoch}"
         if self._others_work():
-            return f"{words}, of another policer at work"
+            command = f"`policer epoch raise --above {highest}`"
+            return f"{words}, of another policer at work: stop one of the two, or run {command}"
         if highest <= highest_possible(self._shared.wall()):
             return words
         return f"{words} and years ahead of the clock: run `xtc epoch reset` there"

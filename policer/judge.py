@@ -176,6 +176,7 @@ def judged(
         seen_at=demand.seen_at,
         configured=demand.configured,
         starving=starving_after(last.starving, contract, report),
+        size=last.size,
     )
 
 

@@ -16,6 +16,8 @@ from policer.fleet import Fleet, Leadership
 
 TRY_EVERY_S = 1.0
 """How often a lock is tried or looked after: a failover takes no longer than a few of these."""
+NAP_S = 0.2
+"""A higher epoch that is asked for waits no longer than this."""
 PATIENCE_S = 3.0
 """A leader whose lock cannot be looked after for so long stops giving orders."""
 _SILENT = f"the database did not answer within {PATIENCE_S:g} s"
@@ -56,16 +58,26 @@ class Lead:
         """When the database was asked that said last that the lock is held."""
         self._above = 0
         """An epoch that a host obeyed and this policer did not give."""
+        self._asked = False
+        """Whether a higher epoch was asked for since the last look."""
 
     def raise_above(self, epoch: int) -> None:
         """Take an epoch above one that a host obeys, as long as this policer leads."""
         self._above = max(self._above, epoch)
+        self._asked = True
 
     async def run(self) -> None:
         """Look after the lock for ever."""
         while True:
             await self.look()
-            await asyncio.sleep(min(TRY_EVERY_S, self._patience()))
+            await self._rest(min(TRY_EVERY_S, self._patience()))
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait so long, or until a higher epoch is asked for."""
+        until = self._clock() + seconds
+        while not self._asked and (left := until - self._clock()) > 0:  # noqa: ASYNC110
+            await asyncio.sleep(min(left, NAP_S))  # an event would not go by this clock
+        self._asked = False
 
     async def look(self) -> None:
         """Look after the lock once; however slow the database, a lead ends in time."""

@@ -6,6 +6,7 @@ a second by `Metrics.look`.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -13,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from policer.fleet import Fleet, HostLive
 from policer.ladder import Step
+from policer.overrides import BrakeMode
 from policer.promise import Counted
 from policer.state import UNPROMISED
 from xtc import __version__
@@ -125,6 +127,7 @@ class _OfNow(Collector):
         lives = tuple(self._fleet.hosts.values())
         yield from _of_service(self._metrics.health)
         yield from _of_leadership(self._fleet)
+        yield from _of_overrides(self._fleet, lives)
         yield from _of_hosts(lives, self._clock())
         yield from _of_routers(lives)
         yield from _kept(lives)
@@ -175,6 +178,27 @@ def _of_leadership(fleet: Fleet) -> Iterator[Metric]:
     )
 
 
+def _of_overrides(fleet: Fleet, lives: Iterable[HostLive]) -> Iterator[Metric]:
+    """Yield what operators override; routers and reasons are no labels, since both are endless."""
+    overrides = fleet.overrides
+    brake = GaugeMetricFamily(
+        "policer_brake_mode", "Whether this is what operators want of the brake", labels=("mode",)
+    )
+    for mode in get_args(BrakeMode):
+        brake.add_metric((mode,), float(mode == overrides.brake_mode))
+    yield brake
+    count = GaugeMetricFamily("policer_overrides", "Overrides that stand", labels=("kind",))
+    for kind, number in sorted(overrides.count().items()):
+        count.add_metric((kind,), number)
+    yield count
+    suspended = GaugeMetricFamily(
+        "policer_host_suspended", "Whether an operator suspended its control", labels=("host",)
+    )
+    for live in lives:
+        suspended.add_metric((live.host.name,), float(live.host.name in overrides.suspended))
+    yield suspended
+
+
 _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], ...] = (
     ("reachable", "Whether it was heard lately", lambda live, now: live.sight.reachable(now)),
     (
@@ -195,7 +219,7 @@ _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], 
     (
         "routers_held",
         "Routers that are held at a setpoint",
-        lambda live, _: sum(order.setpoint_pps is not None for order in live.orders.values()),
+        lambda live, _: sum(order.holds for order in live.orders.values()),
     ),
     (
         "capacity_packets_per_second",
@@ -247,10 +271,11 @@ def _of_hosts(lives: Iterable[HostLive], now: float) -> Iterator[Metric]:
 
 def _of_routers(lives: Iterable[HostLive]) -> Iterator[Metric]:
     """Yield what is so of some routers only: a calm fleet has a small scrape, however large."""
-    setpoint, limit, height = (
+    setpoint, in_bits, limit, height = (
         GaugeMetricFamily(f"policer_vr_{name}", words, labels=("host", "vr"))
         for name, words in (
             ("setpoint_packets_per_second", "What it is told to be held at"),
+            ("setpoint_bits_per_second", "Its setpoint, where that is in bits/s"),
             ("limit_packets_per_second", "What the host is told to send into it at most"),
             ("punishment_steps", "Steps of its contract's ladder that it has climbed"),
         )
@@ -259,12 +284,14 @@ def _of_routers(lives: Iterable[HostLive]) -> Iterator[Metric]:
         for vr, order in live.orders.items():
             if order.setpoint_pps is not None:
                 setpoint.add_metric((live.host.name, vr), order.setpoint_pps)
+            if order.setpoint_bps is not None:
+                in_bits.add_metric((live.host.name, vr), order.setpoint_bps)
             if order.limit_pps is not None:
                 limit.add_metric((live.host.name, vr), order.limit_pps)
         for vr, state in live.state.routers.items():
             if state.punishment.height:
                 height.add_metric((live.host.name, vr), state.punishment.height)
-    yield from (setpoint, limit, height)
+    yield from (setpoint, in_bits, limit, height)
 
 
 _KEPT_COUNTS: tuple[tuple[str, str, Callable[[Counted], float]], ...] = (
@@ -277,6 +304,16 @@ _KEPT_COUNTS: tuple[tuple[str, str, Callable[[Counted], float]], ...] = (
         "under_promise_packets",
         "Packets offered within the setpoint and not forwarded, beyond the burst",
         lambda total: total.under_packets,
+    ),
+    (
+        "over_promise_bits",
+        "Bits forwarded beyond setpoint and burst, while it was held in bits/s",
+        lambda total: total.over_bits,
+    ),
+    (
+        "under_promise_bits",
+        "Bits offered within the setpoint and not forwarded, beyond the burst, likewise",
+        lambda total: total.under_bits,
     ),
     (
         "breach_seconds",

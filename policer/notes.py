@@ -49,4 +49,7 @@ def _of_router(
         yield Note("punished", f"{contract.measures[now - 1]}{would}", vr)
     elif now < was:
         left = contract.measures[now - 1] if now else "nothing"
-        yield Note("pardoned", f"one step down, to {left}", vr)
+        words = f"one step down, to {left}"
+        if contract.punish == "never":
+            words = "its contract, or an operator, allows no step now"
+        yield Note("pardoned", words, vr)

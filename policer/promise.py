@@ -20,6 +20,9 @@ class Counted(msgspec.Struct, frozen=True):
     """Offered and within the setpoint, and not forwarded, beyond the burst."""
     breach_s: float = 0.0
     """Time in which less was forwarded than that."""
+    over_bits: float = 0.0
+    """The first two, while it was held in bits/s."""
+    under_bits: float = 0.0
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -30,7 +33,7 @@ class Kept(msgspec.Struct, frozen=True):
     last: Counted
     """As its daemon reported last."""
     total: Counted = Counted()
-    """Since then, in packets: while the router is held in bits/s, nothing is added."""
+    """Since then."""
 
 
 def kept_after(
@@ -52,7 +55,7 @@ def kept_after(
     """
     absent = {vr: kept for vr, kept in before.items() if vr in contracts or vr in reports}
     seen = {
-        vr: _after(now, before.get(vr), counted, report, restarted=restarted)
+        vr: _after(now, before.get(vr), counted, restarted=restarted)
         for vr, report in reports.items()
         if (counted := counted_by(report)) is not None
     }
@@ -60,20 +63,21 @@ def kept_after(
 
 
 def counted_by(report: Report) -> Counted | None:
-    """Return what a daemon counted; None of an older one, which does not count it."""
-    over, under = report.over_promise_packets, report.under_promise_packets
-    if over is None or under is None or report.breach_seconds is None:
+    """Return what a daemon counted; None of an older one, which does not count it.
+
+    What it counts in a unit in which it never held the router is not known, and none.
+    """
+    packets = report.over_promise_packets, report.under_promise_packets
+    bits = report.over_promise_bits, report.under_promise_bits
+    if report.breach_seconds is None or (None in packets and None in bits):
         return None
-    return Counted(over, under, report.breach_seconds)
+    over, under, over_bits, under_bits = (count or 0.0 for count in (*packets, *bits))
+    return Counted(over, under, report.breach_seconds, over_bits, under_bits)
 
 
-def _after(
-    now: float, before: Kept | None, counted: Counted, report: Report, *, restarted: bool
-) -> Kept:
+def _after(now: float, before: Kept | None, counted: Counted, *, restarted: bool) -> Kept:
     if before is None:
         return Kept(now, counted)
-    if report.setpoint_bps is not None:
-        return msgspec.structs.replace(before, last=counted)
     since = Counted() if restarted or _fell(before.last, counted) else before.last
     if since == counted:
         return before
@@ -82,17 +86,11 @@ def _after(
 
 def _fell(last: Counted, counted: Counted) -> bool:
     """Whether a counter fell, as it does when its daemon starts anew: then all began again."""
-    return (
-        counted.over_packets < last.over_packets
-        or counted.under_packets < last.under_packets
-        or counted.breach_s < last.breach_s
-    )
+    now, before = msgspec.structs.astuple(counted), msgspec.structs.astuple(last)
+    return any(count < was for count, was in zip(now, before, strict=True))
 
 
 def _sum(total: Counted, counted: Counted, since: Counted) -> Counted:
     # Differences are added, which never makes a sum fall as rounding might.
-    return Counted(
-        total.over_packets + (counted.over_packets - since.over_packets),
-        total.under_packets + (counted.under_packets - since.under_packets),
-        total.breach_s + (counted.breach_s - since.breach_s),
-    )
+    sums = zip(*map(msgspec.structs.astuple, (total, counted, since)), strict=True)
+    return Counted(*(so_far + (count - was) for so_far, count, was in sums))

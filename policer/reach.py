@@ -66,6 +66,18 @@ class Reach(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             not self.routers or any(_fits_router(one, host, vr) for one in self.routers)
         )
 
+    def may_follow(self, at: tuple[str, str] | None, tenant: str | None) -> bool:
+        """Whether it reaches a contract that follows its router.
+
+        Args:
+            at: host and name of the router that it is for; None where that is not known, or it has
+                another contract there: then it is reached by its tenant alone.
+            tenant: as of `may_see`.
+        """
+        if at is None:
+            return not (self.hosts or self.routers) and self.may_see("", "", tenant)
+        return self.may_see(*at, tenant)
+
     def may_see_host(self, host: str) -> bool:
         """Whether it reaches a host as a whole: its entry, its capacity, and all of its routers."""
         return not self.partial and self._on_host(host)

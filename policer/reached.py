@@ -6,7 +6,7 @@ entry, no capacity, no sums with others in them, and no words of the daemon's, w
 others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ import msgspec
 from policer.engagement import Standing
 from policer.fleet import Fleet, HostLive
 from policer.hosts import Host
+from policer.overrides import Override, Overrides
 from policer.reach import Reach
 from policer.sight import Sight
 from policer.state import HostState
@@ -27,8 +28,10 @@ HIDDEN = "the operator of its host sees what it is"
 
 def tenant_of(live: HostLive | None, vr: str) -> str | None:
     """Return whose router it is now; None where it is nobody's."""
-    contract = None if live is None else live.contracts.get(vr)
-    return None if contract is None else contract.tenant
+    if live is None:
+        return None
+    contract = live.contracts.get(vr)
+    return live.tenants.get(vr) if contract is None else contract.tenant
 
 
 def reached(live: HostLive, reach: Reach) -> HostLive | None:
@@ -47,6 +50,7 @@ def _part(live: HostLive, own: set[str]) -> HostLive:
     return HostLive(
         host=Host(live.host.name, requests="", telemetry="", capacity_pps=0.0),
         contracts=_of(live.contracts, own),
+        follows=_of(live.follows, own),
         sight=_sight(live.sight, own),
         state=_state(live.state, own),
         orders=_of(live.orders, own),
@@ -79,14 +83,40 @@ def _of(values: Mapping[str, T], own: set[str]) -> dict[str, T]:
     return {vr: value for vr, value in values.items() if vr in own}
 
 
+def without_words(override: Override) -> Override:
+    """Return an override without who set it, and why, which may name others."""
+    return msgspec.structs.replace(override, by="", reason="")
+
+
+Shown = Callable[[Override], Override]
+"""What a token sees of an override that is about what it reaches."""
+
+
 class ReachedFleet(Fleet):
     """A fleet as a limited token sees it, at each moment as it stands."""
 
-    def __init__(self, fleet: Fleet, reach: Reach) -> None:
+    def __init__(self, fleet: Fleet, reach: Reach, shown: Shown = without_words) -> None:
         super().__init__()
         self._fleet, self._reach = fleet, reach
         self.leadership = replace(fleet.leadership, holder="", problem="")
         self.braked_hosts = frozenset(filter(reach.may_see_host, fleet.braked_hosts))
+        self.overrides = self._of_overrides(shown)
+
+    def _of_overrides(self, shown: Shown) -> Overrides:
+        """Return suspensions of hosts and exemptions of routers; no brake, and no epoch."""
+        every, reach = self._fleet.overrides, self._reach
+        suspended = {
+            host: shown(one) for host, one in every.suspended.items() if reach.may_see_host(host)
+        }
+        exempt = {
+            host: {
+                vr: shown(one)
+                for vr, one in routers.items()
+                if reach.may_see(host, vr, tenant_of(self._fleet.get(host), vr))
+            }
+            for host, routers in every.exempt.items()
+        }
+        return Overrides(suspended=suspended, exempt=exempt)
 
     @property
     def hosts(self) -> Mapping[str, HostLive]:

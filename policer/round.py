@@ -6,6 +6,7 @@ that was seen before, or a host that is not believed, changes nothing: what stan
 A host that is not heard gets no orders, and its leases end.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from policer.burst import ceiling_now
 from policer.contract import MAX_PPS, Contract
 from policer.demand import DELIVERY, is_held, wasted_pps
 from policer.engagement import decide
+from policer.inpackets import at_its_ceiling, seen_in_packets, sized, terms_of
 from policer.judge import EXCESS, judged, looked_at, lost_pps, sent_or_due
 from policer.ladder import Step
 from policer.notes import notes
@@ -22,7 +24,6 @@ from policer.sight import MOST_ROUTERS
 from policer.state import (
     LET_GO,
     NEW_ROUTER,
-    UNPROMISED,
     Demand,
     HostState,
     HostView,
@@ -54,7 +55,8 @@ def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round
         return Round(before, {}, ())
     if view.sight.distrust or view.sight.host_clock == before.host_clock:
         return Round(before, _orders(view, before, policy), ())
-    terms = _terms(view)
+    before = sized(now, view, before)
+    view, terms = seen_in_packets(view, before), terms_of(view, before)
     state = _decided(now, view, terms, before, policy)
     convicted = tuple(
         vr
@@ -64,10 +66,6 @@ def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round
     )
     said = tuple(notes(before, state, terms, policy))
     return Round(state, _orders(view, state, policy), said, convicted)
-
-
-def _terms(view: HostView) -> dict[str, Contract]:
-    return {vr: view.contracts.get(vr, UNPROMISED) for vr in view.sight.routers}
 
 
 def _decided(
@@ -116,6 +114,7 @@ def _decided(
         before.standing,
         policy.habits,
         wasted=_sum(terms, reports, _accepted_waste),
+        carried=full_at / FULL if full else math.inf,
     )
     kept = _kept(now, before, routers)
     clock = view.sight.host_clock
@@ -134,14 +133,15 @@ def _full_at(
 ) -> float:
     """Return the work at which the host seems full, whatever its capacity is said to be.
 
-    Where some rise by more than what others with a guarantee lose at the same time, it is.
+    Where some rise by more than what others with a guarantee lose at the same time, it is. What it
+    drops before it is counted at a router, or has no CPU to take in, looks like less demand.
     """
     lost = sum(
         contract.cost
         * lost_pps(contract, view.sight.routers[vr], before.routers.get(vr, NEW_ROUTER))
         for vr, contract in terms.items()
     )
-    busy = work >= policy.habits.calm * view.capacity_pps
+    busy = work >= policy.habits.calm * view.capacity_pps or view.sight.exhausted
     if busy and lost >= LOSS * work and work - before.work >= CROWDED * lost:
         return FULL * work
     return before.full_at * policy.habits.forget
@@ -239,7 +239,8 @@ def _kept(
 
 
 def _orders(view: HostView, state: HostState, policy: Policy) -> dict[str, Order]:
-    return {vr: _order(vr, contract, state, view, policy) for vr, contract in _terms(view).items()}
+    terms = terms_of(view, state)
+    return {vr: _order(vr, contract, state, view, policy) for vr, contract in terms.items()}
 
 
 def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy: Policy) -> Order:
@@ -258,7 +259,10 @@ def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy
         return LET_GO
     setpoint = min(MAX_PPS, max(PAUSED_PPS, setpoint))
     limit = _limit(contract, router, setpoint, policy, contended=contended)
-    return Order(setpoint, punished, limit, contract.burst_at(setpoint))
+    order = Order(setpoint, punished, limit, contract.burst_at(setpoint))
+    if contended or lowered < ceiling_now(contract, router.saved):
+        return order
+    return at_its_ceiling(order, vr, view, router)
 
 
 def _limit(

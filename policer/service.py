@@ -8,13 +8,14 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import count
+from typing import TypeVar
 
 import structlog
 
 from policer.asking import Asking
-from policer.brake import Brake, Routers, routers_of
+from policer.braking import Braking
 from policer.errors import StoreError
 from policer.fleet import Fleet, Leadership
 from policer.hostloop import HostLoop, Shared
@@ -22,10 +23,17 @@ from policer.hosts import Host, way_to
 from policer.inbox import Inbox
 from policer.lead import Lead
 from policer.link import Keys
+from policer.overriding import Overriding
+from policer.promises import Promises
+from policer.reached import tenant_of
+from policer.sight import Sight
 from policer.state import Policy
-from policer.store import Event, PunishmentRow, Store
+from policer.store import Event, PunishmentRow, Store, Stored
+from policer.store.records import now
+from policer.whereabouts import Move
 from policer.writer import Writer
 
+T = TypeVar("T")
 LOOK_EVERY_S = 1.0
 """How often the store is asked for what operators changed."""
 INBOX_EVERY_S = 0.2
@@ -52,7 +60,10 @@ class Service:
         settings: ServiceSettings,
         keys: Keys | None,
         clock: Callable[[], float] = time.monotonic,
+        *,
+        wall: Callable[[], datetime] = now,
     ) -> None:
+        self._wall = wall
         self._store, self._fleet, self._settings, self._keys = store, fleet, settings, keys
         self._clock = clock
         self._lead = Lead(store.leadership(settings.name), fleet, settings.name, clock)
@@ -63,9 +74,9 @@ class Service:
         self._asking = Asking(clock)
         self._unread = ""
         """What the store said when it could not be read."""
-        self._brake = Brake()
-        self._routers: Mapping[str, Routers] = {}
-        """Of each host, at the last look."""
+        self._promises = Promises(clock())
+        self._braking = Braking(fleet, clock, self.writer.note)
+        self._overriding = Overriding(store, fleet, clock, time.time, self._lead.raise_above)
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
         self._seen = -1
         """The store's generation that was read last."""
@@ -83,6 +94,7 @@ class Service:
             convicted=self._convicted,
             played=self._played,
             ruled=lambda: self._ruled,
+            heard=self._heard,
             overtaken=self._lead.raise_above,
             wall=time.time,
             ttl_s=settings.ttl_s,
@@ -99,7 +111,8 @@ class Service:
     @property
     def store_problem(self) -> str:
         """Why the store is of no use, while it is not: what it said, or that it says nothing."""
-        return self._asking.problem or self._unread or self.writer.problem
+        silent = self._asking.problem or self._overriding.problem
+        return silent or self._unread or self.writer.problem
 
     async def run(self) -> None:
         """Work until cancelled; leases that were given end by themselves."""
@@ -109,6 +122,7 @@ class Service:
                 group.create_task(self.writer.run(), name="writer")
                 group.create_task(self._read_mail(), name="inbox")
                 group.create_task(self._follow_store(), name="store")
+                group.create_task(self._overriding.run(), name="overrides")
         finally:
             await self._end_all()
             await self._hand_over()
@@ -128,12 +142,12 @@ class Service:
     async def _look(self) -> None:
         """Take over what changed in the store, and who is punished when the lead was won."""
         leadership = self._fleet.leadership
-        # The brake is the leader's alone; it would be shown as it was when the lead was lost.
-        self._count()
+        # The count is the leader's alone; it would be shown as it was when the lead was lost.
+        self._braking.count()
         if leadership.leading:
-            self._mind_brake()
+            self._braking.look()
         else:
-            self._fleet.braked, self._fleet.braked_hosts = False, frozenset()
+            self._braking.follow()
         try:
             generation = await self._asking.ask(self._store.generation)
             if generation != self._seen:
@@ -147,26 +161,79 @@ class Service:
             self._unread = str(error)
         else:
             self._unread = ""
-
-    def _count(self) -> None:
-        """Count what the brake goes by."""
-        self._routers = {
-            name: routers_of(live.contracts, live.sight.routers, live.state)
-            for name, live in self._fleet.hosts.items()
-        }
+        for name in self._loops:
+            if self._promises.may_change(name):
+                self._enter(name)
 
     async def _reload(self) -> None:
+        await self._overriding.read()  # first: no host is told anything before this is known
         stored = await self._asking.ask(self._store.hosts.all)
-        contracts = await self._asking.ask(self._store.contracts.all)
+        entered = await self._asking.ask(self._store.contracts.all)
+        classes = await self._asking.ask(self._store.classes.all)
+        homes = await self._asking.ask(self._store.homes.all)
         hosts = {one.value.name: one.value for one in stored}
         for name in [name for name, (loop, _) in self._loops.items() if _moved(loop, hosts)]:
             await self._end(name)
             if name not in hosts:
                 self.writer.forget(name)
+                self._promises.whereabouts.forget(name)
+        self._promises.take(
+            {host: _values(contracts) for host, contracts in entered.items()},
+            _values(classes),
+            {router: home for router, home in homes.items() if home in hosts},
+        )
         await self._begin_all([host for name, host in hosts.items() if name not in self._loops])
         for name, host in hosts.items():
-            terms = {vr: one.value for vr, one in contracts.get(name, {}).items()}
-            self._loops[name][0].enter(host, terms)
+            self._enter(name, host)
+
+    def _enter(self, name: str, host: Host | None = None) -> None:
+        """Have a host's loop go by what is promised there now, where that changed."""
+        loop, live = self._loops[name][0], self._fleet.host(name)
+        promised = self._promises.on(name, self._wall())
+        known = (live.host, live.contracts, live.follows, live.tenants)
+        if (host or live.host, *promised) != known:
+            loop.enter(host or live.host, *promised)
+
+    def _heard(self, host: str, sight: Sight) -> None:
+        """Have contracts follow the routers that came to a host, and say so."""
+        if host not in self._loops:  # it is being removed
+            return
+        whereabouts = self._promises.whereabouts
+        claims = whereabouts.claims
+        for move in whereabouts.heard(host, sight.routers, self._clock()):
+            self._move(move)
+        if self._leads():
+            for router, _ in sorted(whereabouts.claims - claims):
+                home = whereabouts.homes[router]
+                words = f"it is still on {home}: its contract stays there"
+                self.writer.note(Event(host, "twice", words, router, at=self._wall()))
+
+    def _move(self, move: Move) -> None:
+        """Give a router's contract, and what is remembered of it, to the host that has it now."""
+        old = self._loops.get(move.from_host or "")
+        new = self._loops[move.host][0]
+        if old is not None:
+            state = old[0].release(move.from_vr) if self._leads() else None
+            if state is not None:
+                new.adopt(move.vr, state)
+            self._enter(move.from_host or "")
+        self._enter(move.host)
+        if self._leads():
+            self.writer.settle(move.router, move.host, self._ruled)
+            self._note_move(move)
+
+    def _note_move(self, move: Move) -> None:
+        came = f"came from {move.from_host}" if move.from_host else "was found"
+        words = f"it {came}, and its contract with it"
+        live = self._fleet.host(move.host)
+        tenant, at = tenant_of(live, move.vr), self._wall()
+        self.writer.note(Event(move.host, "moved", words, move.vr, at=at, tenant=tenant))
+        if live.overpromised:
+            words = (
+                f"{live.guaranteed_pps:g} packets/s are guaranteed since {move.vr} {came}, and it"
+                f" can forward {live.host.capacity_pps:g}: move a router, or lower a guarantee"
+            )
+            self.writer.note(Event(move.host, "overpromised", words, at=self._wall()))
 
     async def _begin_all(self, hosts: Sequence[Host]) -> None:
         """Begin to hear hosts; one that is reached another way has the same routers punished."""
@@ -195,10 +262,14 @@ class Service:
         """Go on where the leader before was; raises StoreError where that cannot be read."""
         led_last = 0 < leadership.since <= self._ruled
         self.writer.lead(leadership.since, leadership.epoch)
+        homes = await self._asking.ask(self._store.homes.all)
+        for router, home in self._promises.whereabouts.homes.items():
+            if homes.get(router) != home:
+                self.writer.settle(router, home, leadership.epoch)
         punished = await self._asking.ask(self.writer.punished)
         for name, (loop, _) in self._loops.items():
             loop.inherit(_of_host(punished, name), led_last=led_last)
-        self._count()  # a follower has seen no culprits
+        self._braking.count()  # a follower has seen no culprits
         if not led_last:
             for pardon in self.inbox.take_all():
                 self._log.warning("a pardon was overtaken", host=pardon.host, vr=pardon.vr)
@@ -217,6 +288,7 @@ class Service:
         """Do what operators asked for through REST; never waits for the store, and so beats."""
         while True:
             self._beat = self._clock()
+            self._overriding.show()
             # While it is not known who is punished, pardons wait: they would be undone.
             for pardon in self.inbox.take_all() if self._leads() else ():
                 if pardon.host in self._loops:
@@ -224,30 +296,10 @@ class Service:
             await asyncio.sleep(INBOX_EVERY_S)
 
     def _policy(self, host: str) -> Policy:
-        return replace(self._settings.policy, may_climb=not self._brake.stops(host))
-
-    def _mind_brake(self) -> None:
-        """Put brakes on or let them go, and say so."""
-        self._brake = self._brake.looked(self._clock(), self._routers)
-        fleet, hosts = self._fleet, self._brake.hosts
-        if self._brake.on is not fleet.braked:
-            self._note_brake("", "in the fleet", on=self._brake.on)
-        for name in sorted(hosts ^ fleet.braked_hosts):
-            self._note_brake(name, "on this host", on=name in hosts)
-        fleet.braked, fleet.braked_hosts = self._brake.on, hosts
-
-    def _note_brake(self, host: str, where: str, *, on: bool) -> None:
-        kind, words = "brake_off", f"no longer too many routers {where} are guilty: ladders go on"
-        if on:
-            kind = "brake"
-            words = f"too many routers {where} would be punished at once: no ladder is climbed"
-        self._log.error(kind, words=words, host=host)
-        self.writer.note(Event(host, kind, words, at=datetime.now(UTC)))
+        return replace(self._settings.policy, may_climb=not self._braking.stops(host))
 
     def _convicted(self, host: str, routers: int) -> None:
-        if routers:
-            self._brake = self._brake.after(self._clock(), host, routers)
-            self._mind_brake()
+        self._braking.convicted(host, routers)
 
     def _played(self, seconds: float) -> None:
         for listener in self.rounds:
@@ -258,6 +310,10 @@ def _moved(loop: HostLoop, hosts: Mapping[str, Host]) -> bool:
     """Whether a loop must end: its host is gone, or its daemon is reached another way."""
     host = hosts.get(loop.host.name)
     return host is None or way_to(host) != way_to(loop.host)
+
+
+def _values(stored: Mapping[str, Stored[T]]) -> dict[str, T]:
+    return {name: one.value for name, one in stored.items()}
 
 
 def _of_host(

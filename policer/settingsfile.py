@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from policer.errors import SettingsError
+from policer.fixes import OTHERS, READABLE, exposed, made_empty, unread
 from policer.settings import (
     SECTIONS,
     STATE,
@@ -49,11 +50,10 @@ def load_settings(path: Path) -> Settings:
     try:
         text = path.read_bytes().decode()
     except OSError as error:
-        problem = error.strerror or "cannot be read"
-        fix = "name a file with --config"
-        if isinstance(error, FileNotFoundError):
-            fix += f", or make an empty one, which takes all defaults: touch {path}"
-        raise SettingsError(str(path), problem, fix) from error
+        missing = f"make an empty one, which takes all defaults: {made_empty(path)}"
+        problem, fix = unread(path, error, missing, own=False)
+        fix += ", or name another with --config"
+        raise SettingsError(str(path), problem.removeprefix(str(path)).lstrip(": "), fix) from error
     except UnicodeDecodeError as error:
         raise SettingsError(str(path), "not UTF-8 text", "save it as UTF-8") from error
     return parse_settings(text, path)
@@ -217,6 +217,12 @@ def store_url(section: StoreSection) -> str:
     return url
 
 
+def sqlite_file(url: str) -> Path | None:
+    """Return SQLite's file by the database's URL; None for other databases."""
+    scheme, _, path = url.partition("://")
+    return Path(path.removeprefix("/")) if scheme.partition("+")[0] == "sqlite" else None
+
+
 def secret_text(where: str, path: Path) -> str:
     """Return what is in a file that only its owner may read.
 
@@ -224,12 +230,15 @@ def secret_text(where: str, path: Path) -> str:
         SettingsError: it cannot be read, or others can.
     """
     try:
-        if path.stat().st_mode & 0o077:
-            raise SettingsError(where, f"{path} can be read by others", f"chmod 600 {path}")
+        found = None if path.is_dir() else exposed(path, OTHERS, READABLE)
+        if found is not None:
+            raise SettingsError(where, *found)
         return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        problem = getattr(error, "strerror", None) or "not text"
-        raise SettingsError(where, f"{path}: {problem}", "name another file") from error
+    except OSError as error:
+        missing = f"make it for its owner alone: install -m 600 /dev/null {path}"
+        raise SettingsError(where, *unread(path, error, missing)) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(where, f"{path}: not text", "name another file") from error
 
 
 def redacted(url: str) -> str:

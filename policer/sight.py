@@ -23,11 +23,22 @@ _HIGHEST = dict.fromkeys(
     ("throughput_pps", "offered_pps", "setpoint_pps", "limit_pps", "cap", "used"), MAX_PPS
 ) | dict.fromkeys(("throughput_bps", "offered_bps", "setpoint_bps"), MAX_BIT_RATE)
 _HIGHEST |= dict.fromkeys(
-    ("over_promise_packets", "under_promise_packets", "breach_seconds"), LIFETIME_S * MAX_BIT_RATE
+    (
+        "over_promise_packets",
+        "under_promise_packets",
+        "over_promise_bits",
+        "under_promise_bits",
+        "breach_seconds",
+    ),
+    LIFETIME_S * MAX_BIT_RATE,
 )
 """What no report of a router exceeds."""
 BEYOND = 2.0
 """Routers that forward so many times the host's capacity are not believed."""
+EXHAUSTED = 0.97
+"""At this share of a second, a CPU has no time left."""
+LOST = 0.01
+"""A host that drops this share of what its routers forward before any of them has none either."""
 MOST_ROUTERS = 4096
 _ORDINARY: Mapping[str, float] = {}
 """No router's packets cost more or less than others."""
@@ -51,6 +62,19 @@ class Sight:
     """Packets that the host loses before any router; None where its daemon does not tell."""
     highest_epoch: int | None = None
     """The highest epoch that it obeyed; None where its daemon does not tell."""
+    busiest_cpu: float | None = None
+    """How much of the last second its busiest CPU was not idle; None where its daemon does not
+    tell."""
+    simulated: bool = False
+    """Whether its daemon says that its routers are simulated."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether one of its CPUs has no time left, or it drops packets before any router."""
+        lost = 0.0 if self.drops is None else sum(self.drops.cards.values())
+        lost += 0.0 if self.drops is None else self.drops.backlog or 0.0
+        forwarded = sum(report.throughput_pps or 0.0 for report in self.routers.values())
+        return (self.busiest_cpu or 0.0) >= EXHAUSTED or lost > LOST * (forwarded + 1.0)
 
     def reachable(self, now: float) -> bool:
         """Whether the host was heard lately."""
@@ -90,6 +114,8 @@ def seen(
         dropped=before.dropped,
         drops=telemetry.drops,
         highest_epoch=telemetry.highest_epoch,
+        simulated=telemetry.simulated,
+        busiest_cpu=telemetry.busiest_cpu,
     )
 
 
@@ -109,6 +135,8 @@ def _doubts(telemetry: Telemetry, capacity_pps: float, costs: Mapping[str, float
     for rate in (*drops.cards.values(), drops.backlog or 0.0):
         if not 0 <= rate <= MAX_PPS:
             yield f"{rate:g} packets/s dropped before any router"
+    if telemetry.busiest_cpu is not None and not 0 <= telemetry.busiest_cpu <= 1:
+        yield f"a CPU that was busy for {telemetry.busiest_cpu:g} of a second"
     total = sum(costs.get(report.vr, 1.0) * (report.throughput_pps or 0.0) for report in reports)
     if total > BEYOND * capacity_pps:
         counted = " (counted at their costs)" if costs else ""

@@ -14,6 +14,7 @@ from policer.contract import Contract
 from policer.engagement import Habits, Standing
 from policer.evidence import Evidence, Rules
 from policer.ladder import Patience, Punishment, Step, kept_height
+from policer.packetsize import UNKNOWN, Size
 from policer.sight import Sight
 from policer.starving import NOT_STARVING, Starving
 
@@ -48,6 +49,8 @@ class HostView:
     """Routers whose last setpoints the daemon refused."""
     unlimited: AbstractSet[str] = frozenset()
     """Routers whose last limits it refused."""
+    packets_only: AbstractSet[str] = frozenset()
+    """Routers that it does not hold at setpoints in bits/s."""
 
     def refuses(self, vr: str, step: Step | None) -> bool:
         """Whether the daemon would not do what a step takes: a refused step is none taken."""
@@ -99,6 +102,8 @@ class RouterState(msgspec.Struct, frozen=True):
     """Whether its daemon's configuration holds it where no lease does."""
     starving: Starving = NOT_STARVING
     """Whether it has a guarantee and lacks CPU that its cap allows."""
+    size: Size = UNKNOWN
+    """Of its packets, where its contract is in bits/s."""
 
 
 BELOW_THE_GUARANTEE = (Step.PAUSE, Step.STOP)
@@ -127,12 +132,19 @@ class Order(msgspec.Struct, frozen=True):
     """How one router is to stand from now on."""
 
     setpoint_pps: float | None = None
-    """None lets it go."""
+    """None lets it go, or is of an order in bits/s."""
     punishment: bool = False
     limit_pps: float | None = None
     """What the host may send into it; None is no limit."""
     burst: float | None = None
-    """Packets that may pass beyond the setpoint; None is 0.2 s of it."""
+    """Packets, or bits as the setpoint, that may pass beyond it; None is 0.2 s of it."""
+    setpoint_bps: float | None = None
+    """Instead of the one in packets/s: its ceiling, on a host that is not contended."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether it holds the router at a setpoint."""
+        return self.setpoint_pps is not None or self.setpoint_bps is not None
 
 
 LET_GO = Order()

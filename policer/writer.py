@@ -34,6 +34,8 @@ class Writer:
         self._asking = Asking(clock)
         self._events: deque[Event] = deque()
         self._punished: dict[tuple[str, str], _Decided] = {}
+        self._homes: dict[str, tuple[int, str]] = {}
+        """Epoch and host of routers that moved."""
         self._mutex = Lock()
         """Held for moments, by who looks at `_punished` and changes it."""
         self._flushing = Lock()
@@ -65,6 +67,11 @@ class Writer:
         """Keep where a router stands on its ladder, as decided in an epoch; None is on none."""
         with self._mutex:
             self._punished[host, vr] = _Decided(epoch, row)
+
+    def settle(self, router: str, host: str, epoch: int) -> None:
+        """Keep where a router is whose contract follows it, as seen in an epoch."""
+        with self._mutex:
+            self._homes[router] = epoch, host
 
     def lead(self, since: int, epoch: int) -> None:
         """Go on in a new epoch: what waits since `since` holds, what is older was overtaken."""
@@ -105,6 +112,7 @@ class Writer:
         with self._flushing:
             try:
                 self._flush_punishments()
+                self._flush_homes()
                 self._flush_events()
             except StoreError as error:
                 if not self._refused:
@@ -132,6 +140,15 @@ class Writer:
             for key, one in decided.items():
                 if self._punished.get(key) is one:
                     del self._punished[key]
+
+    def _flush_homes(self) -> None:
+        """Write where routers are; what another epoch overtook is the next leader's to see."""
+        with self._mutex:
+            taken = dict(self._homes)
+        for epoch in sorted({epoch for epoch, _ in taken.values()}):
+            self._store.homes.set({r: h for r, (e, h) in taken.items() if e == epoch}, epoch)
+        with self._mutex:
+            self._homes = {r: one for r, one in self._homes.items() if taken.get(r) != one}
 
     def _flush_events(self) -> None:
         while self._events:

@@ -76,6 +76,7 @@ class HostRig:
             convicted=lambda *_: None,
             played=lambda _: None,
             ruled=lambda: self.ruled,
+            heard=lambda *_: None,
             overtaken=self.raised.append,
             wall=lambda: 1.79e9,
             ttl_s=15.0,

@@ -1,6 +1,7 @@
 """A fleet with a real store and real rounds, made of what daemons would say; time is told."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from policer.contract import Contract
 from policer.fleet import Fleet, HostLive, Leadership
 from policer.hosts import Host
 from policer.inbox import Inbox
+from policer.overrides import excused, standing
 from policer.reach import UNLIMITED, Reach
 from policer.round import play
 from policer.sight import Sight, seen
@@ -66,22 +68,28 @@ class Fleetwork:
         """Let seconds pass: telemetry in, a round for each host."""
         for _ in range(times):
             self.now += 1.0
+            self.follow()
             contracts = self.store.contracts.all()
             for stored in self.store.hosts.all():
                 promised = contracts.get(stored.value.name, {})
                 self._round(stored.value, {vr: kept.value for vr, kept in promised.items()})
         self._keep_punishments()
 
+    def follow(self) -> None:
+        """Show what operators override, as the service does several times a second."""
+        self.fleet.overrides = standing(self.store.overrides.all(), datetime.now(UTC))
+
     def _round(self, host: Host, contracts: dict[str, Contract]) -> None:
         sight = self._sights.get(host.name, Sight())
         if host.name in self.said:
             telemetry = Telemetry(self.now, int(self.now), self.said[host.name])
             sight = seen(sight, telemetry, self.now, host.capacity_pps)
-        view = HostView(host.capacity_pps, contracts, sight)
+        exempt = self.fleet.overrides.exempt_on(host.name)
+        view = HostView(host.capacity_pps, excused(contracts, exempt), sight)
         done = play(self.now, view, self._states.get(host.name, HostState()), Policy())
         self._sights[host.name], self._states[host.name] = sight, done.state
         self.store.events.add([Event(host.name, n.kind, n.words, n.vr) for n in done.notes])
-        live = HostLive(host, contracts, sight, done.state, done.orders)
+        live = HostLive(host, contracts, sight=sight, state=done.state, orders=done.orders)
         self.fleet.put(replace(live, refusals=self.refusals.get(host.name, {})))
 
     def _keep_punishments(self) -> None:

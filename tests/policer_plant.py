@@ -53,6 +53,10 @@ class Router:
     """What its own CPU can forward, in packets/s."""
     default: float | None = None
     """The setpoint of its daemon's configuration."""
+    size: Load = steady(350.0)
+    """Bytes of its packets at an instant; what they cost does not depend on that."""
+    bytes: float = 350.0
+    """Of the packets of the last second."""
     lease: Lease | None = None
     held: float | None = None
     """The throughput that its cap allows; None where it is uncapped."""
@@ -165,6 +169,7 @@ class SimulatedHost:
 
     def _send(self, router: Router) -> None:
         most = self._noisy(router.load(self.now))
+        router.bytes = router.size(self.now)
         if router.elastic:
             most = min(most, _tried(router))
         router.sends = most
@@ -205,8 +210,8 @@ class SimulatedHost:
         lease = router.lease
         if lease is None or lease.expired(Seconds(self.now)):
             router.held = None
-        elif router.binding or router.forwarded > lease.setpoint_pps:
-            router.held = lease.setpoint_pps
+        elif router.binding or router.forwarded > _held_at(router):
+            router.held = _held_at(router)
 
     def _report(self, vr: str, router: Router) -> Report:
         lease, now = router.lease, Seconds(self.now)
@@ -217,7 +222,7 @@ class SimulatedHost:
             active=lease is not None,
             mode=Mode.CLOSED_LOOP if valid else Mode.RELEASED,
             finding=_finding(router, valid=valid),
-            setpoint_pps=None if lease is None else lease.setpoint_pps,
+            setpoint_pps=None if lease is None else lease.setpoint.pps,
             throughput_pps=None if router.blind else router.forwarded,
             offered_pps=None if router.blind else router.offered,
             cap=None if router.held is None else 0.5,
@@ -227,6 +232,9 @@ class SimulatedHost:
             sample_age_s=None if lease is None else 0.0 if valid and not router.blind else 60.0,
             interfaces=("vif1.0", "vif1.1"),
             limit_pps=router.limit,
+            setpoint_bps=None if lease is None else lease.setpoint.bps,
+            throughput_bps=None if router.blind else 8 * router.bytes * router.forwarded,
+            offered_bps=None if router.blind else 8 * router.bytes * router.offered,
         )
 
 
@@ -237,6 +245,13 @@ def _tried(router: Router) -> float:
         return CAREFUL * max(router.forwarded, 1.0)
     router.lossless += 1
     return min(GROWTH, CAREFUL**router.lossless) * router.sends + 100
+
+
+def _held_at(router: Router) -> float:
+    """Return the setpoint of a router's lease, in packets/s of the size that it forwards."""
+    assert router.lease is not None, "it has no lease"
+    setpoint = router.lease.setpoint
+    return setpoint.rate if setpoint.bps is None else setpoint.bps / 8 / router.bytes
 
 
 def _most(router: Router) -> float:
@@ -251,7 +266,7 @@ def _finding(router: Router, *, valid: bool) -> Finding:
         return Finding.LEASE_ENDED
     if router.blind:
         return Finding.BLIND
-    setpoint = router.lease.setpoint_pps
+    setpoint = _held_at(router)
     if not router.binding and router.forwarded < setpoint:
         return Finding.NOT_BINDING
     return Finding.NONE if abs(router.forwarded - setpoint) <= 0.1 * setpoint else Finding.SETTLING

@@ -111,14 +111,14 @@ def opened(
     Args:
         where: the folder of a file of SQLite's, or the URL of a database.
         busy_s: how long it waits for who changes the database.
-        today: tells the store the time of day.
+        today: tells the time of day.
         settings: of REST.
     """
     url = where if isinstance(where, str) else with_tables(where / "policer.db")
     store = open_store(url, busy_s=busy_s, clock=today)
     clock, inbox, fleet = FakeClock(1000.0), Inbox(), Fleet()
     fleet.leadership = Leadership(leading=True, epoch=7, holder="here")
-    wanted = RestSettings(inbox=inbox, clock=clock.now)
+    wanted = RestSettings(inbox=inbox, clock=clock.now, today=today)
     app = create_app(store, fleet, replace(wanted, **settings))
     secrets = {scope: store.tokens.add(scope, [scope], None, "test")[1] for scope in SCOPES}
     try:

@@ -11,7 +11,7 @@ from policer.ladder import Punishment, Step
 from policer.round import play
 from policer.sight import Sight
 from policer.state import HostState, HostView, Policy, Round, RouterState
-from xtc.wire import Report
+from xtc.wire import HostDrops, Report
 
 CAPACITY = 100e3
 GOLD = Contract(guarantee_pps=40e3)
@@ -31,12 +31,16 @@ class Desk:
         self.contracts: Mapping[str, Contract] = contracts
         self.policy = Policy()
         self.state = HostState()
+        self.busiest_cpu: float | None = None
+        self.drops: HostDrops | None = None
         self.now = 0.0
 
     def play(self, *reports: Report, rounds: int = 1, distrust: str = "") -> Round:
         for _ in range(rounds):
             self.now += 1.0
-            view = HostView(CAPACITY, self.contracts, sight(self.now, *reports, distrust=distrust))
+            seen = sight(self.now, *reports, distrust=distrust)
+            seen = replace(seen, busiest_cpu=self.busiest_cpu, drops=self.drops)
+            view = HostView(CAPACITY, self.contracts, seen)
             played = play(self.now, view, self.state, self.policy)
             self.state = played.state
         return played

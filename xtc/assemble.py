@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from xtc.configcheck import doubts
 from xtc.configfile import located
 from xtc.daemon import Daemon
 from xtc.errors import ActuatorError, ConfigError, JournalError
+from xtc.hostcpu import CpuWatch
 from xtc.hostdrops import HostWatch
 from xtc.journal import Journal
 from xtc.logs import set_up_logging
@@ -34,6 +36,7 @@ from xtc.releasing import ROUND_S, all_released
 from xtc.remembered import Remembered, cpu_model
 from xtc.renamed import renamed
 from xtc.routers import RouterPlan, exempted, plans
+from xtc.sandbox.host import SharedHost
 from xtc.server import CurveKeys, Listen, Server
 from xtc.shield.limiting import BestLimiter
 from xtc.shield.shield import Shield
@@ -57,8 +60,13 @@ LOST = (
 """What a journal that cannot be trusted means."""
 
 
-def run_daemon(config: Config, path: Path | None) -> None:
+def run_daemon(config: Config, path: Path | None, sandbox: SharedHost | None = None) -> None:
     """Run a daemon until it is told to stop.
+
+    Args:
+        config: what the files say.
+        path: the file, which is read again on SIGHUP.
+        sandbox: the simulated host to run on instead, with its shields and limits.
 
     Raises:
         ConfigError: the configuration cannot be carried out on this host.
@@ -75,7 +83,9 @@ def run_daemon(config: Config, path: Path | None) -> None:
     for doubt in doubts(config, routers, path):
         log.warning("configuration_doubtful", problem=str(doubt))
     clock = MonotonicClock()
-    simulated = simulated_host(routers)
+    simulated = sandbox or simulated_host(routers)
+    if sandbox is not None:
+        routers = {name: replace(plan, shield=True) for name, plan in routers.items()}
     with ExitStack() as stack:
         journal = stack.enter_context(WriteBehind(Path(daemon_section.state_dir)))
         if journal.quarantined is not None:
@@ -92,8 +102,8 @@ def run_daemon(config: Config, path: Path | None) -> None:
             journal=journal,
             clock=clock,
             open_actuator=opener(simulated, hypervisors, loop_s=period),
-            limiter=BestLimiter(Shield(*exempted(config.limiter))),
-            shield=shields,
+            limiter=sandbox.limits if sandbox else BestLimiter(Shield(*exempted(config.limiter))),
+            shield=sandbox.shields if sandbox else shields,
             period=period,
             remembered=Remembered(journal, cpu=cpu_model()),
             place=partial(place_of, uuid_of=hypervisors.uuid_of),
@@ -119,6 +129,8 @@ def run_daemon(config: Config, path: Path | None) -> None:
             metrics=metrics,
             hypervisors=hypervisors,
             watch=_watch(daemon_section.proc_net_dev, simulated),
+            simulated=simulated is not None,
+            cpus=None if simulated else CpuWatch(),
         )
         late.append(daemon)
         manager.observe = _why_observe(_begun(starts, clock.now()), daemon_section.observe)

@@ -11,6 +11,7 @@ from xtc.cli_config import app as config_app
 from xtc.cli_discover import discover
 from xtc.cli_epoch import app as epoch_app
 from xtc.cli_journal import app as journal_app
+from xtc.cli_sandbox import app as sandbox_app
 from xtc.cli_simulate import simulate
 from xtc.client import Client
 from xtc.command import EXIT_FAILED, command_line, spoken
@@ -33,6 +34,7 @@ app = command_line(
 app.add_typer(config_app, name="config")
 app.add_typer(journal_app, name="journal")
 app.add_typer(epoch_app, name="epoch")
+app.add_typer(sandbox_app, name="sandbox")
 app.command()(simulate)
 app.command()(discover)
 

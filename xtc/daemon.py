@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 import structlog
 
+from xtc.actuator.spec import LibvirtSpec
 from xtc.claims import added, claim_mistakes, contested
 from xtc.clock import Clock
 from xtc.collector import Binding, Collector, Reading
@@ -20,6 +21,7 @@ from xtc.configfile import load_config, located
 from xtc.dither import SLOTS
 from xtc.durablefirst import DurableFirst
 from xtc.errors import ConfigError, MeterError, Mistakes, Refused, TakenOver
+from xtc.hostcpu import CpuWatch
 from xtc.hostdrops import HostWatch
 from xtc.instance import Finding, Mode
 from xtc.managed import Managed
@@ -76,13 +78,17 @@ class Daemon:
         metrics: Metrics,
         hypervisors: Hypervisors,
         watch: HostWatch | None = None,
+        simulated: bool = False,
+        cpus: CpuWatch | None = None,
     ) -> None:
         self._config, self._path = config, path
+        self._simulated = simulated
         self._clock, self._source = clock, source
         self._manager, self._server, self._metrics = manager, server, metrics
-        self._hypervisors, self._watch = hypervisors, watch
+        self._hypervisors, self._watch, self._cpus = hypervisors, watch, cpus
         self._requests = DurableFirst(manager, self.handle)
         self._collector = Collector(self._bindings())
+        self._identify()
         self._before: Snapshot | None = None
         """The snapshot of the tick before."""
         self._latest: Snapshot | None = None
@@ -108,6 +114,8 @@ class Daemon:
         self._begin()
         _keep_from_collector()
         notify("READY=1", self._status())
+        if self._simulated:
+            log.warning("simulated", problem="no router of this daemon is real")
         log.info("started", routers=len(self._manager.routers))
         now = self._clock.now()
         next_ask = next_tick = now
@@ -171,6 +179,13 @@ class Daemon:
         if plan.domain is None:
             return plan.binding
         return self._hypervisors.binding(plan.domain)
+
+    def _identify(self) -> None:
+        """Take over the UUIDs of the routers that are domains, and run here."""
+        for managed in self._manager.routers.values():
+            spec = managed.plan.spec
+            if isinstance(spec, LibvirtSpec):
+                managed.uuid = self._hypervisors.running_uuid(spec)
 
     def _catch_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -241,6 +256,7 @@ class Daemon:
         changed = self._hypervisors.supervise()
         if changed:
             self._collector.rebind(self._bindings())
+            self._identify()
             self._manager.retry()
         self._manager.release_marked(self._hypervisors.is_marked, changed=changed)
         readings = self._readings(now)
@@ -287,8 +303,16 @@ class Daemon:
         self._metrics.journal_ok.set(not self._manager.journal_problem)
         for report in reports:
             self._log_change(report)
-        epoch = self._manager.highest_epoch
-        told = Telemetry(now, self._tick_count, reports, drops=self._drops, highest_epoch=epoch)
+        self._metrics.busiest_cpu = None if self._cpus is None else self._cpus.look(now)
+        told = Telemetry(
+            now,
+            self._tick_count,
+            reports,
+            drops=self._drops,
+            highest_epoch=self._manager.highest_epoch,
+            busiest_cpu=self._metrics.busiest_cpu,
+            simulated=self._simulated,
+        )
         self._server.publish(told)
 
     def _log_change(self, report: Report) -> None:
@@ -364,6 +388,7 @@ class Daemon:
         self._config = in_force
         self._follow()
         self._collector.rebind(self._bindings(), forget=True)
+        self._identify()
         self._metrics.configured(msgspec.json.encode(config))
         _keep_from_collector()
         log.info("reloaded", routers=len(self._manager.routers))

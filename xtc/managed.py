@@ -62,6 +62,8 @@ class Managed:
     """Why its original could not be made durable, so that it is not capped."""
     lost = False
     """Whether it was gone, and it is not known yet whether it came back with our cap."""
+    uuid = ""
+    """Of the domain that it is, while that runs here."""
 
     def __init__(
         self, plan: RouterPlan, open_actuator: OpenActuator, original: Original | None = None
@@ -517,6 +519,7 @@ class Managed:
             breach_seconds=self.accounting.breach_s,
             weight=self.floor.weight if self.keeper.weights is not None else None,
             floor_problem=self.floor.problem if instance is not None else "",
+            uuid=self.uuid,
         )
 
     def bare_report(self) -> Report:

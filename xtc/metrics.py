@@ -28,6 +28,7 @@ class Metrics:
         self.listening: Mapping[str, bool] = {}
         """Whether each TCP address is listened on."""
         self.drops: HostDrops | None = None
+        self.busiest_cpu: float | None = None
         """What the host dropped in the last period; None while that is not known."""
         self.ticks = Histogram(
             "xtc_tick_duration_seconds",
@@ -111,6 +112,7 @@ class _Routers(Collector):
         yield from _connections(self._metrics.connections)
         yield _listening(self._metrics.listening)
         yield from _drops(self._metrics.drops)
+        yield _busiest(self._metrics.busiest_cpu)
         yield from _plain(reports)
         for name, words, values in (
             ("xtc_mode", "Where on the ladder each loop stands", Mode),
@@ -160,6 +162,15 @@ def _drops(drops: HostDrops | None) -> Iterator[Metric]:
         if drops.backlog is not None:
             backlog.add_metric((), drops.backlog)
     yield from (cards, backlog)
+
+
+def _busiest(share: float | None) -> Metric:
+    family = GaugeMetricFamily(
+        "xtc_host_busiest_cpu_ratio", "Share of the last second that the busiest CPU was not idle"
+    )
+    if share is not None:
+        family.add_metric((), share)
+    return family
 
 
 def _plain(reports: tuple[Report, ...]) -> Iterator[Metric]:

@@ -216,6 +216,9 @@ class Report(msgspec.Struct, frozen=True):
     none or it is not known, and from an older daemon."""
     floor_problem: str = ""
     """Why it has no floor, or none that backs its setpoint."""
+    uuid: str = ""
+    """Of the domain that it is; empty where it is none, or does not run, and from an older daemon.
+    """
 
 
 class HostDrops(msgspec.Struct, frozen=True):
@@ -274,6 +277,11 @@ class Telemetry(msgspec.Struct, frozen=True):
     """None where that is not known, and from an older daemon."""
     highest_epoch: int | None = None
     """The highest that was obeyed: lower ones are refused; None from an older daemon."""
+    busiest_cpu: float | None = None
+    """The share of the last second in which the host's busiest CPU was not idle; None where that is
+    not known, and from an older daemon."""
+    simulated: bool = False
+    """Whether its routers are simulated, so that no packet of theirs is real."""
 
 
 class _Versioned(msgspec.Struct):

@@ -8,7 +8,9 @@ import msgspec
 from policer.contract import Contract
 from policer.hosts import Host, HostName
 from policer.ladder import Step
+from policer.overrides import BrakeMode
 from policer.reach import UNLIMITED, Reach
+from policer.rest.overrideanswers import Moment, OverrideAnswer
 from policer.rest.problems import FieldProblem
 from policer.state import Order
 from policer.store import AuditRow, EventRow, Revision, Scope, TokenRow
@@ -17,8 +19,6 @@ from xtc.wire import Report, VrName
 TokenName = Annotated[
     str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._ @-]{0,63}$(?!\n)", description="its name")
 ]
-
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class HostLiveAnswer(msgspec.Struct, frozen=True):
@@ -37,8 +37,16 @@ class HostLiveAnswer(msgspec.Struct, frozen=True):
     """Why not, of one of them."""
     braked: bool = False
     """Whether no ladder is climbed there, since too many of its routers would be punished."""
+    suspension: OverrideAnswer | None = None
+    """Until when, why and by whom control is suspended; None where it is not."""
+    highest_epoch: int | None = None
+    """The highest epoch that its daemon obeyed; None where it does not tell."""
     engaged: bool = False
     """Whether its routers are held, since it is contended."""
+    simulated: bool = False
+    """Whether its routers are simulated (`xtc sandbox`): no packet of theirs is real."""
+    overpromised: bool = False
+    """Whether routers came to it with more guarantees than it can keep."""
     harmed: tuple[str, ...] = ()
     """Routers that have less than a guarantee which they could use."""
     promised_pps: float = 0.0
@@ -110,6 +118,9 @@ class KeptAnswer(msgspec.Struct, frozen=True):
     """Offered and within the setpoint, and not forwarded, beyond the burst."""
     breach_seconds: float
     """Time in which less was forwarded than that."""
+    over_promise_bits: float
+    """The first two while it was held in bits/s."""
+    under_promise_bits: float
     since: datetime
     """When this policer first saw it: the sums begin then, and outlive restarts of its daemon."""
 
@@ -120,6 +131,9 @@ class RouterAnswer(msgspec.Struct, frozen=True):
     host: str
     vr: str
     contract: Contract | None = None
+    """The terms that hold at this moment."""
+    follows: str | None = None
+    """The name of its contract, where that follows it from host to host."""
     report: Report | None = None
     """None where its host is gone or does not know it."""
     order: Order | None = None
@@ -131,6 +145,8 @@ class RouterAnswer(msgspec.Struct, frozen=True):
     """Why its daemon would not do what it was told."""
     contract_version: int | None = None
     """The number in the contract's ETag; only where one router is asked for."""
+    exemption: OverrideAnswer | None = None
+    """Until when, why and by whom it is exempt from its ladder; None where it is not."""
     kept: KeptAnswer | None = None
     """None where its daemon is of an older version, or was never heard."""
 
@@ -145,13 +161,37 @@ class RouterPage(msgspec.Struct, frozen=True):
 class ContractAnswer(msgspec.Struct, frozen=True):
     """What a router was promised."""
 
-    host: str
+    host: str | None
+    """None where the contract follows the router, whichever host that is on."""
     vr: str
+    """Its name on the host; of one that is followed, a name of the whole fleet or its UUID."""
     contract: Contract
     version: int
     """The number in its ETag."""
     changed_at: datetime
     changed_by: str
+    terms: Contract | None = None
+    """What holds at this moment, by its class, dates and hours; None where nothing does."""
+    seen_on: str | None = None
+    """The host where a router is that is followed; None where it was not seen."""
+
+
+class ClassAnswer(msgspec.Struct, frozen=True):
+    """The terms that contracts of a class have."""
+
+    name: str
+    terms: Contract
+    version: int
+    """The number in its ETag."""
+    changed_at: datetime
+    changed_by: str
+
+
+class ClassPage(msgspec.Struct, frozen=True):
+    """Classes, by name."""
+
+    items: list[ClassAnswer]
+    next: str | None = None
 
 
 class ContractPage(msgspec.Struct, frozen=True):
@@ -164,9 +204,10 @@ class ContractPage(msgspec.Struct, frozen=True):
 class NewContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A contract that is to be made."""
 
-    host: HostName
     vr: VrName
     contract: Contract
+    host: HostName | None = None
+    """None where it is to follow the router."""
 
 
 class CheckAnswer(msgspec.Struct, frozen=True):
@@ -176,14 +217,18 @@ class CheckAnswer(msgspec.Struct, frozen=True):
     errors: tuple[FieldProblem, ...]
     """What would be wrong."""
     promised_pps: float
-    """All guarantees of the host, with this one."""
-    capacity_pps: float
+    """The most that all guarantees of the host take from now on, with this one."""
+    capacity_pps: float | None
+    """None where it is not known where the router is."""
+    host: str | None = None
+    """Where the router is."""
 
 
 class History(msgspec.Struct, frozen=True):
-    """All versions of a contract, the latest first."""
+    """Versions of a contract, the latest first."""
 
     items: list[Revision]
+    next: str | None = None
 
 
 class SetpointAnswer(msgspec.Struct, frozen=True):
@@ -192,7 +237,7 @@ class SetpointAnswer(msgspec.Struct, frozen=True):
     host: str
     vr: str
     setpoint_pps: float | None
-    """None where it is let go."""
+    """None where it is let go, or has a setpoint in bits/s."""
     limit_pps: float | None
     """What the host may send into it; None is no limit."""
     punishment: bool
@@ -200,7 +245,11 @@ class SetpointAnswer(msgspec.Struct, frozen=True):
     """The setpoint that its daemon reports."""
     lease_remaining_s: float | None
     burst: float | None = None
-    """Packets that may pass beyond the setpoint over any window; None is 0.2 s of it."""
+    """Packets, or bits of a setpoint in bits/s, that may pass beyond it over any window; None is
+    0.2 s of it."""
+    setpoint_bps: float | None = None
+    """Instead of the one in packets/s."""
+    confirmed_bps: float | None = None
 
 
 class SetpointPage(msgspec.Struct, frozen=True):
@@ -250,9 +299,12 @@ class LeadershipAnswer(msgspec.Struct, frozen=True):
     holder: str
     problem: str
     braked: bool
-    """Whether all ladders are stopped, since too many routers would be punished at once."""
+    """Whether all ladders are stopped: too many routers would be punished at once, or an operator
+    put the brake on."""
     braked_hosts: list[str]
     """Hosts whose own ladders are stopped."""
+    brake: BrakeMode = "automatic"
+    """What operators want of the brake."""
 
 
 class PardonAnswer(msgspec.Struct, frozen=True):
@@ -295,6 +347,16 @@ class MadeToken(msgspec.Struct, frozen=True):
     token: TokenRow
     secret: str
     """Shown this once; nobody can read it again."""
+
+
+class AccessAnswer(msgspec.Struct, frozen=True):
+    """Who asks, and what that token may do."""
+
+    name: str
+    scope: str
+    """The highest that it has; each includes those before it: read, operate, admin."""
+    expires_at: datetime | None
+    """null is never."""
 
 
 class TokenPage(msgspec.Struct, frozen=True):

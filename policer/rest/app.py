@@ -16,7 +16,19 @@ from litestar.routes import HTTPRoute
 from litestar.types import ControllerRouterHandler
 
 from policer.fleet import Fleet
-from policer.rest import contracts, events, fleetwide, health, hosts, routers, streams, tokens
+from policer.rest import (
+    access,
+    classes,
+    contracts,
+    events,
+    fleetwide,
+    health,
+    hosts,
+    overrides,
+    routers,
+    streams,
+    tokens,
+)
 from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk, provide_desk, provide_gate
 from policer.rest.document import DESCRIPTION, Needs, finished
@@ -33,7 +45,18 @@ from policer.store import Store
 
 VERSION = "1.0.0"
 """Of the interface; the path says v1."""
-ROOMS = (hosts, routers, contracts, events, streams, fleetwide, tokens)
+ROOMS = (
+    hosts,
+    routers,
+    contracts,
+    classes,
+    events,
+    streams,
+    fleetwide,
+    overrides,
+    tokens,
+    access,
+)
 _GIVEN = {"desk": Provide(provide_desk), "gate": Provide(provide_gate)}
 
 

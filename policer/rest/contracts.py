@@ -1,11 +1,16 @@
 """/v1/contracts: what routers were promised; checked against capacity as it is entered."""
 
+from collections.abc import Mapping
+from typing import Literal
+
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
 
-from policer.admission import problems_with, promised_pps
+from policer.actor import Actor
 from policer.contract import Contract
 from policer.hosts import HostName
+from policer.inforce import Classes, in_force
+from policer.promises import ANYWHERE
 from policer.rest.answers import (
     CheckAnswer,
     ContractAnswer,
@@ -14,12 +19,12 @@ from policer.rest.answers import (
     NewContract,
 )
 from policer.rest.bodies import StrictRequest
-from policer.rest.cursor import MOST, After, Limit, cut, unpack
+from policer.rest.cursor import After, Limit, cut, unpack
 from policer.rest.desk import Desk, GivenDesk
 from policer.rest.etag import create_or_replace, required, tag
 from policer.rest.gate import FILTERED
-from policer.rest.hosts import found
 from policer.rest.names import (
+    FollowedPath,
     HostFilter,
     HostPath,
     IdempotencyKey,
@@ -30,11 +35,13 @@ from policer.rest.names import (
 from policer.rest.once import once
 from policer.rest.problems import FieldProblem
 from policer.store import Answering, Stored
+from policer.store.records import now
 from xtc.wire import VrName
 
 TAGS = ["contracts"]
-PATH = "/hosts/{host:str}/contracts/{vr:str}"
-ContractKey = tuple[HostName, VrName]
+OF_HOST = "/hosts/{host:str}/contracts/{vr:str}"
+OF_ROUTER = "/routers/{vr:str}/contract"
+ContractKey = tuple[HostName | Literal[""], VrName]
 
 
 @get(
@@ -48,10 +55,12 @@ ContractKey = tuple[HostName, VrName]
 def list_contracts(
     desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> ContractPage:
-    """List the contracts, by host and router."""
+    """List the contracts: first those that follow routers, then the others by host and router."""
     rows = desk.store.contracts.page(unpack(after, ContractKey), limit + 1, host)
     page, following = cut(rows, limit, lambda row: (row[0], row[1]))
-    return ContractPage([_answer(*row) for row in page], following)
+    classes = desk.store.classes.named_by(stored.value for _, _, stored in page)
+    homes = desk.fleet.homes()
+    return ContractPage([_answer(*row, classes, homes) for row in page], following)
 
 
 @post(
@@ -68,15 +77,22 @@ def add_contract(
     request: StrictRequest,
     idempotency_key: IdempotencyKey = None,
 ) -> Response[ContractAnswer]:
-    """Make a contract."""
-    host, vr = data.host, data.vr
+    """Make a contract: of a router on one host, or without a host, of one that it follows."""
+    host, vr = data.host or ANYWHERE, data.vr
 
     def change(answering: Answering[Contract] | None) -> Stored[Contract]:
-        actor = request.actor
-        return desk.store.contracts.put(host, vr, data.contract, None, actor, answering=answering)
+        return desk.store.contracts.put(
+            host,
+            vr,
+            data.contract,
+            None,
+            request.actor,
+            answering=answering,
+            seen_on=_seen_on(desk, host, vr),
+        )
 
     def answer(stored: Stored[Contract]) -> Response[ContractAnswer]:
-        return _tagged(host, vr, stored, 201)
+        return _tagged(desk, host, vr, stored, 201)
 
     return once(desk, request, idempotency_key, data, change=change, answer=answer)
 
@@ -92,19 +108,21 @@ def add_contract(
 )
 def check_contract(data: JSONBody[NewContract], desk: GivenDesk) -> CheckAnswer:
     """Say what would be wrong with a contract, and what would be promised; writes nothing."""
-    host = found(desk, data.host).value
-    others = _contracts_of(desk, data.host)
-    problems = list(problems_with(data.vr, data.contract, host, others))
+    host = data.host or ANYWHERE
+    checked = desk.store.contracts.check(
+        host, data.vr, data.contract, _seen_on(desk, host, data.vr)
+    )
     return CheckAnswer(
-        admissible=not problems,
-        errors=tuple(FieldProblem(p.field, p.problem, p.fix) for p in problems),
-        promised_pps=promised_pps({**others, data.vr: data.contract}),
-        capacity_pps=host.capacity_pps,
+        admissible=not checked.problems,
+        errors=tuple(FieldProblem(p.field, p.problem, p.fix) for p in checked.problems),
+        promised_pps=checked.promised_pps,
+        capacity_pps=None if checked.host is None else checked.host.capacity_pps,
+        host=None if checked.host is None else checked.host.name,
     )
 
 
 @get(
-    PATH,
+    OF_HOST,
     operation_id="readContract",
     tags=TAGS,
     scope="read",
@@ -112,13 +130,12 @@ def check_contract(data: JSONBody[NewContract], desk: GivenDesk) -> CheckAnswer:
     sync_to_thread=True,
 )
 def read_contract(host: HostPath, vr: VrPath, desk: GivenDesk) -> Response[ContractAnswer]:
-    """Read a contract."""
-    stored = desk.store.contracts.get(host, vr)
-    return _tagged(host, vr, stored, 200)
+    """Read the contract of a router on one host."""
+    return _read(desk, host, vr)
 
 
 @put(
-    PATH,
+    OF_HOST,
     operation_id="putContract",
     tags=TAGS,
     scope="operate",
@@ -135,14 +152,13 @@ def put_contract(
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response[ContractAnswer]:
-    """Make a contract (If-None-Match: *) or replace one (If-Match)."""
+    """Make a contract on one host (If-None-Match: *) or replace one (If-Match)."""
     version = create_or_replace(if_match, if_none_match, lambda: _version(desk, host, vr))
-    stored = desk.store.contracts.put(host, vr, data, version, request.actor)
-    return _tagged(host, vr, stored, 201 if version is None else 200)
+    return _put(desk, (host, vr), data, version, request.actor)
 
 
 @delete(
-    PATH,
+    OF_HOST,
     operation_id="removeContract",
     tags=TAGS,
     scope="operate",
@@ -153,50 +169,151 @@ def remove_contract(
     host: HostPath, vr: VrPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
     """Remove a contract: its router has a share of what is left from now on; its history stays."""
-    version = required(if_match, lambda: _version(desk, host, vr))
-    desk.store.contracts.remove(host, vr, version, request.actor)
-
-
-def _version(desk: Desk, host: str, vr: str) -> int:
-    return desk.store.contracts.get(host, vr).version.number
+    _remove(desk, host, vr, if_match, request.actor)
 
 
 @get(
-    PATH + "/history",
+    OF_HOST + "/history",
     operation_id="readHistory",
     tags=TAGS,
     scope="read",
     limited=FILTERED,
     sync_to_thread=True,
 )
-def read_history(host: HostPath, vr: VrPath, desk: GivenDesk) -> History:
-    """Read all versions of a contract, the latest first; also of one that was removed."""
-    revisions = desk.store.contracts.history(host, vr)
-    return History(revisions[::-1])
+def read_history(
+    host: HostPath, vr: VrPath, desk: GivenDesk, limit: Limit = 100, after: After = None
+) -> History:
+    """Read the versions of a contract, the latest first; also of one that was removed."""
+    return _history(desk, host, vr, limit, after)
 
 
-def _contracts_of(desk: Desk, host: str) -> dict[str, Contract]:
-    """Return a host's contracts as they stand in the store."""
-    contracts: dict[str, Contract] = {}
-    after: tuple[str, str] | None = None
-    while rows := desk.store.contracts.page(after, MOST, host):
-        contracts |= {vr: stored.value for _, vr, stored in rows}
-        after = rows[-1][:2]
-    return contracts
+@get(
+    OF_ROUTER,
+    operation_id="readFollowing",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
+def read_following(vr: FollowedPath, desk: GivenDesk) -> Response[ContractAnswer]:
+    """Read the contract that follows a router."""
+    return _read(desk, ANYWHERE, vr)
 
 
-def _answer(host: str, vr: str, stored: Stored[Contract]) -> ContractAnswer:
-    version = stored.version
+@put(
+    OF_ROUTER,
+    operation_id="putFollowing",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
+def put_following(
+    *,
+    vr: FollowedPath,
+    data: JSONBody[Contract],
+    desk: GivenDesk,
+    request: StrictRequest,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+) -> Response[ContractAnswer]:
+    """Make a contract that follows its router (If-None-Match: *) or replace one (If-Match)."""
+    version = create_or_replace(if_match, if_none_match, lambda: _version(desk, ANYWHERE, vr))
+    return _put(desk, (ANYWHERE, vr), data, version, request.actor)
+
+
+@delete(
+    OF_ROUTER,
+    operation_id="removeFollowing",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
+def remove_following(
+    vr: FollowedPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
+) -> None:
+    """Remove the contract that follows a router; its history stays."""
+    _remove(desk, ANYWHERE, vr, if_match, request.actor)
+
+
+@get(
+    OF_ROUTER + "/history",
+    operation_id="readFollowingHistory",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
+def read_following_history(
+    vr: FollowedPath, desk: GivenDesk, limit: Limit = 100, after: After = None
+) -> History:
+    """Read the versions of a contract that follows its router, the latest first."""
+    return _history(desk, ANYWHERE, vr, limit, after)
+
+
+def _history(desk: Desk, host: str, vr: str, limit: int, after: str | None) -> History:
+    rows = desk.store.contracts.history(host, vr, unpack(after, int), limit + 1)
+    return History(*cut(rows, limit, lambda revision: revision.version))
+
+
+def _read(desk: Desk, host: str, vr: str) -> Response[ContractAnswer]:
+    return _tagged(desk, host, vr, desk.store.contracts.get(host, vr), 200)
+
+
+def _put(
+    desk: Desk, whose: tuple[str, str], contract: Contract, version: int | None, actor: Actor
+) -> Response[ContractAnswer]:
+    host, vr = whose
+    seen_on = _seen_on(desk, host, vr)
+    stored = desk.store.contracts.put(host, vr, contract, version, actor, seen_on=seen_on)
+    return _tagged(desk, host, vr, stored, 201 if version is None else 200)
+
+
+def _remove(desk: Desk, host: str, vr: str, if_match: str | None, actor: Actor) -> None:
+    version = required(if_match, lambda: _version(desk, host, vr))
+    desk.store.contracts.remove(host, vr, version, actor)
+
+
+def _version(desk: Desk, host: str, vr: str) -> int:
+    return desk.store.contracts.get(host, vr).version.number
+
+
+def _seen_on(desk: Desk, host: str, vr: str) -> str | None:
+    """Return where a router is seen that a contract is to follow."""
+    return desk.fleet.seen_on(vr, desk.now()) if host == ANYWHERE else None
+
+
+def _answer(
+    host: str,
+    vr: str,
+    stored: Stored[Contract],
+    classes: Classes,
+    homes: Mapping[str, str],
+) -> ContractAnswer:
+    version, contract = stored.version, stored.value
     return ContractAnswer(
-        host, vr, stored.value, version.number, version.changed_at, version.changed_by
+        host=host or None,
+        vr=vr,
+        contract=contract,
+        version=version.number,
+        changed_at=version.changed_at,
+        changed_by=version.changed_by,
+        terms=in_force(contract, classes, now()),
+        seen_on=None if host else homes.get(vr),
     )
 
 
-def _tagged(host: str, vr: str, stored: Stored[Contract], status: int) -> Response[ContractAnswer]:
+def _tagged(
+    desk: Desk, host: str, vr: str, stored: Stored[Contract], status: int
+) -> Response[ContractAnswer]:
     headers = {"ETag": tag(stored.version.number)}
     if status == 201:
-        headers["Location"] = f"/v1/hosts/{host}/contracts/{vr}"
-    return Response(_answer(host, vr, stored), status_code=status, headers=headers)
+        where = f"hosts/{host}/contracts/{vr}" if host else f"routers/{vr}/contract"
+        headers["Location"] = f"/v1/{where}"
+    classes = desk.store.classes.named_by([stored.value])
+    answer = _answer(host, vr, stored, classes, desk.fleet.homes())
+    return Response(answer, status_code=status, headers=headers)
 
 
 HANDLERS = [
@@ -207,4 +324,8 @@ HANDLERS = [
     put_contract,
     remove_contract,
     read_history,
+    read_following,
+    put_following,
+    remove_following,
+    read_following_history,
 ]

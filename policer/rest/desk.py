@@ -1,6 +1,7 @@
 """What every handler works with: the store, the fleet, and how the service was set up."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from litestar.datastructures import State
 from litestar.di import NamedDependency
@@ -27,6 +28,10 @@ class Desk:
         """Return how a host stands; None where the policer has not taken it up yet."""
         return self.fleet.get(host)
 
+    def today(self) -> datetime:
+        """Return the time of day."""
+        return self.settings.today()
+
     def now(self) -> float:
         """Return the policer's time."""
         return self.settings.clock()
@@ -35,8 +40,15 @@ class Desk:
         """Return what a token sees of all this."""
         if not token.reach.limited:
             return self
-        asking = Asking(token.id, token.reach, self._tenant_of, self._reported)
-        fleet = ReachedFleet(self.fleet, token.reach)
+        asking = Asking(
+            token.id,
+            token.reach,
+            self._tenant_of,
+            self._reported,
+            self.fleet.located,
+            lambda router: self.fleet.seen_on(router, self.now()),
+        )
+        fleet = ReachedFleet(self.fleet, token.reach, asking.override)
         return replace(self, store=ReachedStore(self.store, asking), fleet=fleet)
 
     def _tenant_of(self, host: str, vr: str) -> str | None:

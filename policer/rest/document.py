@@ -12,7 +12,7 @@ import msgspec
 
 from policer.contract import Contract
 from policer.hosts import Host
-from policer.rest import answers
+from policer.rest import answers, overrideanswers
 from policer.rest.gate import CLOSED, FILTERED, OPEN, Limited
 from policer.rest.problems import MEDIA_TYPE, NAMES, ProblemDocument
 from policer.rest.telemetry import Tick
@@ -45,8 +45,14 @@ EXAMPLES: Mapping[str, Any] = {
     "addHost": _HOST,
     "changeHost": _HOST,
     "putContract": _CONTRACT,
+    "putFollowing": {"class": "silver", "valid_until": "2031-01-01T00:00:00Z"},
+    "putClass": _CONTRACT,
     "addContract": {"host": "gold", "vr": "customer-7", "contract": _CONTRACT},
     "checkContract": {"host": "gold", "vr": "customer-7", "contract": _CONTRACT},
+    "changeBrake": {"mode": "on", "until": "2030-01-01T00:00:00Z", "reason": "the new model"},
+    "suspendHost": {"until": None, "reason": "its daemon is updated"},
+    "exemptRouter": {"until": "2030-01-01T00:00:00Z", "reason": "a load test"},
+    "raiseEpoch": {"above": 1790000000, "reason": "a mistyped epoch"},
     "addToken": {
         "name": "billing",
         "scope": "read",
@@ -55,9 +61,33 @@ EXAMPLES: Mapping[str, Any] = {
     },
 }
 """A request body for each operation that takes one."""
-PRECONDITIONED = {"changeHost", "removeHost", "removeContract"}
+PRECONDITIONED = {
+    "changeHost",
+    "removeHost",
+    "removeContract",
+    "removeFollowing",
+    "removeClass",
+    "changeBrake",
+    "resumeHost",
+    "endExemption",
+}
 """Operations that are refused without If-Match."""
-TAGGED = {"readHost", "addHost", "changeHost", "readContract", "addContract", "putContract"}
+MAKING = {"putContract", "putFollowing", "putClass", "suspendHost", "exemptRouter"}
+"""Operations that make something, or replace it."""
+TAGGED = {
+    "readHost",
+    "addHost",
+    "changeHost",
+    "readContract",
+    "addContract",
+    "readFollowing",
+    "readClass",
+    "readBrake",
+    "changeBrake",
+    "readSuspension",
+    "readExemption",
+    *MAKING,
+}
 """Operations that answer with an ETag."""
 STREAMS = {"streamEvents": ("event", "EventRow"), "streamTelemetry": ("telemetry", "Tick")}
 """Operations that stream: what they call their events, and what is in them."""
@@ -100,7 +130,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def _structs() -> Iterator[type]:
-    for value in vars(answers).values():
+    for value in (*vars(answers).values(), *vars(overrideanswers).values()):
         if isinstance(value, type) and issubclass(value, msgspec.Struct):
             yield value
 
@@ -131,7 +161,7 @@ def _say_what_is_special(operation: Operation) -> None:
         content = operation["requestBody"]["content"]["application/json"]
         content["examples"] = {"ordinary": {"value": EXAMPLES[name]}}
         operation["requestBody"]["required"] = True
-    if name == "putContract":
+    if name in MAKING:
         responses["201"] = {**deepcopy(responses["200"]), "description": "It is new"}
     if name in TAGGED:
         _tell_etag(responses)
@@ -153,9 +183,9 @@ def _problems(path: str, operation: Operation, scope: str) -> Iterator[int]:
         yield 422
     if "{" in path or name in {"addContract", "checkContract"}:
         yield 404
-    if name in {"addHost", "addContract", "putContract"}:
+    if name in {"addHost", "addContract", *MAKING}:
         yield 409
-    if name in PRECONDITIONED | {"putContract"}:
+    if name in PRECONDITIONED | MAKING:
         yield from (412, 428)
 
 

@@ -85,6 +85,7 @@ def read_leadership(desk: GivenDesk) -> LeadershipAnswer:
         problem=known.problem,
         braked=desk.fleet.braked,
         braked_hosts=sorted(desk.fleet.braked_hosts),
+        brake=desk.fleet.overrides.brake_mode,
     )
 
 

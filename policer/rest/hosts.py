@@ -120,6 +120,7 @@ def _answer(desk: Desk, stored: Stored[Host]) -> HostAnswer:
             desk.live(stored.value.name),
             desk.now(),
             braked=stored.value.name in desk.fleet.braked_hosts,
+            suspension=desk.fleet.overrides.suspended.get(stored.value.name),
         ),
     )
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from policer.fleet import Fleet, HostLive
+from policer.overrides import Override
 from policer.rest.answers import (
     HostCapacity,
     HostLiveAnswer,
@@ -12,20 +13,29 @@ from policer.rest.answers import (
     RouterAnswer,
     SetpointAnswer,
 )
+from policer.rest.overrideanswers import override_answer
 from policer.state import Order, RouterState
 from xtc.wire import Report
 
 
-def host_live(live: HostLive | None, now: float, *, braked: bool = False) -> HostLiveAnswer:
+def host_live(
+    live: HostLive | None,
+    now: float,
+    *,
+    braked: bool = False,
+    suspension: Override | None = None,
+) -> HostLiveAnswer:
     """Say how a host stands.
 
     Args:
         live: what is known of it.
         now: seconds of the policer's clock.
         braked: whether its ladders are stopped.
+        suspension: of its control; None where it is controlled.
     """
+    suspended = None if suspension is None else override_answer(suspension)
     if live is None:
-        return HostLiveAnswer()
+        return HostLiveAnswer(suspension=suspended)
     sight, reachable = live.sight, live.sight.reachable(now)
     reports = sight.routers.values() if reachable else ()
     drops = sight.drops if reachable else None
@@ -37,7 +47,11 @@ def host_live(live: HostLive | None, now: float, *, braked: bool = False) -> Hos
         refused=len(live.refusals),
         refusal=next((f"{vr}: {words}" for vr, words in sorted(live.refusals.items())), ""),
         braked=braked,
+        overpromised=live.overpromised,
+        suspension=suspended,
+        highest_epoch=sight.highest_epoch,
         engaged=live.state.standing.engaged,
+        simulated=sight.simulated,
         harmed=live.state.standing.harmed,
         promised_pps=live.guaranteed_pps,
         forwarded_pps=_total(report.throughput_pps for report in reports),
@@ -60,19 +74,21 @@ def report_of(live: HostLive, vr: str, now: float) -> Report | None:
     return live.sight.routers.get(vr) if live.sight.reachable(now) else None
 
 
-def router(live: HostLive, vr: str, now: float) -> RouterAnswer:
-    """Say how a router stands."""
+def router(live: HostLive, vr: str, now: float, exemption: Override | None = None) -> RouterAnswer:
+    """Say how a router stands; an exemption is from its ladder."""
     state = live.state.routers.get(vr, RouterState())
     return RouterAnswer(
         host=live.host.name,
         vr=vr,
         contract=live.contracts.get(vr),
+        follows=live.follows.get(vr),
         report=report_of(live, vr, now),
         order=live.orders.get(vr),
         punishment=punishment(live, vr, now) if state.punishment.height else None,
         misbehaving=state.evidence.guilty,
         saved_burst_packets=state.saved,
         refusal=live.refusals.get(vr, ""),
+        exemption=None if exemption is None else override_answer(exemption),
         kept=kept(live, vr, now),
     )
 
@@ -87,6 +103,8 @@ def kept(live: HostLive, vr: str, now: float) -> KeptAnswer | None:
         over_promise_packets=total.over_packets,
         under_promise_packets=total.under_packets,
         breach_seconds=total.breach_s,
+        over_promise_bits=total.over_bits,
+        under_promise_bits=total.under_bits,
         since=_instant(found.since, now),
     )
 
@@ -115,16 +133,18 @@ def punishment(live: HostLive, vr: str, now: float) -> PunishmentAnswer:
 def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
     """Say what a router is told."""
     order, report = live.orders.get(vr, Order()), report_of(live, vr, now)
-    held = report is not None and report.active
+    held = report if report is not None and report.active else None
     return SetpointAnswer(
         host=live.host.name,
         vr=vr,
         setpoint_pps=order.setpoint_pps,
         limit_pps=order.limit_pps,
         punishment=order.punishment,
-        confirmed_pps=report.setpoint_pps if report is not None and held else None,
-        lease_remaining_s=report.lease_remaining_s if report is not None and held else None,
+        confirmed_pps=None if held is None else held.setpoint_pps,
+        lease_remaining_s=None if held is None else held.lease_remaining_s,
         burst=order.burst,
+        setpoint_bps=order.setpoint_bps,
+        confirmed_bps=None if held is None else held.setpoint_bps,
     )
 
 

@@ -19,6 +19,22 @@ VrPath = Annotated[
         pattern=VR, description="The router's name or UUID.", examples=[Example(value="customer-7")]
     ),
 ]
+FollowedPath = Annotated[
+    str,
+    PathParameter(
+        pattern=VR,
+        description="The router's UUID, or a name that no other router of the fleet has.",
+        examples=[Example(value="4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11")],
+    ),
+]
+ClassPath = Annotated[
+    str,
+    PathParameter(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$(?!\n)",
+        description="The class's name.",
+        examples=[Example(value="silver")],
+    ),
+]
 TokenPath = Annotated[
     str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$(?!\n)", description="The token's id.")
 ]

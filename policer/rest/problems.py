@@ -116,6 +116,7 @@ _EXAMPLES = {
     "hosts": "the name of a host, with * and ? for other characters",
     "routers": "HOST/VR, with * and ? for other characters but /",
     "tenants": "the name of a tenant: letters, digits and . _ -",
+    "reason": "one line of at most 200 characters",
     "token": "its id, as `policer token list` shows it",
     "requests": "tcp://10.0.0.7:7077 or ipc:///run/xtc/manager.sock",
     "telemetry": "tcp://10.0.0.7:7078 or ipc:///run/xtc/telemetry.sock",

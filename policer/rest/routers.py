@@ -10,14 +10,17 @@ from policer.errors import NotLeading, Unknown
 from policer.fleet import HostLive
 from policer.hosts import HostName
 from policer.inbox import Pardon
+from policer.inforce import in_force
+from policer.promises import ANYWHERE
 from policer.rest.answers import PardonAnswer, RouterAnswer, RouterPage, SetpointPage
 from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, page_of, unpack
-from policer.rest.desk import GivenDesk
+from policer.rest.desk import Desk, GivenDesk
 from policer.rest.gate import FILTERED
 from policer.rest.hosts import found
 from policer.rest.live import router, routers_of, setpoint
 from policer.rest.names import HostFilter, HostPath, VrPath
+from policer.store.records import now as today
 from xtc.wire import VrName
 
 TAGS = ["routers"]
@@ -55,8 +58,7 @@ def list_routers(
         if misbehaving is None or _guilty(live, vr) is misbehaving
     )
     page, following = page_of(rows, limit, unpack(after, RouterKey), key_of)
-    now = desk.now()
-    return RouterPage([router(live, vr, now) for live, vr in page], following)
+    return RouterPage([_answer(desk, live, vr) for live, vr in page], following)
 
 
 @get(
@@ -74,8 +76,7 @@ def list_routers_of_host(
     if desk.live(host) is None:
         found(desk, host)
     page, following = page_of(routers_of(desk.fleet, host), limit, unpack(after, RouterKey), key_of)
-    now = desk.now()
-    return RouterPage([router(live, vr, now) for live, vr in page], following)
+    return RouterPage([_answer(desk, live, vr) for live, vr in page], following)
 
 
 @get(
@@ -89,15 +90,19 @@ def list_routers_of_host(
 def read_router(host: HostPath, vr: VrPath, desk: GivenDesk) -> RouterAnswer:
     """Read one router; a contract that was just made shows before the policer has taken it up."""
     live = desk.live(host) or HostLive(found(desk, host).value)
-    answer = router(live, vr, desk.now())
+    answer = _answer(desk, live, vr)
+    where = (ANYWHERE, answer.follows) if answer.follows else (host, vr)
     try:
-        stored = desk.store.contracts.get(host, vr)
+        stored = desk.store.contracts.get(*where)
     except Unknown:
         if vr not in live.sight.routers:
             raise
         return msgspec.structs.replace(answer, contract=None)
+    classes = desk.store.classes.named_by([stored.value])
     return msgspec.structs.replace(
-        answer, contract=stored.value, contract_version=stored.version.number
+        answer,
+        contract=in_force(stored.value, classes, today()),
+        contract_version=stored.version.number,
     )
 
 
@@ -144,6 +149,11 @@ def list_setpoints(
     page, following = page_of(rows, limit, unpack(after, RouterKey), key_of)
     now = desk.now()
     return SetpointPage([setpoint(live, vr, now) for live, vr in page], following)
+
+
+def _answer(desk: Desk, live: HostLive, vr: str) -> RouterAnswer:
+    exempt = desk.fleet.overrides.exempt_on(live.host.name)
+    return router(live, vr, desk.now(), exempt.get(vr))
 
 
 def _guilty(live: HostLive, vr: str) -> bool:

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -11,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from policer.inbox import Inbox
 from policer.rest.clients import Proxies
 from policer.rest.known import Verifies
-from policer.store.records import now
+from policer.store import records
 
 PAGE = Path(__file__).parent.parent / "page" / "static"
 
@@ -42,8 +41,8 @@ class RestSettings:
     """A loop that was silent for so long is not ready."""
     clock: Callable[[], float] = time.monotonic
     """The policer's clock, by which `Fleet` is dated."""
-    today: Callable[[], datetime] = now
-    """The time of day, by which tokens end."""
+    today: records.Clock = records.now
+    """The time of day, by which overrides and tokens end."""
     registry: CollectorRegistry | None = None
     """What /metrics shows; None shows nothing."""
     metrics_open: bool = True

@@ -21,6 +21,10 @@ class RouterTick(msgspec.Struct, frozen=True):
     cap: float | None
     mode: Mode
     finding: Finding
+    throughput_bps: float | None = None
+    offered_bps: float | None = None
+    setpoint_bps: float | None = None
+    """Instead of the one in packets/s."""
 
 
 class HostTick(msgspec.Struct, frozen=True):
@@ -32,7 +36,9 @@ class HostTick(msgspec.Struct, frozen=True):
     offered_pps: float
     routers: dict[str, RouterTick]
     orders: dict[str, float | None]
-    """The setpoints that its routers are told."""
+    """The setpoints that its routers are told, in packets/s."""
+    orders_bps: dict[str, float]
+    """Those that are in bits/s instead."""
 
 
 class Tick(msgspec.Struct, frozen=True):
@@ -70,6 +76,11 @@ def _host(live: HostLive, now: float) -> HostTick:
         offered_pps=stand.offered_pps,
         routers={vr: _router(live, vr, now) for vr in live.sight.routers if stand.reachable},
         orders={vr: order.setpoint_pps for vr, order in live.orders.items()},
+        orders_bps={
+            vr: order.setpoint_bps
+            for vr, order in live.orders.items()
+            if order.setpoint_bps is not None
+        },
     )
 
 
@@ -83,4 +94,7 @@ def _router(live: HostLive, vr: str, now: float) -> RouterTick:
         cap=report.cap if report.cap_known else None,
         mode=report.mode,
         finding=report.finding,
+        throughput_bps=report.throughput_bps,
+        offered_bps=report.offered_bps,
+        setpoint_bps=report.setpoint_bps,
     )

@@ -6,6 +6,7 @@ from policer.store.contracts import Revision
 from policer.store.events import Event, EventRow
 from policer.store.idempotency import Answering, Claim, StoredAnswer
 from policer.store.leadership import Holder, Leadership
+from policer.store.overriderows import OverrideKey
 from policer.store.punishments import PunishmentRow
 from policer.store.reached import ReachedStore
 from policer.store.records import Stored, Version
@@ -22,6 +23,7 @@ __all__ = [
     "EventRow",
     "Holder",
     "Leadership",
+    "OverrideKey",
     "PunishmentRow",
     "ReachedStore",
     "Revision",

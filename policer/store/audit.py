@@ -75,13 +75,18 @@ def record(connection: Connection, at: datetime, actor: By, change: Change) -> N
     The count of changes is raised first: its row is locked until the transaction ends, so that
     changes get their numbers in the order in which they are seen.
     """
-    number = tables.generation.c.number
-    connection.execute(update(tables.generation).values(number=number + 1))
+    count_change(connection)
     states = {"before": _json(change.before), "after": _json(change.after)}
     who = actor_of(actor)
     said = {"actor": who.name, "actor_id": who.id, "address": who.address}
     row = {"at": at, **said, "action": change.action, "target": change.target, **states}
     connection.execute(tables.audit.insert().values(row))
+
+
+def count_change(connection: Connection) -> None:
+    """Raise the count of changes, so that all policers read again."""
+    number = tables.generation.c.number
+    connection.execute(update(tables.generation).values(number=number + 1))
 
 
 def generation(connection: Connection) -> int:

@@ -4,24 +4,41 @@ A change locks the host's row before it looks at what was promised (SQLite: the 
 that admission and change are one step.
 """
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
-from sqlalchemy import Connection, Row, select, tuple_
+from sqlalchemy import Connection, Row, delete, func, select, tuple_
 
 from policer.actor import By
-from policer.admission import problems_with
+from policer.admission import problems_with, promised_pps
 from policer.contract import Contract
 from policer.errors import Invalid, Problem, Stale, Taken, Unknown
+from policer.hosts import Host
+from policer.inforce import classes_of
+from policer.promises import ANYWHERE
 from policer.reach import UNLIMITED, Reach
+from policer.sight import MOST_ROUTERS
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
-from policer.store.hosts import contracts_of, host_for_change
+from policer.store.hosts import entered_host, lock_anywhere
 from policer.store.idempotency import Answering, keep
+from policer.store.promises import book_in, contracts_at, home_of
+from policer.store.pruning import AT_ONCE
 from policer.store.reaching import Columns, reaching, tenant_in
-from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
+from policer.store.records import (
+    Clock,
+    Stored,
+    Version,
+    as_stored,
+    checked_name,
+    read,
+    refuse,
+    text_of,
+)
+from policer.whereabouts import UUID
 from xtc.wire import VrName
 
 
@@ -34,6 +51,20 @@ class Revision(msgspec.Struct, frozen=True):
     at: datetime
     """UTC."""
     by: str
+
+
+MOST_FOLLOWING = 100_000
+"""Contracts that follow routers, of a whole fleet."""
+
+
+class Checked(NamedTuple):
+    """Whether a contract could be entered."""
+
+    problems: tuple[Problem, ...]
+    promised_pps: float
+    """The most that the host's guarantees would take, with this one."""
+    host: Host | None
+    """Where the router is; None where that is not known."""
 
 
 class Contracts:
@@ -73,6 +104,48 @@ class Contracts:
         named = Columns(table.c.host, table.c.vr, tenant_in(self._database, table.c.contract))
         return self._listed(query.where(*reaching(self._database, reach, named)))
 
+    def following(
+        self,
+        after: str,
+        limit: int,
+        *,
+        tenants: Sequence[str] = (),
+        routers: Sequence[str] | None = None,
+    ) -> list[tuple[str, str, Stored[Contract]]]:
+        """Return contracts that follow routers, by their names.
+
+        Args:
+            after: the last of the page before; "" begins at the beginning.
+            limit: how many at most.
+            tenants: of these alone; none given is all.
+            routers: of these names alone; None is all.
+        """
+        table = tables.contracts
+        query = _query().where(table.c.host == ANYWHERE, table.c.vr > after).limit(limit)
+        if tenants:
+            query = query.where(tenant_in(self._database, table.c.contract).in_(tenants))
+        if routers is not None:
+            query = query.where(table.c.vr.in_(routers))
+        return self._listed(query)
+
+    def owner(self, host: str, vr: str, version: int | None = None) -> str | None:
+        """Return whose router it was last, as of a version of its contract, or now.
+
+        Raises:
+            Unknown: it never had a contract.
+        """
+        table, key = tables.revisions, _Key(host, vr)
+        query = select(table).where(table.c.host == host, table.c.vr == vr)
+        query = query.where(table.c.contract.is_not(None)).order_by(table.c.version.desc())
+        if version is not None:
+            query = query.where(table.c.version <= version)
+        with self._database.read() as connection:
+            if _row(connection, key) is None:
+                raise _unknown(key)
+            row = connection.execute(query.limit(1)).one_or_none()
+        contract = None if row is None else _contract(row, f"contract {key}")
+        return None if contract is None else contract.tenant
+
     def get(self, host: str, vr: str) -> Stored[Contract]:
         """Return a contract; raises Unknown."""
         key = _Key(host, vr)
@@ -91,16 +164,19 @@ class Contracts:
         actor: By,
         *,
         answering: Answering[Contract] | None = None,
+        seen_on: str | None = None,
     ) -> Stored[Contract]:
         """Promise a router something, or something else.
 
         Args:
-            host: where the router is.
-            vr: the router.
+            host: where the router is; ANYWHERE for one whose contract follows it.
+            vr: the router: its name on that host; or its UUID, or a name that no other router of
+                the fleet has.
             contract: what is promised.
             if_version: what is to be replaced; None where there must be no contract yet.
             actor: who wants it.
             answering: what to keep for repetitions of the request.
+            seen_on: the host of a router that is followed, where the store does not know it yet.
 
         Raises:
             Unknown: there is no such host.
@@ -110,10 +186,13 @@ class Contracts:
         """
         key, contract = _Key(host, vr), _checked(vr, contract)
         with self._database.write() as connection:
-            entry = host_for_change(connection, host)
+            entry = _host(connection, key, seen_on)
             row = _row(connection, key)
             _expect(row, key, if_version)
-            refuse(problems_with(vr, contract, entry, contracts_of(connection, host)))
+            if if_version is None:
+                refuse(_too_many(connection, host))
+            lock = bool(classes_of(contract))
+            refuse(self._checked(connection, key, contract, entry, lock=lock).problems)
             stored = Stored(contract, self._change(connection, key, row, contract, actor))
             keep(connection, answering, stored)
         return stored
@@ -127,24 +206,93 @@ class Contracts:
         """
         key = _Key(host, vr)
         with self._database.write() as connection:
-            host_for_change(connection, host)
+            _host(connection, key)
             row = _row(connection, key)
             if row is None or row.contract is None:
                 raise _unknown(key)
             _expect(row, key, if_version)
             self._change(connection, key, row, None, actor)
 
-    def history(self, host: str, vr: str) -> list[Revision]:
-        """Return every revision, the first one first; raises Unknown where there never was one."""
+    def history(
+        self, host: str, vr: str, before: int | None = None, limit: int | None = None
+    ) -> list[Revision]:
+        """Return revisions, the latest first; raises Unknown where there never was one.
+
+        Args:
+            host: as of `put`.
+            vr: likewise.
+            before: only versions before this one.
+            limit: how many at most.
+        """
         table, key = tables.revisions, _Key(host, vr)
         query = select(table).where(table.c.host == host, table.c.vr == vr)
+        query = query.order_by(table.c.version.desc()).limit(limit)
         with self._database.read() as connection:
-            rows = connection.execute(query.order_by(table.c.version)).all()
-        if not rows:
-            raise _unknown(key)
+            if _row(connection, key) is None:
+                raise _unknown(key)
+            if before is not None:
+                query = query.where(table.c.version < before)
+            rows = connection.execute(query).all()
         return [
             Revision(row.version, _contract(row, f"contract {key}"), row.at, row.by) for row in rows
         ]
+
+    def prune(self, before: datetime) -> int:
+        """Remove what was overtaken, or removed with its contract, before an instant.
+
+        Returns:
+            How many versions; the one that stands is always kept.
+        """
+        removed = 0
+        while some := self._prune_some(before):
+            removed += some
+        return removed
+
+    def _prune_some(self, before: datetime) -> int:
+        contracts, revisions = tables.contracts, tables.revisions
+        same = (contracts.c.host == revisions.c.host) & (contracts.c.vr == revisions.c.vr)
+        gone = contracts.c.contract.is_(None) & (contracts.c.changed_at < before)
+        overtaken = (revisions.c.at < before) & (revisions.c.version < contracts.c.version)
+        keys = (revisions.c.host, revisions.c.vr, revisions.c.version)
+        old = select(*keys).join(contracts, same).where(gone | overtaken).limit(AT_ONCE)
+        with self._database.write() as connection:
+            found = connection.execute(old).all()
+            for host, vr, version in found:
+                here = (revisions.c.host == host) & (revisions.c.vr == vr)
+                connection.execute(delete(revisions).where(here, revisions.c.version == version))
+            left = select(revisions.c.version).where(same).exists()
+            connection.execute(delete(contracts).where(gone, ~left))
+        return len(found)
+
+    def check(
+        self, host: str, vr: str, contract: Contract, seen_on: str | None = None
+    ) -> "Checked":
+        """Say what would be wrong with a contract, as `put` would; writes nothing.
+
+        Raises:
+            Unknown: there is no such host.
+        """
+        with self._database.read() as connection:
+            entry = _host(connection, _Key(host, vr), seen_on, lock=False)
+            return self._checked(connection, _Key(host, vr), contract, entry)
+
+    def _checked(
+        self,
+        connection: Connection,
+        key: "_Key",
+        contract: Contract,
+        host: Host | None,
+        *,
+        lock: bool = False,
+    ) -> "Checked":
+        """See whether a host can keep a contract beside its others."""
+        book = book_in(connection, self._clock(), lock=lock)
+        others = {} if host is None else contracts_at(connection, host.name)
+        problems = tuple(problems_with(key.vr, contract, host, others, book))
+        # Of an unknown time zone no hours are known.
+        in_no_zone = any(problem.field == "zone" for problem in problems)
+        more = {} if in_no_zone else {key.vr: contract}
+        return Checked(problems, promised_pps({**others, **more}, book), host)
 
     def _listed(self, query: Any) -> list[tuple[str, str, Stored[Contract]]]:
         with self._database.read() as connection:
@@ -176,12 +324,38 @@ class _Key(NamedTuple):
     vr: str
 
     def __str__(self) -> str:
-        return f"{self.host}/{self.vr}"
+        return self.vr if self.host == ANYWHERE else f"{self.host}/{self.vr}"
+
+
+def _too_many(connection: Connection, host: str) -> Iterator[Problem]:
+    """Say that there is no room for one more contract; a host reports no more routers either."""
+    table = tables.contracts
+    query = select(func.count()).where(table.c.host == host, table.c.contract.is_not(None))
+    most = MOST_FOLLOWING if host == ANYWHERE else MOST_ROUTERS
+    if connection.execute(query).scalar_one() >= most:
+        where = "that follow routers" if host == ANYWHERE else f"on {host}"
+        yield Problem("vr", f"there are {most} contracts {where}", "remove one first")
 
 
 def _query() -> Any:
     table = tables.contracts
     return select(table).where(table.c.contract.is_not(None)).order_by(table.c.host, table.c.vr)
+
+
+def _host(
+    connection: Connection, key: _Key, seen_on: str | None = None, *, lock: bool = True
+) -> Host | None:
+    """Return where a router is, and keep others from promising anything there meanwhile.
+
+    Raises:
+        Unknown: there is no such host.
+    """
+    if key.host != ANYWHERE:
+        return entered_host(connection, key.host, lock=lock)
+    if lock:
+        lock_anywhere(connection)
+    home = home_of(connection, key.vr) or seen_on
+    return None if home is None else entered_host(connection, home, lock=lock)
 
 
 def _row(connection: Connection, key: _Key) -> Row[Any] | None:
@@ -192,11 +366,10 @@ def _row(connection: Connection, key: _Key) -> Row[Any] | None:
 
 def _checked(vr: str, contract: Contract) -> Contract:
     """Return a contract as it will be given back; raises Invalid for what a daemon would refuse."""
-    try:
-        msgspec.convert(vr, VrName)
-    except msgspec.ValidationError as error:
-        fix = "give the name that its host's configuration has"
-        raise Invalid([Problem("vr", str(error), fix)]) from None
+    checked_name(vr, VrName, "vr", "give the name that its host's configuration has")
+    if UUID.fullmatch(vr) and vr != vr.lower():
+        fix = f"give {vr.lower()}"
+        raise Invalid([Problem("vr", "a UUID is written in small letters", fix)])
     return as_stored(contract)
 
 
@@ -231,7 +404,7 @@ def _contract(row: Row[Any], name: str) -> Contract | None:
 
 def _stored(row: Row[Any]) -> Stored[Contract]:
     version = Version(row.version, row.changed_at, row.changed_by)
-    return Stored(read(row.contract, Contract, f"contract {row.host}/{row.vr}"), version)
+    return Stored(read(row.contract, Contract, f"contract {_Key(row.host, row.vr)}"), version)
 
 
 def _unknown(key: _Key) -> Unknown:

@@ -142,7 +142,8 @@ def _inode_of(path: Path, *, create: bool) -> tuple[int, int]:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         status = path.stat()
     except OSError as error:
-        raise StoreGone(f"{path}: {error.strerror}") from error
+        fix = " (`policer config check` says why)" if isinstance(error, PermissionError) else ""
+        raise StoreGone(f"{path}: {error.strerror}{fix}") from error
     return status.st_dev, status.st_ino
 
 

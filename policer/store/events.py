@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, func, select, text
+from sqlalchemy import ColumnElement, Connection, Row, func, select, text
 
 from policer.reach import UNLIMITED, Reach
 from policer.store import tables
@@ -60,12 +60,7 @@ class Events:
             return
         now = self._clock()
         with self._database.write() as connection:
-            if self._database.path is None:
-                # Numbers are given before a commit: without this, a reader that goes by the
-                # highest number it saw would miss a lower one that is committed after it.
-                lock = text("SELECT pg_advisory_xact_lock(:key)")
-                connection.execute(lock, {"key": _ADVISORY_KEY})
-            connection.execute(tables.events.insert(), [_values(event, now) for event in events])
+            write_events(connection, events, now)
 
     def page(
         self,
@@ -128,6 +123,18 @@ class Events:
     def _rows(self, query: Any) -> list[EventRow]:
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
+
+
+def write_events(connection: Connection, events: Sequence[Event], now: datetime) -> None:
+    """Store events in a transaction, as the last that it does: others wait for its end."""
+    if not events:
+        return
+    if connection.dialect.name == "postgresql":
+        # Numbers are given before a commit: without this, a reader that goes by the
+        # highest number it saw would miss a lower one that is committed after it.
+        lock = text("SELECT pg_advisory_xact_lock(:key)")
+        connection.execute(lock, {"key": _ADVISORY_KEY})
+    connection.execute(tables.events.insert(), [_values(event, now) for event in events])
 
 
 def _filters(host: str | None, vr: str | None, kind: str | None) -> list[ColumnElement[bool]]:

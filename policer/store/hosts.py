@@ -10,10 +10,14 @@ from policer.admission import problems_of_host
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
 from policer.hosts import Host, clashes, contradictions, way_to
+from policer.promises import ANYWHERE
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
+from policer.store.events import write_events
 from policer.store.idempotency import Answering, keep
+from policer.store.overriderows import Author, forget_host
+from policer.store.promises import book_in, contracts_at, contracts_on
 from policer.store.records import Clock, Stored, Version, as_stored, read, refuse, text_of
 
 
@@ -78,7 +82,8 @@ class Hosts:
         with self._database.write() as connection:
             row = _row(connection, host.name, lock=True)
             before = _expected(row, host.name, if_version)
-            refuse(problems_of_host(host, contracts_of(connection, host.name)))
+            promised = contracts_at(connection, host.name)
+            refuse(problems_of_host(host, promised, book_in(connection, self._clock())))
             if way_to(host) != way_to(before):
                 refuse(clashes(host, _others(connection)))
             version = self._next(row, actor)
@@ -88,7 +93,7 @@ class Hosts:
         return Stored(host, version)
 
     def remove(self, name: str, if_version: int, actor: By) -> None:
-        """Forget a host, and who was punished on it.
+        """Forget a host, who was punished on it, and what was overridden there.
 
         Raises:
             Unknown: there is none of that name.
@@ -98,12 +103,15 @@ class Hosts:
         with self._database.write() as connection:
             row = _row(connection, name, lock=True)
             before = _expected(row, name, if_version)
-            refuse(_promised(contracts_of(connection, name)))
+            refuse(_promised(contracts_on(connection, name)))
             version = self._next(row, actor)
             _set(connection, name, None, version)
-            connection.execute(delete(tables.punishments).where(tables.punishments.c.host == name))
+            for table in (tables.punishments, tables.homes):
+                connection.execute(delete(table).where(table.c.host == name))
+            cleared = forget_host(connection, name, Author(version.changed_at, actor))
             change = Change("remove", f"host {name}", before, None)
             record(connection, version.changed_at, actor, change)
+            write_events(connection, cleared, version.changed_at)
 
     def _next(self, row: Row[Any] | None, actor: By) -> Version:
         return Version(1 if row is None else row.version + 1, self._clock(), str(actor))
@@ -124,24 +132,23 @@ def _others(connection: Connection) -> list[Host]:
     return [_stored(row).value for row in connection.execute(query)]
 
 
-def host_for_change(connection: Connection, name: str) -> Host:
-    """Return a host and keep others from changing it or its contracts until the transaction ends.
+def entered_host(connection: Connection, name: str, *, lock: bool = True) -> Host:
+    """Return a host.
+
+    Args:
+        connection: of the transaction.
+        name: of the host.
+        lock: whether to keep others from changing it or its contracts until that ends.
 
     Raises:
         Unknown: there is none of that name.
     """
-    return present(_row(connection, name, lock=True), name).value
+    return present(_row(connection, name, lock=lock), name).value
 
 
-def contracts_of(connection: Connection, host: str) -> dict[str, Contract]:
-    """Return what a host's routers were promised."""
-    table = tables.contracts
-    query = select(table.c.vr, table.c.contract)
-    query = query.where(table.c.host == host, table.c.contract.is_not(None))
-    return {
-        row.vr: read(row.contract, Contract, f"contract {host}/{row.vr}")
-        for row in connection.execute(query)
-    }
+def lock_anywhere(connection: Connection) -> None:
+    """Keep others from changing contracts that follow routers until the transaction ends."""
+    _row(connection, ANYWHERE, lock=True)
 
 
 def present(row: Row[Any] | None, name: str) -> Stored[Host]:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, select
 
 from policer.store import tables
 from policer.store.engine import Database
+from policer.store.guards import entered_hosts, leads_still
 
 
 class PunishmentRow(msgspec.Struct, frozen=True):
@@ -65,12 +66,12 @@ class Punishments:
         if not rows and not gone:
             return True
         with self._database.write() as connection:
-            if epoch is not None and _epoch(connection) != epoch:
+            if epoch is not None and not leads_still(connection, epoch):
                 return False
             table = tables.punishments
             for host, vr in gone:
                 connection.execute(delete(table).where(table.c.host == host, table.c.vr == vr))
-            there = _entered(connection, {row.host for row in rows})
+            there = entered_hosts(connection, {row.host for row in rows})
             self._upsert(connection, [row for row in rows if row.host in there])
         return True
 
@@ -87,18 +88,3 @@ class Punishments:
 
 def _place(values: dict[str, Any]) -> tuple[str, str]:
     return values["host"], values["vr"]
-
-
-def _epoch(connection: Connection) -> int:
-    """Return the epoch of who leads, and let nobody take another before the transaction ends."""
-    query = select(tables.leadership.c.epoch).with_for_update(read=True)
-    return int(connection.execute(query).scalar_one())
-
-
-def _entered(connection: Connection, hosts: Iterable[str]) -> set[str]:
-    """Return which hosts have an entry, and let nobody remove them before the transaction ends."""
-    table = tables.hosts
-    query = select(table.c.name).where(table.c.name.in_(sorted(hosts)), table.c.entry.is_not(None))
-    return set(
-        connection.execute(query.order_by(table.c.name).with_for_update(read=True)).scalars()
-    )

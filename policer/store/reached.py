@@ -15,7 +15,9 @@ from policer.store.engine import Database
 from policer.store.events import EventRow, Events
 from policer.store.hosts import Hosts, no_host
 from policer.store.punishments import PunishmentRow, Punishments
+from policer.store.reachedclasses import ReachedClasses
 from policer.store.reachedcontracts import ReachedContracts
+from policer.store.reachedoverrides import ReachedOverrides
 from policer.store.records import Clock, Stored
 from policer.store.store import Store
 
@@ -34,6 +36,8 @@ OWN_WORDS: Final = frozenset(
     }
 )
 """Kinds of events whose words are the policer's own and name nobody."""
+OF_OTHER_HOSTS: Final = frozenset({"epoch_raised", "moved", "overpromised", "overtaken", "twice"})
+"""Kinds of events whose words may name other hosts, or who leads."""
 
 
 class ReachedStore(Store):
@@ -42,7 +46,10 @@ class ReachedStore(Store):
     def __init__(self, store: Store, asking: Asking) -> None:
         database, clock = store.parts
         self.hosts = ReachedHosts(database, clock, asking)
-        self.contracts = ReachedContracts(database, clock, asking)
+        contracts = ReachedContracts(database, clock, asking)
+        self.contracts = contracts
+        self.classes = ReachedClasses(database, clock, asking, contracts)
+        self.overrides = ReachedOverrides(database, clock, asking)
         self.events = ReachedEvents(database, clock, asking)
         self.punishments = ReachedPunishments(database, asking)
         self.idempotency = store.idempotency
@@ -137,7 +144,7 @@ def told(row: EventRow, asking: Asking) -> EventRow:
     actor = asking.masked(row.actor)
     if row.actor != "policer":
         words = f"by {actor}"
-    elif asking.reach.partial and row.kind not in OWN_WORDS:
+    elif row.kind in OF_OTHER_HOSTS or (asking.reach.partial and row.kind not in OWN_WORDS):
         words = ""
     else:
         words = row.words

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -85,3 +85,12 @@ def as_stored(value: S) -> S:
         if getattr(value, name) is not None and getattr(stored, name) is None
     )
     return stored
+
+
+def checked_name(name: str, kind: Any, field: str, fix: str) -> str:
+    """Return a name that is what its kind allows; raises Invalid with the field and the fix."""
+    try:
+        msgspec.convert(name, kind)
+    except msgspec.ValidationError as error:
+        raise Invalid([Problem(field, str(error), fix)]) from None
+    return name

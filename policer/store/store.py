@@ -6,11 +6,14 @@ from typing import Final
 
 from policer.store import audit, leadership, records
 from policer.store.backup import back_up
+from policer.store.classes import Classes
 from policer.store.contracts import Contracts
 from policer.store.engine import Database
 from policer.store.events import Events
+from policer.store.homes import Homes
 from policer.store.hosts import Hosts
 from policer.store.idempotency import Idempotency
+from policer.store.overrides import OverrideTable
 from policer.store.punishments import Punishments
 from policer.store.schema import Schema
 from policer.store.tokens import Tokens
@@ -30,8 +33,11 @@ class Store:
         self._database, self._schema, self._clock = database, schema, clock
         self.hosts = Hosts(database, clock)
         self.contracts = Contracts(database, clock)
+        self.classes = Classes(database, clock)
+        self.homes = Homes(database, clock)
         self.events = Events(database, clock)
         self.punishments = Punishments(database)
+        self.overrides = OverrideTable(database, clock)
         self.tokens = Tokens(database, clock)
         self.audit = audit.Audit(database)
         self.idempotency = Idempotency(database, clock)
@@ -48,7 +54,7 @@ class Store:
             return self._schema.version_of(connection)
 
     def generation(self) -> int:
-        """Return a count that rises with every change of hosts, contracts and tokens."""
+        """Return a count that rises with every change but those of the leader."""
         with self._database.read() as connection:
             return audit.generation(connection)
 
@@ -58,7 +64,7 @@ class Store:
             self._schema.require_newest(connection)
 
     def prune(self, keep_days: float, keep_audit_days: float) -> dict[str, int]:
-        """Remove what is older than so many days: events and ended tokens, and the audit log.
+        """Remove what is older than so many days: events; and tokens, audit and revisions.
 
         Returns:
             How many rows of each.
@@ -68,6 +74,7 @@ class Store:
             "events": self.events.prune(keep_days),
             "tokens": self.tokens.prune(now - timedelta(days=keep_audit_days)),
             "audit": self.audit.prune(now - timedelta(days=keep_audit_days)),
+            "revisions": self.contracts.prune(now - timedelta(days=keep_audit_days)),
         }
 
     def leadership(self, holder: str) -> leadership.Leadership:

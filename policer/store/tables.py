@@ -78,6 +78,7 @@ def _version() -> tuple[Column[int], Column[datetime], Column[str]]:
 
 
 # What was removed keeps its row, without an entry: its version numbers go on rising.
+# The row of the name "" is no host: contracts of it follow their routers from host to host.
 hosts: Final = Table(
     "hosts",
     metadata,
@@ -103,6 +104,22 @@ revisions: Final = Table(
     Column("at", Instant, nullable=False),
     Column("by", Words, nullable=False),
     ForeignKeyConstraint(["host", "vr"], ["contracts.host", "contracts.vr"]),
+)
+classes: Final = Table(
+    "classes",
+    metadata,
+    Column("name", Words, primary_key=True),
+    Column("entry", Words),
+    *_version(),
+)
+# Where routers are whose contracts follow them; the leader's alone to write.
+homes: Final = Table(
+    "homes",
+    metadata,
+    Column("router", Words, primary_key=True),
+    Column("host", Words, nullable=False),
+    Column("since", Instant, nullable=False),
+    Index("homes_host", "host"),
 )
 events: Final = Table(
     "events",
@@ -170,6 +187,19 @@ idempotency: Final = Table(
     Column("headers", Words),
     Column("body", LargeBinary),
     Index("idempotency_at", "at"),
+)
+# What was cleared, or has ended, keeps its row, without a mode: its version numbers go on rising.
+overrides: Final = Table(
+    "overrides",
+    metadata,
+    Column("kind", Words, primary_key=True),
+    Column("host", Words, primary_key=True),
+    Column("vr", Words, primary_key=True),
+    Column("mode", Words),
+    Column("above", BigInteger),
+    Column("until", Instant),
+    Column("reason", Words, nullable=False),
+    *_version(),
 )
 # One row each, and its numbers only rise.
 leadership: Final = Table(

@@ -5,6 +5,7 @@ A stream lasts no longer than its first message here, or it would never be an an
 
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from litestar.types import Receive, Scope, Send
 from rest_rig import PROMISE, Rig, filled, opened
 from schemathesis.config import SchemathesisConfig
 
+from policer.overrides import Override
 from policer.rest.app import describe
 from policer.rest.document import EXAMPLES as BODIES
 
@@ -68,11 +70,22 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     with opened(folder, stream_life_s=0.0, rate_burst=1e9, observe=seen) as rig:
         filled(rig)
         rig.store.contracts.put("gold", "customer-7", PROMISE, None, "test")
+        override(rig)
         rig.note(10)
         later.rig = rig
         yield rig
         later.rig = None
     check_accepted()
+
+
+def override(rig: Rig) -> None:
+    """Set an override of each kind that has an address of its own, to be read."""
+    until = datetime.now(UTC) + timedelta(days=1)
+    for wanted in (
+        Override("suspension", "suspended", "gold"),
+        Override("exemption", "exempt", "gold", "customer-7", until),
+    ):
+        rig.store.overrides.put(wanted, None, "test")
 
 
 @schema.parametrize()

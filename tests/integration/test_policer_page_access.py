@@ -1,6 +1,7 @@
 """The page for everybody: keyboard alone, screen readers, light and dark, small screens."""
 
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from browser_rig import Visit, until
 from page_rig import report
 from support.inconclusive import inconclusive
 
+from policer.overrides import Override
 from policer.store import Event
 
 pytest_plugins = ["browser_fixtures"]
@@ -17,6 +19,8 @@ pytestmark = pytest.mark.timeout(600)
 VIEWS = {
     "fleet": ("#/", "never heard"),
     "host": ("#/hosts/edge-1", "the capacity is from"),
+    "suspended": ("#/hosts/edge-2", "Nothing is sent to this host"),
+    "exempt": ("#/hosts/edge-1/routers/gold", "It is exempt until"),
     "router": ("#/hosts/edge-1/routers/flood", "Version 1, by anna"),
     "events": ("#/events", "its offered load stays far above"),
     "punishments": ("#/punishments", "misbehaves"),
@@ -36,12 +40,20 @@ def check(visit: Visit, name: str) -> Any:
 
 @pytest.fixture
 def seen(visit: Visit) -> Visit:
-    """A tab of somebody who signed in, with somebody punished and a host that is gone."""
+    """A tab of somebody who signed in: somebody punished, a host that is gone, and overrides."""
     visit.work.said["edge-1"] = (
         report("gold", 40e3, 55e3, setpoint=55e3),
         report("flood", 10e3, 400e3, setpoint=10e3),
     )
     visit.work.tick(20)
+    until_then = datetime.now(UTC) + timedelta(days=1)
+    for wanted in (
+        Override("suspension", "suspended", "edge-2", reason="it is being replaced"),
+        Override("exemption", "exempt", "edge-1", "gold", until_then, "a load test"),
+    ):
+        visit.work.store.overrides.put(wanted, None, "anna")
+    visit.work.store.overrides.put(Override("brake", "off"), 1, "anna")
+    visit.work.follow()
     visit.sign_in("#/access")
     return visit
 

@@ -54,6 +54,36 @@ def test_an_error_is_told_at_its_field_and_mended_there(visit: Visit) -> None:
     assert history.locator("tbody tr").count() == 2
 
 
+def test_a_rate_in_bits_is_kept_as_such_and_its_errors_are_told_at_the_same_field(
+    visit: Visit,
+) -> None:
+    visit.expects(422)
+    page = visit.page
+    open_form(visit)
+    guarantee, ceiling = page.get_by_label("Guarantee,"), page.get_by_label("Ceiling,")
+    guarantee.fill("80 Mb/s")
+    ceiling.fill("0.04Gbit/s")
+    visit.button("Save").click()
+    page.locator("[aria-invalid=true]").wait_for()
+    assert "40 Mb/s is below the guarantee of 80 Mb/s" in described(ceiling)
+    ceiling.fill("100Mbps")
+    visit.button("Save").click()
+    until(lambda: '"100Mbps" is no number (write digits, such as 20k' in described(ceiling))
+    ceiling.fill("123.456 Mb/s")
+    page.get_by_label("Packet size,").fill("1000")
+    visit.button("Save").click()
+    visit.sees("Version 2, by operate")
+    sold = Contract(guarantee_bps=80e6, ceiling_bps=123.456e6, packet_bytes=1000)
+    assert kept(visit.work) == sold
+    shown = guarantee.input_value(), ceiling.input_value()
+    assert shown == ("80 Mb/s", "123.456 Mb/s")
+    history = page.get_by_role("table", name="Versions of the contract of gold")
+    history.get_by_text("guarantee 40000 → 80 Mb/s, ceiling 60000 → 123.456 Mb/s").wait_for()
+    visit.button("Save").click()  # nothing was changed by having been shown
+    visit.sees("Version 3, by operate")
+    assert kept(visit.work) == sold
+
+
 def test_more_than_the_host_can_forward_is_refused_at_the_guarantee(visit: Visit) -> None:
     visit.expects(422)
     open_form(visit)

@@ -101,6 +101,22 @@ def test_a_starved_router_with_a_guarantee_is_red_below_it_and_amber_above(visit
         row.locator(f".mark.{tone}").get_by_text("starved").wait_for()
 
 
+def test_a_router_that_is_held_in_bits_is_shown_with_its_bits(visit: Visit) -> None:
+    work = visit.work
+    work.promise("edge-1", "line", guarantee_bps=28e6, ceiling_bps=56e6)
+    fields = {"throughput_bps": 56e6, "setpoint_pps": None, "setpoint_bps": 56e6}
+    held = msgspec.structs.replace(report("line", 20e3, 20e3, setpoint=20e3), **fields)
+    work.said["edge-1"] = (held,)
+    work.tick()
+    visit.sign_in("#/hosts/edge-1")
+    row = visit.page.get_by_role("row").filter(has_text="line")
+    for text in ("28 Mb/s", "56 Mb/s"):
+        row.get_by_text(text).first.wait_for()
+    visit.page.goto(visit.page.url.replace("hosts/edge-1", "hosts/edge-1/routers/line"))
+    visit.sees("56 Mb/s")
+    until(lambda: now_of(visit, "Setpoint") == "20.0")
+
+
 def test_a_host_that_refuses_orders_is_red_and_says_why(visit: Visit) -> None:
     visit.sign_in("")
     visit.work.refusals["edge-1"] = {"gold": "epoch: 7 is lower than 9"}

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
@@ -23,10 +24,11 @@ from policer.evidence import Rules
 from policer.fleet import Fleet, HostLive
 from policer.inbox import Pardon
 from policer.ladder import Patience
+from policer.overrides import Override
 from policer.service import Service, ServiceSettings
 from policer.state import Policy
-from policer.store import Store, open_store
-from xtc.wire import Mode, Report
+from policer.store import OverrideKey, Store, open_store
+from xtc.wire import Activate, Mode, Report
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]
 
@@ -268,3 +270,57 @@ async def test_a_flood_is_punished_written_down_inherited_and_pardoned(store: St
         assert two.live("h0").state.routers["a1"].punishment.height == 3
         two.service.inbox.put(Pardon("h0", "a1", "operator"))
         await two.until(lambda: "pardoned" in kinds(store, vr="a1"))
+
+
+async def test_a_host_whose_control_is_suspended_goes_by_its_own_configuration(
+    store: Store, hosts: FleetRig
+) -> None:
+    daemon = hosts["h0"].rig
+
+    def uncapped() -> bool:
+        return not any(map(_caps, daemon.manager.reports(daemon.clock.now())))
+
+    async with running(store) as one:
+        await one.until(one.held)
+        store.overrides.put(Override("suspension", "suspended", "h0"), None, "test")
+        await one.until(lambda: hosts.do(uncapped))
+        told, seen = hosts["h0"].messages, one.live("h0").sight.tick
+        await one.until(lambda: one.live("h0").sight.tick > seen + 20)  # longer than a lease
+        assert hosts["h0"].messages == told
+        assert one.held("h1")
+        store.overrides.clear(OverrideKey("suspension", "h0"), 1, "test")
+        await one.until(one.held)
+    assert {"override_set", "override_cleared"} <= set(kinds(store, host="h0"))
+
+
+async def test_an_exempt_router_is_let_off_and_not_punished_again(store: Store) -> None:
+    strict = Policy(rules=Rules(excess=1.2, decent=1.1), patience=Patience(climb_s=2.0))
+    until = datetime.now(UTC) + timedelta(days=1)
+    async with running(store, "one", strict) as one:
+        await one.until(lambda: ("h0", "a1") in store.punishments.all())
+        store.overrides.put(Override("exemption", "exempt", "h0", "a1", until), None, "test")
+        await one.until(lambda: ("h0", "a1") not in store.punishments.all())
+        seen = one.live("h0").sight.tick
+        await one.until(lambda: one.live("h0").sight.tick > seen + 20)
+        assert one.live("h0").state.routers["a1"].punishment.height == 0
+        await one.until(lambda: (one.setpoint("a1") or 0.0) >= CONTRACTS["a1"].guarantee_pps)
+
+
+async def test_an_operator_raises_the_epoch_above_one_that_the_leader_does_not_go_above_by_itself(
+    store: Store, hosts: FleetRig
+) -> None:
+    """The daemon's lease runs on as that of another policer, and its telemetry has no epoch."""
+    async with running(store) as one:
+        await one.until(one.held)
+        higher = one.fleet.leadership.epoch + 1000
+        lease = Activate("a0", 1e3, higher, 1, 3600.0)
+        hosts.do(lambda: hosts["h0"].rig.ask(lease))
+        await one.until(lambda: "overtaken" in kinds(store, host="h0"))
+        await one.until(lambda: one.live("h0").refusals)
+        (event,) = store.events.page(None, 9, host="h0", kind="overtaken")
+        assert "`policer epoch raise --above`" in event.words
+        assert all(f"lower than {higher}" in words for words in one.live("h0").refusals.values())
+        store.overrides.ask_epoch(Override("epoch", "above", above=higher), "test")
+        await one.until(lambda: one.fleet.leadership.epoch == higher + 1)
+        await one.until(lambda: one.held() and not one.live("h0").refusals)
+        await one.until(lambda: "epoch_raised" in kinds(store))

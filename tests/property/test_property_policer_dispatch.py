@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policer_plant import Router, SimulatedHost, steady
 
-from policer.demand import leased_pps
+from policer.demand import leased_bps, leased_pps
 from policer.dispatch import NOTICE_S, RENEWALS, Sent, Terms, due
 from policer.state import Order
 from xtc.lease import Kind
@@ -25,7 +25,14 @@ held = st.builds(
     limit_pps=st.none() | st.sampled_from([2e3, 9e3]),
     burst=st.none() | st.sampled_from([1.0, 4e3]),
 )
-orders = st.one_of(st.just(Order()), held)
+in_bits = st.builds(
+    Order,
+    punishment=st.booleans(),
+    limit_pps=st.none() | st.sampled_from([2e3, 9e3]),
+    burst=st.none() | st.sampled_from([12_144.0, 4e6]),
+    setpoint_bps=st.sampled_from([1e4, 14e6, 56e6]),
+)
+orders = st.one_of(st.just(Order()), held, in_bits)
 histories = st.lists(st.tuples(orders, st.integers(1, 12)), max_size=8)
 
 
@@ -60,13 +67,14 @@ class Line:
         (report,) = self.host.telemetry().routers
         kind = None if router.lease is None else router.lease.kind
         expected = Kind.PUNISHMENT if order.punishment else Kind.NORMAL
-        same_kind = order.setpoint_pps is None or kind is expected
+        same_kind = not order.holds or kind is expected
         lease = router.lease
         burst = None if lease is None else lease.setpoint.burst
         return (
             same_kind
-            and (order.setpoint_pps is None or burst == order.burst)
+            and (not order.holds or burst == order.burst)
             and leased_pps(report) == order.setpoint_pps
+            and leased_bps(report) == order.setpoint_bps
             and router.limit == order.limit_pps
         )
 
@@ -125,7 +133,7 @@ def test_what_does_not_change_is_only_renewed(
     every = TERMS.ttl_s / RENEWALS
     for times in (leases, limits):
         assert all(later - at >= every for at, later in pairwise(times))
-    assert len(leases) == (0 if last.setpoint_pps is None else seconds / every)
+    assert len(leases) == (seconds / every if last.holds else 0)
 
 
 @given(histories)

@@ -487,6 +487,7 @@ def test_signals_reload_and_stop(process: RunningDaemon) -> None:
     assert process.ended() == 0
     events = [json.loads(line)["event"] for line in process.log.read_text().splitlines()]
     assert [e for e in events if e != "router"] == [
+        "simulated",
         "started",
         "reloaded",
         "reload_refused",

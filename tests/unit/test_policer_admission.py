@@ -53,6 +53,28 @@ def test_who_follows_the_advice_is_not_refused_again(promised: float, cost: floa
     assert fields(Contract(float(advised[1]), cost=cost), others=others) == []
 
 
+@pytest.mark.parametrize("promised", [100e3 / 3, 1.0, 66666.66666])
+@pytest.mark.parametrize("size", [64, 350, 1514])
+def test_bits_take_packets_of_the_size_sold(promised: float, size: int) -> None:
+    others = {"b": Contract(guarantee_bps=8 * 350 * promised)}
+    (problem,) = problems_with("a", Contract(guarantee_bps=1e12, packet_bytes=size), HOST, others)
+    assert problem.field == "guarantee_bps"
+    assert f"packets/s of {size} bytes" in problem.problem
+    advised = re.search(r"at most ([0-9.]+) bits/s,", problem.fix)
+    assert advised
+    most = float(advised[1])
+    assert fields(Contract(guarantee_bps=most, packet_bytes=size), others=others) == []
+    over = Contract(guarantee_bps=most * 1.0001, packet_bytes=size)
+    assert fields(over, others=others) == ["guarantee_bps"]
+
+
+def test_where_no_bits_are_left_none_are_advised() -> None:
+    full = {"b": Contract(guarantee_pps=1e5)}
+    (problem,) = problems_with("a", Contract(guarantee_bps=1e6), HOST, full)
+    assert problem.fix == "promise nothing, or let the host overcommit"
+    assert fields(Contract(ceiling_bps=1e6), others=full) == []
+
+
 def test_a_contract_without_guarantee_is_always_welcome() -> None:
     full = {"b": Contract(guarantee_pps=2e5)}
     assert fields(Contract(guarantee_pps=0), others=full) == []

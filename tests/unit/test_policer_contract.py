@@ -21,6 +21,47 @@ def test_a_guarantee_is_all_that_a_contract_needs() -> None:
 
 
 @pytest.mark.parametrize(
+    ("contract", "field", "words"),
+    [
+        (Contract(1e3, guarantee_bps=1e6), "guarantee_bps", "given in packets/s too"),
+        (Contract(ceiling_pps=1e3, ceiling_bps=1e6), "ceiling_bps", "given in packets/s too"),
+        (
+            Contract(guarantee_bps=2e9, ceiling_bps=1e9),
+            "ceiling_bps",
+            "1 Gb/s is below the guarantee of 2 Gb/s",
+        ),
+        (
+            Contract(1e3, ceiling_bps=1e6, packet_bytes=1000),
+            "ceiling_bps",
+            "125 is below the guarantee of 1000 packets/s, at 1000 bytes each",
+        ),
+        (
+            Contract(guarantee_bps=28e6, ceiling_pps=9e3),
+            "ceiling_pps",
+            "9000 is below the guarantee of 10000 packets/s, at 350 bytes each",
+        ),
+        (Contract(guarantee_bps=1e6, burst_packets=5), "burst_packets", "no ceiling"),
+        (Contract(guarantee_bps=28e6, burst=7e5), "burst", "more than 60 s of the guarantee"),
+        (Contract(ceiling_bps=2.8e6, burst=7e4), "burst", "more than 60 s of the ceiling"),
+    ],
+)
+def test_rates_in_bits_are_judged_as_those_in_packets(
+    contract: Contract, field: str, words: str
+) -> None:
+    (problem,) = contradictions(contract)
+    assert problem.field == field
+    assert words in problem.problem
+
+
+def test_the_size_sold_says_what_bits_take() -> None:
+    sold = Contract(guarantee_bps=1e9, ceiling_bps=2e9, packet_bytes=1000, burst=5e6)
+    assert list(contradictions(sold)) == []
+    assert (sold.reserve_pps, sold.ceiling, sold.reference_pps) == (125e3, 250e3, 125e3)
+    assert Contract(ceiling_bps=2.8e6).reference_pps == 1e3
+    assert Contract(guarantee_pps=1.0, ceiling_bps=1e3, packet_bytes=64).reserve_pps == 1.0
+
+
+@pytest.mark.parametrize(
     ("contract", "field"),
     [
         (Contract(guarantee_pps=2e4, ceiling_pps=1e4), "ceiling_pps"),
@@ -45,11 +86,17 @@ def test_a_contradiction_names_its_field_and_a_fix(contract: Contract, field: st
         '{"guarantee_pps": 1, "cost": 0}',
         '{"guarantee_pps": 1, "guarranty": 2}',
         '{"guarantee_pps": 1, "measures": ["shout"]}',
-        "{}",
+        '{"guarantee_bps": 0}',
+        '{"guarantee_bps": 2e12}',
+        '{"ceiling_bps": 999}',
+        '{"ceiling_bps": 1e6, "packet_bytes": 63}',
+        '{"ceiling_bps": 1e6, "packet_bytes": 65536}',
+        '{"ceiling_bps": 1e6, "packet_bytes": 350.5}',
+        '{"ceiling_bps": NaN}',
     ],
 )
 def test_a_field_out_of_range_or_unknown_is_refused(text: str) -> None:
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(msgspec.DecodeError):
         decoded(text)
 
 

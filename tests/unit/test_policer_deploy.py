@@ -176,6 +176,21 @@ FIRES: tuple[tuple[str, dict[str, str]], ...] = (
             'policer_round_duration_seconds_count{instance="a"}': "0+3x60",
         },
     ),
+    ("PolicerBrakeOn", {'policer_brake_on{instance="a"}': "1x60"}),
+    (
+        "PolicerBrakeOn",
+        {
+            'policer_brake_on{instance="a"}': "1x60",
+            'policer_brake_mode{instance="a", mode="on"}': "0x60",
+        },
+    ),
+    (
+        "PolicerEpochRaised",
+        {
+            'policer_leading{instance="a"}': "1x60",
+            'policer_epoch{instance="a"}': "5x30 9x29",
+        },
+    ),
     ("PolicerRoundFails", {'policer_rounds_failed_total{instance="a", host="h"}': "0x40 1x19"}),
 )
 """Alerts, with series of one sample every 5 s that must set them off."""
@@ -194,6 +209,16 @@ HEALTHY = {
     'policer_routers_punished{instance="a", step="stop"}': "0x60",
     'policer_vr_guarantee_missed_seconds_total{host="h", vr="v"}': "7x60",
     'policer_settings_last_reload_successful{instance="a"}': "1x60",
+    'policer_host_reachable{instance="a", host="i"}': "1x60",
+    'policer_host_reachable{instance="a", host="j"}': "1x60",
+    'policer_host_suspended{instance="a", host="h"}': "0x60",
+    'policer_host_suspended{instance="a", host="i"}': "1x60",
+    'policer_host_suspended{instance="a", host="j"}': "1x60",
+    'policer_brake_on{instance="a"}': "1x60",
+    'policer_brake_mode{instance="a", mode="on"}': "1x60",
+    'policer_overrides{instance="a", kind="brake"}': "1x60",
+    'policer_epoch{instance="a"}': "5x60",
+    'policer_epoch{instance="b"}': "4x30 5x29",
 }
 
 

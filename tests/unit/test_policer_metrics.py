@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from prometheus_client import generate_latest
@@ -14,15 +15,17 @@ from policer.fleet import Fleet, HostLive, Leadership
 from policer.hosts import Host
 from policer.ladder import Punishment, Step
 from policer.metrics import Health, Metrics
+from policer.overrides import Override, standing
 from policer.promise import Counted, Kept
 from policer.sight import GONE_AFTER_S, Sight
 from policer.state import HostState, Order, RouterState
 from xtc.wire import Finding, Mode, Report
 
 HOST = Host("host7", "ipc:///a", "ipc:///b", 100e3)
-UNITS = ("seconds", "ratio", "packets_per_second", "info", "total")
+UNITS = ("seconds", "ratio", "packets_per_second", "bits_per_second", "info", "total")
 STATES = {
     "policer_brake_hosts",
+    "policer_brake_mode",
     "policer_brake_on",
     "policer_epoch",
     "policer_events_waiting",
@@ -33,8 +36,10 @@ STATES = {
     "policer_host_refusals",
     "policer_host_routers",
     "policer_host_routers_held",
+    "policer_host_suspended",
     "policer_leadership_known",
     "policer_leading",
+    "policer_overrides",
     "policer_routers_punished",
     "policer_settings_last_reload_successful",
     "policer_store_up",
@@ -177,6 +182,32 @@ def test_the_brake_is_shown(fleet: Fleet, metrics: Metrics) -> None:
     assert samples(metrics)["policer_brake_on",] == 0
     fleet.braked = True
     assert samples(metrics)["policer_brake_on",] == 1
+
+
+def test_overrides_are_counted_by_kind_and_no_label_is_an_operators(
+    fleet: Fleet, metrics: Metrics
+) -> None:
+    fleet.put(HostLive(HOST))
+    seen = samples(metrics)
+    assert seen["policer_brake_mode", "automatic"] == 1
+    assert seen["policer_host_suspended", "host7"] == 0
+    fleet.overrides = standing(
+        [
+            Override("brake", "off", reason="a drill"),
+            Override("suspension", "suspended", "host7"),
+            Override("suspension", "suspended", "gone"),
+            *(Override("exemption", "exempt", "host7", f"r{n}") for n in range(99)),
+        ],
+        datetime(2026, 3, 1, tzinfo=UTC),
+    )
+    seen = samples(metrics)
+    assert [seen["policer_brake_mode", mode] for mode in ("automatic", "off", "on")] == [0, 1, 0]
+    assert seen["policer_overrides", "exemption"] == 99
+    assert seen["policer_overrides", "suspension"] == 2
+    assert seen["policer_host_suspended", "host7"] == 1
+    labels = {key[1] for key in seen if "overrid" in key[0] or "brake_mode" in key[0]}
+    assert len(labels) == 4 + 3
+    assert ("policer_host_suspended", "gone") not in seen
 
 
 def test_who_leads_is_shown(fleet: Fleet, metrics: Metrics) -> None:

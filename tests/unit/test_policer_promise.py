@@ -70,11 +70,28 @@ def test_sums_wait_for_a_daemon_that_does_not_count_for_a_while() -> None:
     assert desk.see(counting(7, 0, 0)) == Counted(7, 0, 0)
 
 
-def test_bits_are_not_added_to_packets() -> None:
+def test_bits_have_sums_of_their_own() -> None:
     desk = Desk()
     desk.see(counting(0, 0, 0))
-    assert desk.see(counting(8e6, 0, 1, setpoint_bps=1e6)) == Counted()
-    assert desk.see(counting(8e6 + 5, 0, 1)) == Counted(5, 0, 0)
+    in_bits = {"over_promise_bits": 8e6, "under_promise_bits": 5e3}
+    assert desk.see(counting(3, 0, 1, **in_bits)) == Counted(3, 0, 1, 8e6, 5e3)
+    assert desk.see(counting(5, 0, 2, **in_bits)) == Counted(5, 0, 2, 8e6, 5e3)
+
+
+def test_a_router_that_was_only_ever_held_in_bits_has_sums() -> None:
+    desk = Desk()
+    never = {"over_promise_packets": None, "under_promise_packets": None}
+    in_bits = {"over_promise_bits": 10.0, "under_promise_bits": 0.0, "breach_seconds": 0.0}
+    desk.see(report_of(**never, **in_bits))
+    more = in_bits | {"over_promise_bits": 14.0, "breach_seconds": 2.0}
+    assert desk.see(report_of(**never, **more)) == Counted(breach_s=2.0, over_bits=4.0)
+
+
+def test_counters_in_bits_that_fell_say_that_all_began_again() -> None:
+    desk = Desk()
+    desk.see(counting(9, 0, 5, over_promise_bits=100.0, under_promise_bits=0.0))
+    after = counting(9, 0, 6, over_promise_bits=0.0, under_promise_bits=0.0)
+    assert desk.see(after) == Counted(9, 0, 6)
 
 
 @pytest.mark.parametrize(("contracts", "kept"), [((), False), (("a",), True)])

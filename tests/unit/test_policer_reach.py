@@ -97,8 +97,10 @@ def live() -> HostLive:
     return HostLive(
         EDGE,
         {"a": ACME, "b": BETA},
-        Sight(heard_at=1.0, routers={"a": wordy, "b": report("b", 5.0)}, distrust="b lies"),
-        HostState(standing=Standing(engaged=True, harmed=("a", "b"), lacks={"b": 1.0})),
+        follows={"a": "roams", "b": "roams-too"},
+        tenants={"a": "acme", "b": "beta", "c": "beta"},
+        sight=Sight(heard_at=1.0, routers={"a": wordy, "b": report("b", 5.0)}, distrust="b lies"),
+        state=HostState(standing=Standing(engaged=True, harmed=("a", "b"), lacks={"b": 1.0})),
         link_problem="tcp://10.0.0.1: gone",
         unread=3,
         rounds_failed=4,
@@ -110,6 +112,7 @@ def test_of_a_host_in_part_nothing_of_others_is_seen() -> None:
     seen = reached(live(), Reach(tenants=("acme",)))
     assert seen is not None
     assert seen.contracts == {"a": ACME}
+    assert (seen.follows, seen.tenants) == ({"a": "roams"}, {})
     assert list(seen.sight.routers) == ["a"]
     assert seen.sight.routers["a"].problem == HIDDEN
     assert (seen.sight.distrust, seen.link_problem) == ("", "")

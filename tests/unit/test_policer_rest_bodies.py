@@ -43,7 +43,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         (b"null", 422),
         (b"[]", 422),
         (b'"words"', 422),
-        (b"{}", 422),
+        (b'{"guarantee":1}', 422),
     ],
     ids=range(17),
 )

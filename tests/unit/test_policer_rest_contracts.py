@@ -46,6 +46,18 @@ def test_a_contract_is_made_replaced_and_removed_and_its_history_stays(rig: Rig)
     assert history[2]["contract"]["guarantee_pps"] == 10_000
 
 
+def test_a_time_zone_that_is_none_is_told_at_its_field(rig: Rig) -> None:
+    terms = TERMS | {"zone": "Mars/Olympus", "hours": [{"start": "08:00", "end": "18:00"}]}
+    client = rig.client("operate")
+    put = client.put(PATH, json=terms, headers={"If-None-Match": "*"})
+    assert put.status_code == 422, put.text
+    assert put.json()["errors"][0]["field"] == "zone"
+    body = {"host": "gold", "vr": "r5", "contract": terms}
+    checked = client.post("/v1/contracts/check", json=body).json()
+    assert [error["field"] for error in checked["errors"]] == ["zone"]
+    assert checked["promised_pps"] == PROMISE.guarantee_pps
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -143,6 +155,7 @@ def test_a_check_says_what_would_be_and_writes_nothing(rig: Rig) -> None:
         "errors": [],
         "promised_pps": 30_000.0,
         "capacity_pps": 100_000.0,
+        "host": "gold",
     }
     body["contract"] = TERMS | {"guarantee_pps": 90_000, "burst_packets": 5}
     bad = rig.client("read").post("/v1/contracts/check", json=body).json()

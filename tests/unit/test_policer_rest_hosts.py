@@ -198,6 +198,7 @@ def test_a_router_says_all_that_is_known_of_it(rig: Rig) -> None:
         "punishment": True,
         "limit_pps": 22_000.0,
         "burst": None,
+        "setpoint_bps": None,
     }
     assert router["kept"] is None
     assert router["punishment"]["step"] == "lower"
@@ -221,6 +222,8 @@ def test_a_router_tells_how_well_it_was_held_and_with_what_burst(rig: Rig) -> No
         "over_promise_packets": 300,
         "under_promise_packets": 20,
         "breach_seconds": 1.5,
+        "over_promise_bits": 0,
+        "under_promise_bits": 0,
     }
     assert client.get("/v1/setpoints").json()["items"][0]["burst"] == 4_000
 
@@ -280,4 +283,5 @@ def test_the_leader_is_named(rig: Rig) -> None:
         "problem": "",
         "braked": False,
         "braked_hosts": [],
+        "brake": "automatic",
     }

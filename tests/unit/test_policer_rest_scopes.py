@@ -38,7 +38,7 @@ def asked(rig: Rig, method: str, path: str, operation: dict[str, Any], secret: s
     with rig.client(None) as client:
         answer = client.request(
             method,
-            path.format(host="gold", vr="r1", token="0123456789ab"),
+            path.format(host="gold", vr="r1", token="0123456789ab", name="silver"),
             json=EXAMPLES.get(name),
             headers={"If-Match": '"v99"'}
             | ({"Authorization": f"Bearer {secret}"} if secret else {}),

@@ -212,6 +212,9 @@ def test_telemetry_shows_what_the_fleet_shows(rig: Rig, client: httpx.Client) ->
         "cap": 0.4,
         "mode": "closed_loop",
         "finding": "none",
+        "throughput_bps": None,
+        "offered_bps": None,
+        "setpoint_bps": None,
     }
     rig.show(GOLD, report("r1", 25_000.0))
     for _ in range(100):

@@ -59,8 +59,9 @@ def test_an_odd_name_is_not_found(store: Store, name: str) -> None:
     store.hosts.add(host(), "ann")
     with pytest.raises(Unknown):
         store.hosts.get(name)
-    with pytest.raises(Unknown):
-        store.contracts.put(name, "r1", promise(1.0), None, "ann")
+    if name:  # "" is no host: what is promised there follows its router
+        with pytest.raises(Unknown):
+            store.contracts.put(name, "r1", promise(1.0), None, "ann")
     with pytest.raises(Unknown):
         store.contracts.get("gold", name)
 
@@ -162,16 +163,56 @@ def test_history_keeps_every_revision(backend: "Backend", store: Store) -> None:
         step()
         backend.clock.forward(hours=1)
     history = store.contracts.history("gold", "r1")
-    assert [revision.version for revision in history] == [1, 2, 3, 4]
+    assert [revision.version for revision in history] == [4, 3, 2, 1]
     assert [revision.contract for revision in history] == [
-        promise(1e3),
-        promise(2e3),
-        None,
         promise(3e3),
+        None,
+        promise(2e3),
+        promise(1e3),
     ]
-    assert [revision.by for revision in history] == ["ann", "ben", "cid", "ann"]
-    assert [r.at for r in history] == [started + timedelta(hours=hour) for hour in range(4)]
+    assert [revision.by for revision in history] == ["ann", "cid", "ben", "ann"]
+    assert [r.at for r in history] == [started + timedelta(hours=hour) for hour in (3, 2, 1, 0)]
     assert store.contracts.get("gold", "r1").version.number == 4
+
+
+def test_history_is_read_in_parts(store: Store) -> None:
+    store.hosts.add(host(), "ann")
+    for version in range(5):
+        store.contracts.put("gold", "r1", promise(1e3 * version), version or None, "ann")
+    first = store.contracts.history("gold", "r1", limit=2)
+    rest = store.contracts.history("gold", "r1", before=first[-1].version)
+    assert [one.version for one in first + rest] == [5, 4, 3, 2, 1]
+
+
+def test_what_was_overtaken_long_ago_is_pruned_and_what_stands_is_kept(
+    backend: "Backend", store: Store
+) -> None:
+    store.hosts.add(host(), "ann")
+    for vr in ("r1", "r2", "r3"):
+        store.contracts.put("gold", vr, promise(1e3), None, "ann")
+    store.contracts.put("gold", "r1", promise(2e3), 1, "ann")
+    store.contracts.remove("gold", "r2", 1, "ann")
+    backend.clock.forward(days=800)
+    store.contracts.remove("gold", "r3", 1, "ann")
+    assert store.prune(90, 730)["revisions"] == 1 + 2 + 1
+    assert [one.version for one in store.contracts.history("gold", "r1")] == [2]
+    assert [one.version for one in store.contracts.history("gold", "r3")] == [2]
+    with pytest.raises(Unknown):
+        store.contracts.history("gold", "r2")
+    assert store.contracts.put("gold", "r2", promise(1e3), None, "ann").version.number == 1
+    assert store.prune(90, 730)["revisions"] == 0
+
+
+def test_a_host_has_no_more_contracts_than_it_may_have_routers(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("policer.store.contracts.MOST_ROUTERS", 2)
+    store.hosts.add(host(), "ann")
+    for vr in ("r1", "r2"):
+        store.contracts.put("gold", vr, promise(0.0), None, "ann")
+    with pytest.raises(Invalid, match="2 contracts on gold"):
+        store.contracts.put("gold", "r3", promise(0.0), None, "ann")
+    store.contracts.put("gold", "r2", promise(1.0), 1, "ann")
 
 
 def test_a_host_is_not_promised_more_than_it_can_forward(store: Store) -> None:
@@ -308,6 +349,6 @@ def test_a_row_that_somebody_spoilt_is_named(backend: "Backend", store: Store) -
     backend.aside().execute("UPDATE contracts SET contract = '{\"guarantee_pps\": -1}'")
     with pytest.raises(StoreGone, match="contract gold/r1"):
         store.contracts.all()
-    backend.aside().execute("UPDATE hosts SET entry = 'gold'")
+    backend.aside().execute("UPDATE hosts SET entry = 'gold' WHERE name = 'gold'")
     with pytest.raises(StoreGone, match="host gold"):
         store.hosts.all()

@@ -76,11 +76,26 @@ def test_ended_tokens_and_old_changes_are_removed_and_nothing_else(
     revoked, _ = store.tokens.add("revoked", ["read"], None, "root")
     store.tokens.revoke(revoked.id, "root")
     kept, secret = store.tokens.add("kept", ["admin"], None, "root")
-    assert store.prune(keep_days=1, keep_audit_days=1) == {"events": 0, "tokens": 0, "audit": 0}
+    assert store.prune(keep_days=1, keep_audit_days=1) == {
+        "events": 0,
+        "tokens": 0,
+        "audit": 0,
+        "revisions": 0,
+    }
     backend.clock.forward(days=40)
     store.hosts.add(GOLD, "root")
-    assert store.prune(keep_days=90, keep_audit_days=50) == {"events": 0, "tokens": 0, "audit": 0}
-    assert store.prune(keep_days=90, keep_audit_days=30) == {"events": 0, "tokens": 2, "audit": 4}
+    assert store.prune(keep_days=90, keep_audit_days=50) == {
+        "events": 0,
+        "tokens": 0,
+        "audit": 0,
+        "revisions": 0,
+    }
+    assert store.prune(keep_days=90, keep_audit_days=30) == {
+        "events": 0,
+        "tokens": 2,
+        "audit": 4,
+        "revisions": 0,
+    }
     assert store.tokens.all() == [kept]
     assert store.tokens.by_secret(secret) == kept
     assert [row.target for row in store.audit.page(None, 9)] == ["host gold"]

@@ -1,11 +1,15 @@
 """A database brought up from an older version, and down again: contracts stay what they were."""
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from store_rig import BEGINNING
 from store_values import host, promise
 
+from policer.contract import Contract
 from policer.errors import StoreOutdated, Unknown
+from policer.promises import ANYWHERE
 from policer.store import Store
 from policer.store.schema import Schema
 
@@ -34,6 +38,11 @@ def contracts_in(backend: "Backend") -> list[str]:
     return [text for (text,) in rows if text is not None]
 
 
+def classes_in(backend: "Backend") -> list[str]:
+    rows = backend.aside().execute("SELECT entry FROM classes").fetchall()
+    return [text for (text,) in rows if text is not None]
+
+
 @pytest.fixture
 def filled(store: Store) -> Store:
     store.hosts.add(host(), "ann")
@@ -58,7 +67,7 @@ def test_contracts_of_the_older_version_are_read_and_can_be_given_a_burst(
     changed = promise(20e3, ceiling_pps=40e3, burst=5e3)
     upgraded.contracts.put("gold", "r1", changed, 1, "ben")
     history = upgraded.contracts.history("gold", "r1")
-    assert [revision.contract for revision in history] == [PLAIN, changed]
+    assert [revision.contract for revision in history] == [changed, PLAIN]
 
 
 def test_brought_down_no_contract_has_a_term_that_the_older_program_does_not_know(
@@ -71,7 +80,7 @@ def test_brought_down_no_contract_has_a_term_that_the_older_program_does_not_kno
     again = backend.open(upgrade=True)
     assert again.contracts.get("gold", "r1").value == PLAIN
     assert again.contracts.get("gold", "r2").value == promise(10e3, ceiling_pps=30e3)
-    assert [one.contract is None for one in again.contracts.history("gold", "r3")] == [False, True]
+    assert [one.contract is None for one in again.contracts.history("gold", "r3")] == [True, False]
 
 
 def test_brought_down_one_step_contracts_do_not_say_when_to_punish(
@@ -86,11 +95,46 @@ def test_brought_down_one_step_contracts_do_not_say_when_to_punish(
     assert again.contracts.get("gold", "r1").value.punish == "when_harming"
 
 
-@pytest.mark.parametrize("version", [NEWEST, "0009", "", "base", "-1"])
+def test_brought_down_a_step_no_contract_needs_what_the_older_program_does_not_know(
+    backend: "Backend", filled: Store
+) -> None:
+    filled.classes.put("silver", promise(5e3), None, "ann")
+    filled.contracts.put("gold", "r4", Contract(class_name="silver"), None, "ann")
+    filled.contracts.put(ANYWHERE, "r5", promise(1e3), None, "ann")
+    until = BEGINNING + timedelta(days=1)
+    filled.contracts.put("gold", "r6", promise(1e3, valid_until=until), None, "ann")
+    filled.bring_down("0003")
+    assert [text for text in contracts_in(backend) if '"valid_until"' in text] == []
+    again = backend.open(upgrade=True)
+    assert sorted(again.contracts.all()["gold"]) == ["r1", "r2", "r6"]
+    assert ANYWHERE not in again.contracts.all()
+    assert again.contracts.get("gold", "r6").value == promise(1e3)
+    again.contracts.put(ANYWHERE, "r5", promise(1e3), None, "ann")
+
+
+def test_brought_down_rates_in_bits_become_packets_of_the_size_sold(
+    backend: "Backend", filled: Store
+) -> None:
+    sold = Contract(guarantee_bps=56e6, ceiling_bps=112e6, packet_bytes=700, burst=4e3)
+    filled.contracts.put("gold", "r1", sold, 1, "ann")
+    filled.contracts.put("gold", "r1", promise(1e3), 2, "ann")
+    filled.classes.put("silver", Contract(ceiling_bps=2.8e6), None, "ann")
+    filled.contracts.put("gold", "r4", Contract(guarantee_bps=28e6), None, "ann")
+    filled.bring_down("0004")
+    terms = [*contracts_in(backend), *classes_in(backend)]
+    assert [text for text in terms if "_bps" in text or "packet_bytes" in text] == []
+    again = backend.open(upgrade=True)
+    history = [one.contract for one in again.contracts.history("gold", "r1")]
+    assert history == [promise(1e3), promise(10e3, ceiling_pps=20e3, burst=4e3), PLAIN]
+    assert again.contracts.get("gold", "r4").value == promise(10e3)
+    assert again.classes.get("silver").value == Contract(ceiling_pps=1e3)
+
+
+@pytest.mark.parametrize("version", [NEWEST, "9999", "", "base", "-1"])
 def test_a_database_is_brought_down_to_a_known_older_version_alone(
     filled: Store, version: str
 ) -> None:
-    with pytest.raises(Unknown, match="one of 0001, 0002"):
+    with pytest.raises(Unknown, match="one of 0001, 0002, 0003"):
         filled.bring_down(version)
     filled.check()
 

@@ -17,6 +17,11 @@ _HEADER = (
 FRAME_BYTES = 64
 
 
+def interface_of(router: str) -> str:
+    """Return the name of a simulated router's interface."""
+    return f"{router}.0"
+
+
 @dataclass
 class SimulatedRouter:
     """One router of the host: its plant, its cap, and what its host-side interface has counted."""
@@ -44,14 +49,22 @@ class SimulatedRouter:
         """Let time pass."""
         self.age += dt
         stolen = self.stolen if self.age >= self.stolen_after else 0.0
-        self.state = advanced(self.plant, self.state, [self.cap], dt, stolen=stolen)
-        forwarded, received = self.state.throughput * dt, self.plant.offered * dt
+        state = advanced(self.plant, self.state, [self.cap], dt, stolen=stolen)
+        throttled = state.binding and self.cap is not None
+        self.take(state, self.plant.offered, dt, throttled=throttled)
+
+    def take(
+        self, state: PlantState, reached: PacketsPerSecond, dt: Seconds, *, throttled: bool
+    ) -> None:
+        """Count a step: how the router stands after it, what reached it, what its cap did."""
+        self.state = state
+        forwarded, received = state.throughput * dt, reached * dt
         self.forwarded += forwarded
         self.received += received
         self.forwarded_bytes += forwarded * self.frame_bytes
         self.received_bytes += received * self.frame_bytes
-        self.used += self.state.used * dt
-        self.throttled += self.state.binding and self.cap is not None
+        self.used += state.used * dt
+        self.throttled += throttled
 
 
 class SimulatedHost:
@@ -72,10 +85,14 @@ class SimulatedHost:
         dt = Seconds(0.0 if self._at is None else now - self._at)
         self._at = now
         if dt > 0:
-            for router in self.routers.values():
-                router.advance(dt)
+            self.advance(dt)
         lines = "".join(_line(router) for router in self.routers.values())
         return Snapshot(now, (_HEADER + lines).encode())
+
+    def advance(self, dt: Seconds) -> None:
+        """Let time pass for every router."""
+        for router in self.routers.values():
+            router.advance(dt)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -150,6 +167,6 @@ def _line(router: SimulatedRouter) -> str:
     forwarded, received = int(router.forwarded), int(router.received)
     forwarded_bytes, received_bytes = int(router.forwarded_bytes), int(router.received_bytes)
     return (
-        f"{router.name}.0: {forwarded_bytes} {forwarded} 0 0 0 0 0 0"
+        f"{interface_of(router.name)}: {forwarded_bytes} {forwarded} 0 0 0 0 0 0"
         f" {received_bytes} {received} 0 0 0 0 0 0\n"
     )

@@ -115,6 +115,12 @@ class Hypervisors:
         view = None if session is None else session.view.find(spec.domain)
         return None if view is None else view.uuid
 
+    def running_uuid(self, spec: LibvirtSpec) -> str:
+        """Return the UUID of a domain that runs here; empty where it does not, or is not known."""
+        session = self._sessions.get(spec.uri)
+        view = None if session is None else session.view.find(spec.domain)
+        return view.uuid if view is not None and view.active else ""
+
     def is_marked(self, spec: ActuatorSpec) -> bool:
         """Whether a running domain bears the mark of an xtc, here or where it came from."""
         if not isinstance(spec, LibvirtSpec) or spec.uri not in self._sessions:

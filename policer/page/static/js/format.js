@@ -1,6 +1,11 @@
 // Numbers as people read them: packets/s in thousands, caps in percent; pure.
 
 export const UNKNOWN = "–";
+export const BITS = [
+  [1e9, "G"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
 
 /** Return packets/s in thousands with three digits that matter. */
 export function kilo(pps) {
@@ -13,6 +18,14 @@ export function kilo(pps) {
 /** Return packets/s with their unit. */
 export function rate(pps) {
   return pps == null ? UNKNOWN : `${kilo(pps)} kp/s`;
+}
+
+/** Return bits/s with their unit, in three digits that matter. */
+export function bitRate(bps) {
+  if (bps == null) return UNKNOWN;
+  const [scale, prefix] = BITS.find(([size]) => bps >= size) ?? [1, ""];
+  const digits = Number((bps / scale).toPrecision(3));
+  return `${digits} ${prefix}b/s`;
 }
 
 /** Return a share of one CPU in percent; null is uncapped. */

@@ -1,11 +1,18 @@
 // How a host and a router stand, in words and in a tone; pure.
 
 import { lasting } from "./format.js";
+import { instant, standingWords } from "./overrides.js";
 
-/** Return {tone, words} of a host. */
+/** Return {tone, words} of a host; the words say so where it is simulated. */
 export function hostState({ live }) {
+  const { tone, words } = stateOf(live);
+  return { tone, words: live.simulated ? `${words}, simulated` : words };
+}
+
+function stateOf(live) {
   if (live.heard_s_ago == null) return { tone: "bad", words: "never heard" };
   if (!live.reachable) return { tone: "bad", words: `gone for ${lasting(live.heard_s_ago)}` };
+  if (live.suspension) return { tone: "warn", words: "suspended" };
   if (live.distrust) return { tone: "bad", words: "not believed" };
   if (live.link_problem) return { tone: "bad", words: "cannot be told" };
   if (live.refused > 0) return { tone: "bad", words: "refuses orders" };
@@ -21,6 +28,8 @@ export const known = (live, value) => (live.reachable ? value : null);
 /** Return what is wrong with a host, one sentence each. */
 export function hostProblems({ entry, live }) {
   const problems = [];
+  if (live.suspension)
+    problems.push(`Its control is suspended ${standingWords(live.suspension)}`);
   if (live.distrust) problems.push(`What it says is not believed: ${live.distrust}`);
   if (live.link_problem) problems.push(`Its daemon cannot be told: ${live.link_problem}`);
   if (live.refused > 0)
@@ -35,10 +44,14 @@ export function hostProblems({ entry, live }) {
 const orders = (count) => (count === 1 ? "1 order" : `${count} orders`);
 
 /** Return {tone, words} of a router: the worst that there is to say. */
-export function routerState({ report, contract, punishment, misbehaving, refusal }) {
+export function routerState({ report, contract, punishment, misbehaving, refusal, exemption }) {
   if (!report) return { tone: "bad", words: "not seen" };
   if (report.problem || refusal) return { tone: "bad", words: report.problem || refusal };
   if (starved(report, contract)) return { tone: starvedTone(report, contract), words: "starved" };
+  if (exemption) {
+    const also = misbehaving ? ", misbehaves" : "";
+    return { tone: "warn", words: `exempt until ${instant(exemption.until)}${also}` };
+  }
   if (punishment?.height > 0) return { tone: "warn", words: `punished: ${punishment.step ?? "-"}` };
   if (misbehaving) return { tone: "warn", words: "misbehaves" };
   return { tone: "good", words: report.active ? "held" : "let go" };
@@ -46,7 +59,14 @@ export function routerState({ report, contract, punishment, misbehaving, refusal
 
 /** Return whether a router with a guarantee lacks CPU that its cap allows. */
 export const starved = (report, contract) =>
-  report?.finding === "starved" && contract?.guarantee_pps > 0;
+  report?.finding === "starved" && (contract?.guarantee_pps > 0 || contract?.guarantee_bps > 0);
 
-const starvedTone = ({ throughput_pps: throughput }, { guarantee_pps: guarantee }) =>
-  throughput < guarantee ? "bad" : "warn";
+const starvedTone = (report, { guarantee_pps: packets, guarantee_bps: bits }) =>
+  report.throughput_pps < packets || report.throughput_bps < bits ? "bad" : "warn";
+
+/** Return what a router does, its setpoint in packets/s of the size that it forwards now. */
+export function inPackets(router) {
+  const { setpoint_pps: pps, setpoint_bps: bps, throughput_pps: packets } = router;
+  if (pps != null || bps == null || !(router.throughput_bps > 0)) return router;
+  return { ...router, setpoint_pps: (bps * packets) / router.throughput_bps };
+}

@@ -1,6 +1,7 @@
 // What the routers of one host do, second by second, for as long as some view looks at that host.
 
 import { query, v1 } from "./api.js";
+import { inPackets } from "./hosts.js";
 import { Series } from "./series.js";
 import { Stream } from "./stream.js";
 
@@ -45,7 +46,8 @@ class Feed extends EventTarget {
   /** Take one message; a router that is not in it is not known at that instant. */
   #take({ at, hosts }) {
     const instant = this.#instant(at);
-    const routers = hosts[this.host]?.routers ?? {};
+    const told = Object.entries(hosts[this.host]?.routers ?? {});
+    const routers = Object.fromEntries(told.map(([vr, router]) => [vr, inPackets(router)]));
     this.latest = new Map(Object.entries(routers));
     for (const vr of this.latest.keys()) this.seriesOf(vr);
     for (const [vr, series] of this.#routers) series.add(instant, routers[vr] ?? {});

@@ -8,6 +8,7 @@ import { hold, holdButton } from "./hold.js";
 import { closeFeed } from "./live.js";
 import { poll } from "./poll.js";
 import { route } from "./routes.js";
+import { learnScope } from "./scope.js";
 import { limited, partial, session, signOut, token } from "./session.js";
 import { accessView } from "./views/access.js";
 import { eventsView } from "./views/events.js";
@@ -83,7 +84,9 @@ function takeSession() {
   write(document.getElementById("leader"), "");
   write(document.getElementById("alarm"), "");
   write(document.querySelector('#views a[href="#/"]'), here && partial() ? "Routers" : "Fleet");
-  if (here && !limited()) followLeader(signedIn.signal);
+  if (!here) return;
+  learnScope(signedIn.signal);
+  if (!limited()) followLeader(signedIn.signal);
 }
 
 function followLeader(signal) {
@@ -99,10 +102,13 @@ function sayLeader({ leading, epoch, holder }) {
 }
 
 /** Say what keeps the fleet as a whole from being policed. */
-function sayAlarm({ problem, braked }) {
+function sayAlarm({ problem, braked, brake }) {
   const words = [];
   if (problem) words.push(`Who leads is not sure: ${problem}.`);
-  if (braked) words.push("Ladders are stopped: too many routers would be punished at once.");
+  if (brake === "on") words.push("Ladders are stopped: an operator put the brake on.");
+  else if (brake === "off")
+    words.push("The brake is off: ladders are climbed, however many routers are guilty.");
+  else if (braked) words.push("Ladders are stopped: too many routers would be punished at once.");
   return words.join(" ");
 }
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision: Final = "0006"
-down_revision: Final = "0003"
+down_revision: Final = "0005"
 
 TEXT: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 TIME: Final = sa.DateTime(timezone=True)

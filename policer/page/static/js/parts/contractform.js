@@ -1,7 +1,7 @@
 // The form of one router's contract: errors at their fields, conflicts explained, nothing lost.
 
 import { call, Problem, v1 } from "../api.js";
-import { contractOf, NEW, PUNISH, STEPS, valuesOf } from "../contract.js";
+import { atFields, contractOf, NEW, PUNISH, rateText, STEPS, valuesOf } from "../contract.js";
 import { confirmed } from "../dialog.js";
 import { el, write } from "../dom.js";
 import {
@@ -18,8 +18,16 @@ import { limited, may } from "../session.js";
 import { Notice } from "./notice.js";
 
 const NUMBERS = [
-  ["guarantee_pps", "Guarantee, packets/s", "Throughput that it gets whenever it wants it."],
-  ["ceiling_pps", "Ceiling, packets/s", "It never gets more; leave it empty for no ceiling."],
+  [
+    "guarantee_pps",
+    "Guarantee, packets/s or b/s",
+    "Throughput that it gets whenever it wants it, such as 20k or 50 Mb/s.",
+  ],
+  [
+    "ceiling_pps",
+    "Ceiling, packets/s or b/s",
+    "It never gets more; leave it empty for no ceiling.",
+  ],
   ["weight", "Weight", "Its part of what is left, beside the other routers' weights."],
   [
     "burst",
@@ -28,6 +36,7 @@ const NUMBERS = [
   ],
   ["burst_packets", "Saved burst, packets", "What it may save below its ceiling and forward above."],
   ["cost", "Cost of a packet", "Beside an ordinary one, which costs 1."],
+  ["packet_bytes", "Packet size, bytes", "The mean size for which rates in b/s are sold."],
 ];
 
 const OWNER = "Whose router it is, for tokens limited to tenants; leave it empty for nobody's.";
@@ -102,6 +111,8 @@ export class ContractForm {
   #fill(contract) {
     for (const [name] of NUMBERS) this.form.elements[name].value = contract[name] ?? "";
     this.form.elements.tenant.value = contract.tenant ?? "";
+    for (const name of ["guarantee", "ceiling"])
+      this.form.elements[`${name}_pps`].value = rateText(contract, name);
     for (const box of this.form.elements.measures)
       box.checked = contract.measures.includes(box.value);
     this.form.elements.dry_run.checked = contract.dry_run;
@@ -160,7 +171,7 @@ export class ContractForm {
       this.notice.node.querySelector("button").focus();
       return;
     }
-    const strangers = showErrors(this.form, error.errors);
+    const strangers = showErrors(this.form, atFields(error.errors));
     if (error.errors.length === 0) this.notice.show(`Not saved: ${error.message}`);
     else if (strangers.length > 0) this.notice.show(strangers.map(inFull).join("; "));
   }

@@ -6,8 +6,15 @@ import { asker, limited, may } from "../session.js";
 
 const SCOPES = [
   ["read", "look at everything but tokens and the audit log"],
-  ["operate", "also make, change and remove contracts, change hosts, pardon routers"],
-  ["admin", "also add and remove hosts, make and revoke tokens, read the audit log"],
+  [
+    "operate",
+    "also make, change and remove contracts, change hosts, pardon and exempt routers, suspend " +
+      "control of hosts, set the brake",
+  ],
+  [
+    "admin",
+    "also add and remove hosts, make and revoke tokens, read the audit log, raise the epoch",
+  ],
 ];
 
 const COMMANDS = [

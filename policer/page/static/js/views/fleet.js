@@ -2,11 +2,12 @@
 
 import { readAll, v1 } from "../api.js";
 import { bar } from "../bar.js";
-import { el } from "../dom.js";
+import { el, section } from "../dom.js";
 import { textField, tickField } from "../fields.js";
 import { count, kilo, rate } from "../format.js";
 import { held } from "../hold.js";
 import { hostProblems, hostState, known } from "../hosts.js";
+import { Brake } from "../parts/brake.js";
 import { Facts } from "../parts/facts.js";
 import { poll } from "../poll.js";
 import { toHost } from "../routes.js";
@@ -45,13 +46,16 @@ export function fleetView(root, { signal }) {
   const caption = "Hosts, renewed every 3 seconds";
   const table = new LiveTable({ caption, columns: COLUMNS, key: name, empty: "No host fits." });
   const filter = filters();
+  const brake = new Brake({ signal });
   let hosts = [];
   const show = () => table.show(hosts.filter((host) => fits(host, filter)));
   filter.addEventListener("input", show);
-  root.append(el("h1", { tabindex: "-1" }, "Fleet"), facts.node, filter, table.node);
+  root.append(el("h1", { tabindex: "-1" }, "Fleet"), facts.node);
+  root.append(section(2, "Brake", brake.node), section(2, "Hosts", filter, table.node));
   poll("hosts", EVERY_S, signal, async () => {
     const read = await readAll(v1("hosts"), { signal });
     if (held()) return;
+    await brake.load();
     hosts = read;
     facts.show(totals(hosts));
     show();

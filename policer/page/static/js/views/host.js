@@ -2,14 +2,16 @@
 
 import { call, readAll, v1 } from "../api.js";
 import { el, section, write } from "../dom.js";
-import { cap, kilo, lasting, rate } from "../format.js";
+import { bitRate, cap, kilo, lasting, rate } from "../format.js";
 import { display, held } from "../hold.js";
 import { hostProblems, hostState, known, routerState } from "../hosts.js";
 import { feedOf } from "../live.js";
 import { CapacityForm } from "../parts/capacityform.js";
+import { Epoch } from "../parts/epoch.js";
 import { Facts } from "../parts/facts.js";
 import { quantities } from "../parts/quantities.js";
 import { spark } from "../parts/spark.js";
+import { Suspension } from "../parts/suspension.js";
 import { trail } from "../parts/trail.js";
 import { livePlot } from "../plot.js";
 import { poll } from "../poll.js";
@@ -33,14 +35,17 @@ export function hostView(root, { host, signal }) {
   const facts = new Facts(FACTS);
   const problems = el("p", { class: "note wrong", role: "alert", hidden: true });
   const table = routersTable(host, feed, signal);
+  const suspension = new Suspension({ host, signal });
+  const epoch = new Epoch({ signal });
   const more = el("p", {}, el("a", { href: `${to("events")}?host=${host}` }, `Events of ${host}`));
   root.append(trail(host), el("h1", { tabindex: "-1" }, host), problems, facts.node);
   root.append(
     section(2, "Rates", plot(host, feed, signal)),
     section(2, "Routers", table.node, more),
   );
+  if (!limited()) root.append(section(2, "Control", suspension.node, epoch.node));
   if (!limited()) root.append(section(2, "Capacity", capacity(host, signal)));
-  follow({ host, feed, signal, facts, problems, table });
+  follow({ host, feed, signal, facts, problems, table, suspension, epoch });
 }
 
 function capacity(host, signal) {
@@ -65,7 +70,7 @@ function plot(host, feed, signal) {
 }
 
 /** Ask how the host stands every few seconds, and take what its routers do from its telemetry. */
-function follow({ host, feed, signal, facts, problems, table }) {
+function follow({ host, feed, signal, facts, problems, table, suspension, epoch }) {
   let routers = [];
   const show = () => {
     if (!held())
@@ -79,7 +84,9 @@ function follow({ host, feed, signal, facts, problems, table }) {
     if (held()) return;
     facts.show(factsOf(value));
     sayProblems(problems, value);
+    suspension.show(value.live.suspension);
     show();
+    await epoch.look(value.live);
   };
   poll(`host ${host}`, EVERY_S, signal, work, (error) => gone(error, host, problems));
 }
@@ -132,8 +139,8 @@ function routersTable(host, feed, signal) {
     number("Offered, kp/s", seen("offered_pps"), kilo),
     number("Setpoint, kp/s", seen("setpoint_pps"), kilo),
     { head: "Cap", number: true, text: (router) => capOf(router) },
-    number("Guarantee, kp/s", ({ contract }) => contract?.guarantee_pps, kilo),
-    number("Ceiling, kp/s", ({ contract }) => contract?.ceiling_pps, kilo),
+    promised("Guarantee, kp/s", "guarantee"),
+    promised("Ceiling, kp/s", "ceiling"),
     { head: "Last ten minutes", fill: spark(feed, signal) },
   ];
   const caption = `Routers of ${host}, renewed every second`;
@@ -143,6 +150,19 @@ function routersTable(host, feed, signal) {
     key: vr,
     empty: "None was promised anything, or seen.",
   });
+}
+
+/** Return a column of a contract's rate: bits/s are shown as such, and sorted by what they take. */
+function promised(head, name) {
+  const sort = ({ contract }) => {
+    const inBits = contract?.[`${name}_bps`];
+    return inBits == null ? contract?.[`${name}_pps`] : inBits / (8 * contract.packet_bytes);
+  };
+  const text = (router) => {
+    const inBits = router.contract?.[`${name}_bps`];
+    return inBits == null ? kilo(sort(router)) : bitRate(inBits);
+  };
+  return { head, number: true, sort, text };
 }
 
 function capOf({ now, report }) {

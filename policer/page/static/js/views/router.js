@@ -2,12 +2,13 @@
 
 import { call, v1 } from "../api.js";
 import { el, section, write } from "../dom.js";
-import { cap, kilo, percent, rate, UNKNOWN, words } from "../format.js";
+import { bitRate, cap, kilo, percent, rate, UNKNOWN, words } from "../format.js";
 import { held } from "../hold.js";
 import { starved } from "../hosts.js";
 import { feedOf } from "../live.js";
 import { ContractForm } from "../parts/contractform.js";
 import { EventList } from "../parts/events.js";
+import { Exemption } from "../parts/exemption.js";
 import { Facts } from "../parts/facts.js";
 import { History } from "../parts/history.js";
 import { Ladder } from "../parts/ladder.js";
@@ -53,17 +54,18 @@ export function routerView(root, { host, vr, signal }) {
   const problem = el("p", { class: "note wrong", role: "alert", hidden: true });
   const facts = new Facts(FACTS);
   const ladder = new Ladder({ host, vr });
+  const exemption = new Exemption({ host, vr, signal });
   const history = new History({ host, vr, signal });
   const form = new ContractForm({ host, vr, signal, changed: () => history.load() });
   const events = new EventList({ caption: `Events of ${vr}`, filters: { host, vr }, signal });
   root.append(trail(host, vr), el("h1", { tabindex: "-1" }, vr), problem, facts.node);
-  root.append(...plots(host, vr, signal), section(2, "Punishment", ladder.node));
+  root.append(...plots(host, vr, signal), section(2, "Punishment", ladder.node, exemption.node));
   root.append(section(2, "Contract", form.node, section(3, "History", history.node)));
   root.append(section(2, "Events", events.node));
   form.load();
   history.load();
   events.start();
-  follow({ host, vr, signal, problem, facts, ladder });
+  follow({ host, vr, signal, problem, facts, ladder, exemption });
 }
 
 function plots(host, vr, signal) {
@@ -97,12 +99,13 @@ function pair(shown) {
   );
 }
 
-function follow({ host, vr, signal, problem, facts, ladder }) {
+function follow({ host, vr, signal, problem, facts, ladder, exemption }) {
   const work = async () => {
     const { value } = await call("GET", v1("hosts", host, "routers", vr), { signal });
     if (held()) return;
     facts.show(factsOf(value));
     ladder.show(value);
+    exemption.show(value);
     sayProblem(problem, problemOf(value));
   };
   poll(`router ${vr}`, EVERY_S, signal, work, (error) => {
@@ -116,24 +119,35 @@ function follow({ host, vr, signal, problem, facts, ladder }) {
 }
 
 function factsOf({ report, order, saved_burst_packets: saved, kept }) {
-  const told = order?.setpoint_pps;
+  const told = order?.setpoint_pps ?? order?.setpoint_bps;
+  const inBits = order?.setpoint_bps != null;
   return {
     Mode: report ? words(report.mode) : UNKNOWN,
     Finding: report ? words(report.finding) : UNKNOWN,
-    Told: told == null ? "let go" : `${rate(told)}${order.punishment ? ", as a punishment" : ""}`,
-    Burst: told == null ? "none" : packetsOr(order.burst, "0.2 s of its setpoint"),
+    Told: told == null ? "let go" : toldOf(order),
+    Burst: told == null ? "none" : amountOr(order.burst, "0.2 s of its setpoint", inBits),
     Lease: leaseOf(report),
     Limit: report?.limit_pps == null ? "none" : rate(report.limit_pps),
-    "Saved burst": packetsOr(saved),
-    "Over its promise": packetsOr(kept?.over_promise_packets),
-    "Under its promise": packetsOr(kept?.under_promise_packets),
+    "Saved burst": amountOr(saved),
+    "Over its promise": countedOf(kept, "over"),
+    "Under its promise": countedOf(kept, "under"),
     "In breach": kept ? `${kept.breach_seconds.toFixed(1)} s` : UNKNOWN,
     Interfaces: report?.interfaces.join(", ") || UNKNOWN,
   };
 }
 
-function packetsOr(packets, otherwise = UNKNOWN) {
-  return packets == null ? otherwise : `${Math.round(packets)} packets`;
+function toldOf({ setpoint_pps: pps, setpoint_bps: bps, punishment }) {
+  return `${bps == null ? rate(pps) : bitRate(bps)}${punishment ? ", as a punishment" : ""}`;
+}
+
+function amountOr(amount, otherwise = UNKNOWN, inBits = false) {
+  return amount == null ? otherwise : `${Math.round(amount)} ${inBits ? "bits" : "packets"}`;
+}
+
+function countedOf(kept, which) {
+  const bits = kept?.[`${which}_promise_bits`];
+  const packets = amountOr(kept?.[`${which}_promise_packets`]);
+  return bits > 0 ? `${packets} and ${amountOr(bits, UNKNOWN, true)}` : packets;
 }
 
 function leaseOf(report) {

@@ -1,0 +1,78 @@
+"""What is promised to each router at an instant: on its host, or wherever it is; pure but for time.
+
+Contracts stand as they were entered; classes, dates and hours say which terms of them hold, and
+`policer.whereabouts` where the routers are that they follow.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import NamedTuple
+
+from policer.contract import Contract
+from policer.inforce import Classes, all_in_force, in_force, is_timed
+from policer.whereabouts import Whereabouts
+
+ANYWHERE = ""
+"""The host of contracts that follow their routers from host to host."""
+_NONE: Mapping[str, Contract] = {}
+
+
+class Promised(NamedTuple):
+    """What holds on one host."""
+
+    contracts: Mapping[str, Contract]
+    """Terms by router."""
+    follows: Mapping[str, str]
+    """The names of the contracts that followed routers there, by router."""
+    tenants: Mapping[str, str]
+    """Whose routers are, also while nothing is promised to them."""
+
+
+class Promises:
+    """All contracts of the fleet; the service alone uses it, in one thread."""
+
+    def __init__(self, began: float) -> None:
+        self.whereabouts = Whereabouts(began)
+        self._entered: Mapping[str, Mapping[str, Contract]] = {}
+        self._classes: Classes = {}
+
+    def take(
+        self,
+        entered: Mapping[str, Mapping[str, Contract]],
+        classes: Classes,
+        homes: Mapping[str, str],
+    ) -> None:
+        """Take over what the store says.
+
+        Args:
+            entered: contracts by host and router.
+            classes: the terms of each class.
+            homes: where routers were that contracts follow.
+        """
+        self._entered, self._classes = entered, classes
+        self.whereabouts.follow(entered.get(ANYWHERE, {}).keys(), homes)
+
+    def on(self, host: str, at: datetime) -> Promised:
+        """Return what holds on a host at an instant; what was promised there alone comes first."""
+        own = all_in_force(self._entered.get(host, _NONE), self._classes, at)
+        following = self._entered.get(ANYWHERE, _NONE)
+        came: dict[str, Contract] = {}
+        follows: dict[str, str] = {}
+        for router, vr in self.whereabouts.at(host):
+            terms = in_force(following[router], self._classes, at)
+            if terms is not None and vr not in own:
+                came[vr], follows[vr] = terms, router
+        return Promised({**came, **own}, follows, self._tenants(host))
+
+    def _tenants(self, host: str) -> dict[str, str]:
+        """Return whose routers are by all contracts, whether they hold now or not."""
+        following = self._entered.get(ANYWHERE, _NONE)
+        of = {vr: following[router].tenant for router, vr in self.whereabouts.at(host)}
+        of |= {vr: one.tenant for vr, one in self._entered.get(host, _NONE).items()}
+        return {vr: tenant for vr, tenant in of.items() if tenant is not None}
+
+    def may_change(self, host: str) -> bool:
+        """Whether time alone may bring other terms on a host."""
+        following = self._entered.get(ANYWHERE, _NONE)
+        timed = map(is_timed, self._entered.get(host, _NONE).values())
+        return any(timed) or any(is_timed(following[r]) for r, _ in self.whereabouts.at(host))

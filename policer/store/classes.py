@@ -1,0 +1,212 @@
+"""The contract classes; a change of one is a change of every contract that names it."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Row, select
+from sqlalchemy.exc import IntegrityError
+
+from policer.actor import By
+from policer.admission import problems_of_host
+from policer.contract import Contract
+from policer.errors import Problem, Stale, Taken, Unknown
+from policer.inforce import Book, classes_of, problems_of_class
+from policer.promises import ANYWHERE
+from policer.schedule import ClassName
+from policer.store import tables
+from policer.store.audit import Change, record
+from policer.store.engine import Database
+from policer.store.hosts import entered_host
+from policer.store.promises import book_in, contracts_at, home_of
+from policer.store.records import (
+    Clock,
+    Stored,
+    Version,
+    as_stored,
+    checked_name,
+    read,
+    refuse,
+    text_of,
+)
+
+NAMES = "give letters, digits, dots, dashes and underscores, a letter or digit first"
+
+
+class Classes:
+    """The table of classes."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def all(self) -> dict[str, Stored[Contract]]:
+        """Return every class, by name."""
+        table = tables.classes
+        query = select(table).where(table.c.entry.is_not(None)).order_by(table.c.name)
+        with self._database.read() as connection:
+            return {row.name: _stored(row) for row in connection.execute(query)}
+
+    def named_by(self, contracts: Iterable[Contract]) -> dict[str, Contract]:
+        """Return the terms of the classes that contracts name; of those there are."""
+        names = set().union(*map(classes_of, contracts))
+        table = tables.classes
+        query = select(table).where(table.c.entry.is_not(None))
+        if not names:
+            return {}
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return {row.name: _stored(row).value for row in rows if row.name in names}
+
+    def get(self, name: str) -> Stored[Contract]:
+        """Return a class; raises Unknown."""
+        with self._database.read() as connection:
+            return _present(_row(connection, name), name)
+
+    def put(
+        self, name: str, terms: Contract, if_version: int | None, actor: By
+    ) -> Stored[Contract]:
+        """Make a class, or change it and with it every contract that names it.
+
+        Args:
+            name: of the class.
+            terms: what its contracts promise.
+            if_version: what is to be replaced; None where there must be none yet.
+            actor: who wants it.
+
+        Raises:
+            Taken: there is one, and there must be none.
+            Stale: it was changed, or removed, since that version.
+            Invalid: the terms contradict themselves, or a host cannot keep them.
+        """
+        terms = as_stored(terms)
+        refuse(problems_of_class(terms))
+        with self._database.write() as connection:
+            hosts = _hosts_with(connection, name)
+            row = _row(connection, checked_name(name, ClassName, "name", NAMES), lock=True)
+            _expect(row, name, if_version)
+            book = book_in(connection, self._clock())
+            refuse(_broken(connection, hosts, Book({**book.classes, name: terms}, book.now), terms))
+            version = self._write(connection, row, name, terms, actor)
+        return Stored(terms, version)
+
+    def remove(self, name: str, if_version: int, actor: By) -> None:
+        """Remove a class that no contract names.
+
+        Raises:
+            Unknown: there is none of that name.
+            Stale: it was changed since that version.
+            Invalid: contracts name it.
+        """
+        with self._database.write() as connection:
+            row = _row(connection, name, lock=True)
+            _present(row, name)
+            _expect(row, name, if_version)
+            refuse(_in_use(connection, name))
+            self._write(connection, row, name, None, actor)
+
+    def _write(
+        self,
+        connection: Connection,
+        row: Row[Any] | None,
+        name: str,
+        terms: Contract | None,
+        actor: By,
+    ) -> Version:
+        """Write the new state and its row of the audit log."""
+        before = None if row is None or row.entry is None else _stored(row).value
+        version = Version(1 if row is None else row.version + 1, self._clock(), str(actor))
+        _set(connection, name, terms, version, is_new=row is None)
+        action = "remove" if terms is None else "put"
+        change = Change(action, f"class {name}", before, terms)
+        record(connection, version.changed_at, actor, change)
+        return version
+
+
+def _set(
+    connection: Connection, name: str, terms: Contract | None, version: Version, *, is_new: bool
+) -> None:
+    table, entry = tables.classes, None if terms is None else text_of(terms)
+    state = {
+        "entry": entry,
+        "version": version.number,
+        "changed_at": version.changed_at,
+        "changed_by": version.changed_by,
+    }
+    if not is_new:
+        connection.execute(table.update().where(table.c.name == name).values(**state))
+        return
+    try:
+        connection.execute(table.insert().values(name=name, **state))
+    except IntegrityError:  # on PostgreSQL another client may be making it too
+        raise Taken("class", name) from None
+
+
+def _users(connection: Connection, name: str) -> Iterator[tuple[str, str]]:
+    """Yield host and router of every contract that names a class."""
+    table = tables.contracts
+    query = select(table.c.host, table.c.vr, table.c.contract)
+    rows = connection.execute(query.where(table.c.contract.is_not(None)))
+    for row in rows.all():
+        if name in classes_of(read(row.contract, Contract, f"contract {row.host}/{row.vr}")):
+            yield row.host, row.vr
+
+
+def _hosts_with(connection: Connection, name: str) -> list[str]:
+    """Return the hosts with contracts of a class, and keep others from promising more there."""
+    where = (
+        home_of(connection, vr) if host == ANYWHERE else host
+        for host, vr in _users(connection, name)
+    )
+    hosts = sorted({host for host in where if host is not None})
+    for host in hosts:
+        entered_host(connection, host)
+    return hosts
+
+
+def _broken(
+    connection: Connection, hosts: list[str], book: Book, terms: Contract
+) -> Iterator[Problem]:
+    """Say which hosts could not keep their contracts any more with a class of these terms."""
+    field = "guarantee_pps" if terms.guarantee_bps is None else "guarantee_bps"
+    for name in hosts:
+        host = entered_host(connection, name)
+        for problem in problems_of_host(host, contracts_at(connection, name), book):
+            what = f"on {name}, {problem.problem}"
+            yield Problem(field, what, "promise less, or let the host overcommit")
+
+
+def _in_use(connection: Connection, name: str) -> list[Problem]:
+    users = [vr if host == ANYWHERE else f"{host}/{vr}" for host, vr in _users(connection, name)]
+    if not users:
+        return []
+    some = ", ".join(sorted(users)[:5]) + (", ..." if len(users) > 5 else "")
+    return [Problem("name", f"contracts name it: {some}", "give them another class first")]
+
+
+def _row(connection: Connection, name: str, *, lock: bool = False) -> Row[Any] | None:
+    query = select(tables.classes).where(tables.classes.c.name == name)
+    return connection.execute(query.with_for_update() if lock else query).one_or_none()
+
+
+def _expect(row: Row[Any] | None, name: str, if_version: int | None) -> None:
+    """See that a class stands as the client believes; raises Taken or Stale."""
+    there = row is not None and row.entry is not None
+    if if_version is None and there:
+        raise Taken("class", name)
+    if if_version is not None and (row is None or not there or row.version != if_version):
+        raise Stale("class", name, 0 if row is None else row.version)
+
+
+def _present(row: Row[Any] | None, name: str) -> Stored[Contract]:
+    if row is None or row.entry is None:
+        raise no_class(name)
+    return _stored(row)
+
+
+def _stored(row: Row[Any]) -> Stored[Contract]:
+    version = Version(row.version, row.changed_at, row.changed_by)
+    return Stored(read(row.entry, Contract, f"class {row.name}"), version)
+
+
+def no_class(name: str) -> Unknown:
+    """Return what is said of a class that is not there."""
+    return Unknown("class", name, "`policer class list` shows those there are")

@@ -1,0 +1,63 @@
+"""A host that is full before its capacity is reached: it is slower than its model today."""
+
+import pytest
+from policer_plant import report_of
+from round_rig import CAPACITY, Desk
+
+from policer.contract import Contract
+from policer.sight import Sight, seen
+from xtc.wire import HostDrops, Telemetry
+
+CONTRACTS = {"a": Contract(0.55 * CAPACITY), "b": Contract(0.2 * CAPACITY)}
+
+
+def _flooded(desk: Desk) -> Desk:
+    """Let half of what was sent to one router get lost uncounted, once the other is flooded."""
+    desk.play(*_rates(0.5, 0.0), rounds=10)
+    desk.play(*_rates(0.25, 0.4), rounds=2)
+    return desk
+
+
+def _rates(a: float, b: float) -> tuple[object, ...]:
+    return tuple(
+        report_of(vr, throughput_pps=share * CAPACITY, offered_pps=share * CAPACITY)
+        for vr, share in (("a", a), ("b", b))
+    )
+
+
+def test_a_host_with_cpu_to_spare_is_not_full() -> None:
+    desk = Desk(**CONTRACTS)
+    desk.busiest_cpu = 0.6
+    assert not _flooded(desk).state.standing.engaged
+
+
+@pytest.mark.parametrize(
+    ("busiest_cpu", "drops"),
+    [
+        (0.99, None),
+        (None, HostDrops({"eth0": 0.2 * CAPACITY}, None)),
+        (0.5, HostDrops({}, 0.02 * CAPACITY)),
+    ],
+)
+def test_a_host_that_has_no_cpu_left_holds_routers_within_two_rounds(
+    busiest_cpu: float | None, drops: HostDrops | None
+) -> None:
+    desk = Desk(**CONTRACTS)
+    desk.busiest_cpu, desk.drops = busiest_cpu, drops
+    standing = _flooded(desk).state.standing
+    assert standing.engaged
+    assert standing.harmed == ("a",)
+    assert standing.setpoints["b"] < 0.4 * CAPACITY
+
+
+def test_a_busy_cpu_alone_holds_nobody() -> None:
+    desk = Desk(**CONTRACTS)
+    desk.busiest_cpu = 1.0
+    desk.play(*_rates(0.5, 0.1), rounds=20)
+    assert not desk.state.standing.engaged
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.5])
+def test_an_impossible_share_of_a_cpu_is_not_believed(share: float) -> None:
+    told = Telemetry(5.0, 1, (), busiest_cpu=share)
+    assert "CPU" in seen(Sight(), told, 1.0, CAPACITY).distrust

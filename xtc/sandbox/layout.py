@@ -1,0 +1,107 @@
+"""What a sandbox is made of: its hosts, their routers, and where each has its files."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from xtc.actuator.simulated import interface_of
+from xtc.actuator.spec import SimulatedSpec
+from xtc.client import Client
+from xtc.config import Config, DaemonSection, LogSection, RouterSection
+from xtc.errors import ConfigError, Unreachable
+from xtc.server import REQUESTS, TELEMETRY
+from xtc.wire import Status
+
+MODEL = "hinge"
+"""What each router does with a CPU to itself: the bundled model of a host that was measured."""
+CAPACITY_PPS = 180e3
+"""What the routers of a host forward together at least; a test holds the simulation to it."""
+MOST_HOSTS = 8
+ANSWER_S = 1.0
+"""How long a daemon may take to answer."""
+LONGEST_SOCKET = 107
+"""Bytes of a local socket's path (unix(7), sun_path)."""
+_NAMED = (
+    {"gold": 60e3, "silver": 20e3, "bronze": 30e3},
+    {"iron": 40e3, "tin": 30e3, "zinc": 20e3},
+)
+_LOADS = (40e3, 30e3, 20e3)
+"""What is sent to the routers of each further host."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPlace:
+    """One simulated host."""
+
+    name: str
+    """It begins with `sim`, so that no list shows it as a real one."""
+    usual: dict[str, float]
+    """What is sent to each router at first, in packets/s."""
+    directory: Path
+    capacity_pps: float = CAPACITY_PPS
+
+    @property
+    def loads(self) -> Path:
+        """The file that says what is sent to its routers now."""
+        return self.directory / "loads.json"
+
+    @property
+    def log(self) -> Path:
+        """What its daemon logs."""
+        return self.directory / "log"
+
+    @property
+    def requests(self) -> str:
+        """Where its daemon hears requests."""
+        return f"ipc://{self.directory / REQUESTS}"
+
+    @property
+    def telemetry(self) -> str:
+        """Where its daemon streams telemetry."""
+        return f"ipc://{self.directory / TELEMETRY}"
+
+    def runs(self) -> bool:
+        """Whether its daemon answers."""
+        if not (self.directory / REQUESTS).exists():
+            return False
+        with Client(self.directory, timeout=ANSWER_S) as client:
+            try:
+                client.call(Status())
+            except Unreachable:
+                return False
+        return True
+
+    def config(self) -> Config:
+        """Return the configuration of its daemon."""
+        return Config(
+            daemon=DaemonSection(
+                state_dir=str(self.directory / "state"), runtime_dir=str(self.directory)
+            ),
+            log=LogSection(format="console"),
+            router={
+                name: RouterSection(actuator=SimulatedSpec(name), interfaces=(interface_of(name),))
+                for name in self.usual
+            },
+        )
+
+
+def places(directory: Path, hosts: int) -> list[HostPlace]:
+    """Return the hosts of a sandbox.
+
+    Raises:
+        ConfigError: the directory's path is too long for the sockets in it.
+    """
+    root = directory.absolute()
+    found = [HostPlace(f"sim{n}", usual(n), root / f"sim{n}") for n in range(1, hosts + 1)]
+    longest = max(len(str(one.directory / TELEMETRY).encode()) for one in found)
+    if longest > LONGEST_SOCKET:
+        problem = f"{root}: its sockets would have paths of {longest} bytes"
+        fix = f"at most {LONGEST_SOCKET} are possible: name a shorter one, such as /tmp/sandbox"
+        raise ConfigError("--directory", problem, fix)
+    return found
+
+
+def usual(number: int) -> dict[str, float]:
+    """Return what is sent to the routers of a host at first, by its number from 1 on."""
+    if number <= len(_NAMED):
+        return dict(_NAMED[number - 1])
+    return {f"vr{number}{letter}": pps for letter, pps in zip("abc", _LOADS, strict=True)}

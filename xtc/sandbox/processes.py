@@ -1,0 +1,136 @@
+"""The processes of a sandbox: a real daemon for each simulated host, which ends with its owner."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from xtc.assemble import run_daemon
+from xtc.directories import open_directory
+from xtc.errors import Busy, ConfigError
+from xtc.routers import model_named
+from xtc.sandbox.host import SharedHost
+from xtc.sandbox.layout import MODEL, HostPlace
+from xtc.sandbox.loads import Sent, Watched, write_loads
+
+START_S = 30.0
+"""How long hosts may take to start: seconds on a machine that does something else."""
+STOP_S = 15.0
+"""How long they may take to put everything back."""
+LOOK_S = 0.2
+_PR_SET_PDEATHSIG = 1
+Processes = Mapping[str, "subprocess.Popen[bytes]"]
+"""By host."""
+
+
+def run_host(place: HostPlace, owner: int) -> None:
+    """Be the daemon of a simulated host, until the owner's end or a signal.
+
+    Raises:
+        XtcError: as `run_daemon`.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != owner:  # it ended before the line above
+        return
+    host = SharedHost(model_named(MODEL), Watched(place.loads, place.usual))
+    run_daemon(place.config(), None, sandbox=host)
+
+
+def requests_to_end() -> threading.Event:
+    """Return what is set when a signal asks for the end, from now on."""
+    asked = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: asked.set())
+    return asked
+
+
+@contextmanager
+def running(places: Sequence[HostPlace], asked: threading.Event) -> Iterator[Processes]:
+    """Have the daemons of all hosts running within the block, and heard before it begins.
+
+    Args:
+        places: the hosts.
+        asked: set when the end was asked for; then no host is waited for.
+
+    Raises:
+        ConfigError: a directory cannot be used, or a daemon did not start; names its log.
+        Busy: a sandbox runs there already.
+    """
+    for place in places:
+        _prepare(place)
+    processes = {place.name: _started(place) for place in places}
+    try:
+        for place in places:
+            _await(place, processes[place.name], asked)
+        yield processes
+    finally:
+        _end(processes.values())
+
+
+def wait_for_end(processes: Processes, asked: threading.Event) -> str:
+    """Wait until the end is asked for, or a daemon ends by itself.
+
+    Returns:
+        That daemon's host; "" where the end was asked for.
+    """
+    while not asked.wait(LOOK_S):
+        for name, process in processes.items():
+            if process.poll() is not None:
+                return name
+    return ""
+
+
+def _prepare(place: HostPlace) -> None:
+    """Make a host's directory, with what is sent to its routers at first.
+
+    Raises:
+        ConfigError: it cannot be made, or another user could write there.
+        Busy: a daemon answers there.
+    """
+    try:
+        os.close(open_directory(place.directory, mode=0o700))
+        if place.runs():
+            raise Busy(f"a sandbox runs in {place.directory.parent} (name another --directory)")
+        write_loads(place.loads, {vr: Sent(pps, pps) for vr, pps in place.usual.items()})
+    except OSError as error:
+        problem = f"{place.directory}: {error.strerror or error}"
+        raise ConfigError("--directory", problem, "name one of your own") from error
+
+
+def _started(place: HostPlace) -> "subprocess.Popen[bytes]":
+    words = (str(place.directory.parent), place.name, str(os.getpid()))
+    with place.log.open("wb") as log:
+        return subprocess.Popen(  # noqa: S603  this very program
+            [sys.executable, "-m", "xtc.sandbox", *words],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+
+
+def _await(place: HostPlace, process: "subprocess.Popen[bytes]", asked: threading.Event) -> None:
+    until = time.monotonic() + START_S
+    while not place.runs() and not asked.is_set():
+        if process.poll() is not None or time.monotonic() > until:
+            said = place.log.read_text(errors="replace").strip().split("\n")[-1]
+            raise ConfigError(place.name, f"did not start: {said}", f"see {place.log}")
+        asked.wait(LOOK_S)
+
+
+def _end(processes: "Iterable[subprocess.Popen[bytes]]") -> None:
+    """Have all daemons put back what they changed and end."""
+    left = [*processes]
+    for process in left:
+        process.terminate()
+    until = time.monotonic() + STOP_S
+    for process in left:
+        try:
+            process.wait(max(0.1, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
