@@ -1,14 +1,14 @@
 """/v1/contracts: what routers were promised; checked against capacity as it is entered."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated
 
+import msgspec
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
 
 from policer.actor import Actor
 from policer.contract import Contract
-from policer.hosts import HostName
 from policer.inforce import Classes, in_force
 from policer.promises import ANYWHERE
 from policer.rest.answers import (
@@ -41,7 +41,8 @@ from xtc.wire import VrName
 TAGS = ["contracts"]
 OF_HOST = "/hosts/{host:str}/contracts/{vr:str}"
 OF_ROUTER = "/routers/{vr:str}/contract"
-ContractKey = tuple[HostName | Literal[""], VrName]
+ContractKey = tuple[Annotated[str, msgspec.Meta(max_length=64)], VrName]
+"""The host is "" where the contract follows its router."""
 
 
 @get(
