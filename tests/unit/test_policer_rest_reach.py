@@ -39,7 +39,10 @@ CLOSED_ONES = {
 }
 LIMITED = sorted(REACHES)
 PARTS = ["both", "nothing", "router", "tenant"]
-PLACES = [("edge-1", "acme-1"), ("edge-1", "beta-1"), ("core-9", "beta-2"), ("edge-1", "free-1")]
+PLACES = [
+    *[("edge-1", "acme-1"), ("edge-1", "beta-1"), ("core-9", "beta-2"), ("edge-1", "free-1")],
+    *[("core-9", "roaming-9"), ("core-9", "lost-9"), ("core-9", "velvet-9")],
+]
 TERMS = {"guarantee_pps": 1_000, "tenant": "acme"}
 
 
@@ -129,6 +132,11 @@ def requests_of(method: str, path: str) -> Iterator[dict[str, Any]]:
                 {"guarantee_pps": 1},
                 {"host": host, "vr": vr, "contract": TERMS},
                 {"host": host, "vr": vr, "contract": {"guarantee_pps": 1e6}},
+                {"class": vr, "tenant": "acme"},
+                {"host": host, "vr": "acme-1", "contract": {"class": vr, "tenant": "acme"}},
+                {"vr": vr, "contract": TERMS},
+                {"until": None, "reason": "mine"},
+                {"until": "2020-01-01T00:00:00Z"},
             ]
         for body in bodies:
             yield {"method": method, "url": url, "json": body}
@@ -138,6 +146,7 @@ def requests_of(method: str, path: str) -> Iterator[dict[str, Any]]:
 
 
 RESUMED: list[dict[str, str]] = [{}, {"Last-Event-ID": "0"}]
+BODIES: list[dict[str, Any]] = [TERMS, {"guarantee_pps": 1}, {"until": None}]
 HEADERS: list[dict[str, str]] = [
     {},
     {"If-None-Match": "*"},
@@ -182,7 +191,8 @@ def same(answer: httpx.Response, names: tuple[str, str]) -> tuple[Any, ...]:
 
 def hidden_and_missing(who: str) -> list[tuple[tuple[str, str], tuple[str, str]]]:
     """Return pairs of what is there and hidden, and what is not there at all."""
-    pairs = [(("core-9", "beta-2"), ("none-9", "none-2"))]
+    missing = "none-9", "none-2"
+    pairs = [(("core-9", vr), missing) for vr in ("beta-2", "roaming-9", "lost-9", "velvet-9")]
     if who != "host":
         pairs.append((("edge-1", "beta-1"), ("edge-1", "none-1")))
         pairs.append((("edge-1", "other-1"), ("edge-1", "noone-1")))
@@ -195,12 +205,13 @@ def hidden_and_missing(who: str) -> list[tuple[tuple[str, str], tuple[str, str]]
 def test_what_is_hidden_is_answered_as_what_does_not_exist(rig: Rig, who: str) -> None:
     with rig.client(who) as client:
         for method, path, name in operations():
-            if "{vr}" not in path and "{host}" not in path and not name.endswith("Contract"):
+            named = {"{vr}", "{host}", "{name}"} & set(re.findall(r"{\w+}", path))
+            if not named and not name.endswith("Contract"):
                 continue
             for there, missing in hidden_and_missing(who):
                 if there[0] == missing[0] and name == "listRoutersOfHost":
                     continue
-                for body, headers in itertools.product((TERMS, {"guarantee_pps": 1}), HEADERS):
+                for body, headers in itertools.product(BODIES, HEADERS):
                     answers = []
                     for host, vr in (there, missing):
                         full = {"host": host, "vr": vr, "contract": body}
@@ -286,7 +297,8 @@ def test_events_are_those_of_ones_routers_in_words_that_name_nobody(rig: Rig) ->
     ]
     assert {row["actor"] for row in items(rig, "tenant", "/v1/events")} == {"operator", "policer"}
     on_edge = [kind for kind, _, _ in kinds(items(rig, "host", "/v1/events"))]
-    assert on_edge == ["shielded", "punished", "pardoned", "punished", "refused", "link"]
+    said = ["twice", "moved", "shielded", "punished", "pardoned", "punished", "refused", "link"]
+    assert on_edge == [*said, *["override_set"] * 3]
 
 
 def test_a_router_that_was_anothers_shows_nothing_of_that_time(fresh: Rig) -> None:
