@@ -65,7 +65,7 @@ def test_a_tenant_changes_its_contract_and_keeps_its_tenant(owned: Fleetwork, vi
 def test_who_may_only_read_is_offered_no_change(owned: Fleetwork, visit: Visit) -> None:
     visit.sign_in(GOLD, scope="read", reach=ACME)
     visit.sees("Version 2, by operator")
-    for name in ("Save", "Remove contract", "Pardon"):
+    for name in ("Save", "Remove contract", "Pardon", "Exempt for a time"):
         assert not visit.button(name).is_visible(), name
     assert owned.inbox.take_all() == ()
 
@@ -79,6 +79,7 @@ def test_of_a_host_that_is_reached_the_capacity_is_not_changed(
     visit.page.evaluate("location.hash = '#/'")
     visit.page.get_by_role("heading", name="Fleet", level=1).wait_for()
     until(lambda: len(cell_texts(visit)) == 1)
+    assert visit.page.get_by_role("heading", name="Brake").count() == 0
     assert owned.fleet.hosts
 
 

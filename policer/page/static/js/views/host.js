@@ -36,14 +36,14 @@ export function hostView(root, { host, signal }) {
   const problems = el("p", { class: "note wrong", role: "alert", hidden: true });
   const table = routersTable(host, feed, signal);
   const suspension = new Suspension({ host, signal });
-  const epoch = new Epoch({ signal });
+  const epoch = limited() ? null : new Epoch({ signal });
   const more = el("p", {}, el("a", { href: `${to("events")}?host=${host}` }, `Events of ${host}`));
   root.append(trail(host), el("h1", { tabindex: "-1" }, host), problems, facts.node);
   root.append(
     section(2, "Rates", plot(host, feed, signal)),
     section(2, "Routers", table.node, more),
   );
-  if (!limited()) root.append(section(2, "Control", suspension.node, epoch.node));
+  root.append(section(2, "Control", suspension.node, epoch?.node ?? []));
   if (!limited()) root.append(section(2, "Capacity", capacity(host, signal)));
   follow({ host, feed, signal, facts, problems, table, suspension, epoch });
 }
@@ -86,7 +86,7 @@ function follow({ host, feed, signal, facts, problems, table, suspension, epoch 
     sayProblems(problems, value);
     suspension.show(value.live.suspension);
     show();
-    await epoch.look(value.live);
+    await epoch?.look(value.live);
   };
   poll(`host ${host}`, EVERY_S, signal, work, (error) => gone(error, host, problems));
 }
