@@ -7,11 +7,11 @@ daemon's own code, which would take more CPU than the policer: each forwards wha
 up to its setpoint and to its share of the host.
 """
 
-import json
 import random
 import resource
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,11 +22,13 @@ from policer.hosts import Host
 from xtc.wire import (
     Activate,
     Batch,
+    Change,
     Envelope,
     Finding,
     Limit,
     Mode,
     Outcomes,
+    Refusal,
     Reply,
     Report,
     Telemetry,
@@ -37,6 +39,8 @@ from xtc.wire import (
 PERIOD_S: Final = 1.0
 CAPACITY: Final = 100e3
 """Packets/s of a host."""
+PROMISED: Final = 0.8
+"""Of a host's capacity, to its routers in equal parts."""
 LOAD: Final = 1.2
 """What is offered to a host's routers, of its capacity: its contracts are at work all the time."""
 NOISE: Final = 0.1
@@ -55,6 +59,9 @@ class Router:
     setpoint: float | None = None
     ends_at: float = 0.0
     """Of the lease."""
+    epoch: int | None = None
+    sequence: int | None = None
+    """Of the lease."""
     limit: float | None = None
     limit_ends_at: float = 0.0
 
@@ -71,6 +78,11 @@ class Router:
         """What it would forward with the host to itself."""
         bounds = [bound for bound in (self.setpoint, self.limit) if bound is not None]
         return min(self.offered, *bounds) if bounds else self.offered
+
+    def obey(self, lease: Activate, now: float) -> None:
+        """Take over a lease."""
+        self.setpoint, self.ends_at = lease.setpoint_pps, now + (lease.ttl_s or float("inf"))
+        self.epoch, self.sequence = lease.epoch, lease.sequence
 
     def report(self, throughput: float, now: float) -> Report:
         """Return how it stands."""
@@ -91,6 +103,11 @@ class Router:
             interfaces=(f"{self.name}.0", f"{self.name}.1"),
             law="default",
             limit_pps=self.limit,
+            epoch=self.epoch if held else None,
+            sequence=self.sequence if held else None,
+            over_promise_packets=0.0,
+            under_promise_packets=0.0,
+            breach_seconds=0.0,
         )
 
 
@@ -99,6 +116,8 @@ class SimulatedHost:
     """One host with its sockets."""
 
     entry: Host
+    secret: bytes
+    """Its CURVE key."""
     requests: "zmq.Socket[bytes]"
     telemetry: "zmq.Socket[bytes]"
     routers: dict[str, Router]
@@ -106,45 +125,60 @@ class SimulatedHost:
     tick: int = 0
     told: int = field(default=0)
     """Requests carried out."""
+    reports: tuple[Report, ...] = ()
+    """Of the last second."""
 
     def publish(self, now: float) -> None:
         """Let a second pass and stream it."""
+        self.reports = self.next_second(now)
+        self.tick += 1
+        self.due_at += PERIOD_S
+        self.telemetry.send(encode(Telemetry(now, self.tick, self.reports)), zmq.NOBLOCK)
+
+    def next_second(self, now: float) -> tuple[Report, ...]:
+        """Let all routers forward for a second, and report it."""
         for router in self.routers.values():
             router.pass_time(now)
         wanted = sum(router.wanted for router in self.routers.values())
         share = min(1.0, CAPACITY / wanted) if wanted else 1.0
-        reports = tuple(r.report(share * r.wanted, now) for r in self.routers.values())
-        self.tick += 1
-        self.due_at += PERIOD_S
-        self.telemetry.send(encode(Telemetry(now, self.tick, reports)), zmq.NOBLOCK)
+        return tuple(r.report(share * r.wanted, now) for r in self.routers.values())
 
     def answer(self, now: float) -> None:
         """Carry out what waits."""
         while self.requests.poll(0):
-            peer, *frames = self.requests.recv_multipart()
-            envelope = decode_request(frames[-1])
-            reply = encode(Reply(self._carried_out(envelope, now), id=envelope.id))
-            self.requests.send_multipart([peer, *frames[:-1], reply], zmq.NOBLOCK)
+            self.answer_to(self.requests.recv_multipart(), now)
+
+    def answer_to(self, message: list[bytes], now: float) -> None:
+        """Carry out one message."""
+        envelope = decode_request(message[-1])
+        reply = encode(Reply(self._carried_out(envelope, now), id=envelope.id))
+        self.requests.send_multipart([*message[:-1], reply], zmq.NOBLOCK)
 
     def _carried_out(self, envelope: Envelope, now: float) -> Outcomes:
         changes = envelope.request.requests if isinstance(envelope.request, Batch) else ()
-        for change in changes:
-            if isinstance(change, Activate):
-                router = self.routers[change.vr]
-                router.setpoint = change.setpoint_pps
-                router.ends_at = now + (change.ttl_s or float("inf"))
-            elif isinstance(change, Limit):
-                router = self.routers[change.vr]
-                router.limit = change.rate_pps
-                router.limit_ends_at = now + (change.ttl_s or float("inf"))
-            self.told += 1
-        return Outcomes((None,) * len(changes))
+        self.told += len(changes)
+        return Outcomes(tuple(self.carry_out(change, now) for change in changes))
+
+    def carry_out(self, change: Change, now: float) -> Refusal | None:
+        """Do what a request asks for; return why not."""
+        if isinstance(change, Activate):
+            self.routers[change.vr].obey(change, now)
+        elif isinstance(change, Limit):
+            router = self.routers[change.vr]
+            router.limit = change.rate_pps
+            router.limit_ends_at = now + (change.ttl_s or float("inf"))
+        return None
 
 
-def build(context: "zmq.Context[zmq.Socket[bytes]]", number: int, routers: int) -> SimulatedHost:
+def build(
+    context: "zmq.Context[zmq.Socket[bytes]]",
+    number: int,
+    routers: int,
+    kind: type[SimulatedHost] = SimulatedHost,
+) -> SimulatedHost:
     """Return a host that listens."""
     public, secret = zmq.curve_keypair()
-    sockets = [_bound(context, kind, secret) for kind in (zmq.ROUTER, zmq.PUB)]
+    sockets = [listening(context, role, secret) for role in (zmq.ROUTER, zmq.PUB)]
     addresses = [socket.get_string(zmq.LAST_ENDPOINT) for socket in sockets]
     entry = Host(
         name=f"h{number:04}",
@@ -158,28 +192,31 @@ def build(context: "zmq.Context[zmq.Socket[bytes]]", number: int, routers: int) 
     if number % FLOODS_EVERY == 0:
         made["vr0"].base_pps = 10 * base
     begins = time.monotonic() + random.random() * PERIOD_S  # noqa: S311  hosts are not in step
-    return SimulatedHost(entry, sockets[0], sockets[1], made, begins)
+    return kind(entry, secret, sockets[0], sockets[1], made, begins)
 
 
-def _bound(
-    context: "zmq.Context[zmq.Socket[bytes]]", kind: int, secret: bytes
+def listening(
+    context: "zmq.Context[zmq.Socket[bytes]]",
+    role: int,
+    secret: bytes | None = None,
+    address: str = "tcp://127.0.0.1:*",
 ) -> "zmq.Socket[bytes]":
-    socket = context.socket(kind)
+    """Return a socket that listens; encrypted where there is a key."""
+    socket = context.socket(role)
     socket.set(zmq.LINGER, 0)
-    socket.set(zmq.CURVE_SERVER, 1)
-    socket.set(zmq.CURVE_SECRETKEY, secret)
-    socket.bind("tcp://127.0.0.1:*")
+    if secret is not None:
+        socket.set(zmq.CURVE_SERVER, 1)
+        socket.set(zmq.CURVE_SECRETKEY, secret)
+    socket.bind(address)
     return socket
 
 
-def run(hosts: list[SimulatedHost]) -> None:
-    """Serve until the standard input ends."""
-    poller = zmq.Poller()
-    poller.register(sys.stdin.fileno(), zmq.POLLIN)
-    by_socket = {host.requests: host for host in hosts}
-    for socket in by_socket:
-        poller.register(socket, zmq.POLLIN)
+def serve(hosts: Sequence[SimulatedHost]) -> None:
+    """Serve until something comes on the standard input, or it ends."""
+    poller, by_socket = _polled(hosts)
     while True:
+        if by_socket.keys() != {host.requests for host in hosts}:  # one listens anew
+            poller, by_socket = _polled(hosts)
         next_at = min(host.due_at for host in hosts)
         ready = poller.poll(max(0, round((next_at - time.monotonic()) * 1000)))
         now = time.monotonic()
@@ -192,17 +229,38 @@ def run(hosts: list[SimulatedHost]) -> None:
                 host.publish(now)
 
 
-def main() -> None:
-    """Be hosts."""
-    first, count, routers = (int(word) for word in sys.argv[1:4])
+def _polled(
+    hosts: Sequence[SimulatedHost],
+) -> "tuple[zmq.Poller, dict[zmq.Socket[bytes], SimulatedHost]]":
+    poller = zmq.Poller()
+    poller.register(sys.stdin.fileno(), zmq.POLLIN)
+    by_socket = {host.requests: host for host in hosts}
+    for socket in by_socket:
+        poller.register(socket, zmq.POLLIN)
+    return poller, by_socket
+
+
+def roomy_context(hosts: int) -> "zmq.Context[zmq.Socket[bytes]]":
+    """Return a context for the sockets of so many hosts."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    context.set(zmq.MAX_SOCKETS, 4 * count + 16)
+    context.set(zmq.MAX_SOCKETS, 6 * hosts + 16)
+    return context
+
+
+def tell(hosts: Iterable[Host]) -> None:
+    """Print entries, for who enters them."""
+    print(msgspec.json.encode(list(hosts)).decode(), flush=True)
+
+
+def main() -> None:
+    """Be hosts."""
+    first, count, routers = (int(word) for word in sys.argv[1:4])
+    context = roomy_context(count)
     hosts = [build(context, first + number, routers) for number in range(count)]
-    entries = json.loads(msgspec.json.encode([host.entry for host in hosts]))
-    print(json.dumps(entries), flush=True)
-    run(hosts)
+    tell(host.entry for host in hosts)
+    serve(hosts)
 
 
 if __name__ == "__main__":

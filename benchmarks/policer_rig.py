@@ -5,13 +5,13 @@ The process is `policer serve` with one listener more, which keeps how long each
 """
 
 import asyncio
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import Any, Final, Self
 import httpx
 
 from benchmarks.rig import cpu_seconds
+from policer.connections import allow_files
 from policer.contract import Contract
 from policer.hosts import Host
 from policer.serve import Serving, bound, keys_of, log_as
@@ -74,11 +75,7 @@ class Policer:
         command = [sys.executable, "-m", "benchmarks.policer_rig", str(settings)]
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen([*command, str(folder / "rounds")], stderr=log)
-        self._client = httpx.Client(
-            base_url=self.url,
-            headers={"Authorization": f"Bearer {secret}"},
-            timeout=10.0,
-        )
+        self._client = self.client()
 
     def __enter__(self) -> Self:
         deadline = time.monotonic() + READY_S
@@ -110,10 +107,26 @@ class Policer:
         except httpx.TransportError:
             return False
 
+    def client(self, *, kept: int = 1) -> httpx.Client:
+        """Return another client of its REST interface, which keeps so many connections open."""
+        headers = {"Authorization": f"Bearer {self._secret}"}
+        limits = httpx.Limits(max_keepalive_connections=kept)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=10.0, limits=limits)
+
     @property
     def url(self) -> str:
         """Where page and REST are."""
         return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        return "127.0.0.1", self._port
+
+    @property
+    def folder(self) -> Path:
+        """Where its settings and its log are."""
+        return self._folder
 
     @property
     def pid(self) -> int:
@@ -151,7 +164,8 @@ class Policer:
 
     def rounds(self) -> list[Played]:
         """Return what it played; known once it has ended."""
-        return [Played(*entry) for entry in json.loads((self._folder / "rounds").read_text())]
+        numbers = array("d", (self._folder / "rounds").read_bytes())
+        return [Played(at, seconds) for at, seconds in zip(*[iter(numbers)] * 2, strict=True)]
 
 
 def _settings(name: str, port: int, url: str, keys: Path | None) -> str:
@@ -173,13 +187,17 @@ def main() -> None:
     path, rounds = Path(sys.argv[1]), Path(sys.argv[2])
     settings = load_settings(path)
     log_as(settings)
+    allow_files()
     keys = None if settings.link.secret_key_file is None else keys_of(settings.link.secret_key_file)
-    played: list[tuple[float, float]] = []
-    with bound(settings.server) as listening:
+    # Written as they come: what is kept in memory would be taken for the policer's own.
+    with bound(settings.server) as listening, rounds.open("wb", buffering=1 << 16) as kept:
         serving = Serving(settings, path, open_store(store_url(settings.store)), keys, listening)
-        serving.service.rounds.append(lambda took: played.append((time.monotonic(), took)))
+
+        def keep(took: float) -> None:
+            kept.write(array("d", (time.monotonic(), took)).tobytes())
+
+        serving.service.rounds.append(keep)
         asyncio.run(serving.run())
-    rounds.write_text(json.dumps(played))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ The policer is the real one (`policer serve` on SQLite); the hosts are simulated
 their own (`benchmarks.policer_hosts`) and talk to it over encrypted TCP: twenty routers each, 1.2
 times what the host can forward offered to them, scattering by 10 % from second to second, so that
 every host is engaged all the time; one host in fifty has a router that floods. Meanwhile a client
-reads hosts, routers and metrics, at most ten times a second.
+reads hosts, routers and events, at most ten times a second, and another one scrapes the metrics
+four times a minute, as Prometheus does.
 
 The simulated hosts, the client and the policer share the machine; what they use is told apart.
 """
@@ -15,6 +16,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,7 +29,7 @@ import zmq.auth
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.policer_hosts import CAPACITY
+from benchmarks.policer_hosts import CAPACITY, PROMISED
 from benchmarks.policer_rig import Policer, enter
 from benchmarks.rig import cpu_seconds
 from policer.contract import Contract
@@ -36,11 +38,10 @@ from policer.hosts import Host
 SIZES: Final = (50, 150, 500)
 ROUTERS: Final = 20
 """Of each host."""
-PROMISED: Final = 0.8
-"""Of a host's capacity, to its routers in equal parts."""
 PROCESSES: Final = 2
 WARM_UP_S: Final = 20.0
 READS_EVERY_S: Final = 0.1
+SCRAPES_EVERY_S: Final = 15.0
 SEEN_S: Final = 120.0
 """How long all hosts may take to be heard."""
 
@@ -63,6 +64,8 @@ class Cost:
     read_p50_ms: float
     read_p99_ms: float
     reads: int
+    scrape_ms: float
+    """The longest."""
     hosts_cpu_share: float
     """Of the simulated hosts."""
 
@@ -129,6 +132,7 @@ class Watched:
     hosts_cpu: float
     rss_mib: float
     reads: list[float]
+    scrapes: list[float]
     heard: int
     engaged: int
 
@@ -139,9 +143,10 @@ def _watch(policer: Policer, hosts: Sequence[Host], pids: list[int], seconds: fl
     began, cpu = time.monotonic(), policer.cpu_seconds()
     hosts_cpu = sum(map(cpu_seconds, pids))
     reads = []
-    while (now := time.monotonic()) < began + seconds:
-        reads.append(policer.timed(next(paths)))
-        time.sleep(max(0.0, now + READS_EVERY_S - time.monotonic()))
+    with _scraping(policer) as scrapes:
+        while (now := time.monotonic()) < began + seconds:
+            reads.append(policer.timed(next(paths)))
+            time.sleep(max(0.0, now + READS_EVERY_S - time.monotonic()))
     ended, used = time.monotonic(), policer.cpu_seconds() - cpu
     hosts_used = sum(map(cpu_seconds, pids)) - hosts_cpu
     found = _all_hosts(policer)
@@ -152,9 +157,34 @@ def _watch(policer: Policer, hosts: Sequence[Host], pids: list[int], seconds: fl
         hosts_cpu=hosts_used,
         rss_mib=policer.rss_mib(),
         reads=reads,
+        scrapes=scrapes,
         heard=sum(host["reachable"] for host in found),
         engaged=sum(host["engaged"] for host in found),
     )
+
+
+@contextmanager
+def _scraping(policer: Policer) -> Iterator[list[float]]:
+    """Scrape the metrics again and again, beside what else goes on; yield how long it takes."""
+    took: list[float] = []
+    ending = threading.Event()
+
+    def scrape() -> None:
+        with policer.client() as client:
+            while True:
+                began = time.perf_counter()
+                client.get("/metrics").raise_for_status()
+                took.append(time.perf_counter() - began)
+                if ending.wait(SCRAPES_EVERY_S):
+                    return
+
+    thread = threading.Thread(target=scrape)
+    thread.start()
+    try:
+        yield took
+    finally:
+        ending.set()
+        thread.join()
 
 
 def _cost(watch: Watched, policer: Policer, count: int) -> Cost:
@@ -174,6 +204,7 @@ def _cost(watch: Watched, policer: Policer, count: int) -> Cost:
         read_p50_ms=1e3 * quantile(watch.reads, 0.5),
         read_p99_ms=1e3 * quantile(watch.reads, 0.99),
         reads=len(watch.reads),
+        scrape_ms=1e3 * max(watch.scrapes),
         hosts_cpu_share=watch.hosts_cpu / seconds,
     )
 
@@ -246,7 +277,8 @@ def main() -> None:
 def _print(costs: list[Cost]) -> None:
     table = Table(box=None, header_style="bold")
     headings = "routers", "hosts heard", "engaged", "CPU", "a router", "memory"
-    for heading in (*headings, "round p50", "p99", "read p50", "p99", "hosts' own CPU"):
+    more = "round p50", "p99", "read p50", "p99", "scrape", "hosts' own CPU"
+    for heading in (*headings, *more):
         table.add_column(heading, justify="right")
     for cost in costs:
         table.add_row(
@@ -260,9 +292,10 @@ def _print(costs: list[Cost]) -> None:
             f"{cost.round_p99_ms:.2f} ms",
             f"{cost.read_p50_ms:.1f} ms",
             f"{cost.read_p99_ms:.1f} ms",
+            f"{cost.scrape_ms:.0f} ms",
             f"{cost.hosts_cpu_share * 100:.0f} %",
         )
-    console = Console(highlight=False, width=130)
+    console = Console(highlight=False, width=140)
     console.print(table)
     console.print("CPU in percent of one core. A round is one host's, once a second.")
 

@@ -3,10 +3,14 @@
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_FLOOR, Context
 
-from policer.contract import Contract, contradictions
+from msgspec.structs import replace
+
+from policer.contract import MAX_PPS, Contract, contradictions
 from policer.errors import Problem
 from policer.hosts import Host
-from policer.inforce import NO_CLASSES, Book, classes_of, peak_pps, taken_pps, unknown_classes
+from policer.inforce import NO_CLASSES, Book, classes_of, unknown_classes
+from policer.peak import peak_pps
+from policer.schedule import problems_of_schedule
 from xtc.units import MIN_BIT_RATE
 
 EXACT = 1e-9
@@ -16,7 +20,14 @@ _SIX_DIGITS_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
 
 def promised_pps(contracts: Mapping[str, Contract], book: Book = NO_CLASSES) -> float:
     """Return the most that all guarantees take of a host's capacity from now on, packets/s."""
-    return peak_pps(list(contracts.values()), book)
+    return peak_pps(contracts.values(), book)
+
+
+def counts(contract: Contract, book: Book) -> bool:
+    """Whether it can be told what a contract promises when: its classes and hours make sense."""
+    dates = contract.valid_from, contract.valid_until
+    odd = any(problems_of_schedule(*dates, contract.hours, contract.zone))
+    return not odd and not any(unknown_classes(contract, book.classes))
 
 
 def problems_with(
@@ -28,23 +39,48 @@ def problems_with(
 ) -> Iterator[Problem]:
     """Say why a contract cannot be entered; nothing where it can.
 
+    On a host that has promised too much, to which routers came for example, a contract may be
+    entered that does not add to it.
+
     Args:
         vr: its router.
         contract: what is to be promised.
         host: where the router is; None where that is not known.
-        others: the host's contracts as they stand; the router's own is left out of account.
+        others: the host's contracts as they stand, with the one that is to be replaced.
         book: what contracts may name, and from when on.
     """
-    wrong = list(contradictions(contract))
-    unknown = list(unknown_classes(contract, book.classes))
-    yield from (*wrong, *unknown)
-    if unknown or host is None or any(problem.field == "zone" for problem in wrong):
+    yield from contradictions(contract)
+    yield from unknown_classes(contract, book.classes)
+    if host is None or host.overcommit or not counts(contract, book):
         return
-    rest = {name: other for name, other in others.items() if name != vr}
-    if contract.class_name is None and not contract.hours and not taken_pps(contract):
-        return
-    if not host.overcommit and exceeds(promised_pps({**rest, vr: contract}, book), host):
-        yield _too_much(contract, host, promised_pps(rest, book))
+    whole = {**others, vr: contract}
+    if exceeds(promised_pps(whole, book), host) and _is_beyond(whole, book, others, book):
+        rest = {name: other for name, other in others.items() if name != vr}
+        yield _too_much(contract, host, _beside(contract, rest, book))
+
+
+def is_more(contracts: Mapping[str, Contract], before: Book, after: Book) -> bool:
+    """Whether contracts promise more by one book than by another."""
+    return _is_beyond(contracts, after, contracts, before)
+
+
+def _is_beyond(
+    after: Mapping[str, Contract],
+    book_after: Book,
+    before: Mapping[str, Contract],
+    book_before: Book,
+) -> bool:
+    most = promised_pps(before, book_before)
+    return promised_pps(after, book_after) > most * (1 + EXACT)
+
+
+def _beside(contract: Contract, rest: Mapping[str, Contract], book: Book) -> float:
+    """Return the most that others are promised at the times at which a contract holds."""
+    plain = tuple(replace(window, class_name=None) for window in contract.hours)
+    all_of_it = replace(
+        contract, guarantee_pps=MAX_PPS, guarantee_bps=None, cost=1.0, class_name=None, hours=plain
+    )
+    return max(0.0, promised_pps({**rest, "": all_of_it}, book) - MAX_PPS)
 
 
 def _too_much(contract: Contract, host: Host, rest: float) -> Problem:

@@ -10,7 +10,7 @@ LEAP = 2.0
 """A router that has all it can use may go to so many times that at once."""
 
 
-class Claim(msgspec.Struct, frozen=True):
+class Claim(msgspec.Struct, frozen=True, gc=False):
     """What one router was promised and what it could use now; rates in packets/s."""
 
     vr: str

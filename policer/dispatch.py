@@ -9,6 +9,8 @@ take its place (`xtc.lease`).
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from policer.contract import MAX_PPS
 from policer.demand import leased_bps, leased_pps
 from policer.state import LET_GO, Order
@@ -33,8 +35,7 @@ class Terms:
     (docs/timing.md)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
+class Sent(msgspec.Struct, frozen=True, gc=False):
     """What a router was last told."""
 
     order: Order = LET_GO

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 
-class Observation(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True, gc=False):
     """What one round saw of one router."""
 
     offered_pps: float | None
@@ -40,7 +40,7 @@ class Rules:
     """Rounds that lie further apart than this do not count together."""
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class Evidence(msgspec.Struct, frozen=True, gc=False):
     """The last rounds that count, the latest last; and the verdict, which stands till reversed."""
 
     rounds: tuple[bool | None, ...] = ()

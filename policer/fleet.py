@@ -7,11 +7,14 @@ another thread always sees one round of one host, and never half of it.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 
 from policer.admission import exceeds
 from policer.contract import Contract
 from policer.hosts import Host
+from policer.inforce import Book, Classes, is_timed
 from policer.overrides import Overrides
+from policer.peak import peak_pps
 from policer.promise import Kept
 from policer.sight import Sight
 from policer.state import HostState, Order
@@ -28,6 +31,12 @@ class HostLive:
     """Names of the contracts that followed their routers there, by router."""
     tenants: Mapping[str, str] = field(default_factory=dict)
     """Whose routers are by their contracts, also while these do not hold."""
+    here: frozenset[str] = frozenset()
+    """Names of all contracts that follow routers and whose router is there."""
+    entered: tuple[Contract, ...] = ()
+    """All its contracts as they were entered, those that do not hold now too."""
+    classes: Classes = field(default_factory=dict)
+    """The terms of the classes that contracts may name."""
     sight: Sight = field(default_factory=Sight)
     state: HostState = field(default_factory=HostState)
     orders: Mapping[str, Order] = field(default_factory=dict)
@@ -37,6 +46,8 @@ class HostLive:
     """Ticks that the link did not look at, or could not read: a flood, or no telemetry at all."""
     rounds_failed: int = 0
     """Rounds that raised, since its loop began: each is a bug."""
+    events_left_out: int = 0
+    """Events that were not noted, since it causes too many."""
     refusals: Mapping[str, str] = field(default_factory=dict)
     """What the daemon would not do, by router, in its own words."""
     kept: Mapping[str, Kept] = field(default_factory=dict)
@@ -44,13 +55,27 @@ class HostLive:
 
     @property
     def guaranteed_pps(self) -> float:
-        """All guarantees, in the unit of the capacity."""
+        """All guarantees that hold now, in the unit of the capacity."""
         return sum(c.cost * c.reserve_pps for c in self.contracts.values())
+
+    def promised_pps(self, today: datetime) -> float:
+        """Return the most that guarantees take from the beginning of an hour on."""
+        if not any(map(is_timed, self.entered)):
+            return self.guaranteed_pps
+        hour = today.replace(minute=0, second=0, microsecond=0)
+        return _most(self.entered, tuple(self.classes.items()), hour)
 
     @property
     def overpromised(self) -> bool:
         """Whether routers brought more guarantees than it can keep; it may not overcommit."""
         return not self.host.overcommit and exceeds(self.guaranteed_pps, self.host)
+
+
+@lru_cache(maxsize=4096)
+def _most(
+    entered: tuple[Contract, ...], classes: tuple[tuple[str, Contract], ...], hour: datetime
+) -> float:
+    return peak_pps(entered, Book(dict(classes), hour))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +130,21 @@ class Fleet:
         self._hosts = dict(lives)
 
     def homes(self) -> dict[str, str]:
-        """Return the host of each router whose contract followed it, by the contract's name."""
-        lives = self.hosts.items()
-        return {router: name for name, live in lives for router in live.follows.values()}
+        """Return the host of each router that a contract follows, by the contract's name."""
+        return {router: name for name, live in self.hosts.items() for router in live.here}
 
     def located(self) -> dict[str, tuple[str, str]]:
         """Return host and name there of each router whose contract followed it."""
         lives = self.hosts.items()
         return {r: (name, vr) for name, live in lives for vr, r in live.follows.items()}
 
-    def seen_on(self, router: str, now: float) -> str | None:
-        """Return the host that has a router, by its name or UUID; None where not one alone has."""
-        found = [
+    def having(self, router: str, now: float) -> list[str]:
+        """Return the hosts that report a router of this name or UUID."""
+        return [
             name
-            for name, live in self.hosts.items()
+            for name, live in sorted(self.hosts.items())
             if live.sight.reachable(now) and any(present({router}, live.sight.routers))
         ]
-        return found[0] if len(found) == 1 else None
 
     def routers(self) -> Iterator[tuple[HostLive, str]]:
         """Yield every router that was promised or seen, by host and name."""

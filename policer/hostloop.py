@@ -1,9 +1,10 @@
 """One host's loop: telemetry in, a round, orders out; whatever happens here, other hosts go on."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -15,6 +16,7 @@ from policer.dialect import Dialect, Refusals
 from policer.dispatch import Sent, Terms, due
 from policer.engagement import Standing
 from policer.errors import LinkError
+from policer.eventlimit import EventLimit
 from policer.evidence import Evidence
 from policer.fleet import Fleet, HostLive
 from policer.hosts import Host
@@ -22,7 +24,8 @@ from policer.ladder import Punishment, Step
 from policer.link import Keys, Link
 from policer.link.host import AGAIN_S
 from policer.overrides import excused
-from policer.promise import kept_after
+from policer.promise import Kept, kept_after, moved
+from policer.promises import Promised
 from policer.reached import tenant_of
 from policer.round import play
 from policer.sight import GONE_AFTER_S, Sight, seen
@@ -43,13 +46,16 @@ from xtc.wire import Activate, Limit, Refusal, Telemetry
 
 SHORTEST_S = 0.5
 """Rounds come no closer than this, however often a host speaks."""
-MANY, SOME_PER_S = 100.0, 1 / 60
-"""Events of one kind that a daemon may cause at once, and in the long run."""
+UNLIMITED = frozenset({"punished", "pardoned"})
+"""What is done to a router is always noted; its contract's patience says how often it can be."""
+TWICE_S = 30.0
+"""A host whose daemon obeys orders for another one is shown as such for so long: two leases."""
+ENTERED_TWICE = (
+    "it obeys leases of this epoch that were not sent to it: is its daemon entered twice, or was a "
+    "lease given by hand?"
+)
 LONGEST_WORDS = 500
 """Characters of a daemon's own words that an event keeps."""
-_OF_HOST: Mapping[str, str] = {}
-"""No contract followed its router."""
-_OF_NOBODY: Mapping[str, str] = {}
 _NOTHING_KNOWN = HostState()
 """What is shown by a policer that does not lead."""
 
@@ -79,6 +85,14 @@ class Shared:
     ttl_s: float
 
 
+class Remembered(NamedTuple):
+    """What is known of a router, which goes with it to another host."""
+
+    state: RouterState | None
+    """None where this policer did not lead."""
+    kept: Kept | None
+
+
 class HostLoop:
     """Sees, decides for and tells one host."""
 
@@ -96,16 +110,18 @@ class HostLoop:
         """Whether `_state` is of a leader."""
         self._overtaken = 0
         """The epoch in which it was last noted that the host obeys another policer."""
-        self._rarely = Buckets(1 / AGAIN_S, 1.0)
-        """Which events that the daemon can cause at will may be noted again."""
+        self._limit = EventLimit()
+        """Which events the host may still cause."""
         self._raises = Buckets(1 / AGAIN_S, 1.0)
         """How often this host may ask for a higher epoch: each costs all hosts a write."""
-        self._any = Buckets(SOME_PER_S, MANY)
-        """How many of them it may cause in all."""
         self._news = asyncio.Event()
         self._sent: Mapping[str, Sent] = {}
         self._epoch = 0
         """The epoch in which `_sent` was sent."""
+        self._given = 0
+        """The highest sequence that was sent in it."""
+        self._twice_until = float("-inf")
+        """Until then its daemon is taken to be another host's, too."""
         self._refused: frozenset[tuple[type[Activate | Limit], str]] = frozenset()
         """What the daemon would not take when it was last told, by kind and router."""
         self._costs: Mapping[str, float] = {}
@@ -117,41 +133,62 @@ class HostLoop:
         self._put(HostLive(host))
 
     def enter(
-        self,
-        host: Host,
-        contracts: Mapping[str, Contract],
-        follows: Mapping[str, str] = _OF_HOST,
-        tenants: Mapping[str, str] = _OF_NOBODY,
+        self, host: Host, contracts: Mapping[str, Contract], promised: Promised | None = None
     ) -> None:
         """Take over what is promised from now on; the link's addresses stay as they are.
 
         Args:
             host: its entry.
             contracts: what holds, by router.
-            follows: names of those that followed their routers, by router.
-            tenants: whose routers are, by router.
+            promised: how that came about.
         """
         self.host = host
         self._costs = {vr: one.cost for vr, one in contracts.items() if one.cost != 1.0}
-        live = replace(self._live, contracts=contracts, follows=follows, tenants=tenants)
-        self._put(replace(live, host=host))
+        live = replace(self._live, host=host, contracts=contracts)
+        if promised is not None:
+            live = replace(live, **promised._asdict())
+        self._put(live)
 
-    def release(self, vr: str) -> RouterState | None:
-        """Forget a router that went to another host; return what is remembered of it."""
-        kept = self._state.routers.get(vr)
-        if kept is None:
-            return None
-        rest = {other: state for other, state in self._state.routers.items() if other != vr}
-        self._state = replace(self._state, routers=rest)
-        self._punish(vr, Punishment())
-        self._put(replace(self._live, state=self._state))
-        return kept
+    def release(self, vrs: Collection[str]) -> dict[str, Remembered]:
+        """Forget routers that went to other hosts; return what is remembered of them."""
+        live, routers = self._live, self._state.routers
+        known = {vr for vr in vrs if vr in routers or vr in live.kept}
+        gone = {vr: Remembered(routers.get(vr), live.kept.get(vr)) for vr in known}
+        rest = {vr: state for vr, state in routers.items() if vr not in gone}
+        kept = {vr: one for vr, one in live.kept.items() if vr not in gone}
+        self._remember(rest, kept)
+        for vr, one in gone.items():
+            if one.state is not None and one.state.punishment.height:
+                self._punish(vr, Punishment())
+        return gone
 
-    def adopt(self, vr: str, state: RouterState) -> None:
-        """Go on with a router that came from another host."""
-        self._state = replace(self._state, routers={**self._state.routers, vr: state})
-        self._punish(vr, state.punishment)
-        self._put(replace(self._live, state=self._state))
+    def adopt(self, came: Mapping[str, Remembered]) -> None:
+        """Go on with routers that came from other hosts.
+
+        One that stands higher on its ladder here, by a contract of this host alone, stays there.
+        """
+        routers, kept = self._state.routers, self._live.kept
+        states = {
+            vr: msgspec.structs.replace(one.state, configured=False)
+            for vr, one in came.items()
+            if one.state is not None and not _stands_higher(routers.get(vr), one.state)
+        }
+        sums = {
+            vr: moved(one.kept, kept[vr])
+            for vr, one in came.items()
+            if one.kept is not None and vr in kept
+        }
+        self._remember({**routers, **states}, {**kept, **sums})
+        for vr, state in states.items():
+            if state.punishment.height:
+                self._punish(vr, state.punishment)
+
+    def _remember(self, routers: Mapping[str, RouterState], kept: Mapping[str, Kept]) -> None:
+        """Go on with other routers; what a leader knows of them is shown by one alone."""
+        if routers != self._state.routers:
+            self._state = replace(self._state, routers=routers)
+        live = replace(self._live, kept=kept)
+        self._put(replace(live, state=self._state) if self._rules() else live)
 
     def pardon(self, vr: str, actor: str) -> None:
         """Forget what a router did, and what was done about it."""
@@ -224,9 +261,12 @@ class HostLoop:
         kept = kept_after(now, live.kept, after.routers, live.contracts, restarted=restarted)
         unread = self._link.dropped + self._link.bad
         shown = replace(live, sight=after, link_problem=self._problem, unread=unread, kept=kept)
-        self._put(shown)
+        self._put(replace(shown, events_left_out=self._limit.left_out))
         if after.distrust:
             self._note_rarely("distrusted", after.distrust)
+        if self._obeys_another(after):
+            self._twice_until = now + TWICE_S
+            self._note_rarely("entered_twice", ENTERED_TWICE)
         if self._gone and after.reachable(now):
             self._gone = self._gone_noted = False
             self._note_of_host("back", "the host is heard again")
@@ -234,6 +274,16 @@ class HostLoop:
             self._shared.heard(self.host.name, after)
         if after.heard_at == now:
             self._news.set()
+
+    def _obeys_another(self, sight: Sight) -> bool:
+        """Whether the host obeys leases of this policer that were sent to another entry of it.
+
+        Sequences only rise, over all hosts: one above all that were sent here was sent elsewhere.
+        """
+        return self._rules() and any(
+            report.epoch == self._epoch and (report.sequence or 0) > self._given > 0
+            for report in sight.routers.values()
+        )
 
     def _trouble(self, _host: str, error: LinkError) -> None:
         """Show what keeps the link from hearing."""
@@ -261,7 +311,7 @@ class HostLoop:
             self._rest()
             return
         if shared.ruled() != self._epoch:
-            self._epoch, self._sent = shared.ruled(), {}
+            self._epoch, self._sent, self._given = shared.ruled(), {}, 0
         view = HostView(
             self.host.capacity_pps,
             excused(live.contracts, overrides.exempt_on(self.host.name)),
@@ -301,10 +351,12 @@ class HostLoop:
     def _keep(self, live: HostLive, decided: Round) -> None:
         """Show what a round decided, and have it written down."""
         for note in decided.notes:
-            self._note(note.kind, note.words, note.vr)
+            noting = self._note if note.kind in UNLIMITED else self._note_limited
+            noting(note.kind, note.words, note.vr)
         before, after = self._state.routers, decided.state.routers
         for vr, state in after.items():
-            if state.punishment != before.get(vr, NEW_ROUTER).punishment:
+            was = before.get(vr, NEW_ROUTER).punishment
+            if state.punishment is not was and state.punishment != was:
                 self._punish(vr, state.punishment)
         for vr in before.keys() - after.keys():  # forgotten, having been away for long
             self._punish(vr, Punishment())
@@ -344,6 +396,8 @@ class HostLoop:
         self._told(wanted, dispatch.requests, refused)
 
     async def _carry_out(self, messages: Sequence[Activate | Limit]) -> Refusals:
+        numbers = (message.sequence for message in messages if isinstance(message, Activate))
+        self._given = max(self._given, *numbers, 0)
         return await self._link.send(messages)
 
     def _in_bits(self) -> set[str]:
@@ -422,18 +476,25 @@ class HostLoop:
         return f"{words} and years ahead of the clock: run `xtc epoch reset` there"
 
     def _note_rarely(self, kind: str, words: str, vr: str | None = None) -> None:
-        """Note what the daemon may change with every tick, and so flood the table of events."""
+        """Note what the daemon may change with every tick."""
         if not self._shared.fleet.leadership.leading:
             return
+        if not self._limit.repeated(self._shared.clock(), kind, vr):
+            self._note_limited(kind, words[:LONGEST_WORDS], vr)
+
+    def _note_limited(self, kind: str, words: str, vr: str | None = None) -> None:
+        """Note what a host, or whoever sends to its routers, may cause again and again."""
         now = self._shared.clock()
-        if self._rarely.wait(now, f"{kind} {vr}") or self._any.wait(now, kind):
-            return
-        self._note(kind, words[:LONGEST_WORDS], vr)
+        if self._limit.admits(now, kind):
+            more = self._limit.left_out_before(kind)
+            self._note(kind, f"{words} ({more} more {kind} were left out)" if more else words, vr)
+        elif not self._limit.repeated(now, "events_left_out", kind):
+            self._note("events_left_out", f"too many {kind}: most of them are no longer noted")
 
     def _note_of_host(self, kind: str, words: str) -> bool:
         """Note what every policer sees, if this one leads; return whether it does."""
         if leads := self._shared.fleet.leadership.leading:
-            self._note(kind, words)
+            self._note_limited(kind, words)
         return leads
 
     def _note(self, kind: str, words: str, vr: str | None = None, actor: str = "policer") -> None:
@@ -445,7 +506,8 @@ class HostLoop:
 
     @property
     def _problem(self) -> str:
-        return self._untold or self._deaf
+        twice = self._shared.clock() < self._twice_until
+        return self._untold or self._deaf or (ENTERED_TWICE if twice else "")
 
     @property
     def _live(self) -> HostLive:
@@ -453,6 +515,10 @@ class HostLoop:
 
     def _put(self, live: HostLive) -> None:
         self._shared.fleet.put(live)
+
+
+def _stands_higher(here: RouterState | None, came: RouterState) -> bool:
+    return here is not None and here.punishment.height > came.punishment.height
 
 
 def _inherited(row: PunishmentRow, now: float) -> RouterState:

@@ -1,6 +1,6 @@
 """Which terms of a contract hold at an instant, by its class, dates and hours; pure."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -8,14 +8,7 @@ from msgspec.structs import replace
 
 from policer.contract import TERMS, Contract, contradictions
 from policer.errors import Problem
-from policer.schedule import edges, window_at
-
-WEEK_DAYS = 8
-"""A week, and a day more for the hours that its last evening began."""
-EDGES = 2 * (WEEK_DAYS + 2)
-"""Openings and closings of a window that are looked at after each date."""
-MOST_LOOKED_AT = 200_000
-"""Contracts at instants that admission looks at; beyond, it adds up the largest guarantees."""
+from policer.schedule import window_at
 
 Classes = Mapping[str, Contract]
 """The terms of each class."""
@@ -95,41 +88,9 @@ def problems_of_class(terms: Contract) -> Iterator[Problem]:
             yield Problem(field, "a class has terms alone", f"give {field} in its contracts")
 
 
-def peak_pps(contracts: Sequence[Contract], book: Book) -> float:
-    """Return the most that contracts promise together, from now on, in packets/s.
-
-    Looked at are now, each date at which a contract begins, and the hours of the week after each:
-    between two dates, weeks are alike but for the clock changes of a zone.
-    """
-    classes, now = book
-    if not any(map(is_timed, contracts)):
-        return _promised(contracts, classes, now)
-    starts = _starts(contracts, now)
-    windows = sum(len(contract.hours) for contract in contracts)
-    if len(starts) * (1 + EDGES * windows) * len(contracts) > MOST_LOOKED_AT:
-        return sum(most_pps(contract, classes, now) for contract in contracts)
-    instants = starts | set(_openings(contracts, starts))
-    return max(_promised(contracts, classes, at) for at in instants)
-
-
-def most_pps(contract: Contract, classes: Classes, now: datetime) -> float:
-    """Return the most that one contract takes of a capacity, from now on, in packets/s."""
-    if contract.valid_until is not None and contract.valid_until <= now:
-        return 0.0
-    begin = replace(contract, valid_from=None, valid_until=None, hours=())
-    terms = [in_force(begin, classes, now)] if _has_own_hours(contract) else []
-    terms += [classes.get(window.class_name or "") for window in contract.hours]
-    return max((taken_pps(one) for one in terms if one is not None), default=0.0)
-
-
 def taken_pps(contract: Contract) -> float:
     """Return what a guarantee takes of a host's capacity, in packets/s."""
     return contract.cost * contract.reserve_pps
-
-
-def _has_own_hours(contract: Contract) -> bool:
-    """Whether the contract's own terms, or its class's, ever hold."""
-    return not contract.hours or any(window.class_name is None for window in contract.hours)
 
 
 def _by_class(contract: Contract, name: str, classes: Classes) -> Contract | None:
@@ -137,23 +98,3 @@ def _by_class(contract: Contract, name: str, classes: Classes) -> Contract | Non
     if terms is None:
         return None
     return replace(contract, class_name=name, **{term: getattr(terms, term) for term in TERMS})
-
-
-def _promised(contracts: Iterable[Contract], classes: Classes, at: datetime) -> float:
-    held = (in_force(contract, classes, at) for contract in contracts)
-    return sum(taken_pps(terms) for terms in held if terms is not None)
-
-
-def _starts(contracts: Iterable[Contract], now: datetime) -> set[datetime]:
-    """Return now, and when contracts begin that did not yet."""
-    begins = {one.valid_from for one in contracts if one.valid_from is not None}
-    return {now, *(begin for begin in begins if begin > now)}
-
-
-def _openings(contracts: Iterable[Contract], starts: Iterable[datetime]) -> Iterator[datetime]:
-    """Yield when windows open or close in the week after each start."""
-    timed = [contract for contract in contracts if contract.hours]
-    for start in starts:
-        for contract in timed:
-            found = edges(contract.hours, contract.zone, start, WEEK_DAYS)
-            yield from (at for at in found if at >= start)

@@ -9,6 +9,7 @@ from policer.evidence import Evidence, Observation, admissible, proven, weigh
 from policer.ladder import Punishment, Step, next_punishment
 from policer.starving import starving_after
 from policer.state import (
+    NEW_ROUTER,
     Demand,
     HostView,
     Policy,
@@ -40,6 +41,8 @@ USED_UP = 0.97
 SHIELD_UP, SHIELD_DOWN = 2, 5
 """Rounds in a row after which the host begins, and ceases, to drop a router's excess."""
 _NO_SHIELD, _SHIELDED = Shield(), Shield(up=True)
+_UNPUNISHED = NEW_ROUTER.punishment
+"""What is remembered of all routers that were never punished."""
 _LOOSE = {
     Finding.BLIND,
     Finding.FOREIGN,
@@ -153,7 +156,9 @@ def judged(
     contended: bool,
 ) -> RouterState:
     """Weigh one more round of evidence, and take at most one step on the ladder."""
-    seen = _observation(now, view, report, fair_pps)
+    held = held_pps(report)
+    closed = held is not None and _loop_closed(report)
+    seen = _observation(now, view, report, max(held or 0.0, fair_pps), closed=closed)
     evidence = weigh(last.evidence, seen, policy.rules)
     may_limit = Step.LIMIT in contract.measures and not only_reported(contract, policy)
     return RouterState(
@@ -168,7 +173,7 @@ def judged(
             refused=view.refuses(report.vr, last.punishment.step),
         ),
         saved=demand.saved,
-        shield=_shield(last.shield, seen, report) if may_limit else _NO_SHIELD,
+        shield=_shield(last.shield, seen, held if closed else None) if may_limit else _NO_SHIELD,
         wanted=demand.wanted,
         known_at=demand.known_at,
         needed=demand.needed,
@@ -191,6 +196,8 @@ def _punishment(
     refused: bool,
 ) -> Punishment:
     """Return where a router stands on its ladder; a dry run's ladder is left when it ends."""
+    if last is _UNPUNISHED and not evidence.guilty:
+        return last
     dry = only_reported(contract, policy)
     after = next_punishment(
         now,
@@ -206,7 +213,9 @@ def _punishment(
     return after if after.dry is only_said else replace(after, dry=only_said)
 
 
-def _observation(now: float, view: HostView, report: Report, fair_pps: float) -> Observation:
+def _observation(
+    now: float, view: HostView, report: Report, due_pps: float, *, closed: bool
+) -> Observation:
     """Return what may count as evidence.
 
     What a router is due is its fair share, even where a punishment holds it lower: else no
@@ -215,25 +224,24 @@ def _observation(now: float, view: HostView, report: Report, fair_pps: float) ->
     sighted = report.throughput_pps is not None and not report.problem
     return Observation(
         offered_pps=report.offered_pps,
-        due_pps=max(held_pps(report) or 0.0, fair_pps),
+        due_pps=due_pps,
         healthy=sighted and not view.sight.distrust,
         saturated=report.finding is Finding.AT_CEILING,
-        held=_loop_closed(report) and report.finding is not Finding.SETTLING,
+        held=closed and report.finding is not Finding.SETTLING,
         limited_pps=report.limit_pps,
         at=now,
     )
 
 
 def _loop_closed(report: Report) -> bool:
-    """Whether a router is really being held at its setpoint."""
+    """Whether the loop of a router that is held is really closed."""
     fresh = report.sample_age_s is not None and report.sample_age_s <= FRESH_S
-    closed = report.mode is Mode.CLOSED_LOOP and report.finding not in _LOOSE
-    return fresh and closed and held_pps(report) is not None
+    return fresh and report.mode is Mode.CLOSED_LOOP and report.finding not in _LOOSE
 
 
-def _shield(shield: Shield, seen: Observation, report: Report) -> Shield:
+def _shield(shield: Shield, seen: Observation, held: float | None) -> Shield:
     """Raise or lower the shield when enough rounds in a row speak for it."""
-    said = _worth_a_shield(seen, report)
+    said = _worth_a_shield(seen, held)
     if said is None or said is shield.up:
         return _SHIELDED if shield.up else _NO_SHIELD
     rounds = shield.rounds + 1
@@ -242,12 +250,17 @@ def _shield(shield: Shield, seen: Observation, report: Report) -> Shield:
     return Shield(shield.up, rounds)
 
 
-def _worth_a_shield(seen: Observation, report: Report) -> bool | None:
-    """Whether the host would carry much to a router that drops it; None where nobody can say."""
-    held, offered = held_pps(report), seen.offered_pps
-    if held is None or offered is None or not (admissible(seen) and _loop_closed(report)):
+def _worth_a_shield(seen: Observation, held: float | None) -> bool | None:
+    """Whether the host would carry much to a router that drops it; None where nobody can say.
+
+    Args:
+        seen: of this round.
+        held: the setpoint at which its closed loop holds it; None where none does.
+    """
+    offered, limit = seen.offered_pps, seen.limited_pps
+    if held is None or offered is None or not admissible(seen):
         return None
     if offered > EXCESS * held:
         return True
-    hidden = report.limit_pps is not None and offered >= USED_UP * report.limit_pps
+    hidden = limit is not None and offered >= USED_UP * limit
     return False if offered < DECENT * held and not hidden else None

@@ -105,8 +105,11 @@ class Metrics:
         hosts = self._fleet.hosts
         if self._fleet.leadership.leading:
             self._count_missed(hosts, now, elapsed)
-        for key in [key for key in self.missed if key[0] not in hosts]:
-            del self.missed[key]
+        for host, vr in list(self.missed):
+            live = hosts.get(host)
+            # A host may call a router that a contract follows by another name with every tick.
+            if live is None or (vr not in live.contracts and vr not in live.sight.routers):
+                del self.missed[host, vr]
 
     def _count_missed(self, hosts: Mapping[str, HostLive], now: float, elapsed: float) -> None:
         """Count for each router that misses its guarantee; the leader alone knows that."""
@@ -213,6 +216,11 @@ _HOST_VALUES: tuple[tuple[str, str, Callable[[HostLive, float], float | None]], 
     ),
     ("link_problem", "Whether it cannot be told anything", lambda live, _: bool(live.link_problem)),
     ("refusals", "Routers whose order it refused", lambda live, _: len(live.refusals)),
+    (
+        "overpromised",
+        "Whether more is guaranteed now than it can forward, and it may not overcommit",
+        lambda live, _: live.overpromised,
+    ),
     ("engaged", "Whether its routers are held", lambda live, _: live.state.standing.engaged),
     ("shared_ratio", "What is shared out of it", lambda live, _: live.state.standing.shared),
     ("routers", "Routers that it reported last", lambda live, _: len(live.sight.routers)),
@@ -251,6 +259,11 @@ _HOST_COUNTS: tuple[tuple[str, str, Callable[[HostLive], int]], ...] = (
         lambda live: live.sight.dropped + live.unread,
     ),
     ("rounds_failed", "Rounds that raised; each is a bug", lambda live: live.rounds_failed),
+    (
+        "host_events_left_out",
+        "Events that were not stored, since it causes too many",
+        lambda live: live.events_left_out,
+    ),
 )
 
 

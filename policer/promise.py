@@ -11,7 +11,7 @@ import msgspec
 from xtc.wire import Report
 
 
-class Counted(msgspec.Struct, frozen=True):
+class Counted(msgspec.Struct, frozen=True, gc=False):
     """What was forwarded against what was promised."""
 
     over_packets: float = 0.0
@@ -25,7 +25,7 @@ class Counted(msgspec.Struct, frozen=True):
     under_bits: float = 0.0
 
 
-class Kept(msgspec.Struct, frozen=True):
+class Kept(msgspec.Struct, frozen=True, gc=False):
     """What a router's daemon counts, and what that came to."""
 
     since: float
@@ -60,6 +60,16 @@ def kept_after(
         if (counted := counted_by(report)) is not None
     }
     return absent | seen
+
+
+def moved(before: Kept, here: Kept) -> Kept:
+    """Return the sums of a router that came from another host.
+
+    Args:
+        before: its sums there.
+        here: what its daemon here has counted, of it or of a copy, which is no part of them.
+    """
+    return Kept(before.since, here.last, before.total)
 
 
 def counted_by(report: Report) -> Counted | None:

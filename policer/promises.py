@@ -24,6 +24,12 @@ class Promised(NamedTuple):
     """Terms by router."""
     follows: Mapping[str, str]
     """The names of the contracts that followed routers there, by router."""
+    entered: tuple[Contract, ...]
+    """All contracts of it as they were entered, those that do not hold now too."""
+    classes: Classes
+    """The terms of the classes that they may name."""
+    here: frozenset[str]
+    """The names of all contracts that follow routers and whose router is there."""
     tenants: Mapping[str, str]
     """Whose routers are, also while nothing is promised to them."""
 
@@ -41,28 +47,42 @@ class Promises:
         entered: Mapping[str, Mapping[str, Contract]],
         classes: Classes,
         homes: Mapping[str, str],
-    ) -> None:
-        """Take over what the store says.
+    ) -> bool:
+        """Take over what the store says; return whether that may concern every host.
 
         Args:
             entered: contracts by host and router.
             classes: the terms of each class.
             homes: where routers were that contracts follow.
         """
+        before = self._entered.get(ANYWHERE, _NONE), self._classes
         self._entered, self._classes = entered, classes
-        self.whereabouts.follow(entered.get(ANYWHERE, {}).keys(), homes)
+        self.whereabouts.follow(entered.get(ANYWHERE, _NONE).keys(), homes)
+        return before != (entered.get(ANYWHERE, _NONE), classes)
 
     def on(self, host: str, at: datetime) -> Promised:
         """Return what holds on a host at an instant; what was promised there alone comes first."""
-        own = all_in_force(self._entered.get(host, _NONE), self._classes, at)
+        entered = self._entered.get(host, _NONE)
+        own = all_in_force(entered, self._classes, at)
         following = self._entered.get(ANYWHERE, _NONE)
+        here = dict(self.whereabouts.at(host))
         came: dict[str, Contract] = {}
         follows: dict[str, str] = {}
-        for router, vr in self.whereabouts.at(host):
+        for vr, router in {vr: router for router, vr in here.items()}.items():
             terms = in_force(following[router], self._classes, at)
             if terms is not None and vr not in own:
-                came[vr], follows[vr] = terms, router
-        return Promised({**came, **own}, follows, self._tenants(host))
+                came[vr] = terms
+            if vr not in own and (vr in came or vr not in entered):
+                follows[vr] = router
+        everything = (*entered.values(), *(following[router] for router in here))
+        return Promised(
+            {**came, **own},
+            follows,
+            everything,
+            self._classes,
+            frozenset(here),
+            self._tenants(host),
+        )
 
     def _tenants(self, host: str) -> dict[str, str]:
         """Return whose routers are by all contracts, whether they hold now or not."""

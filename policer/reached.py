@@ -51,6 +51,7 @@ def _part(live: HostLive, own: set[str]) -> HostLive:
         host=Host(live.host.name, requests="", telemetry="", capacity_pps=0.0),
         contracts=_of(live.contracts, own),
         follows=_of(live.follows, own),
+        here=frozenset(_of(live.follows, own).values()),
         sight=_sight(live.sight, own),
         state=_state(live.state, own),
         orders=_of(live.orders, own),

@@ -54,7 +54,7 @@ def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round
     if not view.sight.reachable(now):
         return Round(before, {}, ())
     if view.sight.distrust or view.sight.host_clock == before.host_clock:
-        return Round(before, _orders(view, before, policy), ())
+        return Round(before, _orders(view, terms_of(view, before), before, policy), ())
     before = sized(now, view, before)
     view, terms = seen_in_packets(view, before), terms_of(view, before)
     state = _decided(now, view, terms, before, policy)
@@ -65,7 +65,7 @@ def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round
         and not before.routers.get(vr, NEW_ROUTER).punishment.height
     )
     said = tuple(notes(before, state, terms, policy))
-    return Round(state, _orders(view, state, policy), said, convicted)
+    return Round(state, _orders(view, terms, state, policy), said, convicted)
 
 
 def _decided(
@@ -84,7 +84,10 @@ def _decided(
         vr: looked_at(now, contract, reports[vr], before.routers.get(vr, NEW_ROUTER), full=full)
         for vr, contract in terms.items()
     }
-    plain = {vr: _unpunished(vr, terms[vr], demand) for vr, demand in looked.items()}
+    plain = {
+        vr: _unpunished(vr, terms[vr], demand, sent_or_due(reports[vr], demand, full=full))
+        for vr, demand in looked.items()
+    }
     fair = _fair(list(plain.values()), view, policy)
     routers = {
         vr: judged(
@@ -101,11 +104,11 @@ def _decided(
         for vr, demand in looked.items()
     }
     claims = [
-        _claim(claim, sent_or_due(reports[vr], looked[vr], full=full), lowered)
-        for vr, claim in plain.items()
-        for lowered in (
+        _claim(
+            claim,
             _lowered(terms[vr], routers[vr], view, policy, contended=before.standing.engaged),
         )
+        for vr, claim in plain.items()
     ]
     standing = decide(
         claims,
@@ -176,27 +179,27 @@ def _fair(claims: Sequence[Claim], view: HostView, policy: Policy) -> dict[str, 
     return allocate(claims, min(shared, view.capacity_pps))
 
 
-def _unpunished(vr: str, contract: Contract, demand: Demand) -> Claim:
+def _unpunished(vr: str, contract: Contract, demand: Demand, sent: float) -> Claim:
     """Return what a router may claim by its contract."""
     ceiling = ceiling_now(contract, demand.saved)
-    guarantee = min(contract.guarantee_pps, ceiling)
     return Claim(
-        vr, demand.wanted, guarantee, ceiling, contract.weight, contract.cost, demand.reserve
-    )
-
-
-def _claim(claim: Claim, sent: float, lowered: float) -> Claim:
-    """Return what a router may claim with what the ladder leaves it."""
-    return Claim(
-        claim.vr,
-        claim.wanted,
-        min(claim.guarantee, lowered),
-        min(claim.ceiling, lowered),
-        claim.weight,
-        claim.cost,
-        claim.needed,
+        vr,
+        demand.wanted,
+        min(contract.guarantee_pps, ceiling),
+        ceiling,
+        contract.weight,
+        contract.cost,
+        demand.reserve,
         sent,
     )
+
+
+def _claim(claim: Claim, lowered: float) -> Claim:
+    """Return what a router may claim with what the ladder leaves it."""
+    if lowered == float("inf"):
+        return claim
+    guarantee, ceiling = min(claim.guarantee, lowered), min(claim.ceiling, lowered)
+    return replace(claim, guarantee=guarantee, ceiling=ceiling)
 
 
 def _lowered(
@@ -238,8 +241,9 @@ def _kept(
     return absent if len(absent) == len(latest) else {vr: absent[vr] for vr in latest}
 
 
-def _orders(view: HostView, state: HostState, policy: Policy) -> dict[str, Order]:
-    terms = terms_of(view, state)
+def _orders(
+    view: HostView, terms: Mapping[str, Contract], state: HostState, policy: Policy
+) -> dict[str, Order]:
     return {vr: _order(vr, contract, state, view, policy) for vr, contract in terms.items()}
 
 

@@ -1,14 +1,19 @@
-"""When a contract holds: from a date, until a date, at hours of the week in a time zone; pure."""
+"""When a contract holds: from a date, until a date, at hours of the week in a time zone; pure.
 
+Hours are those of the clocks on the walls of their zone. Where clocks go forward, a window has the
+hour that is left out as little as anybody has it; where they go back, it is open in both.
+"""
+
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from functools import cache
-from typing import Annotated, Literal, get_args
-from zoneinfo import ZoneInfo, available_timezones
+from datetime import datetime
+from functools import lru_cache
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import msgspec
 
 from policer.errors import Problem
+from policer.zones import is_known, zone_of
 
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
 DAYS: tuple[Day, ...] = get_args(Day)
@@ -17,7 +22,8 @@ MOST_HOURS = 16
 """Windows that one contract may have."""
 YEARS = range(2000, 2200)
 """A date outside these is a slip of the pen."""
-_DAY = timedelta(days=1)
+DAY_MIN = 24 * 60
+WEEK_MIN = 7 * DAY_MIN
 
 TimeOfDay = Annotated[
     str, msgspec.Meta(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$(?!\n)", description="HH:MM")
@@ -43,46 +49,48 @@ class Hours(
     class_name: ClassName | None = None
     """The class whose terms hold in this window; None is the contract's own terms."""
 
-    def holds(self, local: datetime) -> bool:
-        """Whether the window is open, by a clock on the wall of its zone."""
-        clock, day = local.strftime("%H:%M"), local.weekday()
-        if self.start < self.end:
-            return DAYS[day] in self.days and self.start <= clock < self.end
-        began_today = DAYS[day] in self.days and clock >= self.start
-        return began_today or (DAYS[day - 1] in self.days and clock < self.end)
-
-    def edges(self, day: date, zone: tzinfo) -> Iterator[datetime]:
-        """Yield when the window opens and closes, where it opens on a day."""
-        if DAYS[day.weekday()] in self.days:
-            last = day if self.start < self.end else day + _DAY
-            for on, clock in ((day, self.start), (last, self.end)):
-                local = datetime.combine(on, time.fromisoformat(clock), zone)
-                yield local.astimezone(UTC)
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Yield from when until when it is open, in minutes since Monday; the end may be later."""
+        start, end = _minutes(self.start), _minutes(self.end)
+        length = (end - start) % DAY_MIN or DAY_MIN
+        for day in self.days:
+            opens = DAYS.index(day) * DAY_MIN + start
+            yield opens, opens + length
 
 
-def window_at(hours: Sequence[Hours], zone: str, at: datetime) -> Hours | None:
+class Week(NamedTuple):
+    """Which window is open when, in a week that begins on Monday."""
+
+    minutes: tuple[int, ...]
+    """When another window opens, or one closes; the first is 0."""
+    windows: tuple[int | None, ...]
+    """The number of the one that is open from then on; None is none."""
+
+
+@lru_cache(maxsize=4096)
+def week_of(hours: tuple[Hours, ...]) -> Week:
+    """Return which of some windows is open when; of several that are, it is the first."""
+    painted: list[int | None] = [None] * WEEK_MIN
+    edges = {0}
+    for number in reversed(range(len(hours))):
+        for first, last in hours[number].spans():
+            painted[first:last] = [number] * (min(last, WEEK_MIN) - first)
+            painted[: max(0, last - WEEK_MIN)] = [number] * max(0, last - WEEK_MIN)
+            edges |= {first, last % WEEK_MIN}
+    changes = [at for at in sorted(edges) if at == 0 or painted[at] != painted[at - 1]]
+    return Week(tuple(changes), tuple(painted[at] for at in changes))
+
+
+def window_at(hours: tuple[Hours, ...], zone: str, at: datetime) -> Hours | None:
     """Return the first window that is open at an instant; None where none is."""
-    local = at.astimezone(zone_of(zone))
-    return next((window for window in hours if window.holds(local)), None)
+    local, week = at.astimezone(zone_of(zone)), week_of(hours)
+    minute = local.weekday() * DAY_MIN + local.hour * 60 + local.minute
+    number = week.windows[bisect_right(week.minutes, minute) - 1]
+    return None if number is None else hours[number]
 
 
-def edges(hours: Sequence[Hours], zone: str, start: datetime, days: int) -> Iterator[datetime]:
-    """Yield the instants in so many days from a start at which another window may hold."""
-    there = zone_of(zone)
-    first = start.astimezone(there).date()
-    for number in range(-1, days + 1):
-        for window in hours:
-            yield from window.edges(first + number * _DAY, there)
-
-
-def zone_of(name: str) -> tzinfo:
-    """Return a time zone; raises KeyError where this machine knows none of that name."""
-    return UTC if name == "UTC" else ZoneInfo(name)
-
-
-@cache
-def _zones() -> frozenset[str]:
-    return frozenset({"UTC", *available_timezones()})
+def _minutes(clock: str) -> int:
+    return int(clock[:2]) * 60 + int(clock[3:])
 
 
 def problems_of_schedule(
@@ -90,7 +98,7 @@ def problems_of_schedule(
 ) -> Iterator[Problem]:
     """Say what in a schedule contradicts itself, by field."""
     yield from _problems_of_dates(valid_from, valid_until)
-    if zone not in _zones():
+    if not is_known(zone):
         yield Problem(
             "zone",
             f"this machine knows no time zone {zone!r}",
@@ -108,7 +116,9 @@ def _problems_of_dates(
 ) -> Iterator[Problem]:
     for name, value in (("valid_from", valid_from), ("valid_until", valid_until)):
         if value is not None and value.year not in YEARS:
-            yield Problem(name, f"the year {value.year}", f"give one from {YEARS[0]} on")
+            yield Problem(
+                name, f"the year {value.year}", f"give one from {YEARS[0]} to {YEARS[-1]}"
+            )
             return
     if valid_from is not None and valid_until is not None and valid_until <= valid_from:
         yield Problem(

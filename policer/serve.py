@@ -26,6 +26,7 @@ from policer.crowd import Crowd, CrowdLimits
 from policer.errors import PolicerError, SettingsError, StoreError
 from policer.extra import oidc_needed
 from policer.fleet import Fleet
+from policer.interpreter import share_interpreter
 from policer.link import Keys, load_keys
 from policer.metrics import Health, Metrics
 from policer.rest import RestSettings, create_app
@@ -111,6 +112,7 @@ class Serving:
             PolicerError: it died.
         """
         self._listen_for_signals()
+        share_interpreter()
         self._worker.start()
         looking = asyncio.create_task(self._look_after())
         pruning = asyncio.create_task(self._prune())

@@ -18,19 +18,16 @@ from policer.asking import Asking
 from policer.braking import Braking
 from policer.errors import StoreError
 from policer.fleet import Fleet, Leadership
+from policer.following import Following
 from policer.hostloop import HostLoop, Shared
 from policer.hosts import Host, way_to
 from policer.inbox import Inbox
 from policer.lead import Lead
 from policer.link import Keys
 from policer.overriding import Overriding
-from policer.promises import Promises
-from policer.reached import tenant_of
-from policer.sight import Sight
 from policer.state import Policy
-from policer.store import Event, PunishmentRow, Store, Stored
+from policer.store import Entered, PunishmentRow, Store, Stored
 from policer.store.records import now
-from policer.whereabouts import Move
 from policer.writer import Writer
 
 T = TypeVar("T")
@@ -63,7 +60,6 @@ class Service:
         *,
         wall: Callable[[], datetime] = now,
     ) -> None:
-        self._wall = wall
         self._store, self._fleet, self._settings, self._keys = store, fleet, settings, keys
         self._clock = clock
         self._lead = Lead(store.leadership(settings.name), fleet, settings.name, clock)
@@ -74,16 +70,23 @@ class Service:
         self._asking = Asking(clock)
         self._unread = ""
         """What the store said when it could not be read."""
-        self._promises = Promises(clock())
         self._braking = Braking(fleet, clock, self.writer.note)
         self._overriding = Overriding(store, fleet, clock, time.time, self._lead.raise_above)
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
-        self._seen = -1
-        """The store's generation that was read last."""
+        self._entered = Entered()
+        """What operators entered, as it was read last."""
         self._ruled = 0
         """The epoch in which punishments were inherited."""
         self._beat = clock()
         self._log = structlog.get_logger("policer.service")
+        self._following = Following(
+            fleet,
+            self.writer,
+            clock=clock,
+            wall=wall,
+            loop_of=self._loop_of,
+            ruled=lambda: self._ruled,
+        )
         sequence = count(1)
         self._shared = Shared(
             fleet=fleet,
@@ -94,7 +97,7 @@ class Service:
             convicted=self._convicted,
             played=self._played,
             ruled=lambda: self._ruled,
-            heard=self._heard,
+            heard=self._following.heard,
             overtaken=self._lead.raise_above,
             wall=time.time,
             ttl_s=settings.ttl_s,
@@ -123,6 +126,7 @@ class Service:
                 group.create_task(self._read_mail(), name="inbox")
                 group.create_task(self._follow_store(), name="store")
                 group.create_task(self._overriding.run(), name="overrides")
+                group.create_task(self._follow_time(), name="time")
         finally:
             await self._end_all()
             await self._hand_over()
@@ -139,6 +143,12 @@ class Service:
             await self._look()
             await asyncio.sleep(LOOK_EVERY_S)
 
+    async def _follow_time(self) -> None:
+        """Have contracts begin and end, whatever the store does."""
+        while True:
+            self._following.look(tuple(self._loops))
+            await asyncio.sleep(LOOK_EVERY_S)
+
     async def _look(self) -> None:
         """Take over what changed in the store, and who is punished when the lead was won."""
         leadership = self._fleet.leadership
@@ -149,10 +159,10 @@ class Service:
         else:
             self._braking.follow()
         try:
-            generation = await self._asking.ask(self._store.generation)
-            if generation != self._seen:
-                await self._reload()
-                self._seen = generation
+            entered = await self._asking.ask(self._store.changes.since, self._entered)
+            if entered is not self._entered:
+                await self._take_in(entered)
+                self._entered = entered
             if leadership.leading and leadership.epoch != self._ruled:
                 await self._take_over(leadership)
         except StoreError as error:
@@ -161,79 +171,26 @@ class Service:
             self._unread = str(error)
         else:
             self._unread = ""
-        for name in self._loops:
-            if self._promises.may_change(name):
-                self._enter(name)
 
-    async def _reload(self) -> None:
+    async def _take_in(self, entered: Entered) -> None:
+        """Go by what operators changed: hosts begin and end, and others have other contracts."""
         await self._overriding.read()  # first: no host is told anything before this is known
-        stored = await self._asking.ask(self._store.hosts.all)
-        entered = await self._asking.ask(self._store.contracts.all)
-        classes = await self._asking.ask(self._store.classes.all)
+        classes = _values(await self._asking.ask(self._store.classes.all))
         homes = await self._asking.ask(self._store.homes.all)
-        hosts = {one.value.name: one.value for one in stored}
-        for name in [name for name, (loop, _) in self._loops.items() if _moved(loop, hosts)]:
-            await self._end(name)
-            if name not in hosts:
-                self.writer.forget(name)
-                self._promises.whereabouts.forget(name)
-        self._promises.take(
-            {host: _values(contracts) for host, contracts in entered.items()},
-            _values(classes),
-            {router: home for router, home in homes.items() if home in hosts},
-        )
-        await self._begin_all([host for name, host in hosts.items() if name not in self._loops])
-        for name, host in hosts.items():
-            self._enter(name, host)
-
-    def _enter(self, name: str, host: Host | None = None) -> None:
-        """Have a host's loop go by what is promised there now, where that changed."""
-        loop, live = self._loops[name][0], self._fleet.host(name)
-        promised = self._promises.on(name, self._wall())
-        known = (live.host, live.contracts, live.follows, live.tenants)
-        if (host or live.host, *promised) != known:
-            loop.enter(host or live.host, *promised)
-
-    def _heard(self, host: str, sight: Sight) -> None:
-        """Have contracts follow the routers that came to a host, and say so."""
-        if host not in self._loops:  # it is being removed
-            return
-        whereabouts = self._promises.whereabouts
-        claims = whereabouts.claims
-        for move in whereabouts.heard(host, sight.routers, self._clock()):
-            self._move(move)
-        if self._leads():
-            for router, _ in sorted(whereabouts.claims - claims):
-                home = whereabouts.homes[router]
-                words = f"it is still on {home}: its contract stays there"
-                self.writer.note(Event(host, "twice", words, router, at=self._wall()))
-
-    def _move(self, move: Move) -> None:
-        """Give a router's contract, and what is remembered of it, to the host that has it now."""
-        old = self._loops.get(move.from_host or "")
-        new = self._loops[move.host][0]
-        if old is not None:
-            state = old[0].release(move.from_vr) if self._leads() else None
-            if state is not None:
-                new.adopt(move.vr, state)
-            self._enter(move.from_host or "")
-        self._enter(move.host)
-        if self._leads():
-            self.writer.settle(move.router, move.host, self._ruled)
-            self._note_move(move)
-
-    def _note_move(self, move: Move) -> None:
-        came = f"came from {move.from_host}" if move.from_host else "was found"
-        words = f"it {came}, and its contract with it"
-        live = self._fleet.host(move.host)
-        tenant, at = tenant_of(live, move.vr), self._wall()
-        self.writer.note(Event(move.host, "moved", words, move.vr, at=at, tenant=tenant))
-        if live.overpromised:
-            words = (
-                f"{live.guaranteed_pps:g} packets/s are guaranteed since {move.vr} {came}, and it"
-                f" can forward {live.host.capacity_pps:g}: move a router, or lower a guarantee"
-            )
-            self.writer.note(Event(move.host, "overpromised", words, at=self._wall()))
+        hosts, changed = entered.hosts, entered.changed(self._entered)
+        for name in sorted(changed & self._loops.keys()):
+            if _moved(self._loops[name][0], hosts):
+                await self._end(name)
+                if name not in hosts:
+                    self.writer.forget(name)
+                    self._following.forget(name)
+        homes = {router: home for router, home in homes.items() if home in hosts}
+        if self._following.take(entered.contracts, classes, homes):
+            changed = frozenset(hosts)
+        new = sorted(changed & hosts.keys() - self._loops.keys())
+        await self._begin_all([hosts[name] for name in new])
+        for name in changed & hosts.keys():
+            self._following.enter(name, hosts[name])
 
     async def _begin_all(self, hosts: Sequence[Host]) -> None:
         """Begin to hear hosts; one that is reached another way has the same routers punished."""
@@ -263,10 +220,8 @@ class Service:
         led_last = 0 < leadership.since <= self._ruled
         self.writer.lead(leadership.since, leadership.epoch)
         homes = await self._asking.ask(self._store.homes.all)
-        for router, home in self._promises.whereabouts.homes.items():
-            if homes.get(router) != home:
-                self.writer.settle(router, home, leadership.epoch)
-        punished = await self._asking.ask(self.writer.punished)
+        rows = await self._asking.ask(self.writer.punished)
+        punished = self._following.take_over(homes, rows, leadership.epoch)
         for name, (loop, _) in self._loops.items():
             loop.inherit(_of_host(punished, name), led_last=led_last)
         self._braking.count()  # a follower has seen no culprits
@@ -278,6 +233,9 @@ class Service:
                 guilty = sum(row.guilty for row in _of_host(punished, name).values())
                 self._convicted(name, guilty)
         self._ruled = leadership.epoch
+
+    def _loop_of(self, host: str) -> HostLoop | None:
+        return self._loops[host][0] if host in self._loops else None
 
     def _leads(self) -> bool:
         """Whether this policer leads, and has taken over who is punished."""
@@ -291,8 +249,9 @@ class Service:
             self._overriding.show()
             # While it is not known who is punished, pardons wait: they would be undone.
             for pardon in self.inbox.take_all() if self._leads() else ():
-                if pardon.host in self._loops:
-                    self._loops[pardon.host][0].pardon(pardon.vr, pardon.actor)
+                host, vr = self._following.now_at(pardon.host, pardon.vr)
+                if host in self._loops:
+                    self._loops[host][0].pardon(vr, pardon.actor)
             await asyncio.sleep(INBOX_EVERY_S)
 
     def _policy(self, host: str) -> Policy:

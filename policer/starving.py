@@ -9,7 +9,7 @@ SURE, OVER = 5, 30
 """Rounds in a row after which a router is reported as starved, and as starved no longer."""
 
 
-class Starving(msgspec.Struct, frozen=True):
+class Starving(msgspec.Struct, frozen=True, gc=False):
     """Whether a router with a guarantee starves."""
 
     on: bool = False

@@ -1,7 +1,8 @@
 """What a round is given, what is remembered from round to round, and what it decides.
 
-What is made anew for every router in every round is a `msgspec.Struct`, which is made in a sixth
-of a frozen dataclass's time.
+What is made for every router in every round is a `msgspec.Struct`, which takes a sixth of a frozen
+dataclass's time, and `gc=False`: such values are in no cycles, so that the garbage collector need
+not look at them.
 """
 
 from collections.abc import Mapping
@@ -57,7 +58,7 @@ class HostView:
         return vr in self.unled or (step is Step.LIMIT and vr in self.unlimited)
 
 
-class Shield(msgspec.Struct, frozen=True):
+class Shield(msgspec.Struct, frozen=True, gc=False):
     """Whether the host drops what is sent into a router far beyond its setpoint.
 
     It takes nothing from the router, which would drop it itself, and spares the host the work.
@@ -68,7 +69,7 @@ class Shield(msgspec.Struct, frozen=True):
     """Rounds in a row that spoke for the other."""
 
 
-class Demand(msgspec.Struct, frozen=True):
+class Demand(msgspec.Struct, frozen=True, gc=False):
     """What is known of one router's demand; the fields are those of `RouterState`."""
 
     saved: float
@@ -80,7 +81,7 @@ class Demand(msgspec.Struct, frozen=True):
     configured: bool
 
 
-class RouterState(msgspec.Struct, frozen=True):
+class RouterState(msgspec.Struct, frozen=True, gc=False):
     """What is remembered of one router from round to round."""
 
     evidence: Evidence = Evidence()
@@ -128,7 +129,7 @@ class HostState:
     """The work at which the host seemed full though its capacity says otherwise."""
 
 
-class Order(msgspec.Struct, frozen=True):
+class Order(msgspec.Struct, frozen=True, gc=False):
     """How one router is to stand from now on."""
 
     setpoint_pps: float | None = None
@@ -207,7 +208,7 @@ def steps_in_force(
         contended: whether the host is.
     """
     standing = state.punishment
-    if standing.dry or only_reported(contract, policy):
+    if not standing.height or standing.dry or only_reported(contract, policy):
         return ()
     steps = ladder_of(contract)
     steps = steps[: kept_height(standing, steps)]

@@ -1,22 +1,31 @@
-"""Which host each router is on whose contract follows it, by what the hosts report.
+"""Which host each router is on whose contract follows it, by what the hosts report; pure.
 
-A router is where it was until it is not there any more: a host that claims a router which another
-host still has gets no contract. So a copy that is left behind by a migration, or a daemon that
-lies, takes nothing away.
+A router is where it was until that host reports that it is not, or has been silent for long: a host
+that claims a router which another host still has gets no contract. So a copy that is left behind by
+a migration, or a daemon that lies, takes nothing away. Who only took its place while it was away,
+or while nothing was heard of it, gives it back when it shows again.
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from math import inf
+from typing import NamedTuple, TypeVar
 
-from policer.sight import GONE_AFTER_S
 from xtc.wire import Finding, Report
 
+T = TypeVar("T")
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+SILENT_S = 30.0
+"""Silence of its host after which a router may be elsewhere: twice a lease (15 s), and longer than
+a daemon takes to be started again."""
+RETURN_S = 600.0
+"""A router that left a host is given back if it shows there again within so long."""
+OFTEN, WITHIN_S = 4, 120.0
+"""A router that moved so many times within so long stays where it is, whoever has it."""
 
 
 class Move(NamedTuple):
-    """A router came to a host."""
+    """A router came to a host, or has another name there."""
 
     router: str
     """The name of its contract: fleet-wide, or its UUID."""
@@ -24,8 +33,24 @@ class Move(NamedTuple):
     vr: str
     """Its name on that host."""
     from_host: str | None
-    """Where it was before; None where it was not known."""
-    from_vr: str
+    """Where it was before, which may be the same host; None where that was not known."""
+    from_vr: str | None
+    """Its name there; None where that was not known."""
+
+    @property
+    def came(self) -> bool:
+        """Whether it was not on this host before, as far as is known."""
+        return self.from_host != self.host
+
+
+class Left(NamedTuple):
+    """What a router left behind."""
+
+    host: str
+    vr: str | None
+    """Its name there; None where that was not known."""
+    until: float
+    """It is given back if it shows there again before."""
 
 
 class Whereabouts:
@@ -42,8 +67,14 @@ class Whereabouts:
         self._here: dict[str, dict[str, str]] = {}
         """What each host has, by its last telemetry: names there by names of contracts."""
         self._heard: dict[str, float] = {}
-        self.claims: frozenset[tuple[str, str]] = frozenset()
-        """Routers and hosts that claim them though another host has them."""
+        self._left: dict[str, Left] = {}
+        """Where routers were before, of those that may be given back."""
+        self._silent: dict[str, set[str]] = {}
+        """Routers that were taken from a host which was silent, and has not been heard since."""
+        self._moved: dict[str, tuple[float, ...]] = {}
+        """When routers moved lately."""
+        self._claims: dict[str, dict[str, float]] = {}
+        """Routers that each host has, and since when, though another host is their home."""
 
     @property
     def homes(self) -> Mapping[str, str]:
@@ -53,64 +84,141 @@ class Whereabouts:
     def follow(self, routers: Collection[str], homes: Mapping[str, str]) -> None:
         """Take over what contracts follow, and where those were that were not seen yet."""
         self._followed = frozenset(routers)
-        kept = {router: home for router, home in self._homes.items() if router in self._followed}
+        kept = {r: home for r, home in self._homes.items() if r in self._followed}
         self._settle({r: home for r, home in homes.items() if r in self._followed} | kept)
         self._here = {host: self._of_us(found) for host, found in self._here.items()}
-        self.claims = frozenset(claim for claim in self.claims if claim[0] in self._followed)
+        self._claims = {host: self._of_us(claims) for host, claims in self._claims.items()}
+        self._left, self._moved = self._of_us(self._left), self._of_us(self._moved)
+        self._silent = {host: lost & self._followed for host, lost in self._silent.items()}
+
+    def correct(self, homes: Mapping[str, str]) -> None:
+        """Take over where routers are by the leader before, where their home does not show them."""
+        others = {
+            router: home
+            for router, home in homes.items()
+            if self._homes.get(router, home) != home and not self.shows(self._homes[router], router)
+        }
+        self._settle({**self._homes, **others})
+        for router in others:
+            self._names.pop(router, None)
 
     def forget(self, host: str) -> None:
         """Forget a host that was removed, and that any router was there."""
-        self._here.pop(host, None)
-        self._heard.pop(host, None)
+        for known in (self._here, self._heard, self._silent, self._claims):
+            known.pop(host, None)
+        self._left = {router: left for router, left in self._left.items() if left.host != host}
         self._settle({router: home for router, home in self._homes.items() if home != host})
-        self.claims = frozenset(claim for claim in self.claims if claim[1] != host)
 
     def heard(self, host: str, reports: Mapping[str, Report], now: float) -> list[Move]:
-        """Take over what a host reports; return which routers came to it."""
+        """Take over what a host reports; return which routers came, or have another name."""
         found = dict(present(self._followed, reports))
         self._here[host], self._heard[host] = found, now
-        foreign = {r: vr for r, vr in found.items() if self._homes.get(r) != host}
-        moves = [self._move(r, host, vr) for r, vr in foreign.items() if not self._stays(r, now)]
-        self._names.update({r: vr for r, vr in found.items() if self._homes.get(r) == host})
-        claimed = {(router, host) for router in foreign.keys() - {move.router for move in moves}}
-        others = {claim for claim in self.claims if claim[1] != host}
-        if claimed or len(others) < len(self.claims):
-            self.claims = frozenset(others | claimed)
+        for router in self._silent.pop(host, set()) & self._left.keys():
+            if self._left[router].host == host:
+                self._end_silence(router, found, now)
+        moves = [
+            self._move(router, host, vr, now)
+            for router, vr in found.items()
+            if self._may_move(router, host, now) or self._is_renamed(router, host, vr)
+        ]
+        before = self._claims.get(host, {})
+        foreign = (router for router in found if self._homes[router] != host)
+        self._claims[host] = {router: before.get(router, now) for router in foreign}
         return moves
 
     def at(self, host: str) -> Iterator[tuple[str, str]]:
-        """Yield the routers of a host: name of the contract, and name there."""
-        for router in sorted(self._at.get(host, ())):
+        """Yield the routers of a host: name of the contract, and name there; absent ones first."""
+        here = self._here.get(host, {})
+        for router in sorted(self._at.get(host, ()), key=lambda router: (router in here, router)):
             yield router, self._names.get(router, router)
+
+    def shows(self, host: str, router: str) -> bool:
+        """Whether a host had a router when it was heard last."""
+        return router in self._here.get(host, ())
+
+    def claims(self, until: float) -> Iterator[tuple[str, str]]:
+        """Yield routers, and hosts that had them by an instant though others are their home."""
+        for host, claims in self._claims.items():
+            for router, since in claims.items():
+                if since <= until and router in self._homes:
+                    yield router, host
+
+    def name_on(self, host: str, router: str) -> str | None:
+        """Return what a router is called on a host, or was when it was there; None if unknown."""
+        left, here = self._left.get(router), self._here.get(host, {})
+        if router not in here and left is not None and left.host == host:
+            return left.vr
+        return here.get(router) or self._names.get(router)
+
+    def now_at(self, host: str, vr: str) -> tuple[str, str] | None:
+        """Return host and name of a router that left a host lately; None where none of it did."""
+        for router, left in self._left.items():
+            if (left.host, left.vr) == (host, vr):
+                return self._homes[router], self._names.get(router, router)
+        return None
 
     def _settle(self, homes: dict[str, str]) -> None:
         self._homes, self._at = homes, {}
         for router, home in homes.items():
             self._at.setdefault(home, set()).add(router)
         self._names = {router: vr for router, vr in self._names.items() if router in homes}
+        self._left = {router: left for router, left in self._left.items() if router in homes}
 
-    def _of_us(self, found: Mapping[str, str]) -> dict[str, str]:
-        return {router: vr for router, vr in found.items() if router in self._followed}
+    def _of_us(self, known: Mapping[str, T]) -> dict[str, T]:
+        return {router: value for router, value in known.items() if router in self._followed}
 
-    def _move(self, router: str, host: str, vr: str) -> Move:
-        before, name = self._homes.get(router), self._names.get(router, router)
-        self._homes[router], self._names[router] = host, vr
-        self._at.get(before or "", set()).discard(router)
-        self._at.setdefault(host, set()).add(router)
-        return Move(router, host, vr, before, name)
+    def _end_silence(self, router: str, found: Collection[str], now: float) -> None:
+        """Go by what a host says at last of a router that was taken from it unheard."""
+        if router in found:
+            self._left[router] = self._left[router]._replace(until=now + RETURN_S)
+        else:
+            del self._left[router]
 
-    def _stays(self, router: str, now: float) -> bool:
-        """Whether a router is still where it was, as far as can be known."""
+    def _is_renamed(self, router: str, host: str, vr: str) -> bool:
+        return self._homes.get(router) == host and self._names.get(router) != vr
+
+    def _may_move(self, router: str, host: str, now: float) -> bool:
+        """Whether a router that a host has may be taken to have come there."""
         home = self._homes.get(router)
-        if home is None:
+        if home is None or home == host:
+            return home is None
+        lately = self._moved.get(router, ())
+        if len(lately) == OFTEN and now - lately[0] < WITHIN_S:
             return False
-        heard = self._heard.get(home)
-        if heard is None:  # it may just not have spoken yet
-            return now - self._began < GONE_AFTER_S
-        return now - heard < GONE_AFTER_S and router in self._here[home]
+        left = self._left.get(router)
+        returns = left is not None and left.host == host and now < left.until
+        left_home = home in self._here and not self.shows(home, router)
+        return returns or left_home or self._is_silent(home, now)
+
+    def _is_silent(self, host: str, now: float) -> bool:
+        return now - self._heard.get(host, self._began) >= SILENT_S
+
+    def _move(self, router: str, host: str, vr: str, now: float) -> Move:
+        """Have a router at a host from now on, under the name that it has there."""
+        move = Move(router, host, vr, self._homes.get(router), self._names.get(router))
+        self._names[router] = vr
+        if move.came:
+            self._homes[router] = host
+            self._at.get(move.from_host or "", set()).discard(router)
+            self._at.setdefault(host, set()).add(router)
+            self._moved[router] = (*self._moved.get(router, ()), now)[-OFTEN:]
+            self._leave(move, now)
+        return move
+
+    def _leave(self, move: Move, now: float) -> None:
+        """Remember where a router was; not where it only was until it was given back."""
+        before, home = self._left.pop(move.router, None), move.from_host
+        given_back = before is not None and before.host == move.host and now < before.until
+        if home is None or given_back:
+            return
+        is_silent = self._is_silent(home, now)
+        until = inf if is_silent else now + RETURN_S
+        self._left[move.router] = Left(home, move.from_vr, until)
+        if is_silent:
+            self._silent.setdefault(home, set()).add(move.router)
 
 
-def present(followed: Collection[str], reports: Mapping[str, Report]) -> Iterable[tuple[str, str]]:
+def present(followed: Collection[str], reports: Mapping[str, Report]) -> Iterator[tuple[str, str]]:
     """Yield which followed routers a host has; one with two contracts has that of its UUID."""
     if not followed:
         return

@@ -155,7 +155,7 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Chosen by the sender, returned with the answer."""
 
 
-class Report(msgspec.Struct, frozen=True):
+class Report(msgspec.Struct, frozen=True, gc=False):
     """What there is to know of one router at one instant; units end the names, caps are in CPUs."""
 
     vr: VrName

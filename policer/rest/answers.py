@@ -50,7 +50,9 @@ class HostLiveAnswer(msgspec.Struct, frozen=True):
     harmed: tuple[str, ...] = ()
     """Routers that have less than a guarantee which they could use."""
     promised_pps: float = 0.0
-    """All guarantees, in the unit of the capacity."""
+    """The most that its guarantees take from now on, in the unit of the capacity."""
+    guaranteed_pps: float = 0.0
+    """What they take at this moment, by the dates and hours of contracts."""
     forwarded_pps: float = 0.0
     offered_pps: float = 0.0
     routers: int = 0
@@ -272,8 +274,9 @@ class HostCapacity(msgspec.Struct, frozen=True):
     host: str
     capacity_pps: float
     promised_pps: float
+    """The most that guarantees take from now on, by the dates and hours of contracts."""
     free_pps: float
-    """What can still be promised."""
+    """What can still be promised at any time."""
     forwarded_pps: float
     overcommit: bool
     source: str

@@ -1,6 +1,6 @@
 """/v1/contracts: what routers were promised; checked against capacity as it is entered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 import msgspec
@@ -9,6 +9,7 @@ from litestar.params import JSONBody
 
 from policer.actor import Actor
 from policer.contract import Contract
+from policer.errors import Problem, Unknown
 from policer.inforce import Classes, in_force
 from policer.promises import ANYWHERE
 from policer.rest.answers import (
@@ -35,14 +36,16 @@ from policer.rest.names import (
 from policer.rest.once import once
 from policer.rest.problems import FieldProblem
 from policer.store import Answering, Stored
-from policer.store.records import now
+from policer.store.records import now, refuse
+from policer.whereabouts import UUID
 from xtc.wire import VrName
 
 TAGS = ["contracts"]
 OF_HOST = "/hosts/{host:str}/contracts/{vr:str}"
 OF_ROUTER = "/routers/{vr:str}/contract"
-ContractKey = tuple[Annotated[str, msgspec.Meta(max_length=64)], VrName]
-"""The host is "" where the contract follows its router."""
+WhereOrEmpty = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9.-]{0,63})?$(?!\n)")]
+"""A host's name, or ANYWHERE."""
+ContractKey = tuple[WhereOrEmpty, VrName]
 
 
 @get(
@@ -80,8 +83,11 @@ def add_contract(
 ) -> Response[ContractAnswer]:
     """Make a contract: of a router on one host, or without a host, of one that it follows."""
     host, vr = data.host or ANYWHERE, data.vr
+    # The answer is made within the change, which reads nothing beside it.
+    classes = _classes(desk, data.contract)
 
     def change(answering: Answering[Contract] | None) -> Stored[Contract]:
+        refuse(_ambiguous(desk, host, vr))
         return desk.store.contracts.put(
             host,
             vr,
@@ -93,7 +99,7 @@ def add_contract(
         )
 
     def answer(stored: Stored[Contract]) -> Response[ContractAnswer]:
-        return _tagged(desk, host, vr, stored, 201)
+        return _tagged(desk, (host, vr), stored, 201, classes)
 
     return once(desk, request, idempotency_key, data, change=change, answer=answer)
 
@@ -109,13 +115,12 @@ def add_contract(
 )
 def check_contract(data: JSONBody[NewContract], desk: GivenDesk) -> CheckAnswer:
     """Say what would be wrong with a contract, and what would be promised; writes nothing."""
-    host = data.host or ANYWHERE
-    checked = desk.store.contracts.check(
-        host, data.vr, data.contract, _seen_on(desk, host, data.vr)
-    )
+    host, vr = data.host or ANYWHERE, data.vr
+    checked = desk.store.contracts.check(host, vr, data.contract, _seen_on(desk, host, vr))
+    problems = (*checked.problems, *_ambiguous(desk, host, vr))
     return CheckAnswer(
-        admissible=not checked.problems,
-        errors=tuple(FieldProblem(p.field, p.problem, p.fix) for p in checked.problems),
+        admissible=not problems,
+        errors=tuple(FieldProblem(p.field, p.problem, p.fix) for p in problems),
         promised_pps=checked.promised_pps,
         capacity_pps=None if checked.host is None else checked.host.capacity_pps,
         host=None if checked.host is None else checked.host.name,
@@ -259,16 +264,20 @@ def _history(desk: Desk, host: str, vr: str, limit: int, after: str | None) -> H
 
 
 def _read(desk: Desk, host: str, vr: str) -> Response[ContractAnswer]:
-    return _tagged(desk, host, vr, desk.store.contracts.get(host, vr), 200)
+    stored = desk.store.contracts.get(host, vr)
+    return _tagged(desk, (host, vr), stored, 200, _classes(desk, stored.value))
 
 
 def _put(
     desk: Desk, whose: tuple[str, str], contract: Contract, version: int | None, actor: Actor
 ) -> Response[ContractAnswer]:
     host, vr = whose
+    if version is None:
+        refuse(_ambiguous(desk, host, vr))
     seen_on = _seen_on(desk, host, vr)
     stored = desk.store.contracts.put(host, vr, contract, version, actor, seen_on=seen_on)
-    return _tagged(desk, host, vr, stored, 201 if version is None else 200)
+    status = 201 if version is None else 200
+    return _tagged(desk, whose, stored, status, _classes(desk, contract))
 
 
 def _remove(desk: Desk, host: str, vr: str, if_match: str | None, actor: Actor) -> None:
@@ -281,8 +290,36 @@ def _version(desk: Desk, host: str, vr: str) -> int:
 
 
 def _seen_on(desk: Desk, host: str, vr: str) -> str | None:
-    """Return where a router is seen that a contract is to follow."""
-    return desk.fleet.seen_on(vr, desk.now()) if host == ANYWHERE else None
+    """Return where a router is seen that a contract is to follow; None unless on one host alone."""
+    having = desk.fleet.having(vr, desk.now()) if host == ANYWHERE else []
+    return having[0] if len(having) == 1 else None
+
+
+def _ambiguous(desk: Desk, host: str, vr: str) -> Iterator[Problem]:
+    """Say that a new contract would follow one of several routers of a name, nobody knows which.
+
+    A UUID is on two hosts while its domain migrates; and whoever replaces or removes a contract is
+    not kept from that by a host that takes its router's name.
+    """
+    having = desk.fleet.having(vr, desk.now()) if host == ANYWHERE else []
+    if len(having) < 2 or UUID.fullmatch(vr) or _is_there(desk, vr):
+        return
+    some = ", ".join(having[:5]) + (", ..." if len(having) > 5 else "")
+    fix = "give the router's UUID, or make the contract on one host"
+    yield Problem("vr", f"several hosts have a router of this name: {some}", fix)
+
+
+def _is_there(desk: Desk, vr: str) -> bool:
+    """Whether a contract follows a router already."""
+    try:
+        desk.store.contracts.get(ANYWHERE, vr)
+    except Unknown:
+        return False
+    return True
+
+
+def _classes(desk: Desk, contract: Contract) -> Classes:
+    return desk.store.classes.named_by([contract])
 
 
 def _answer(
@@ -306,13 +343,13 @@ def _answer(
 
 
 def _tagged(
-    desk: Desk, host: str, vr: str, stored: Stored[Contract], status: int
+    desk: Desk, whose: tuple[str, str], stored: Stored[Contract], status: int, classes: Classes
 ) -> Response[ContractAnswer]:
+    host, vr = whose
     headers = {"ETag": tag(stored.version.number)}
     if status == 201:
         where = f"hosts/{host}/contracts/{vr}" if host else f"routers/{vr}/contract"
         headers["Location"] = f"/v1/{where}"
-    classes = desk.store.classes.named_by([stored.value])
     answer = _answer(host, vr, stored, classes, desk.fleet.homes())
     return Response(answer, status_code=status, headers=headers)
 

@@ -46,13 +46,17 @@ class Desk:
             self._tenant_of,
             self._reported,
             self.fleet.located,
-            lambda router: self.fleet.seen_on(router, self.now()),
+            self._seen_on,
         )
         fleet = ReachedFleet(self.fleet, token.reach, asking.override)
         return replace(self, store=ReachedStore(self.store, asking), fleet=fleet)
 
     def _tenant_of(self, host: str, vr: str) -> str | None:
         return tenant_of(self.fleet.get(host), vr)
+
+    def _seen_on(self, router: str) -> str | None:
+        having = self.fleet.having(router, self.now())
+        return having[0] if len(having) == 1 else None
 
     def _reported(self, host: str, vr: str) -> bool:
         live = self.fleet.get(host)

@@ -7,7 +7,7 @@ from policer.errors import Forbidden, Invalid, Problem
 from policer.hosts import Host, HostName, way_to
 from policer.rest.answers import HostAnswer, HostPage
 from policer.rest.bodies import StrictRequest
-from policer.rest.cursor import After, Limit, page_of, unpack
+from policer.rest.cursor import After, Limit, cut, unpack
 from policer.rest.desk import Desk, GivenDesk
 from policer.rest.etag import required, tag
 from policer.rest.gate import FILTERED
@@ -29,9 +29,8 @@ TAGS = ["hosts"]
 )
 def list_hosts(desk: GivenDesk, limit: Limit = 100, after: After = None) -> HostPage:
     """List the hosts, by name."""
-    last = unpack(after, HostName)
-    stored = sorted(desk.store.hosts.all(), key=_name)
-    page, following = page_of(stored, limit, last, _name)
+    stored = desk.store.hosts.page(unpack(after, HostName), limit + 1)
+    page, following = cut(stored, limit, _name)
     return HostPage([_answer(desk, one) for one in page], following)
 
 

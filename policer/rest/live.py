@@ -53,7 +53,8 @@ def host_live(
         engaged=live.state.standing.engaged,
         simulated=sight.simulated,
         harmed=live.state.standing.harmed,
-        promised_pps=live.guaranteed_pps,
+        promised_pps=live.promised_pps(datetime.now(UTC)),
+        guaranteed_pps=live.guaranteed_pps,
         forwarded_pps=_total(report.throughput_pps for report in reports),
         offered_pps=_total(report.offered_pps for report in reports),
         routers=len(sight.routers),
@@ -150,13 +151,14 @@ def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
 
 def capacity(live: HostLive, now: float) -> HostCapacity:
     """Say what a host can forward, and what of it was promised."""
-    host, promised = live.host, live.guaranteed_pps
+    host, promised = live.host, live.promised_pps(datetime.now(UTC))
+    reports = live.sight.routers.values() if live.sight.reachable(now) else ()
     return HostCapacity(
         host=host.name,
         capacity_pps=host.capacity_pps,
         promised_pps=promised,
         free_pps=max(0.0, host.capacity_pps - promised),
-        forwarded_pps=host_live(live, now).forwarded_pps,
+        forwarded_pps=_total(report.throughput_pps for report in reports),
         overcommit=host.overcommit,
         source=host.capacity_source,
     )

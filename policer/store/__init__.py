@@ -2,6 +2,7 @@
 
 from policer.store.asker import Asking
 from policer.store.audit import AuditRow
+from policer.store.changes import Entered
 from policer.store.contracts import Revision
 from policer.store.events import Event, EventRow
 from policer.store.idempotency import Answering, Claim, StoredAnswer
@@ -19,6 +20,7 @@ __all__ = [
     "Asking",
     "AuditRow",
     "Claim",
+    "Entered",
     "Event",
     "EventRow",
     "Holder",

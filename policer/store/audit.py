@@ -73,9 +73,14 @@ def record(connection: Connection, at: datetime, actor: By, change: Change) -> N
     """Write a change down in the transaction that makes it.
 
     The count of changes is raised first: its row is locked until the transaction ends, so that
-    changes get their numbers in the order in which they are seen.
+    changes get their numbers in the order in which they are seen. The rows that were changed get
+    the number, too.
     """
     count_change(connection)
+    number = tables.generation.c.number
+    for table in tables.VERSIONED:
+        unnumbered = update(table).where(table.c.generation.is_(None))
+        connection.execute(unnumbered.values(generation=select(number).scalar_subquery()))
     states = {"before": _json(change.before), "after": _json(change.after)}
     who = actor_of(actor)
     said = {"actor": who.name, "actor_id": who.id, "address": who.address}

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import IntegrityError
 
 from policer.actor import By
-from policer.admission import problems_of_host
+from policer.admission import is_more, problems_of_host
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
 from policer.inforce import Book, classes_of, problems_of_class
@@ -17,7 +17,7 @@ from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
 from policer.store.hosts import entered_host
-from policer.store.promises import book_in, contracts_at, home_of
+from policer.store.promises import book_in, contracts_at
 from policer.store.records import (
     Clock,
     Stored,
@@ -79,12 +79,11 @@ class Classes:
         """
         terms = as_stored(terms)
         refuse(problems_of_class(terms))
+        checked_name(name, ClassName, "name", NAMES)
         with self._database.write() as connection:
-            hosts = _hosts_with(connection, name)
-            row = _row(connection, checked_name(name, ClassName, "name", NAMES), lock=True)
+            row = _row(connection, name, lock=True)  # before any host, as who makes a contract does
             _expect(row, name, if_version)
-            book = book_in(connection, self._clock())
-            refuse(_broken(connection, hosts, Book({**book.classes, name: terms}, book.now), terms))
+            refuse(self._broken(connection, name, terms))
             version = self._write(connection, row, name, terms, actor)
         return Stored(terms, version)
 
@@ -102,6 +101,20 @@ class Classes:
             _expect(row, name, if_version)
             refuse(_in_use(connection, name))
             self._write(connection, row, name, None, actor)
+
+    def _broken(self, connection: Connection, name: str, terms: Contract) -> Iterator[Problem]:
+        """Say which hosts could no longer keep their contracts, with other terms of a class."""
+        hosts = [entered_host(connection, host) for host in sorted(_hosts_with(connection, name))]
+        before = book_in(connection, self._clock())
+        after = Book({**before.classes, name: terms}, before.now)
+        field = "guarantee_pps" if terms.guarantee_bps is None else "guarantee_bps"
+        for host in hosts:
+            contracts = contracts_at(connection, host.name)
+            if not is_more(contracts, before, after):
+                continue
+            for problem in problems_of_host(host, contracts, after):
+                what = f"on {host.name}, {problem.problem}"
+                yield Problem(field, what, "promise less, or let the host overcommit")
 
     def _write(
         self,
@@ -150,28 +163,11 @@ def _users(connection: Connection, name: str) -> Iterator[tuple[str, str]]:
             yield row.host, row.vr
 
 
-def _hosts_with(connection: Connection, name: str) -> list[str]:
-    """Return the hosts with contracts of a class, and keep others from promising more there."""
-    where = (
-        home_of(connection, vr) if host == ANYWHERE else host
-        for host, vr in _users(connection, name)
-    )
-    hosts = sorted({host for host in where if host is not None})
-    for host in hosts:
-        entered_host(connection, host)
-    return hosts
-
-
-def _broken(
-    connection: Connection, hosts: list[str], book: Book, terms: Contract
-) -> Iterator[Problem]:
-    """Say which hosts could not keep their contracts any more with a class of these terms."""
-    field = "guarantee_pps" if terms.guarantee_bps is None else "guarantee_bps"
-    for name in hosts:
-        host = entered_host(connection, name)
-        for problem in problems_of_host(host, contracts_at(connection, name), book):
-            what = f"on {name}, {problem.problem}"
-            yield Problem(field, what, "promise less, or let the host overcommit")
+def _hosts_with(connection: Connection, name: str) -> set[str]:
+    """Return the hosts with contracts of a class."""
+    homes = {row.router: row.host for row in connection.execute(select(tables.homes))}
+    where = (homes.get(vr) if host == ANYWHERE else host for host, vr in _users(connection, name))
+    return {host for host in where if host is not None}
 
 
 def _in_use(connection: Connection, name: str) -> list[Problem]:

@@ -12,9 +12,9 @@ import msgspec
 from sqlalchemy import Connection, Row, delete, func, select, tuple_
 
 from policer.actor import By
-from policer.admission import problems_with, promised_pps
+from policer.admission import counts, problems_with, promised_pps
 from policer.contract import Contract
-from policer.errors import Invalid, Problem, Stale, Taken, Unknown
+from policer.errors import Problem, Stale, Taken, Unknown
 from policer.hosts import Host
 from policer.inforce import classes_of
 from policer.promises import ANYWHERE
@@ -23,9 +23,10 @@ from policer.sight import MOST_ROUTERS
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
+from policer.store.homes import forget, settle
 from policer.store.hosts import entered_host, lock_anywhere
 from policer.store.idempotency import Answering, keep
-from policer.store.promises import book_in, contracts_at, home_of
+from policer.store.promises import book_in, contracts_at, home_of, keep_classes, name_of
 from policer.store.pruning import AT_ONCE
 from policer.store.reaching import Columns, reaching, tenant_in
 from policer.store.records import (
@@ -184,16 +185,20 @@ class Contracts:
             Stale: it was changed, or removed, since that version.
             Invalid: it contradicts itself, or the host cannot keep it beside its other contracts.
         """
-        key, contract = _Key(host, vr), _checked(vr, contract)
+        key = _Key(host, vr)
+        checked_name(vr, VrName, "vr", "give the name that its host's configuration has")
+        contract = as_stored(contract)
         with self._database.write() as connection:
+            keep_classes(connection, classes_of(contract))
             entry = _host(connection, key, seen_on)
             row = _row(connection, key)
             _expect(row, key, if_version)
             if if_version is None:
                 refuse(_too_many(connection, host))
-            lock = bool(classes_of(contract))
-            refuse(self._checked(connection, key, contract, entry, lock=lock).problems)
+            refuse(self._checked(connection, key, contract, entry).problems)
             stored = Stored(contract, self._change(connection, key, row, contract, actor))
+            if entry is not None and host == ANYWHERE and home_of(connection, vr) is None:
+                settle(connection, self._database, vr, entry.name, self._clock())
             keep(connection, answering, stored)
         return stored
 
@@ -212,6 +217,8 @@ class Contracts:
                 raise _unknown(key)
             _expect(row, key, if_version)
             self._change(connection, key, row, None, actor)
+            if host == ANYWHERE:
+                forget(connection, vr)
 
     def history(
         self, host: str, vr: str, before: int | None = None, limit: int | None = None
@@ -277,22 +284,15 @@ class Contracts:
             return self._checked(connection, _Key(host, vr), contract, entry)
 
     def _checked(
-        self,
-        connection: Connection,
-        key: "_Key",
-        contract: Contract,
-        host: Host | None,
-        *,
-        lock: bool = False,
+        self, connection: Connection, key: "_Key", contract: Contract, host: Host | None
     ) -> "Checked":
         """See whether a host can keep a contract beside its others."""
-        book = book_in(connection, self._clock(), lock=lock)
+        book = book_in(connection, self._clock())
         others = {} if host is None else contracts_at(connection, host.name)
-        problems = tuple(problems_with(key.vr, contract, host, others, book))
-        # Of an unknown time zone no hours are known.
-        in_no_zone = any(problem.field == "zone" for problem in problems)
-        more = {} if in_no_zone else {key.vr: contract}
-        return Checked(problems, promised_pps({**others, **more}, book), host)
+        name = name_of(*key)
+        problems = (*_problems_of(key), *problems_with(name, contract, host, others, book))
+        whole = {**others, name: contract} if counts(contract, book) else others
+        return Checked(problems, promised_pps(whole, book), host)
 
     def _listed(self, query: Any) -> list[tuple[str, str, Stored[Contract]]]:
         with self._database.read() as connection:
@@ -348,14 +348,17 @@ def _host(
     """Return where a router is, and keep others from promising anything there meanwhile.
 
     Raises:
-        Unknown: there is no such host.
+        Unknown: there is no such host, of a contract that does not follow its router.
     """
     if key.host != ANYWHERE:
         return entered_host(connection, key.host, lock=lock)
     if lock:
         lock_anywhere(connection)
     home = home_of(connection, key.vr) or seen_on
-    return None if home is None else entered_host(connection, home, lock=lock)
+    try:
+        return None if home is None else entered_host(connection, home, lock=lock)
+    except Unknown:  # it is being removed
+        return None
 
 
 def _row(connection: Connection, key: _Key) -> Row[Any] | None:
@@ -364,13 +367,10 @@ def _row(connection: Connection, key: _Key) -> Row[Any] | None:
     return connection.execute(query).one_or_none()
 
 
-def _checked(vr: str, contract: Contract) -> Contract:
-    """Return a contract as it will be given back; raises Invalid for what a daemon would refuse."""
-    checked_name(vr, VrName, "vr", "give the name that its host's configuration has")
-    if UUID.fullmatch(vr) and vr != vr.lower():
-        fix = f"give {vr.lower()}"
-        raise Invalid([Problem("vr", "a UUID is written in small letters", fix)])
-    return as_stored(contract)
+def _problems_of(key: _Key) -> Iterator[Problem]:
+    """Say what is wrong with a name of a router that is followed."""
+    if key.host == ANYWHERE and UUID.fullmatch(key.vr) and key.vr != key.vr.lower():
+        yield Problem("vr", "a UUID is written in small letters", f"give {key.vr.lower()}")
 
 
 def _expect(row: Row[Any] | None, key: _Key, if_version: int | None) -> None:

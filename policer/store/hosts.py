@@ -34,6 +34,20 @@ class Hosts:
             rows = connection.execute(query.order_by(tables.hosts.c.name)).all()
         return [_stored(row) for row in rows]
 
+    def page(self, after: str | None, limit: int) -> list[Stored[Host]]:
+        """Return hosts by name, from behind a name on.
+
+        Args:
+            after: the last name of the page before; None begins at the beginning.
+            limit: how many at most.
+        """
+        query = select(tables.hosts).where(tables.hosts.c.entry.is_not(None))
+        if after is not None:
+            query = query.where(tables.hosts.c.name > after)
+        with self._database.read() as connection:
+            rows = connection.execute(query.order_by(tables.hosts.c.name).limit(limit)).all()
+        return [_stored(row) for row in rows]
+
     def get(self, name: str) -> Stored[Host]:
         """Return a host; raises Unknown."""
         with self._database.read() as connection:
@@ -82,8 +96,9 @@ class Hosts:
         with self._database.write() as connection:
             row = _row(connection, host.name, lock=True)
             before = _expected(row, host.name, if_version)
-            promised = contracts_at(connection, host.name)
-            refuse(problems_of_host(host, promised, book_in(connection, self._clock())))
+            if _is_less(host, before):
+                promised = contracts_at(connection, host.name)
+                refuse(problems_of_host(host, promised, book_in(connection, self._clock())))
             if way_to(host) != way_to(before):
                 refuse(clashes(host, _others(connection)))
             version = self._next(row, actor)
@@ -174,6 +189,11 @@ def _expected(row: Row[Any] | None, name: str, if_version: int) -> Host:
     if stored.version.number != if_version:
         raise Stale("host", name, stored.version.number)
     return stored.value
+
+
+def _is_less(host: Host, before: Host) -> bool:
+    """Whether a host may be promised less than before; routers may have brought too much."""
+    return host.capacity_pps < before.capacity_pps or host.overcommit < before.overcommit
 
 
 def _promised(contracts: dict[str, Contract]) -> list[Problem]:

@@ -1,5 +1,6 @@
 """What is promised on a host, as a change of it must know: contracts, classes, routers' homes."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from sqlalchemy import Connection, select
@@ -11,27 +12,44 @@ from policer.store import tables
 from policer.store.records import read
 
 
-def contracts_at(connection: Connection, host: str) -> dict[str, Contract]:
-    """Return what routers of a host were promised, wherever that follows them or not.
+def name_of(host: str, vr: str) -> str:
+    """Return what a contract is called among all of a host: no router's name begins with "/"."""
+    return f"/{vr}" if host == ANYWHERE else vr
 
-    Of a router that has both, what was promised on this host holds.
+
+def contracts_at(connection: Connection, host: str) -> dict[str, Contract]:
+    """Return what routers of a host were promised, whether that follows them or not.
+
+    Of a router that has both, what was promised on this host holds; both count here, since it may
+    be removed, or end, before the other.
     """
     return {**_settled(connection, host), **contracts_on(connection, host)}
 
 
-def book_in(connection: Connection, now: datetime, *, lock: bool = False) -> Book:
+def book_in(connection: Connection, now: datetime) -> Book:
     """Return the classes that contracts may name.
 
     Args:
         connection: of the transaction.
         now: from when on contracts are looked at.
-        lock: whether to keep others from changing classes until it ends.
     """
     table = tables.classes
-    query = select(table).where(table.c.entry.is_not(None)).order_by(table.c.name)
-    rows = connection.execute(query.with_for_update(read=True) if lock else query)
+    query = select(table).where(table.c.entry.is_not(None))
+    rows = connection.execute(query)
     classes = {row.name: read(row.entry, Contract, f"class {row.name}") for row in rows}
     return Book(classes, now)
+
+
+def keep_classes(connection: Connection, names: Collection[str]) -> None:
+    """Keep others from changing classes until the transaction ends.
+
+    It comes before any host is locked, as in a change of a class: else the two would wait in a
+    circle.
+    """
+    if names:
+        table = tables.classes
+        query = select(table.c.name).where(table.c.name.in_(sorted(names)))
+        connection.execute(query.order_by(table.c.name).with_for_update(read=True)).all()
 
 
 def home_of(connection: Connection, router: str) -> str | None:
@@ -61,6 +79,6 @@ def _settled(connection: Connection, host: str) -> dict[str, Contract]:
         contracts.c.host == ANYWHERE, homes.c.host == host, contracts.c.contract.is_not(None)
     )
     return {
-        row.vr: read(row.contract, Contract, f"contract {row.vr}")
+        name_of(ANYWHERE, row.vr): read(row.contract, Contract, f"contract {row.vr}")
         for row in connection.execute(query)
     }

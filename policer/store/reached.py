@@ -16,7 +16,7 @@ from policer.store.events import EventRow, Events
 from policer.store.hosts import Hosts, no_host
 from policer.store.punishments import PunishmentRow, Punishments
 from policer.store.reachedclasses import ReachedClasses
-from policer.store.reachedcontracts import ReachedContracts
+from policer.store.reachedcontracts import PART, ReachedContracts
 from policer.store.reachedoverrides import ReachedOverrides
 from policer.store.records import Clock, Stored
 from policer.store.store import Store
@@ -71,6 +71,20 @@ class ReachedHosts(Hosts):
         seen = self._asking.reach.may_see_host
         return [self._shown(one) for one in super().all() if seen(one.value.name)]
 
+    def page(self, after: str | None, limit: int) -> list[Stored[Host]]:
+        """Return hosts that are seen, as `Hosts.page`."""
+        if self._asking.reach.partial:
+            return []
+        found: list[Stored[Host]] = []
+        while len(found) < limit:
+            part = super().page(after, PART)
+            seen = (one for one in part if self._asking.reach.may_see_host(one.value.name))
+            found += map(self._shown, seen)
+            if len(part) < PART:
+                break
+            after = part[-1].value.name
+        return found[:limit]
+
     def get(self, name: str) -> Stored[Host]:
         """Return a host that is seen; raises Unknown."""
         if not self._asking.reach.may_see_host(name):
@@ -124,6 +138,12 @@ class ReachedEvents(Events):
         rows = super().since(last_id, limit, host, vr, kind, reach=self._asking.reach)
         return [told(row, self._asking) for row in rows]
 
+    def _refused(self, *_: object, **__: object) -> NoReturn:
+        """Raise OutOfReach: the policer writes them."""
+        raise OutOfReach
+
+    add = prune = _refused
+
 
 class ReachedPunishments(Punishments):
     """Punishments of routers that are seen."""
@@ -137,6 +157,10 @@ class ReachedPunishments(Punishments):
         reach, tenant_of = self._asking.reach, self._asking.tenant_of
         rows = super().all().items()
         return {key: row for key, row in rows if reach.may_see(*key, tenant_of(*key))}
+
+    def set(self, *_: object, **__: object) -> NoReturn:
+        """Raise OutOfReach: the policer writes them."""
+        raise OutOfReach
 
 
 def told(row: EventRow, asking: Asking) -> EventRow:

@@ -6,6 +6,7 @@ from typing import Final
 
 from policer.store import audit, leadership, records
 from policer.store.backup import back_up
+from policer.store.changes import Changes
 from policer.store.classes import Classes
 from policer.store.contracts import Contracts
 from policer.store.engine import Database
@@ -35,6 +36,7 @@ class Store:
         self.contracts = Contracts(database, clock)
         self.classes = Classes(database, clock)
         self.homes = Homes(database, clock)
+        self.changes = Changes(database)
         self.events = Events(database, clock)
         self.punishments = Punishments(database)
         self.overrides = OverrideTable(database, clock)

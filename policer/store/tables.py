@@ -18,6 +18,7 @@ from sqlalchemy import (
     Table,
     Text,
     TypeDecorator,
+    null,
 )
 from sqlalchemy.types import TypeEngine
 
@@ -68,12 +69,17 @@ metadata: Final = MetaData()
 _NUMBER: Final = BigInteger().with_variant(Integer(), "sqlite")
 
 
-def _version() -> tuple[Column[int], Column[datetime], Column[str]]:
-    """Return the columns of what is changed under a version number."""
+def _version() -> tuple[Column[int], Column[datetime], Column[str], Column[int]]:
+    """Return the columns of what is changed under a version number.
+
+    A row that is written has no generation until the change is recorded (`audit.record`), which
+    gives it the one of the change: nobody who writes rows can forget it.
+    """
     return (
         Column("version", BigInteger, nullable=False),
         Column("changed_at", Instant, nullable=False),
         Column("changed_by", Words, nullable=False),
+        Column("generation", BigInteger, index=True, onupdate=null()),
     )
 
 
@@ -215,3 +221,5 @@ generation: Final = Table(
     Column("id", Integer, primary_key=True),
     Column("number", BigInteger, nullable=False),
 )
+VERSIONED: Final = tuple(table for table in metadata.sorted_tables if "generation" in table.c)
+"""The tables whose rows say in which generation they were changed last."""

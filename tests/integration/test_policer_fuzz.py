@@ -17,9 +17,12 @@ from rest_rig import PROMISE, Rig, filled, opened
 from schemathesis.config import SchemathesisConfig
 
 from policer.overrides import Override
+from policer.promises import ANYWHERE
 from policer.rest.app import describe
 from policer.rest.document import EXAMPLES as BODIES
 
+FOLLOWED = "4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11"
+"""The document's example of a router that a contract follows."""
 EXAMPLES = 40
 """Of each operation, beside those that its document's boundaries give."""
 CONFIG = {
@@ -71,6 +74,8 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
         filled(rig)
         rig.store.contracts.put("gold", "customer-7", PROMISE, None, "test")
         override(rig)
+        rig.store.classes.put("silver", PROMISE, None, "test")
+        rig.store.contracts.put(ANYWHERE, FOLLOWED, PROMISE, None, "test")
         rig.note(10)
         later.rig = rig
         yield rig
@@ -105,6 +110,17 @@ def test_a_contract_of_the_documents_example_is_accepted(rig: Rig) -> None:
     case = schema["/v1/contracts"]["POST"].Case(body={**BODIES["addContract"], "vr": "another"})
     answer = case.call_and_validate(headers=rig.headers("admin"))
     assert answer.status_code < 300
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("putClass", {"name": "bronze"}), ("putFollowing", {"vr": "roaming"})],
+)
+def test_an_example_that_may_be_new_is_accepted(rig: Rig, name: str, path: dict[str, str]) -> None:
+    where = {"putClass": "/v1/classes/{name}", "putFollowing": "/v1/routers/{vr}/contract"}[name]
+    case = schema[where]["PUT"].Case(body=BODIES[name], path_parameters=path)
+    answer = case.call_and_validate(headers=rig.headers("admin") | {"If-None-Match": "*"})
+    assert answer.status_code == 201
 
 
 def check_accepted() -> None:

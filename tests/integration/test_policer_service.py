@@ -169,8 +169,7 @@ async def test_a_store_that_is_away_stops_no_round(
 
     async with running(store) as one:
         await one.until(one.held)
-        monkeypatch.setattr(store.contracts, "all", busy)
-        monkeypatch.setattr(store, "generation", busy)
+        monkeypatch.setattr(store.changes, "since", busy)
         monkeypatch.setattr(store.events, "add", busy)
         await one.until(lambda: one.service.store_problem)
         played: list[float] = []

@@ -1,6 +1,12 @@
-"""The store through any history: it gives back what a dictionary would, and never less or more."""
+"""The store through any history: it gives back what a dictionary would, and never less or more.
 
+So does who reads only what was changed, after any number of changes, and over restored backups.
+"""
+
+import sqlite3
 import tempfile
+from contextlib import closing
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 
@@ -12,7 +18,7 @@ from store_values import host, promise
 from policer.admission import promised_pps
 from policer.contract import Contract
 from policer.errors import Invalid, PolicerError, Stale, Taken, Unknown
-from policer.store import open_store
+from policer.store import Entered, open_store
 
 CAPACITY = 100.0
 hosts = st.sampled_from(["a", "b"])
@@ -47,6 +53,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.revisions: dict[tuple[str, str], list[Contract | None]] = {}
         """Every state that a contract was ever in; None is removed."""
         self.changes = 0
+        self.read = Entered()
+        """What was read up to some time ago."""
+        self.backups: list[tuple[Path, object]] = []
+        """Copies of the database, with the dictionaries of their time."""
 
     def teardown(self) -> None:
         self.store.close()
@@ -137,6 +147,33 @@ class StoreMachine(RuleBasedStateMachine):
     def restart(self) -> None:
         self.store.close()
         self.store = open_store(self.url, create=False)
+
+    @rule()
+    def read_what_was_changed(self) -> None:
+        before, self.read = self.read, self.store.changes.since(self.read)
+        hosts = {name: found.capacity_pps for name, found in self.read.hosts.items()}
+        assert hosts == {name: all_[-1] for name, all_ in self.hosts.items() if all_[-1]}
+        promised = {name: self.promised(name) for name in self.hosts}
+        assert self.read.contracts == {name: found for name, found in promised.items() if found}
+        assert self.store.changes.since(self.read) is self.read
+        for name in {"a", "b"} - self.read.changed(before):
+            assert self.read.hosts.get(name) == before.hosts.get(name)
+            assert self.read.contracts.get(name) == before.contracts.get(name)
+
+    @rule()
+    def back_up(self) -> None:
+        target = Path(self.folder.name) / f"copy{len(self.backups)}.db"
+        self.store.backup(target)
+        self.backups.append((target, deepcopy((self.hosts, self.revisions, self.changes))))
+
+    @precondition(lambda self: self.backups)
+    @rule(data=st.data())
+    def restore(self, data: st.DataObject) -> None:
+        copy, then = data.draw(st.sampled_from(self.backups))
+        path = self.url.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(copy)) as source, closing(sqlite3.connect(path)) as target:
+            source.backup(target)
+        self.hosts, self.revisions, self.changes = deepcopy(then)  # type: ignore[misc]
 
     def expected_of_host(self, name: str, off: int) -> type[PolicerError] | None:
         if self.capacity(name) is None:

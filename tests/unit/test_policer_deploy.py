@@ -203,6 +203,7 @@ HEALTHY = {
     'policer_host_reachable{instance="a", host="h"}': "1x60",
     'policer_host_reachable{instance="b", host="h"}': "1x60",
     'policer_host_shared_ratio{instance="a", host="h"}': "1x60",
+    'policer_host_overpromised{instance="a", host="h"}': "0x60",
     'policer_round_duration_seconds_count{instance="a"}': "0+5x60",
     'policer_round_duration_seconds_count{instance="b"}': "0x60",
     'policer_routers_punished{instance="a", step="warn"}': "2x60",

@@ -14,7 +14,8 @@ from policer_plant import held_report, report_of
 from policer import hostloop
 from policer.contract import Contract
 from policer.errors import LinkError, LinkRefused
-from policer.hostloop import LONGEST_WORDS, MANY, SOME_PER_S
+from policer.eventlimit import MANY, SOME_PER_S
+from policer.hostloop import ENTERED_TWICE, LONGEST_WORDS, TWICE_S
 from policer.ladder import Patience, Step
 from policer.link.host import AGAIN_S
 from policer.round import KEPT_S
@@ -208,7 +209,12 @@ async def test_a_daemon_that_refuses_in_other_words_each_time_does_not_fill_the_
     assert next(words) > 600
     events = [event for event in rig.writer._events if event.kind == "refused"]
     assert 50 < len(events) <= MANY + 120 * SOME_PER_S + 1
-    assert max(len(event.words) for event in events) <= LONGEST_WORDS
+    left_out = [" (" in event.words for event in events]
+    assert left_out == sorted(left_out)  # the first hundred, then those that say how many were not
+    assert max(len(event.words) for event in events) <= LONGEST_WORDS + 40
+    assert rig.kinds().count("events_left_out") == 1
+    rig.hear(report_of("r0"))
+    assert rig.live.events_left_out > 150
 
 
 async def test_an_overtaken_leader_says_so_once_in_each_epoch() -> None:
@@ -445,3 +451,65 @@ async def test_a_message_that_is_refused_without_bursts_too_is_a_trouble_of_the_
     await flood(rig, 5)
     assert rig.live.link_problem == "$: no word of it"
     assert rig.live.refusals == {}
+
+
+# --- what one host may cause
+
+
+def swinging(rig: HostRig, flooded: bool, count_: int = 60) -> list[Report]:
+    """Return the reports of many routers that nobody promised anything, all flooded or none."""
+    offered = 5e3 if flooded else 10.0
+    return [told(rig, f"x{number}", offered) for number in range(count_)]
+
+
+async def test_routers_that_are_flooded_in_turns_do_not_fill_the_disk() -> None:
+    rig = HostRig({"gold": GOLD})
+    for number in range(240):
+        await rig.round(told(rig, "gold", 60e3), *swinging(rig, number // 6 % 2 == 0))
+    found = Counter(rig.kinds())
+    assert found["shielded"] + found["unshielded"] > MANY
+    assert max(found.values()) <= MANY + 240 * SOME_PER_S + 1
+    assert found["events_left_out"] == sum(number >= MANY for number in found.values())
+    assert rig.live.events_left_out > 1000
+
+
+async def test_a_punishment_is_noted_however_many_events_there_were() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    for number in range(120):
+        await rig.round(told(rig, "gold", 60e3), *swinging(rig, number // 6 % 2 == 0))
+    before = Counter(rig.kinds())
+    await flood(rig)
+    assert rig.live.state.routers["silver"].punishment.height == len(Step)
+    assert Counter(rig.kinds())["punished"] == before["punished"] + len(Step)
+
+
+async def test_a_daemon_that_obeys_another_entry_is_shown_until_it_does_so_no_more() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    await flood(rig, 3)
+    own = max(m.sequence for m in rig.daemon.asked if isinstance(m, Activate))
+    report = held_report("gold", 60e3, offered_pps=60e3)
+    rig.hear(msgspec.structs.replace(report, epoch=5, sequence=own))
+    rig.hear(msgspec.structs.replace(report, epoch=4, sequence=own + 100))
+    assert rig.live.link_problem == ""
+    for _ in range(3):
+        rig.hear(msgspec.structs.replace(report, epoch=5, sequence=own + 1))
+    rig.hear(msgspec.structs.replace(report, epoch=5, sequence=own))
+    assert rig.live.link_problem == ENTERED_TWICE
+    assert rig.kinds().count("entered_twice") == 1
+    rig.hear(report, seconds=TWICE_S)
+    assert rig.live.link_problem == ""
+
+
+async def test_leases_of_the_loop_before_are_not_taken_for_another_entrys() -> None:
+    """A host that is reached another way has a new loop, in the same epoch."""
+    rig = HostRig({"gold": GOLD})
+    rig.hear(msgspec.structs.replace(held_report("gold", 60e3), epoch=5, sequence=7))
+    assert rig.live.link_problem == ""
+
+
+async def test_one_that_does_not_lead_knows_nothing_of_other_entries() -> None:
+    rig = HostRig({"gold": GOLD, "silver": SILVER})
+    await flood(rig, 3)
+    rig.follow()
+    rig.hear(msgspec.structs.replace(held_report("gold", 60e3), epoch=5, sequence=10**6))
+    assert rig.live.link_problem == ""

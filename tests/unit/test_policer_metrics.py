@@ -32,6 +32,7 @@ STATES = {
     "policer_host_distrusted",
     "policer_host_engaged",
     "policer_host_link_problem",
+    "policer_host_overpromised",
     "policer_host_reachable",
     "policer_host_refusals",
     "policer_host_routers",
@@ -239,9 +240,31 @@ def test_seconds_without_a_guarantee_are_counted(
     metrics.look(Health())
     look_for(metrics, clock, 4)
     assert missed(metrics) == pytest.approx(4)
-    fleet.put(HostLive(HOST, sight=Sight(heard_at=clock.now)))
+    well = HostLive(HOST, {"gold": Contract(60e3)}, sight=Sight(heard_at=clock.now))
+    fleet.put(well)
     look_for(metrics, clock, 4)
     assert missed(metrics) == pytest.approx(4)
+
+
+def test_a_router_that_is_there_by_another_name_is_forgotten_by_its_old_one(
+    fleet: Fleet, metrics: Metrics, clock: Clock
+) -> None:
+    """A host that renames a followed router with every tick would grow a scrape without end."""
+    metrics.look(Health())
+    for number in range(5):
+        live = a_live_host(clock)
+        name = f"gold{number}"
+        reports = {name: report(name, 60e3, 40e3)}
+        fleet.put(
+            replace(
+                live,
+                contracts={name: Contract(60e3)},
+                sight=replace(live.sight, routers=reports),
+                state=replace(live.state, standing=Standing(harmed=(name,))),
+            )
+        )
+        look_for(metrics, clock, 1)
+    assert list(metrics.missed) == [("host7", "gold4")]
 
 
 def test_one_that_does_not_lead_counts_no_seconds(

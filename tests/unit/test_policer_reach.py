@@ -12,7 +12,16 @@ from policer.reach import MOST, UNLIMITED, Reach, in_words
 from policer.reached import HIDDEN, ReachedFleet, reached
 from policer.sight import Sight
 from policer.state import HostState
-from policer.store.reached import ReachedStore
+from policer.store.classes import Classes
+from policer.store.contracts import Contracts
+from policer.store.events import Events
+from policer.store.hosts import Hosts
+from policer.store.overrides import OverrideTable
+from policer.store.punishments import Punishments
+from policer.store.reached import ReachedEvents, ReachedHosts, ReachedPunishments, ReachedStore
+from policer.store.reachedclasses import ReachedClasses
+from policer.store.reachedcontracts import ReachedContracts
+from policer.store.reachedoverrides import ReachedOverrides
 
 
 def test_no_limits_reach_everything() -> None:
@@ -152,3 +161,32 @@ def test_a_table_that_nobody_limited_is_closed() -> None:
     for name in ("tokens", "audit", "what_comes_next"):
         with pytest.raises(OutOfReach):
             getattr(limited, name)
+
+
+UNFILTERED = {
+    # What `ReachedContracts` itself goes by; and terms of classes, by contracts that are seen.
+    (Contracts, "following"),
+    (Contracts, "owner"),
+    (Classes, "named_by"),
+    # The number of the latest event alone.
+    (Events, "newest"),
+}
+
+
+@pytest.mark.parametrize(
+    ("reached_table", "table"),
+    [
+        (ReachedHosts, Hosts),
+        (ReachedContracts, Contracts),
+        (ReachedClasses, Classes),
+        (ReachedOverrides, OverrideTable),
+        (ReachedEvents, Events),
+        (ReachedPunishments, Punishments),
+    ],
+)
+def test_a_limited_table_has_its_own_of_all_that_a_table_can(
+    reached_table: type, table: type
+) -> None:
+    public = {name for name in vars(table) if not name.startswith("_")}
+    own = {*vars(reached_table)} | {name for of, name in UNFILTERED if of is table}
+    assert public - own == set()

@@ -119,9 +119,9 @@ def test_an_unforeseen_error_is_logged_once_and_shown_by_its_id_alone(
     def broken() -> None:
         raise ZeroDivisionError("the secret reason")
 
-    monkeypatch.setattr(rig.store.hosts, "all", broken)
+    monkeypatch.setattr(rig.store.classes, "all", broken)
     with capture_logs() as logs:
-        answer = rig.client().get("/v1/hosts")
+        answer = rig.client().get("/v1/classes")
     assert answer.status_code == 500
     assert "secret reason" not in answer.text
     errors = [entry for entry in logs if entry["log_level"] == "error"]

@@ -42,6 +42,7 @@ def stays(rig: Rig, host: str | None) -> None:
             *(report(vr, 1.0) for vr in (*own, *came)),
             contracts={**own, **came},
             follows=dict.fromkeys(came, "roam-1"),
+            here=frozenset({"roam-1"} if here else ()),
         )
 
 

@@ -4,13 +4,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
-from store_rig import BEGINNING
 from store_values import host, promise
 
 from policer.contract import Contract
 from policer.errors import StoreOutdated, Unknown
 from policer.promises import ANYWHERE
-from policer.store import Store
+from policer.store import Entered, Store
 from policer.store.schema import Schema
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def test_brought_down_a_step_no_contract_needs_what_the_older_program_does_not_k
     filled.classes.put("silver", promise(5e3), None, "ann")
     filled.contracts.put("gold", "r4", Contract(class_name="silver"), None, "ann")
     filled.contracts.put(ANYWHERE, "r5", promise(1e3), None, "ann")
-    until = BEGINNING + timedelta(days=1)
+    until = backend.clock() + timedelta(days=1)
     filled.contracts.put("gold", "r6", promise(1e3, valid_until=until), None, "ann")
     filled.bring_down("0003")
     assert [text for text in contracts_in(backend) if '"valid_until"' in text] == []
@@ -145,3 +144,14 @@ def test_a_store_that_was_brought_down_says_so(filled: Store) -> None:
         filled.check()
     with pytest.raises(StoreOutdated):
         filled.bring_down("0001")
+
+
+def test_brought_down_and_up_again_what_is_changed_is_read_again(
+    filled: Store, backend: "Backend"
+) -> None:
+    filled.bring_down("0003")
+    again = backend.open(upgrade=True)
+    before = again.changes.since(Entered())
+    assert set(before.contracts["gold"]) == {"r1", "r2"}
+    again.contracts.put("gold", "r3", BURSTY, None, "ann")
+    assert set(again.changes.since(before).contracts["gold"]) == {"r1", "r2", "r3"}

@@ -231,6 +231,28 @@ def test_while_libvirtd_is_away_they_are_what_they_were(scene: Scene) -> None:
     assert scene.hypervisors.binding(GOLD) == before
 
 
+def test_the_uuid_of_a_domain_is_told_while_it_runs(scene: Scene) -> None:
+    """By it, contracts follow a router: a copy that is defined and does not run is none."""
+    by_uuid = LibvirtSpec(scene.xen.guests["silver"].uuid.upper(), XEN)
+    assert scene.hypervisors.running_uuid(GOLD) == ""
+    scene.use(GOLD, by_uuid)
+    assert scene.hypervisors.running_uuid(GOLD) == scene.xen.guests["gold"].uuid
+    assert scene.hypervisors.running_uuid(by_uuid) == scene.xen.guests["silver"].uuid
+    assert scene.hypervisors.running_uuid(LibvirtSpec("none", XEN)) == ""
+    assert scene.hypervisors.running_uuid(VM) == ""
+    scene.xen.destroy("gold")
+    scene.until(lambda: scene.known("gold") < 0)
+    assert scene.hypervisors.running_uuid(GOLD) == ""
+
+
+def test_while_libvirtd_is_away_the_uuid_is_what_it_was(scene: Scene) -> None:
+    scene.use(GOLD)
+    before = scene.hypervisors.running_uuid(GOLD)
+    scene.xen.crash()
+    scene.until(lambda: not scene.hypervisors._sessions[XEN].view.surveyed)
+    assert scene.hypervisors.running_uuid(GOLD) == before != ""
+
+
 def test_an_unknown_domain_has_none(scene: Scene) -> None:
     scene.use(GOLD)
     assert scene.hypervisors.binding(LibvirtSpec("bronze", XEN)) == Binding()

@@ -39,6 +39,7 @@ class Hypervisors:
         self._sessions: dict[str | None, Session] = {}
         self._specs: tuple[LibvirtSpec, ...] = ()
         self._bindings: dict[LibvirtSpec, Binding] = {}
+        self._uuids: dict[LibvirtSpec, str] = {}
         self._seen: tuple[object, ...] = ()
 
     def use(self, specs: Iterable[ActuatorSpec], also: Iterable[ActuatorSpec] = ()) -> None:
@@ -116,10 +117,16 @@ class Hypervisors:
         return None if view is None else view.uuid
 
     def running_uuid(self, spec: LibvirtSpec) -> str:
-        """Return the UUID of a domain that runs here; empty where it does not, or is not known."""
+        """Return the UUID of a domain that runs here; empty where it does not, or is not known.
+
+        While libvirt does not answer, it is what it was, as its interfaces are.
+        """
         session = self._sessions.get(spec.uri)
-        view = None if session is None else session.view.find(spec.domain)
-        return view.uuid if view is not None and view.active else ""
+        host = HostView() if session is None else session.view
+        if host.surveyed:
+            view = host.find(spec.domain)
+            self._uuids[spec] = view.uuid if view is not None and view.active else ""
+        return self._uuids.get(spec, "")
 
     def is_marked(self, spec: ActuatorSpec) -> bool:
         """Whether a running domain bears the mark of an xtc, here or where it came from."""

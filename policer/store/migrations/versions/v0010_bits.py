@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision: Final = "0010"
-down_revision: Final = "0006"
+down_revision: Final = "0009"
 
 TABLES: Final = {
     "contracts": ("contract", ("host", "vr")),
