@@ -94,6 +94,9 @@ bench: .venv/.ready
 	$(BIN)/python -m benchmarks.policer_sharing
 	$(BIN)/python -m benchmarks.policer_reaction
 	$(BIN)/python -m benchmarks.policer_scale
+	$(BIN)/python -m benchmarks.policer_soak
+	$(BIN)/python -m benchmarks.policer_alternate
+	$(BIN)/python -m benchmarks.policer_history
 	$(MAKE) bench-xco
 
 bench-xco: .venv/.ready core

@@ -15,15 +15,12 @@ was promised a fifth, and is flooded with all that Dom0 could carry alone.
 
 import argparse
 import json
-import os
-import pwd
-import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -35,6 +32,7 @@ from benchmarks.figures import Samples, mean
 from benchmarks.obedience import Tap, not_rising
 from benchmarks.policer_rig import Policer, enter
 from benchmarks.policer_sharing import BACK, INTO, TOO_MUCH
+from benchmarks.postgres import own_server
 from benchmarks.rig import Rig, lab_missing, lab_router
 from benchmarks.runqueue import RunQueue, Tasks, threads_of
 from benchmarks.timeline import draw
@@ -42,7 +40,6 @@ from lab.processes import Source
 from lab.topology import Lab
 from policer.contract import Contract
 from policer.hosts import Host
-from tests.postgres_rig import USER, PostgresServer, programs
 from xtc.server import REQUESTS, TELEMETRY
 from xtc.units import format_rate
 from xtc.wire import Deactivate, HostDrops, Limit, Mode, Report
@@ -358,33 +355,17 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 def _fail_over(bench: Bench, folder: Path, runs: int) -> list[Failover]:
     """Measure on a PostgreSQL of our own; none where it is not installed."""
-    if not runs or (found := programs()) is None:
+    if not runs:
         return []
-    failovers = []
-    with _postgres(found) as server:
+    failovers: list[Failover] = []
+    with own_server() as server:
+        if server is None:
+            return []
         for run in range(runs):
             with server.database() as url:
                 failovers.append(bench.fail_over(folder / f"pg{run}", url))
             print(f"  {failovers[-1]}", file=sys.stderr)
     return failovers
-
-
-@contextmanager
-def _postgres(found: Path) -> Iterator[PostgresServer]:
-    """Run a server in a folder that its user may enter."""
-    folder = Path(tempfile.mkdtemp(prefix="xtcpg"))
-    try:
-        user = pwd.getpwnam(USER)
-        os.chown(folder, user.pw_uid, user.pw_gid)
-        server = PostgresServer(found, folder)
-        server.make()
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
-    finally:
-        shutil.rmtree(folder)
 
 
 def main() -> None:

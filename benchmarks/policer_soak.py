@@ -51,9 +51,10 @@ def measure(hosts: int, routers: int, minutes: float, connections: int) -> Soak:
             crowd = stack.enter_context(idle(policer, connections))
             probes = Probes(stack.enter_context(policer.client(kept=0)))
             watch = Watch(policer, fleet, probes)
-            watch.until_controlled()
+            if troubled := watch.until_controlled():
+                raise RuntimeError(f"hosts are not controlled: {troubled}\n{policer.log[-2000:]}")
             watch.run(60 * minutes)
-            seen, troubled = fleet.counted(), watch.troubled()
+            troubled, seen = watch.until_controlled(), fleet.counted()
             refused = not watch.entered_again()
         return Soak(
             minutes=minutes,

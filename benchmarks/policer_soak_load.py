@@ -15,7 +15,8 @@ from benchmarks.policer_rig import Policer
 
 EACH: Final = 90
 """Connections of one address, which is let have 100."""
-TURN_S: Final = 0.2
+TURN_S: Final = 1.0
+"""Between two looks for connections that the policer closed: they are opened again."""
 
 
 @dataclass

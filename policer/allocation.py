@@ -39,7 +39,8 @@ class Claim(msgspec.Struct, frozen=True, gc=False):
     @property
     def kept(self) -> float:
         """What is not lent to others while it can be had."""
-        return max(self.useful, min(self.needed, self.guarantee, self.ceiling))
+        needed = min(self.needed, self.guarantee, self.ceiling)
+        return max(min(self.wanted, self.ceiling), needed)
 
     @property
     def due(self) -> float:

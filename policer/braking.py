@@ -7,11 +7,9 @@ import structlog
 
 from policer.brake import Brake, Routers, routers_of
 from policer.fleet import Fleet
-from policer.overrides import excused, stops_ladders
+from policer.overrides import FLEET, braked, excused, stops_ladders
 from policer.store import Event
 
-FLEET = ""
-"""The name of the fleet's brake among those of hosts."""
 _ON = "too many routers {where} would be punished at once"
 _OFF = "no longer too many routers {where} are guilty"
 
@@ -38,7 +36,9 @@ class Braking:
         exempt_on = self._fleet.overrides.exempt_on
         self._routers = {
             name: routers_of(
-                excused(live.contracts, exempt_on(name)), live.sight.routers, live.state
+                excused(live.contracts, exempt_on(name, live.follows)),
+                live.sight.routers,
+                live.state,
             )
             for name, live in self._fleet.hosts.items()
         }
@@ -70,12 +70,9 @@ class Braking:
         yield from self._brake.hosts
 
     def _show(self) -> None:
-        """Show which ladders are stopped, whoever stops them."""
+        """Show which ladders are stopped, by the count or by an operator."""
         fleet = self._fleet
-        mode = fleet.overrides.brake_mode
-        hosts = frozenset() if mode == "off" else frozenset(fleet.counted) - {FLEET}
-        fleet.braked = stops_ladders(mode, counted=FLEET in fleet.counted)
-        fleet.braked_hosts = hosts
+        fleet.braked, fleet.braked_hosts = braked(fleet.overrides.brake_mode, fleet.counted)
 
     def _say(self, host: str, *, on: bool) -> None:
         where = "on this host" if host else "in the fleet"

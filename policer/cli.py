@@ -10,10 +10,12 @@ from policer.cli_override import app as override_app
 from policer.cli_override import brake, epoch_app, exempt, resume, suspend, unexempt
 from policer.cli_planning import fit, what_if
 from policer.cli_reach import POLICER_CODES
+from policer.cli_report import report
 from policer.cli_router import app as router_app
 from policer.cli_store import ConfigPath, folder_of
 from policer.cli_token import app as token_app
 from policer.cli_watch import events, top
+from policer.cli_webhook import app as webhook_app
 from policer.cli_whoami import whoami
 from policer.extra import extra_needed
 from policer.settings import DEFAULT_PATH
@@ -36,9 +38,10 @@ for _name, _group in (
     ("router", router_app),
     ("override", override_app),
     ("epoch", epoch_app),
+    ("webhook", webhook_app),
 ):
     app.add_typer(_group, name=_name)
-for _command in (events, top, lead, brake, capacity, fit, what_if, audit, whoami):
+for _command in (events, top, lead, brake, capacity, fit, what_if, report, audit, whoami):
     app.command()(_command)
 for _of_host in (suspend, resume):
     host_app.command()(_of_host)

@@ -1,5 +1,6 @@
 """policer db: bring the database up, look after it, copy it."""
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from policer.cli_reach import Json
 from policer.cli_store import ConfigPath, opened
-from policer.settings import DEFAULT_PATH
+from policer.settings import DEFAULT_PATH, retention_of
 from policer.settingsfile import load_settings
 from xtc.output import print_json
 
@@ -53,12 +54,14 @@ def prune(
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:
-    """Remove old events, ended tokens and changes now; a policer that runs does so once a day."""
-    kept = load_settings(config).store
+    """Remove what is old now: events, changes, ended tokens, history; a policer at work does so."""
+    settings = load_settings(config)
+    kept = settings.store
     days = kept.keep_days if keep_days is None else keep_days
     with opened(config, create=False) as store:
         removed = store.prune(days, kept.keep_audit_days)
-    words = ", ".join(f"{count} {what}" for what, count in removed.items())
+        removed |= store.prune_history(retention_of(settings).oldest(time.time()))
+    words = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in removed.items())
     _say(removed, f"removed: {words}", json=json)
 
 

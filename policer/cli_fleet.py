@@ -1,15 +1,15 @@
 """policer lead, capacity and audit: the fleet as a whole, and who changed it."""
 
-from typing import Annotated, Any
+from itertools import islice
+from typing import Any
 
-import typer
-
+from policer.cli_export import FEW, LINES, Jsonl, Latest, between, copied, whole
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
 from policer.cli_tables import moment, rate, show
+from policer.cli_times import Since, Until
 from policer.places import PAGE, place
 from xtc.output import print_json
 
-MOST_CHANGES = 10_000
 CAPACITY_HEADINGS = (
     "host",
     ">capacity",
@@ -63,18 +63,24 @@ def _capacity_row(item: Any) -> tuple[str, ...]:
 
 
 def audit(
-    limit: Annotated[int, typer.Option(min=1, max=MOST_CHANGES, help="The latest so many.")] = 50,
+    limit: Latest = None,
+    since: Since = None,
+    until: Until = None,
+    jsonl: Jsonl = False,
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Show who changed what, the latest last; takes a token of scope admin."""
-    found: list[Any] = []
+    times = between(since, until)
+    if jsonl:
+        whole(limit, "--json" if json else "")
     with reach(url, token_file) as client:
-        for item in client.items(place("audit"), page=min(limit, PAGE)):
-            found.append(item)
-            if len(found) == limit:
-                break
+        if jsonl:
+            copied(client.export(place("audit"), LINES, **times))
+            return
+        most = limit or FEW
+        found = list(islice(client.items(place("audit"), page=min(most, PAGE), **times), most))
     found.reverse()
     if json:
         print_json(found)

@@ -107,8 +107,9 @@ def _room(item: Any) -> Room:
 
 
 def _guaranteed(item: Any) -> Guaranteed:
-    terms = item["contract"]
-    return Guaranteed(item["host"], item["vr"], reserve_pps(terms))
+    """Return what a contract takes where its router is, by the terms that hold now."""
+    terms = item["terms"] or item["contract"]
+    return Guaranteed(item["host"] or item["seen_on"] or "", item["vr"], reserve_pps(terms))
 
 
 def _fit_row(room: Room, takes: float) -> tuple[str, ...]:

@@ -1,9 +1,10 @@
-"""policer router: how each router stands, and its pardon."""
+"""policer router: how each router stands and what it did, and its pardon."""
 
 from typing import Annotated, Any
 
 import typer
 
+from policer.cli_export import between
 from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, items_of, reach
 from policer.cli_tables import (
     ROUTER_HEADINGS,
@@ -15,7 +16,9 @@ from policer.cli_tables import (
     standing_words,
     terms,
 )
+from policer.cli_times import Since, Until, seconds
 from policer.cli_units import rate_of
+from policer.errors import SettingsError
 from policer.places import place
 from xtc.output import print_json
 from xtc.units import format_bit_rate
@@ -68,6 +71,52 @@ def pardon(
         print_json(answer)
     else:
         typer.echo(f"{host} {vr}: pardoned from {answer['pardoned_from'] or 'nothing'}")
+
+
+@app.command()
+def history(
+    host: HostName,
+    vr: Vr,
+    since: Since = None,
+    until: Until = None,
+    step: Annotated[
+        str | None, typer.Option(help="Of each line: 1s to 1d; as coarse as need be if not given.")
+    ] = None,
+    url: Url = URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Show what a router did, the last hour if nothing is given; without data there is no line."""
+    length = None if step is None else seconds(step)
+    if step is not None and length is None:
+        raise SettingsError("--step", f"{step!r} is no length of time", "write 10s, 5m or 1h")
+    times = between(since, until)
+    with reach(url, token_file) as client:
+        where = place("hosts", host, "routers", vr, "history")
+        answer = client.get(where, step=length, **times).body
+    if json:
+        print_json(answer)
+    else:
+        show(HISTORY_HEADINGS, map(_history_row, answer["points"]))
+
+
+HISTORY_HEADINGS = (
+    "from",
+    ">offered",
+    ">throughput",
+    ">setpoint",
+    ">guarantee",
+    ">in breach",
+    ">punished",
+    ">known",
+)
+
+
+def _history_row(point: Any) -> tuple[str, ...]:
+    rates = (rate(point[f"{name}_pps"]) for name in ("offered", "throughput", "setpoint"))
+    promised = rate(point["guarantee_pps"] or None)
+    times = (f"{point[name]:.3g} s" for name in ("breach_s", "punished_s", "data_s"))
+    return (moment(point["at"]), *rates, promised, *times)
 
 
 def _rows(item: Any) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ import msgspec
 import typer
 from rich.live import Live
 
+from policer.cli_export import FEW, LINES, Jsonl, Latest, between, copied, whole
 from policer.cli_reach import URL, Json, OfHost, TokenFile, Url, reach
 from policer.cli_tables import (
     EVENT_HEADINGS,
@@ -19,8 +20,9 @@ from policer.cli_tables import (
     router_row,
     show,
 )
+from policer.cli_times import Since, Until
 from policer.cli_units import guaranteed
-from policer.errors import Unanswered
+from policer.errors import SettingsError, Unanswered
 from policer.places import PAGE, place
 from xtc.output import print_json, sparkline
 
@@ -32,7 +34,6 @@ RETRY_S = 2.0
 EVERY_S = 1.0
 HISTORY = 20
 """Samples in the sparkline."""
-MOST_EVENTS = 10_000
 
 Kind = Annotated[str | None, typer.Option(help="Of this kind alone, such as punished.")]
 Stop = Annotated[int, typer.Option(min=0, help="Stop after so many; 0 goes on.")]
@@ -42,17 +43,28 @@ def events(
     host: OfHost = None,
     vr: Annotated[str | None, typer.Option("--vr", help="Of this router alone.")] = None,
     kind: Kind = None,
-    limit: Annotated[int, typer.Option(min=1, max=MOST_EVENTS, help="The latest so many.")] = 50,
+    limit: Latest = None,
+    since: Since = None,
+    until: Until = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events happen.")] = False,
     count: Stop = 0,
+    jsonl: Jsonl = False,
     url: Url = URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
     """Show what happened, the latest last; with --follow, go on, a line an event."""
+    times = between(since, until)
     query = {"host": host, "vr": vr, "kind": kind}
+    if jsonl:
+        whole(limit, "--follow" if follow else "--json" if json else "")
+    if follow and until is not None:
+        raise SettingsError("--until", "--follow is given as well", "leave out one of the two")
     with reach(url, token_file) as client:
-        items = latest(client, limit, query)
+        if jsonl:
+            copied(client.export(place("events"), LINES, **query, **times))
+            return
+        items = latest(client, limit or FEW, query | times)
         if not follow:
             _print_events(items, json=json)
             return

@@ -98,6 +98,22 @@ class Client:
             if after is None:
                 return
 
+    def export(
+        self, path: str, media_type: str, **query: str | int | bool | None
+    ) -> Iterator[bytes]:
+        """Yield what the service sends of an export, as it comes; errors as of `get`."""
+        given = {name: value for name, value in query.items() if value is not None}
+        timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_S)
+        headers = {"Accept": media_type}
+        with (
+            self._spoken(),
+            self._http.stream("GET", path, headers=headers, params=given, timeout=timeout) as sent,
+        ):
+            if sent.is_error:
+                sent.read()
+                raise _rejected(sent)
+            yield from sent.iter_bytes()
+
     def find(self, path: str) -> Answer | None:
         """Read one thing, None where there is none; errors as of `get`."""
         try:
@@ -122,6 +138,10 @@ class Client:
     def remove(self, path: str, etag: str) -> None:
         """Remove what was read with this tag; errors as of `get`."""
         self._ask("DELETE", path, {"If-Match": etag})
+
+    def delete(self, path: str) -> None:
+        """Remove something that has no version; errors as of `get`."""
+        self._ask("DELETE", path)
 
     def stream(self, path: str, last_id: str = "", **query: str) -> Iterator[ServerSentEvent]:
         """Yield the messages of a stream from the one after `last_id` on, until it ends.

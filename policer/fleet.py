@@ -71,7 +71,7 @@ class HostLive:
         return not self.host.overcommit and exceeds(self.guaranteed_pps, self.host)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _most(
     entered: tuple[Contract, ...], classes: tuple[tuple[str, Contract], ...], hour: datetime
 ) -> float:

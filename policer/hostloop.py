@@ -72,6 +72,8 @@ class Shared:
     """The policy of this moment for a host: a brake may be on."""
     convicted: Callable[[str, int], None]
     """Told how many routers of a host took the first step of their ladders in a round."""
+    recorded: Callable[[HostLive, Sight], None]
+    """Called while it leads for each tick that is believed: the host before it, and with it."""
     played: Callable[[float], None]
     """Told how many seconds a round took."""
     ruled: Callable[[], int]
@@ -259,9 +261,19 @@ class HostLoop:
         if restarted:
             self._dialect.forget()
         kept = kept_after(now, live.kept, after.routers, live.contracts, restarted=restarted)
+        if after.heard_at == now and not after.distrust and self._rules():
+            self._shared.recorded(live, after)
         unread = self._link.dropped + self._link.bad
-        shown = replace(live, sight=after, link_problem=self._problem, unread=unread, kept=kept)
-        self._put(replace(shown, events_left_out=self._limit.left_out))
+        self._put(
+            replace(
+                live,
+                sight=after,
+                link_problem=self._problem,
+                unread=unread,
+                events_left_out=self._limit.left_out,
+                kept=kept,
+            )
+        )
         if after.distrust:
             self._note_rarely("distrusted", after.distrust)
         if self._obeys_another(after):
@@ -314,7 +326,7 @@ class HostLoop:
             self._epoch, self._sent, self._given = shared.ruled(), {}, 0
         view = HostView(
             self.host.capacity_pps,
-            excused(live.contracts, overrides.exempt_on(self.host.name)),
+            excused(live.contracts, overrides.exempt_on(self.host.name, live.follows)),
             live.sight,
             unled={vr for kind, vr in self._refused if kind is Activate},
             unlimited={vr for kind, vr in self._refused if kind is Limit},

@@ -161,17 +161,20 @@ def judged(
     seen = _observation(now, view, report, max(held or 0.0, fair_pps), closed=closed)
     evidence = weigh(last.evidence, seen, policy.rules)
     may_limit = Step.LIMIT in contract.measures and not only_reported(contract, policy)
-    return RouterState(
-        evidence=evidence,
-        punishment=_punishment(
+    punishment = last.punishment
+    if punishment is not _UNPUNISHED or evidence.guilty:
+        punishment = _punishment(
             now,
             contract,
-            last.punishment,
+            punishment,
             evidence,
             policy,
             may_climb=policy.may_climb and may_punish(contract, contended=contended),
-            refused=view.refuses(report.vr, last.punishment.step),
-        ),
+            refused=view.refuses(report.vr, punishment.step),
+        )
+    return RouterState(
+        evidence=evidence,
+        punishment=punishment,
         saved=demand.saved,
         shield=_shield(last.shield, seen, held if closed else None) if may_limit else _NO_SHIELD,
         wanted=demand.wanted,
@@ -196,8 +199,6 @@ def _punishment(
     refused: bool,
 ) -> Punishment:
     """Return where a router stands on its ladder; a dry run's ladder is left when it ends."""
-    if last is _UNPUNISHED and not evidence.guilty:
-        return last
     dry = only_reported(contract, policy)
     after = next_punishment(
         now,

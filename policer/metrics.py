@@ -17,6 +17,7 @@ from policer.ladder import Step
 from policer.overrides import BrakeMode
 from policer.promise import Counted
 from policer.state import UNPROMISED
+from policer.webhooks.outcomes import OUTCOMES
 from xtc import __version__
 
 ROUND_BUCKETS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -34,6 +35,10 @@ class Health:
     events_waiting: int = 0
     events_dropped: int = 0
     """Since the start."""
+    history_waiting: int = 0
+    """Rows."""
+    history_dropped: int = 0
+    """Rows, since the start."""
 
 
 class Metrics:
@@ -78,6 +83,19 @@ class Metrics:
             registry=self.registry,
         )
         self.reload_ok.set(1)
+        self.webhooks = Counter(
+            "policer_webhook_attempts",
+            "Attempts to deliver a message to a webhook",
+            ("outcome",),
+            registry=self.registry,
+        )
+        for outcome in OUTCOMES:
+            self.webhooks.labels(outcome)
+        self.dead_letters = Counter(
+            "policer_webhook_dead_letters",
+            "Messages to webhooks that are tried no more",
+            registry=self.registry,
+        )
         build = Gauge(
             "policer_build_info", "The version that runs", ("version",), registry=self.registry
         )
@@ -92,6 +110,10 @@ class Metrics:
     def throttled(self, client: str) -> None:
         """Count a request that came too often: of a token, an address, or one that guesses."""
         self._throttled.labels(client).inc()
+
+    def tried(self, outcome: str) -> None:
+        """Count an attempt to deliver a message."""
+        self.webhooks.labels(outcome).inc()
 
     def look(self, health: Health) -> None:
         """Count what went on since the last look; to be called about once a second."""
@@ -129,6 +151,7 @@ class _OfNow(Collector):
         """Yield one family after the other."""
         lives = tuple(self._fleet.hosts.values())
         yield from _of_service(self._metrics.health)
+        yield from _of_history(self._metrics.health)
         yield from _of_leadership(self._fleet)
         yield from _of_overrides(self._fleet, lives)
         yield from _of_hosts(lives, self._clock())
@@ -163,6 +186,19 @@ def _of_service(health: Health) -> Iterator[Metric]:
         "policer_events_dropped",
         "Events lost, the database having been away for too long",
         health.events_dropped,
+    )
+
+
+def _of_history(health: Health) -> Iterator[Metric]:
+    yield GaugeMetricFamily(
+        "policer_history_waiting",
+        "Rows of history that the database has not taken yet",
+        health.history_waiting,
+    )
+    yield CounterMetricFamily(
+        "policer_history_dropped",
+        "Rows of history lost, the database having been away or another policer having led",
+        health.history_dropped,
     )
 
 

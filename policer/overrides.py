@@ -4,7 +4,7 @@ An override stands from when it is set until it is cleared or its time is over. 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
@@ -13,6 +13,7 @@ import msgspec
 
 from policer.contract import Contract
 from policer.errors import Problem
+from policer.promises import ANYWHERE
 from xtc.lease import highest_possible
 
 Kind = Literal["brake", "epoch", "exemption", "suspension"]
@@ -25,6 +26,8 @@ LONGEST: Final[Mapping[Kind, timedelta]] = {
     "suspension": timedelta(days=366),
 }
 """How far ahead the end of an override may be; an epoch has no end."""
+FLEET: Final = ""
+"""The name of the fleet's brake among those of hosts."""
 MOST_REASON: Final = 200
 """Characters of a reason."""
 _REASON: Final = re.compile(rf"[^\x00-\x1f\x7f]{{0,{MOST_REASON}}}")
@@ -37,9 +40,9 @@ class Override(msgspec.Struct, frozen=True):
     mode: Mode
     """Of a brake `automatic`, `on` or `off`; each other kind has one mode."""
     host: str = ""
-    """"" where it is about the fleet."""
+    """"" where it is about the fleet, or about a router that its contract follows."""
     vr: str = ""
-    """"" where it is about no router in particular."""
+    """"" where it is about no router in particular; of a contract that follows, its name."""
     until: datetime | None = None
     """UTC; None stands until it is cleared."""
     reason: str = ""
@@ -66,7 +69,7 @@ class Overrides:
     suspended: Mapping[str, Override] = field(default_factory=dict)
     """By host."""
     exempt: Mapping[str, Mapping[str, Override]] = field(default_factory=dict)
-    """By host and router."""
+    """By host and router; of a contract that follows its router, by ANYWHERE and its name."""
     epoch: Override | None = None
     """The epoch that is to be exceeded, until a leader has done so."""
     until: datetime | None = None
@@ -75,18 +78,27 @@ class Overrides:
     @property
     def brake_mode(self) -> BrakeMode:
         """What the brake is to do."""
-        if self.brake is None:
-            return "automatic"
-        return "on" if self.brake.mode == "on" else "off"
+        mode = "automatic" if self.brake is None else self.brake.mode
+        return mode if mode in {"on", "off"} else "automatic"
 
-    def exempt_on(self, host: str) -> Mapping[str, Override]:
-        """Return the routers of a host that its ladders do not touch."""
-        return self.exempt.get(host, {})
+    def exempt_on(self, host: str, follows: Mapping[str, str]) -> Mapping[str, Override]:
+        """Return the routers of a host that its ladders do not touch.
+
+        Args:
+            host: its name.
+            follows: the names of the contracts that followed routers there, by router: their
+                exemptions follow them, too.
+        """
+        if not self.exempt:
+            return {}
+        moving = self.exempt.get(ANYWHERE, {})
+        came = {vr: moving[router] for vr, router in follows.items() if router in moving}
+        return {**came, **self.exempt.get(host, {})}
 
     def count(self) -> Mapping[Kind, int]:
         """Return how many stand, by kind."""
         return {
-            "brake": int(self.brake is not None),
+            "brake": int(self.brake_mode != "automatic"),
             "epoch": int(self.epoch is not None),
             "exemption": sum(map(len, self.exempt.values())),
             "suspension": len(self.suspended),
@@ -124,6 +136,17 @@ def stops_ladders(mode: BrakeMode, *, counted: bool) -> bool:
         counted: whether too many routers are guilty.
     """
     return mode == "on" or (mode == "automatic" and counted)
+
+
+def braked(mode: BrakeMode, counted: Collection[str]) -> tuple[bool, frozenset[str]]:
+    """Return whether all ladders are stopped, and the hosts whose own are.
+
+    Args:
+        mode: what operators want of the brake.
+        counted: the hosts with too many guilty routers; `FLEET` is the fleet.
+    """
+    hosts = frozenset() if mode == "off" else frozenset(counted) - {FLEET}
+    return stops_ladders(mode, counted=FLEET in counted), hosts
 
 
 def excused(

@@ -53,13 +53,13 @@ def kept_after(
         contracts: the routers that have one.
         restarted: whether the daemon was started anew since the tick before.
     """
-    absent = {vr: kept for vr, kept in before.items() if vr in contracts or vr in reports}
-    seen = {
-        vr: _after(now, before.get(vr), counted, restarted=restarted)
-        for vr, report in reports.items()
-        if (counted := counted_by(report)) is not None
-    }
-    return absent | seen
+    after = {vr: kept for vr, kept in before.items() if vr in contracts or vr in reports}
+    for vr, report in reports.items():
+        known, counted = before.get(vr), counted_by(report)
+        # Most counters stand still, and most ticks have nothing to add up.
+        if counted is not None and (restarted or known is None or counted != known.last):
+            after[vr] = _after(now, known, counted, restarted=restarted)
+    return after
 
 
 def moved(before: Kept, here: Kept) -> Kept:
@@ -77,12 +77,14 @@ def counted_by(report: Report) -> Counted | None:
 
     What it counts in a unit in which it never held the router is not known, and none.
     """
-    packets = report.over_promise_packets, report.under_promise_packets
-    bits = report.over_promise_bits, report.under_promise_bits
-    if report.breach_seconds is None or (None in packets and None in bits):
+    over, under = report.over_promise_packets, report.under_promise_packets
+    over_bits, under_bits = report.over_promise_bits, report.under_promise_bits
+    in_packets = over is not None and under is not None
+    in_bits = over_bits is not None and under_bits is not None
+    if report.breach_seconds is None or not (in_packets or in_bits):
         return None
-    over, under, over_bits, under_bits = (count or 0.0 for count in (*packets, *bits))
-    return Counted(over, under, report.breach_seconds, over_bits, under_bits)
+    bits = over_bits or 0.0, under_bits or 0.0
+    return Counted(over or 0.0, under or 0.0, report.breach_seconds, *bits)
 
 
 def _after(now: float, before: Kept | None, counted: Counted, *, restarted: bool) -> Kept:

@@ -7,7 +7,7 @@ A host that is not heard gets no orders, and its leases end.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -77,7 +77,10 @@ def _decided(
 ) -> HostState:
     """Look at all routers, judge each by its fair share, and decide who is held at what."""
     reports = view.sight.routers
-    work = _work(view, terms)
+    wasted = {vr: wasted_pps(report) for vr, report in reports.items()}
+    forwarded = sum(c.cost * (reports[vr].throughput_pps or 0.0) for vr, c in terms.items())
+    # What the routers take of the capacity, with what is wasted on packets they drop.
+    work = forwarded + sum(c.cost * wasted[vr] for vr, c in terms.items())
     full_at = _full_at(work, view, terms, before, policy)
     full = _full(work, full_at, view, before, policy)
     looked = {
@@ -116,19 +119,12 @@ def _decided(
         view.capacity_pps,
         before.standing,
         policy.habits,
-        wasted=_sum(terms, reports, _accepted_waste),
+        wasted=sum(c.cost * _accepted(wasted[vr], reports[vr]) for vr, c in terms.items()),
         carried=full_at / FULL if full else math.inf,
     )
     kept = _kept(now, before, routers)
     clock = view.sight.host_clock
     return HostState(now, standing, {**kept, **routers}, clock, work, full_at)
-
-
-def _work(view: HostView, terms: Mapping[str, Contract]) -> float:
-    """Return what the routers take of the capacity, with what is wasted on packets they drop."""
-    reports = view.sight.routers
-    forwarded = _sum(terms, reports, lambda report: report.throughput_pps or 0.0)
-    return forwarded + _sum(terms, reports, wasted_pps)
 
 
 def _full_at(
@@ -159,18 +155,9 @@ def _full(work: float, full_at: float, view: HostView, before: HostState, policy
     return work >= min(full_at, policy.habits.engage * view.capacity_pps) and not at_least
 
 
-def _sum(
-    terms: Mapping[str, Contract],
-    reports: Mapping[str, Report],
-    rate: Callable[[Report], float],
-) -> float:
-    """Return what a rate of all routers takes of the capacity."""
-    return sum(contract.cost * rate(reports[vr]) for vr, contract in terms.items())
-
-
-def _accepted_waste(report: Report) -> float:
+def _accepted(wasted: float, report: Report) -> float:
     """Return what is wasted on a router, up to where a shield would spare it."""
-    return min(wasted_pps(report), DELIVERY * (EXCESS - 1) * (report.throughput_pps or 0.0))
+    return min(wasted, DELIVERY * (EXCESS - 1) * (report.throughput_pps or 0.0))
 
 
 def _fair(claims: Sequence[Claim], view: HostView, policy: Policy) -> dict[str, float]:

@@ -32,9 +32,18 @@ from policer.metrics import Health, Metrics
 from policer.rest import RestSettings, create_app
 from policer.rest.clients import Proxies
 from policer.service import Service, ServiceSettings
-from policer.settings import OidcSection, ServerSection, Settings, policy_of
+from policer.settings import (
+    OidcSection,
+    ServerSection,
+    Settings,
+    policy_of,
+    retention_of,
+    webhook_rules_of,
+)
 from policer.settingsfile import listen_address, load_settings, store_url
 from policer.store import Store, open_store
+from policer.webhooks.courier import Courier
+from policer.webhooks.notifier import Notifier, Ports
 from policer.worker import Worker
 from xtc.logs import set_up_logging
 from xtc.notify import notify
@@ -99,6 +108,9 @@ class Serving:
         self.service = Service(store, self._fleet, service_settings(settings), keys, time.monotonic)
         self.service.rounds.append(self.metrics.rounds.observe)
         self._worker = Worker(self.service.run)
+        courier = Courier(lambda: webhook_rules_of(self._settings))
+        ports = Ports(self._leads, self.metrics.tried, self.metrics.dead_letters.inc)
+        self._notifying = Worker(Notifier(store, courier, ports).run, "webhooks")
         limits = CrowdLimits(settings.server.max_connections, settings.server.max_connections_each)
         self._crowd: Crowd[BoundedProtocol] = Crowd(limits)
         self._issuer = issuer_in(settings.oidc)
@@ -114,6 +126,7 @@ class Serving:
         self._listen_for_signals()
         share_interpreter()
         self._worker.start()
+        self._notifying.start()
         looking = asyncio.create_task(self._look_after())
         pruning = asyncio.create_task(self._prune())
         try:
@@ -125,6 +138,7 @@ class Serving:
             ended = await asyncio.gather(looking, pruning, return_exceptions=True)
             if self._issuer is not None:
                 await self._issuer.close()
+            await asyncio.to_thread(self._notifying.stop)
             await asyncio.to_thread(self._worker.stop)
             _told(ended)
         if self._worker.problem:
@@ -154,6 +168,11 @@ class Serving:
                 notify("WATCHDOG=1", f"STATUS={self._status()}")
             await asyncio.sleep(LOOK_EVERY_S)
 
+    def _leads(self) -> int:
+        """Return the epoch in which this policer leads; 0 while it does not."""
+        leadership = self._fleet.leadership
+        return leadership.epoch if leadership.leading else 0
+
     def _health(self) -> Health:
         writer = self.service.writer
         return Health(
@@ -161,6 +180,8 @@ class Serving:
             store_ok=not self.service.store_problem,
             events_waiting=writer.waiting,
             events_dropped=writer.dropped,
+            history_waiting=self.service.keeper.waiting,
+            history_dropped=self.service.keeper.dropped,
         )
 
     def _status(self) -> str:
@@ -220,6 +241,8 @@ class Serving:
             inbox=self.service.inbox,
             heartbeat=self.service.heartbeat_age,
             clock=time.monotonic,
+            retention=lambda: self.service.keeper.retention,
+            courier=Courier(lambda: webhook_rules_of(self._settings)),
             registry=self.metrics.registry,
             metrics_open=self._settings.server.open_metrics,
             observe=self.metrics.answered,
@@ -268,6 +291,7 @@ def service_settings(settings: Settings) -> ServiceSettings:
         name=settings.server.name or socket.gethostname(),
         policy=policy_of(settings),
         ttl_s=settings.lease.ttl_s,
+        retention=retention_of(settings),
     )
 
 

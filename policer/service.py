@@ -10,27 +10,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
-from typing import TypeVar
 
 import structlog
 
 from policer.asking import Asking
 from policer.braking import Braking
+from policer.contract import Contract
 from policer.errors import StoreError
 from policer.fleet import Fleet, Leadership
 from policer.following import Following
+from policer.history.keeper import Keeper
+from policer.history.retention import Retention
 from policer.hostloop import HostLoop, Shared
 from policer.hosts import Host, way_to
 from policer.inbox import Inbox
 from policer.lead import Lead
 from policer.link import Keys
 from policer.overriding import Overriding
+from policer.promises import ANYWHERE
 from policer.state import Policy
-from policer.store import Entered, PunishmentRow, Store, Stored
+from policer.store import Entered, PunishmentRow, Store
 from policer.store.records import now
 from policer.writer import Writer
 
-T = TypeVar("T")
 LOOK_EVERY_S = 1.0
 """How often the store is asked for what operators changed."""
 INBOX_EVERY_S = 0.2
@@ -45,6 +47,8 @@ class ServiceSettings:
     policy: Policy = field(default_factory=Policy)
     ttl_s: float = 15.0
     """Length of a lease: what a policer that dies may hold on to."""
+    retention: Retention = field(default_factory=Retention)
+    """How long history is kept."""
 
 
 class Service:
@@ -64,6 +68,7 @@ class Service:
         self._clock = clock
         self._lead = Lead(store.leadership(settings.name), fleet, settings.name, clock)
         self.writer = Writer(store, clock)
+        self.keeper = Keeper(store, lambda: fleet.leadership.leading, settings.retention)
         self.inbox = Inbox()
         self.rounds: list[Callable[[float], None]] = []
         """Told the seconds that each round took; metrics listen here."""
@@ -95,6 +100,7 @@ class Service:
             next_sequence=lambda: next(sequence),
             policy=self._policy,
             convicted=self._convicted,
+            recorded=self.keeper.heard,
             played=self._played,
             ruled=lambda: self._ruled,
             heard=self._following.heard,
@@ -106,6 +112,7 @@ class Service:
     def take(self, settings: ServiceSettings) -> None:
         """Go by other settings from now on; the name and the length of leases stay."""
         self._settings = replace(settings, name=self._settings.name)
+        self.keeper.retention = settings.retention
 
     def heartbeat_age(self) -> float:
         """Return the seconds since the loop last went round; a store that hangs does not count."""
@@ -123,6 +130,7 @@ class Service:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._lead.run(), name="lead")
                 group.create_task(self.writer.run(), name="writer")
+                group.create_task(self.keeper.run(), name="history")
                 group.create_task(self._read_mail(), name="inbox")
                 group.create_task(self._follow_store(), name="store")
                 group.create_task(self._overriding.run(), name="overrides")
@@ -135,6 +143,7 @@ class Service:
         """Let the next leader read all that was decided: the lead is given up last."""
         try:
             await asyncio.to_thread(self.writer.flush)
+            await asyncio.to_thread(self.keeper.close)
         finally:
             await self._lead.release()
 
@@ -146,7 +155,11 @@ class Service:
     async def _follow_time(self) -> None:
         """Have contracts begin and end, whatever the store does."""
         while True:
-            self._following.look(tuple(self._loops))
+            try:
+                self._following.look(tuple(self._loops))
+            except Exception:  # noqa: BLE001  the one firewall of this loop
+                # A contract that trips a bug must not end the service.
+                self._log.exception("contracts were not followed in time")
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _look(self) -> None:
@@ -174,18 +187,19 @@ class Service:
 
     async def _take_in(self, entered: Entered) -> None:
         """Go by what operators changed: hosts begin and end, and others have other contracts."""
-        await self._overriding.read()  # first: no host is told anything before this is known
-        classes = _values(await self._asking.ask(self._store.classes.all))
-        homes = await self._asking.ask(self._store.homes.all)
+        await self._overriding.read()  # first: no order goes out before this is known
         hosts, changed = entered.hosts, entered.changed(self._entered)
+        followed = _newly_followed(entered, self._entered)
+        homes = await self._asking.ask(self._store.homes.of, followed)
         for name in sorted(changed & self._loops.keys()):
             if _moved(self._loops[name][0], hosts):
                 await self._end(name)
                 if name not in hosts:
                     self.writer.forget(name)
+                    self.keeper.end(name)
                     self._following.forget(name)
         homes = {router: home for router, home in homes.items() if home in hosts}
-        if self._following.take(entered.contracts, classes, homes):
+        if self._following.take(entered.contracts, entered.classes, homes):
             changed = frozenset(hosts)
         new = sorted(changed & hosts.keys() - self._loops.keys())
         await self._begin_all([hosts[name] for name in new])
@@ -219,6 +233,7 @@ class Service:
         """Go on where the leader before was; raises StoreError where that cannot be read."""
         led_last = 0 < leadership.since <= self._ruled
         self.writer.lead(leadership.since, leadership.epoch)
+        self.keeper.lead(leadership.since, leadership.epoch)
         homes = await self._asking.ask(self._store.homes.all)
         rows = await self._asking.ask(self.writer.punished)
         punished = self._following.take_over(homes, rows, leadership.epoch)
@@ -271,8 +286,11 @@ def _moved(loop: HostLoop, hosts: Mapping[str, Host]) -> bool:
     return host is None or way_to(host) != way_to(loop.host)
 
 
-def _values(stored: Mapping[str, Stored[T]]) -> dict[str, T]:
-    return {name: one.value for name, one in stored.items()}
+def _newly_followed(now: Entered, before: Entered) -> set[str]:
+    """Return the routers that contracts follow now, and did not before."""
+    nothing: Mapping[str, Contract] = {}
+    known = before.contracts.get(ANYWHERE, nothing)
+    return now.contracts.get(ANYWHERE, nothing).keys() - known.keys()
 
 
 def _of_host(

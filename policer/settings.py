@@ -10,9 +10,12 @@ import msgspec
 
 from policer.engagement import Habits
 from policer.evidence import Rules
+from policer.history.retention import Retention
 from policer.ladder import Patience
 from policer.reach import MOST, HostPattern, RouterPattern, TenantName
 from policer.state import Policy
+from policer.webhooks.rules import Rules as WebhookRules
+from policer.webhooks.rules import network_of
 
 DEFAULT_PATH = Path("/etc/xtc/policer.toml")
 STATE = "/var/lib/xtc-policer"
@@ -28,6 +31,7 @@ _LIMITS = msgspec.Meta(max_length=MOST)
 
 # What an operator may set is a part of what the core knows; its defaults are the core's.
 _HABITS, _RULES, _PATIENCE = Habits(), Rules(), Patience()
+_RETENTION, _RULES_OF_WEBHOOKS = Retention(), WebhookRules()
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -166,6 +170,30 @@ class PolicySection(Section, frozen=True):
     patience: PatienceSection = PatienceSection()
 
 
+class HistorySection(Section, frozen=True):
+    """What is kept of what routers did (`policer.history.retention.Retention`)."""
+
+    seconds_s: Annotated[int, msgspec.Meta(ge=0, le=86_400)] = _RETENTION.seconds_s
+    """Seconds that each second is kept; 0 keeps none."""
+    minutes_days: Annotated[int, msgspec.Meta(ge=0, le=400)] = _RETENTION.minutes_days
+    """Days that each minute is kept; 0 keeps none."""
+    report_months: Annotated[int, msgspec.Meta(ge=1, le=120)] = _RETENTION.report_months
+    """Months of which there are SLA reports, this one included."""
+
+
+class WebhooksSection(Section, frozen=True):
+    """Where events may be sent, and how often (`policer.webhooks.rules.Rules`)."""
+
+    allow_http: bool = _RULES_OF_WEBHOOKS.allow_http
+    """Whether endpoints may be reached unencrypted."""
+    allowed_networks: tuple[str, ...] = ()
+    """Networks that are not public and may be reached."""
+    timeout_s: Annotated[float, msgspec.Meta(ge=1, le=60)] = _RULES_OF_WEBHOOKS.timeout_s
+    """Seconds that an attempt may take."""
+    attempts: Annotated[int, msgspec.Meta(ge=1, le=20)] = _RULES_OF_WEBHOOKS.attempts
+    """After so many, over about a day, a message is dead."""
+
+
 class LogSection(Section, frozen=True):
     """Structured logs on standard error."""
 
@@ -183,6 +211,8 @@ class Settings(Section, frozen=True):
     lease: LeaseSection = LeaseSection()
     policy: PolicySection = PolicySection()
     log: LogSection = LogSection()
+    history: HistorySection = HistorySection()
+    webhooks: WebhooksSection = WebhooksSection()
 
 
 SECTIONS: tuple[type[Section], ...] = (
@@ -198,6 +228,8 @@ SECTIONS: tuple[type[Section], ...] = (
     RulesSection,
     PatienceSection,
     LogSection,
+    HistorySection,
+    WebhooksSection,
 )
 """Every table of the format."""
 
@@ -211,3 +243,15 @@ def policy_of(settings: Settings) -> Policy:
         patience=Patience(**msgspec.structs.asdict(policy.patience)),
         dry_run=policy.dry_run,
     )
+
+
+def retention_of(settings: Settings) -> Retention:
+    """Return how long history is kept."""
+    return Retention(**msgspec.structs.asdict(settings.history))
+
+
+def webhook_rules_of(settings: Settings) -> WebhookRules:
+    """Return where events may be sent; raises ValueError for a network that is none."""
+    section = settings.webhooks
+    networks = tuple(map(network_of, section.allowed_networks))
+    return WebhookRules(section.allow_http, networks, section.timeout_s, section.attempts)

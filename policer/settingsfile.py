@@ -22,6 +22,7 @@ from policer.settings import (
     Settings,
     StoreSection,
 )
+from policer.webhooks.rules import network_of
 
 MAX_BYTES = 1 << 20
 MAX_LINE = 4096
@@ -99,6 +100,11 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
             "half of policy.rules.rounds or less: a router could be both guilty and not",
             "give more than half of them",
         )
+    for network in settings.webhooks.allowed_networks:
+        try:
+            network_of(network)
+        except ValueError as error:
+            yield "webhooks.allowed_networks", str(error), "write 10.0.0.0/8 or fd00::/8"
     if habits.calm >= habits.engage:
         yield "policy.habits.calm", "not below policy.habits.engage", "lower it, or raise that"
 

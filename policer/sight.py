@@ -8,6 +8,7 @@ its routers keep their leases, and nothing that it says counts as evidence.
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from policer.contract import MAX_PPS
 from xtc.units import MAX_BIT_RATE
@@ -33,6 +34,7 @@ _HIGHEST |= dict.fromkeys(
     LIFETIME_S * MAX_BIT_RATE,
 )
 """What no report of a router exceeds."""
+_bounded = attrgetter(*_HIGHEST)
 BEYOND = 2.0
 """Routers that forward so many times the host's capacity are not believed."""
 EXHAUSTED = 0.97
@@ -121,14 +123,13 @@ def seen(
 
 def _doubts(telemetry: Telemetry, capacity_pps: float, costs: Mapping[str, float]) -> Iterator[str]:
     """Yield what in a message cannot be."""
-    reports = telemetry.routers
+    reports, bounds = telemetry.routers, tuple(_HIGHEST.items())
     if len(reports) > MOST_ROUTERS:
         yield f"{len(reports)} routers on one host"
     if len({report.vr for report in reports}) < len(reports):
         yield "a router is reported twice"
     for report in reports:
-        for name, most in _HIGHEST.items():
-            value = getattr(report, name)
+        for value, (name, most) in zip(_bounded(report), bounds, strict=True):
             if value is not None and not 0 <= value <= most:
                 yield f"{report.vr}: {name} of {value:g}"
     drops = telemetry.drops or HostDrops({}, None)

@@ -201,7 +201,6 @@ class Whereabouts:
             self._homes[router] = host
             self._at.get(move.from_host or "", set()).discard(router)
             self._at.setdefault(host, set()).add(router)
-            self._moved[router] = (*self._moved.get(router, ()), now)[-OFTEN:]
             self._leave(move, now)
         return move
 
@@ -209,7 +208,10 @@ class Whereabouts:
         """Remember where a router was; not where it only was until it was given back."""
         before, home = self._left.pop(move.router, None), move.from_host
         given_back = before is not None and before.host == move.host and now < before.until
-        if home is None or given_back:
+        if home is None:
+            return
+        self._moved[move.router] = (*self._moved.get(move.router, ()), now)[-OFTEN:]
+        if given_back:
             return
         is_silent = self._is_silent(home, now)
         until = inf if is_silent else now + RETURN_S

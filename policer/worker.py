@@ -16,9 +16,9 @@ PATIENCE_S = 10.0
 class Worker:
     """Runs one coroutine function until it is stopped."""
 
-    def __init__(self, work: Callable[[], Awaitable[None]]) -> None:
-        self._work = work
-        self._thread = Thread(target=self._run, name="service", daemon=True)
+    def __init__(self, work: Callable[[], Awaitable[None]], name: str = "service") -> None:
+        self._work, self._name = work, name
+        self._thread = Thread(target=self._run, name=name, daemon=True)
         self._begun = Event()
         self._beat = time.monotonic()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -48,7 +48,7 @@ class Worker:
         except asyncio.CancelledError:
             return
         except BaseException as error:  # noqa: BLE001  whatever it was, the process is to end
-            structlog.get_logger("policer.serve").exception("the service ended")
+            structlog.get_logger("policer.serve").exception(f"the {self._name} ended")
             self.problem = f"{type(error).__name__}: {error}"
         else:
             self.problem = "it returned"

@@ -31,6 +31,7 @@ SLOW_BESIDE: Final = (
     *("policer_serve", "policer_page_access", "training_libvirt", "policer_service"),
     *("policer_cli_serve", "lab_machines", "policer_page_forms", "training_faults"),
     *("policer_page", "policer_daemon", "lab_fabric", "policer_fuzz", "walkthrough", "sandbox"),
+    *("policer_killed_in_turns", "policer_soak_small"),
 )
 """What takes longest of the other tests on real namespaces, databases and browsers: it begins."""
 SLOW_ALONE: Final = (

@@ -74,6 +74,7 @@ class HostRig:
             next_sequence=lambda: next(numbers),
             policy=lambda _: policy or Policy(),
             convicted=lambda *_: None,
+            recorded=lambda _live, _sight: None,
             played=lambda _: None,
             ruled=lambda: self.ruled,
             heard=lambda *_: None,

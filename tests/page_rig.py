@@ -52,6 +52,8 @@ class Fleetwork:
         self._states: dict[str, HostState] = {}
         self.said: dict[str, tuple[Report, ...]] = {}
         """What each host's daemon says with every tick; a host that is not there is silent."""
+        self.follows: dict[str, dict[str, str]] = {}
+        """Of each host, names of the contracts that followed routers there, by router."""
         self.refusals: dict[str, dict[str, str]] = {}
         """What each host's daemon does not carry out."""
 
@@ -84,12 +86,13 @@ class Fleetwork:
         if host.name in self.said:
             telemetry = Telemetry(self.now, int(self.now), self.said[host.name])
             sight = seen(sight, telemetry, self.now, host.capacity_pps)
-        exempt = self.fleet.overrides.exempt_on(host.name)
+        exempt = self.fleet.overrides.exempt_on(host.name, {})
         view = HostView(host.capacity_pps, excused(contracts, exempt), sight)
         done = play(self.now, view, self._states.get(host.name, HostState()), Policy())
         self._sights[host.name], self._states[host.name] = sight, done.state
         self.store.events.add([Event(host.name, n.kind, n.words, n.vr) for n in done.notes])
         live = HostLive(host, contracts, sight=sight, state=done.state, orders=done.orders)
+        live = replace(live, follows=self.follows.get(host.name, {}))
         self.fleet.put(replace(live, refusals=self.refusals.get(host.name, {})))
 
     def _keep_punishments(self) -> None:

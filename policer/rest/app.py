@@ -23,11 +23,14 @@ from policer.rest import (
     events,
     fleetwide,
     health,
+    history,
     hosts,
     overrides,
+    reports,
     routers,
     streams,
     tokens,
+    webhooks,
 )
 from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk, provide_desk, provide_gate
@@ -56,6 +59,9 @@ ROOMS = (
     overrides,
     tokens,
     access,
+    history,
+    reports,
+    webhooks,
 )
 _GIVEN = {"desk": Provide(provide_desk), "gate": Provide(provide_gate)}
 

@@ -12,7 +12,8 @@ import msgspec
 
 from policer.contract import Contract
 from policer.hosts import Host
-from policer.rest import answers, overrideanswers
+from policer.rest import answers, history, overrideanswers, reports, webhooks
+from policer.rest.exports import CSV, LINES
 from policer.rest.gate import CLOSED, FILTERED, OPEN, Limited
 from policer.rest.problems import MEDIA_TYPE, NAMES, ProblemDocument
 from policer.rest.telemetry import Tick
@@ -27,6 +28,8 @@ Every error is a problem document (RFC 9457). What is changed carries an ETag; s
 If-Match. POST takes an Idempotency-Key. Lists have a cursor: give the `next` of one page as the
 `after` of the following one, until it is null. Unknown fields and parameters are refused.
 """
+ANSWERS = (answers, history, reports, webhooks, overrideanswers)
+"""Modules whose structs are bodies."""
 _CONTRACT = {
     "guarantee_pps": 20000,
     "ceiling_pps": 50000,
@@ -59,6 +62,12 @@ EXAMPLES: Mapping[str, Any] = {
         "expires_at": "2030-01-01T00:00:00Z",
         "reach": {"tenants": ["acme"]},
     },
+    "addWebhook": {
+        "name": "pager",
+        "url": "https://hooks.example/policer",
+        "kinds": ["punished", "guarantee_missed", "brake"],
+    },
+    "redeliverLetters": {"ids": [17, 23]},
 }
 """A request body for each operation that takes one."""
 PRECONDITIONED = {
@@ -89,6 +98,12 @@ TAGGED = {
     *MAKING,
 }
 """Operations that answer with an ETag."""
+EXPORTS = {
+    "listEvents": (LINES, "EventRow"),
+    "listAudit": (LINES, "AuditRow"),
+    "readReport": (CSV, ""),
+}
+"""Operations that export: as what, and what is in each line of JSON."""
 STREAMS = {"streamEvents": ("event", "EventRow"), "streamTelemetry": ("telemetry", "Tick")}
 """Operations that stream: what they call their events, and what is in them."""
 
@@ -130,7 +145,7 @@ def _schemas() -> dict[str, Any]:
 
 
 def _structs() -> Iterator[type]:
-    for value in (*vars(answers).values(), *vars(overrideanswers).values()):
+    for value in (value for module in ANSWERS for value in vars(module).values()):
         if isinstance(value, type) and issubclass(value, msgspec.Struct):
             yield value
 
@@ -167,6 +182,9 @@ def _say_what_is_special(operation: Operation) -> None:
         _tell_etag(responses)
     if name in PRECONDITIONED:
         _parameter(operation, "If-Match")["required"] = True
+    if name in EXPORTS:
+        media_type, line = EXPORTS[name]
+        responses["200"]["content"][media_type] = {"schema": _export(line)}
     if name in STREAMS:
         responses["200"]["content"]["text/event-stream"]["schema"] = _stream(*STREAMS[name])
 
@@ -181,9 +199,9 @@ def _problems(path: str, operation: Operation, scope: str) -> Iterator[int]:
         yield from (400, 413, 415, 422)
     if scope != OPEN:
         yield 422
-    if "{" in path or name in {"addContract", "checkContract"}:
+    if ("{" in path and name != "readReport") or name in {"addContract", "checkContract"}:
         yield 404
-    if name in {"addHost", "addContract", *MAKING}:
+    if name in {"addHost", "addContract", "addWebhook", *MAKING}:
         yield 409
     if name in PRECONDITIONED | MAKING:
         yield from (412, 428)
@@ -214,6 +232,10 @@ def _example(status: int) -> dict[str, Any]:
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a parameter that may be left out: there is no way to send a null."""
+    if isinstance(schema.get("type"), list):
+        (kind,) = (kind for kind in schema["type"] if kind != "null")
+        choices = [choice for choice in schema["enum"] if choice is not None]
+        return {**schema, "type": kind, "enum": choices}
     kinds = [kind for kind in schema.get("oneOf", ()) if kind.get("type") != "null"]
     rest = {name: value for name, value in schema.items() if name != "oneOf"}
     return {**rest, **kinds[0]} if len(kinds) == 1 else schema
@@ -225,6 +247,15 @@ def _stream(event: str, data: str) -> dict[str, Any]:
     text = {"type": "string", "contentMediaType": "application/json", "contentSchema": content}
     words = {"type": "string", "description": "Why the stream ends."}
     return {"anyOf": [_event(event, text), _event("problem", words)]}
+
+
+def _export(line: str) -> dict[str, Any]:
+    """Return the schema of an export; OpenAPI 3.1 has no words for lines of JSON."""
+    if not line:
+        return {"type": "string"}
+    content = {"$ref": f"#/components/schemas/{line}"}
+    more = {"contentMediaType": "application/json", "contentSchema": content}
+    return {"type": "string", "description": "One such object a line, the oldest first."} | more
 
 
 def _event(name: str, data: dict[str, Any]) -> dict[str, Any]:

@@ -63,9 +63,9 @@ class OverrideAnswer(msgspec.Struct, frozen=True):
     mode: Mode
     """Of a brake `on`, `off` or `automatic`; each other kind has one mode."""
     host: HostName | None
-    """null is the fleet."""
+    """null is the fleet, or a router that its contract follows from host to host."""
     vr: VrName | None
-    """null is no router in particular."""
+    """null is no router in particular; of a contract that follows its router, that is its name."""
     until: datetime | None
     """null stands until it is removed."""
     reason: str

@@ -6,7 +6,8 @@ All is written into the store, so that any policer may be asked; the leader foll
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
 
-from policer.overrides import Kind, Override
+from policer.overrides import Kind, Override, braked, standing
+from policer.promises import ANYWHERE
 from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, page_of, unpack
 from policer.rest.desk import Desk, GivenDesk
@@ -130,7 +131,7 @@ def resume_host(
 )
 def read_exemption(host: HostPath, vr: VrPath, desk: GivenDesk) -> Response[OverrideAnswer]:
     """Read until when, why and by whom a router is exempt from its ladder."""
-    return _tagged(desk.store.overrides.get(OverrideKey("exemption", host, vr)))
+    return _tagged(desk.store.overrides.get(_exemption(desk, host, vr)))
 
 
 @put(EXEMPTION, operation_id="exemptRouter", tags=TAGS, scope="operate", sync_to_thread=True)
@@ -148,7 +149,8 @@ def exempt_router(
 
     Steps in force are lifted; the rest of its contract goes on.
     """
-    wanted = Override("exemption", "exempt", host, vr, until=data.until, reason=data.reason)
+    _, where, router = _exemption(desk, host, vr)
+    wanted = Override("exemption", "exempt", where, router, until=data.until, reason=data.reason)
     return _put(desk, wanted, request, if_match, if_none_match)
 
 
@@ -157,7 +159,7 @@ def end_exemption(
     host: HostPath, vr: VrPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
     """End a router's exemption: its ladder applies again, from the first step."""
-    _clear(desk, OverrideKey("exemption", host, vr), request, if_match)
+    _clear(desk, _exemption(desk, host, vr), request, if_match)
 
 
 @post(
@@ -174,6 +176,15 @@ def raise_epoch(
     """Have the leader take an epoch above one that a daemon obeys; it is never lowered again."""
     wanted = Override("epoch", "above", above=data.above, reason=data.reason)
     return override_answer(desk.store.overrides.ask_epoch(wanted, request.actor))
+
+
+def _exemption(desk: Desk, host: str, vr: str) -> OverrideKey:
+    """Return what is exempt: a router on its host, or wherever its contract follows it."""
+    live = desk.live(host)
+    router = None if live is None else live.follows.get(vr)
+    if router is None:
+        return OverrideKey("exemption", host, vr)
+    return OverrideKey("exemption", ANYWHERE, router)
 
 
 def _rank(override: Override) -> tuple[str, str, str]:
@@ -206,15 +217,17 @@ def _tagged(override: Override, status: int = 200) -> Response[OverrideAnswer]:
 
 def _brake(desk: Desk, override: Override) -> Response[BrakeAnswer]:
     fleet, answer = desk.fleet, override_answer(override)
+    mode = standing([override], desk.today()).brake_mode
+    stopped, hosts = braked(mode, fleet.counted)
     body = BrakeAnswer(
-        mode=override.mode if override.mode in {"on", "off"} else "automatic",
+        mode=mode,
         until=answer.until,
         reason=answer.reason,
         set_by=answer.set_by,
         set_at=answer.set_at,
         version=answer.version,
-        braked=fleet.braked,
-        braked_hosts=sorted(fleet.braked_hosts),
+        braked=stopped,
+        braked_hosts=sorted(hosts),
         counted=[CountedBrake(name or None, at) for name, at in sorted(fleet.counted.items())],
         leading=fleet.leadership.leading,
     )

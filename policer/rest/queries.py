@@ -44,6 +44,9 @@ def _problems(name: str, values: Sequence[str], known: Known) -> Iterator[Proble
         yield Problem(name, "there is no such parameter", fix)
         return
     kind = known[name]["type"]
+    if values[0].lower() == "null" and (kind == "integer" or "enum" in known[name]):
+        # msgspec would take it for a parameter that is not there.
+        yield Problem(name, f"{values[0]!r} is none", "leave it out")
     if len(values) > 1 and kind != "array":
         yield Problem(name, "it is given more than once", "give it once")
     if kind == "boolean" and not {"true", "false"}.issuperset(values):

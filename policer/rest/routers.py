@@ -152,7 +152,7 @@ def list_setpoints(
 
 
 def _answer(desk: Desk, live: HostLive, vr: str) -> RouterAnswer:
-    exempt = desk.fleet.overrides.exempt_on(live.host.name)
+    exempt = desk.fleet.overrides.exempt_on(live.host.name, live.follows)
     return router(live, vr, desk.now(), exempt.get(vr))
 
 

@@ -7,10 +7,13 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
+from policer.history.retention import Retention
 from policer.inbox import Inbox
 from policer.rest.clients import Proxies
 from policer.rest.known import Verifies
 from policer.store import records
+from policer.webhooks.courier import Courier
+from policer.webhooks.rules import Rules
 
 PAGE = Path(__file__).parent.parent / "page" / "static"
 
@@ -43,6 +46,12 @@ class RestSettings:
     """The policer's clock, by which `Fleet` is dated."""
     today: records.Clock = records.now
     """The time of day, by which overrides and tokens end."""
+    wall: Callable[[], float] = time.time
+    """The time of day, seconds since 1970."""
+    retention: Callable[[], Retention] = Retention
+    """How long history is kept, now."""
+    courier: Courier = field(default_factory=lambda: Courier(Rules))
+    """Tries webhooks that an administrator tests."""
     registry: CollectorRegistry | None = None
     """What /metrics shows; None shows nothing."""
     metrics_open: bool = True

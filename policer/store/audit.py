@@ -11,6 +11,7 @@ from policer.errors import StoreGone
 from policer.store import tables
 from policer.store.engine import Database
 from policer.store.pruning import prune
+from policer.store.within import ANY_TIME, Time, within
 
 
 class AuditRow(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ class AuditRow(msgspec.Struct, frozen=True):
     """As it is now; None where it is not there any more."""
     actor_id: str = ""
     """A token's id, an issuer's subject, or a user of a machine: nobody else's; "" in rows of
-    versions before 0006."""
+    versions before 0011."""
     address: str = ""
     """Where the request came from; "" where it came over no network."""
 
@@ -42,16 +43,26 @@ class Audit:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def page(self, after: int | None, limit: int) -> list[AuditRow]:
+    def page(self, after: int | None, limit: int, *, time: Time = ANY_TIME) -> list[AuditRow]:
         """Return changes, the latest first.
 
         Args:
             after: the id of the last row of the page before; None begins with the latest.
             limit: how many at most.
+            time: when they were made.
         """
-        query = select(tables.audit).order_by(tables.audit.c.id.desc()).limit(limit)
+        query = select(tables.audit).where(*within(tables.audit, time))
         if after is not None:
             query = query.where(tables.audit.c.id < after)
+        return self._rows(query.order_by(tables.audit.c.id.desc()).limit(limit))
+
+    def since(self, last_id: int, limit: int, *, time: Time = ANY_TIME) -> list[AuditRow]:
+        """Return changes after the one of this id, the oldest first; the rest is as of `page`."""
+        query = select(tables.audit).where(tables.audit.c.id > last_id)
+        query = query.where(*within(tables.audit, time))
+        return self._rows(query.order_by(tables.audit.c.id).limit(limit))
+
+    def _rows(self, query: Any) -> list[AuditRow]:
         with self._database.read() as connection:
             return [_row(row) for row in connection.execute(query)]
 
@@ -73,14 +84,9 @@ def record(connection: Connection, at: datetime, actor: By, change: Change) -> N
     """Write a change down in the transaction that makes it.
 
     The count of changes is raised first: its row is locked until the transaction ends, so that
-    changes get their numbers in the order in which they are seen. The rows that were changed get
-    the number, too.
+    changes get their numbers in the order in which they are seen.
     """
     count_change(connection)
-    number = tables.generation.c.number
-    for table in tables.VERSIONED:
-        unnumbered = update(table).where(table.c.generation.is_(None))
-        connection.execute(unnumbered.values(generation=select(number).scalar_subquery()))
     states = {"before": _json(change.before), "after": _json(change.after)}
     who = actor_of(actor)
     said = {"actor": who.name, "actor_id": who.id, "address": who.address}
@@ -89,9 +95,16 @@ def record(connection: Connection, at: datetime, actor: By, change: Change) -> N
 
 
 def count_change(connection: Connection) -> None:
-    """Raise the count of changes, so that all policers read again."""
+    """Raise the count of changes, so that all policers read again.
+
+    The rows that were changed get the number, too. Without it, the next transaction would number
+    them, and wait for others in an order of its own.
+    """
     number = tables.generation.c.number
     connection.execute(update(tables.generation).values(number=number + 1))
+    for table in tables.VERSIONED:
+        unnumbered = update(table).where(table.c.generation.is_(None))
+        connection.execute(unnumbered.values(generation=select(number).scalar_subquery()))
 
 
 def generation(connection: Connection) -> int:

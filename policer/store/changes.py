@@ -1,15 +1,16 @@
 """What operators entered, read again where it was changed: the rows of the generations since.
 
-Every row of hosts and contracts has the generation in which it was changed last, also when it was
-removed. A reader asks for later ones. It reads everything where that could miss something: the
-first time, and when the database does not go on from what was read, as a backup that was restored.
+Every row of hosts, contracts and classes has the generation in which it was changed last, also when
+it was removed. A reader asks for later ones. It reads everything where that could miss something:
+the first time, and when the database does not go on from what was read, as a restored backup.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Column, Connection, or_, select
+import msgspec
+from sqlalchemy import Column, Connection, Table, or_, select
 
 from policer.contract import Contract
 from policer.hosts import Host
@@ -17,6 +18,8 @@ from policer.store import tables
 from policer.store.audit import generation
 from policer.store.engine import Database
 from policer.store.records import read
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Mark(NamedTuple):
@@ -29,11 +32,12 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """Hosts and contracts; what was not changed is the same object as before."""
+    """Hosts, contracts and classes; what was not changed is the same object as before."""
 
     hosts: Mapping[str, Host] = field(default_factory=dict)
     contracts: Mapping[str, Mapping[str, Contract]] = field(default_factory=dict)
     """By host and router."""
+    classes: Mapping[str, Contract] = field(default_factory=dict)
     mark: Mark | None = None
     """None before anything was read."""
 
@@ -92,15 +96,26 @@ def _goes_on(connection: Connection, now: Mark, before: Mark) -> bool:
 
 def _after(connection: Connection, before: Entered, since: int | None, mark: Mark) -> Entered:
     """Return what was entered, with the rows that were changed after a generation."""
-    table = tables.hosts
-    hosts = dict(before.hosts)
-    for name, entry in _changed(connection, since, table.c.name, table.c.entry):
-        hosts.pop(name, None)
-        if entry is not None:
-            hosts[name] = read(entry, Host, f"host {name}")
     table = tables.contracts
     rows = _changed(connection, since, table.c.host, table.c.vr, table.c.contract)
-    return Entered(hosts, _with(before.contracts, rows), mark)
+    return Entered(
+        _named(connection, since, tables.hosts, Host, before.hosts),
+        _with(before.contracts, rows),
+        _named(connection, since, tables.classes, Contract, before.classes),
+        mark,
+    )
+
+
+def _named(
+    connection: Connection, since: int | None, table: Table, kind: type[S], before: Mapping[str, S]
+) -> dict[str, S]:
+    """Return a table's entries by name, with the rows that were changed."""
+    after = dict(before)
+    for name, entry in _changed(connection, since, table.c.name, table.c.entry):
+        after.pop(name, None)
+        if entry is not None:
+            after[name] = read(entry, kind, f"{kind.__name__.lower()} {name}")
+    return after
 
 
 def _changed(connection: Connection, since: int | None, *columns: Column[Any]) -> Iterable[Any]:

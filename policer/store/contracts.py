@@ -23,9 +23,11 @@ from policer.sight import MOST_ROUTERS
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
+from policer.store.events import write_events
 from policer.store.homes import forget, settle
 from policer.store.hosts import entered_host, lock_anywhere
 from policer.store.idempotency import Answering, keep
+from policer.store.overriderows import Author, forget_router
 from policer.store.promises import book_in, contracts_at, home_of, keep_classes, name_of
 from policer.store.pruning import AT_ONCE
 from policer.store.reaching import Columns, reaching, tenant_in
@@ -198,12 +200,12 @@ class Contracts:
             refuse(self._checked(connection, key, contract, entry).problems)
             stored = Stored(contract, self._change(connection, key, row, contract, actor))
             if entry is not None and host == ANYWHERE and home_of(connection, vr) is None:
-                settle(connection, self._database, vr, entry.name, self._clock())
+                settle(connection, self._database, {vr: entry.name}, self._clock())
             keep(connection, answering, stored)
         return stored
 
     def remove(self, host: str, vr: str, if_version: int, actor: By) -> None:
-        """Promise a router nothing any more.
+        """Remove a contract, and end its router's exemption.
 
         Raises:
             Unknown: there is no such host or contract.
@@ -216,9 +218,12 @@ class Contracts:
             if row is None or row.contract is None:
                 raise _unknown(key)
             _expect(row, key, if_version)
+            author = Author(self._clock(), actor)
+            cleared = forget_router(connection, host, vr, author)
             self._change(connection, key, row, None, actor)
             if host == ANYWHERE:
-                forget(connection, vr)
+                forget(connection, [vr])
+            write_events(connection, cleared, author.at)
 
     def history(
         self, host: str, vr: str, before: int | None = None, limit: int | None = None

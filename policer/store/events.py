@@ -1,6 +1,6 @@
 """What happened, for operators to read later: pages, a stream, and an end to what is old."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ from policer.store.engine import Database
 from policer.store.pruning import prune
 from policer.store.reaching import Columns, reaching
 from policer.store.records import Clock
+from policer.store.within import ANY_TIME, Time, within
 
 MOST_WORDS: Final = 1000
 """Characters of an event's words; a daemon may have its say, but no more."""
@@ -71,6 +72,7 @@ class Events:
         kind: str | None = None,
         *,
         reach: Reach = UNLIMITED,
+        time: Time = ANY_TIME,
     ) -> list[EventRow]:
         """Return events, the latest first.
 
@@ -80,10 +82,12 @@ class Events:
             host: of this host alone.
             vr: of this router alone.
             kind: of this kind alone.
+            time: when it happened.
             reach: of what a token with this reach may see alone.
         """
         table = tables.events
-        query = select(table).where(*_filters(host, vr, kind), *self._reaching(reach))
+        filters = (*_filters(host, vr, kind), *within(table, time), *self._reaching(reach))
+        query = select(table).where(*filters)
         query = query.order_by(table.c.id.desc()).limit(limit)
         if after is not None:
             query = query.where(table.c.id < after)
@@ -97,18 +101,28 @@ class Events:
         vr: str | None = None,
         kind: str | None = None,
         *,
+        time: Time = ANY_TIME,
         reach: Reach = UNLIMITED,
     ) -> list[EventRow]:
         """Return events after the one of this id, the oldest first; the rest is as of `page`."""
         table = tables.events
-        filters = (*_filters(host, vr, kind), *self._reaching(reach))
+        filters = (*_filters(host, vr, kind), *within(table, time), *self._reaching(reach))
         query = select(table).where(table.c.id > last_id, *filters)
+        return self._rows(query.order_by(table.c.id).limit(limit))
+
+    def fresh(self, last_id: int, limit: int, kinds: Collection[str] | None) -> list[EventRow]:
+        """Return events of some kinds after the one of this id, the oldest first; None is any."""
+        table = tables.events
+        query = select(table).where(table.c.id > last_id)
+        if kinds is not None:
+            query = query.where(table.c.kind.in_(sorted(kinds)))
         return self._rows(query.order_by(table.c.id).limit(limit))
 
     def newest(self) -> int:
         """Return the id of the latest event of all, seen or not; 0 where there is none."""
         with self._database.read() as connection:
-            return connection.execute(select(func.max(tables.events.c.id))).scalar_one() or 0
+            query = select(func.coalesce(func.max(tables.events.c.id), 0))
+            return int(connection.execute(query).scalar_one())
 
     def prune(self, keep_days: float) -> int:
         """Remove events older than so many days; return how many."""

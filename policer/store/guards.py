@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, select
 
 from policer.store import tables
+from policer.store.fence import epoch_of
 
 
 def leads_still(connection: Connection, epoch: int) -> bool:
     """Whether an epoch stands, and let nobody take another before the transaction ends."""
-    query = select(tables.leadership.c.epoch).with_for_update(read=True)
-    return int(connection.execute(query).scalar_one()) == epoch
+    return epoch_of(connection) == epoch
 
 
 def entered_hosts(connection: Connection, hosts: Iterable[str]) -> set[str]:

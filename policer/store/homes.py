@@ -3,16 +3,20 @@
 The leader writes what it sees, and who makes a contract where its router is seen then.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from typing import Final
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, bindparam, delete, select
 
 from policer.promises import ANYWHERE
 from policer.store import tables
 from policer.store.engine import Database
 from policer.store.guards import entered_hosts, leads_still
 from policer.store.records import Clock
+
+AT_ONCE: Final = 500
+"""Routers that a query names; for more, all are read."""
 
 
 class Homes:
@@ -25,6 +29,15 @@ class Homes:
         """Return the host of each router that was seen, by the name of its contract."""
         with self._database.read() as connection:
             return {row.router: row.host for row in connection.execute(select(tables.homes))}
+
+    def of(self, routers: Collection[str]) -> dict[str, str]:
+        """Return the host of some routers, of those that were seen, by the names of contracts."""
+        if len(routers) > AT_ONCE:
+            return {router: home for router, home in self.all().items() if router in routers}
+        table = tables.homes
+        query = select(table).where(table.c.router.in_(sorted(routers)))
+        with self._database.read() as connection:
+            return {row.router: row.host for row in connection.execute(query)}
 
     def set(self, homes: Mapping[str, str], epoch: int) -> bool:
         """Write where routers are now, all or nothing.
@@ -46,28 +59,31 @@ class Homes:
                 return False
             followed = _followed(connection) & homes.keys()
             entered = entered_hosts(connection, set(homes.values()))
-            for router in sorted(homes.keys() - followed):
-                forget(connection, router)
-            for router in sorted(followed):
-                if homes[router] in entered:
-                    settle(connection, self._database, router, homes[router], self._clock())
-                else:
-                    forget(connection, router)
+            there = {router: homes[router] for router in followed if homes[router] in entered}
+            forget(connection, homes.keys() - there.keys())
+            settle(connection, self._database, there, self._clock())
         return True
 
 
 def settle(
-    connection: Connection, database: Database, router: str, host: str, since: datetime
+    connection: Connection, database: Database, homes: Mapping[str, str], since: datetime
 ) -> None:
-    """Write where a router is."""
-    insert = database.insert(tables.homes).values(router=router, host=host, since=since)
+    """Write where routers are."""
+    if not homes:
+        return
+    insert = database.insert(tables.homes)
     changed = {"host": insert.excluded.host, "since": insert.excluded.since}
-    connection.execute(insert.on_conflict_do_update(index_elements=["router"], set_=changed))
+    upsert = insert.on_conflict_do_update(index_elements=["router"], set_=changed)
+    rows = [{"router": r, "host": host, "since": since} for r, host in sorted(homes.items())]
+    connection.execute(upsert, rows)
 
 
-def forget(connection: Connection, router: str) -> None:
-    """Forget where a router was."""
-    connection.execute(delete(tables.homes).where(tables.homes.c.router == router))
+def forget(connection: Connection, routers: Iterable[str]) -> None:
+    """Forget where routers were."""
+    table = tables.homes
+    rows = [{"gone": router} for router in sorted(routers)]
+    if rows:
+        connection.execute(delete(table).where(table.c.router == bindparam("gone")), rows)
 
 
 def _followed(connection: Connection) -> set[str]:

@@ -68,10 +68,11 @@ class Hosts:
         host = as_stored(host)
         refuse(contradictions(host))
         with self._database.write() as connection:
+            others = _others(connection)
             row = _row(connection, host.name, lock=True)
             if row is not None and row.entry is not None:
                 raise Taken("host", host.name)
-            refuse(clashes(host, _others(connection)))
+            refuse(clashes(host, others))
             version = self._next(row, actor)
             if row is None:
                 self._insert(connection, host, version)
@@ -94,13 +95,14 @@ class Hosts:
         host = as_stored(host)
         refuse(contradictions(host))
         with self._database.write() as connection:
+            others = _others(connection)
             row = _row(connection, host.name, lock=True)
             before = _expected(row, host.name, if_version)
             if _is_less(host, before):
                 promised = contracts_at(connection, host.name)
                 refuse(problems_of_host(host, promised, book_in(connection, self._clock())))
             if way_to(host) != way_to(before):
-                refuse(clashes(host, _others(connection)))
+                refuse(clashes(host, others))
             version = self._next(row, actor)
             _set(connection, host.name, host, version)
             change = Change("replace", f"host {host.name}", before, host)
@@ -141,7 +143,11 @@ class Hosts:
 
 
 def _others(connection: Connection) -> list[Host]:
-    """Return all hosts, and keep others from entering any until the transaction ends."""
+    """Return all hosts, and keep others from entering any until the transaction ends.
+
+    It comes before any host is locked, as where the leader writes: else the two would wait in a
+    circle.
+    """
     connection.execute(select(tables.leadership.c.epoch).with_for_update())
     query = select(tables.hosts).where(tables.hosts.c.entry.is_not(None))
     return [_stored(row).value for row in connection.execute(query)]

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
-from sqlalchemy import ColumnElement, Connection, Row, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, select
 
 from policer.actor import By
 from policer.errors import Stale, Taken, Unknown
@@ -31,7 +31,7 @@ class OverrideKey(NamedTuple):
     @property
     def target(self) -> str:
         """What the audit log calls it."""
-        return f"{self.kind} {self.name}" if self.host else self.kind
+        return f"{self.kind} {self.name}" if self.host or self.vr else self.kind
 
 
 class Author(NamedTuple):
@@ -132,13 +132,30 @@ def write(
 def end_due(connection: Connection, now: datetime) -> list[Event]:
     """Clear what has ended; return the events, which are to be written last."""
     ended = _clear(connection, tables.overrides.c.until <= now, Author(now, "policer"))
-    return [_event("override_expired", one, end_words(one.kind), "policer") for one in ended]
+    return [
+        _override_event("override_expired", one, end_words(one.kind), "policer") for one in ended
+    ]
 
 
 def forget_host(connection: Connection, host: str, author: Author) -> list[Event]:
     """Clear what is set of a host that is removed; return the events, to be written last."""
     gone = _clear(connection, tables.overrides.c.host == host, author)
-    return [_event("override_cleared", one, "the host was removed", str(author.by)) for one in gone]
+    return [
+        _override_event("override_cleared", one, "the host was removed", str(author.by)) for one in gone
+    ]
+
+
+def forget_router(connection: Connection, host: str, vr: str, author: Author) -> list[Event]:
+    """Clear what is set of a router that loses its contract; return the events, as above.
+
+    Its next contract may be another customer's.
+    """
+    columns = tables.overrides.c
+    gone = _clear(connection, and_(columns.host == host, columns.vr == vr), author)
+    return [
+        _override_event("override_cleared", one, "its contract was removed", str(author.by))
+        for one in gone
+    ]
 
 
 def _clear(connection: Connection, which: ColumnElement[bool], author: Author) -> list[Override]:
@@ -165,5 +182,5 @@ def _is(key: OverrideKey) -> Iterator[ColumnElement[bool]]:
     yield from (columns.kind == key.kind, columns.host == key.host, columns.vr == key.vr)
 
 
-def _event(kind: str, override: Override, words: str, actor: str) -> Event:
+def _override_event(kind: str, override: Override, words: str, actor: str) -> Event:
     return Event(override.host, kind, words, override.vr or None, actor)

@@ -19,7 +19,7 @@ from policer.store import tables
 from policer.store.audit import Change, count_change, record
 from policer.store.engine import Database
 from policer.store.events import Event, write_events
-from policer.store.hosts import entered_host
+from policer.store.hosts import entered_host, lock_anywhere
 from policer.store.overriderows import (
     BRAKE,
     EPOCH,
@@ -34,7 +34,7 @@ from policer.store.overriderows import (
     required,
     write,
 )
-from policer.store.promises import contracts_at
+from policer.store.promises import contracts_on
 from policer.store.records import Clock, as_stored, refuse
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlalchemy import ColumnElement, Table, delete, select
+from sqlalchemy import ColumnElement, Table, delete, select, tuple_
 
 from policer.store.engine import Database
 
@@ -11,9 +11,10 @@ AT_ONCE: Final = 5000
 
 
 def prune(database: Database, table: Table, old: ColumnElement[bool]) -> int:
-    """Remove the old rows of a table whose key is one column; return how many."""
-    (key,) = table.primary_key
-    some = select(key).where(old).limit(AT_ONCE)
+    """Remove the old rows of a table; return how many."""
+    keys = tuple(table.primary_key)
+    key = keys[0] if len(keys) == 1 else tuple_(*keys)
+    some = select(*keys).where(old).limit(AT_ONCE)
     removed = 0
     while True:
         with database.write() as connection:

@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from policer.history.retention import Oldest
 from policer.store import audit, leadership, records
 from policer.store.backup import back_up
 from policer.store.changes import Changes
@@ -11,13 +12,17 @@ from policer.store.classes import Classes
 from policer.store.contracts import Contracts
 from policer.store.engine import Database
 from policer.store.events import Events
+from policer.store.history import History
 from policer.store.homes import Homes
 from policer.store.hosts import Hosts
 from policer.store.idempotency import Idempotency
+from policer.store.letters import Letters
 from policer.store.overrides import OverrideTable
 from policer.store.punishments import Punishments
 from policer.store.schema import Schema
+from policer.store.sla import SlaDays
 from policer.store.tokens import Tokens
+from policer.store.webhooks import Webhooks
 
 BUSY_S: Final = 5.0
 
@@ -43,6 +48,10 @@ class Store:
         self.tokens = Tokens(database, clock)
         self.audit = audit.Audit(database)
         self.idempotency = Idempotency(database, clock)
+        self.history = History(database)
+        self.sla = SlaDays(database)
+        self.webhooks = Webhooks(database, clock)
+        self.letters = Letters(database, clock)
 
     @property
     def parts(self) -> tuple[Database, records.Clock]:
@@ -66,7 +75,7 @@ class Store:
             self._schema.require_newest(connection)
 
     def prune(self, keep_days: float, keep_audit_days: float) -> dict[str, int]:
-        """Remove what is older than so many days: events; and tokens, audit and revisions.
+        """Remove what is older: events and dead letters; and tokens, audit and revisions.
 
         Returns:
             How many rows of each.
@@ -74,9 +83,18 @@ class Store:
         now = self._clock()
         return {
             "events": self.events.prune(keep_days),
+            "dead_letters": self.letters.prune(now - timedelta(days=keep_days)),
             "tokens": self.tokens.prune(now - timedelta(days=keep_audit_days)),
             "audit": self.audit.prune(now - timedelta(days=keep_audit_days)),
             "revisions": self.contracts.prune(now - timedelta(days=keep_audit_days)),
+        }
+
+    def prune_history(self, oldest: Oldest) -> dict[str, int]:
+        """Remove what is older of the history; return how many rows of each kind."""
+        return {
+            "second_chunks": self.history.prune(1, oldest.second),
+            "minute_chunks": self.history.prune(60, oldest.minute),
+            "contract_days": self.sla.prune(oldest.day),
         }
 
     def leadership(self, holder: str) -> leadership.Leadership:

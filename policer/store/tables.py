@@ -7,8 +7,10 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Date,
     DateTime,
     Dialect,
+    Double,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -220,6 +222,65 @@ generation: Final = Table(
     metadata,
     Column("id", Integer, primary_key=True),
     Column("number", BigInteger, nullable=False),
+)
+# The leader's alone. Each leader has a number of its own (`part`): what several wrote is added up.
+history: Final = Table(
+    "history",
+    metadata,
+    Column("host", Words, primary_key=True),
+    Column("span", Integer, primary_key=True),
+    Column("at", BigInteger, primary_key=True),
+    Column("part", BigInteger, primary_key=True),
+    Column("points", LargeBinary, nullable=False),
+    Index("history_at", "span", "at"),
+)
+sla_days: Final = Table(
+    "sla_days",
+    metadata,
+    Column("host", Words, primary_key=True),
+    Column("vr", Words, primary_key=True),
+    Column("day", Date, primary_key=True),
+    Column("part", BigInteger, primary_key=True),
+    Column("data_s", Double, nullable=False),
+    Column("promised", Double, nullable=False),
+    Column("wanted", Double, nullable=False),
+    Column("delivered", Double, nullable=False),
+    Column("missing", Double, nullable=False),
+    Column("breach_s", Double, nullable=False),
+    Column("punished_s", Double, nullable=False),
+    Column("punishments", Integer, nullable=False),
+    Index("sla_days_day", "day"),
+)
+webhooks: Final = Table(
+    "webhooks",
+    metadata,
+    Column("id", Words, primary_key=True),
+    Column("name", Words, nullable=False, unique=True),
+    Column("url", Words, nullable=False),
+    Column("kinds", Words, nullable=False),
+    Column("secret", Words, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("created_by", Words, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("tried_at", Instant),
+    Column("problem", Words, nullable=False),
+)
+# Messages that were tried and not taken; without `next_at` they are dead.
+webhook_letters: Final = Table(
+    "webhook_letters",
+    metadata,
+    Column("id", _NUMBER, primary_key=True),
+    Column("webhook", Words, ForeignKey("webhooks.id"), nullable=False),
+    Column("message", Words, nullable=False),
+    Column("kind", Words, nullable=False),
+    Column("body", Words, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("tried_at", Instant, nullable=False),
+    Column("next_at", Instant),
+    Column("problem", Words, nullable=False),
+    Index("webhook_letters_next", "webhook", "next_at"),
+    Index("webhook_letters_tried", "tried_at"),
+    sqlite_autoincrement=True,
 )
 VERSIONED: Final = tuple(table for table in metadata.sorted_tables if "generation" in table.c)
 """The tables whose rows say in which generation they were changed last."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import schemathesis
+from history_filled import NOW
 from hypothesis import HealthCheck, Phase, settings
 from litestar.types import Receive, Scope, Send
 from rest_rig import PROMISE, Rig, filled, opened
@@ -70,7 +71,7 @@ schema.app = later
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     folder: Path = tmp_path_factory.mktemp("fuzz")
-    with opened(folder, stream_life_s=0.0, rate_burst=1e9, observe=seen) as rig:
+    with opened(folder, stream_life_s=0.0, wall=lambda: NOW, rate_burst=1e9, observe=seen) as rig:
         filled(rig)
         rig.store.contracts.put("gold", "customer-7", PROMISE, None, "test")
         override(rig)
@@ -130,8 +131,12 @@ def check_accepted() -> None:
         for method, route in STATUSES
         if method in {"GET", "POST"} and not any(s < 300 for s in STATUSES[method, route])
     }
-    # A token's id cannot be guessed, and the one router of the fuzz that has a name misbehaves not.
+    # Ids of tokens and webhooks cannot be guessed, and the one router with a name misbehaves not.
     assert refused - {"GET none", "POST none"} <= {
         "GET /v1/tokens/{token}",
+        "GET /v1/webhooks/{webhook}",
+        "GET /v1/webhooks/{webhook}/dead",
+        "POST /v1/webhooks/{webhook}/redeliver",
+        "POST /v1/webhooks/{webhook}/test",
         "POST /v1/hosts/{host}/routers/{vr}/pardon",
     }

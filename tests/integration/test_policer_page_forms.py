@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from browser_rig import Visit, described, until
 from page_rig import Fleetwork, report
@@ -9,6 +10,8 @@ from page_rig import Fleetwork, report
 from policer.contract import Contract
 from policer.errors import Unknown
 from policer.ladder import Step
+from policer.promises import ANYWHERE
+from policer.schedule import Hours
 
 pytest_plugins = ["browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)
@@ -52,6 +55,34 @@ def test_an_error_is_told_at_its_field_and_mended_there(visit: Visit) -> None:
     history = page.get_by_role("table", name="Versions of the contract of gold")
     history.get_by_text("guarantee 40000 → 70000, ceiling 60000 → none").wait_for()
     assert history.locator("tbody tr").count() == 2
+
+
+def test_what_the_form_does_not_show_of_a_contract_stays(visit: Visit) -> None:
+    before = kept(visit.work)
+    timed = msgspec.structs.replace(before, hours=(Hours("08:00", "18:00"),), zone="Europe/Berlin")
+    visit.work.store.contracts.put("edge-1", "gold", timed, 1, "anna")
+    visit.sign_in(GOLD, "operate")
+    visit.sees("It holds at 1 windows of the week.")
+    visit.page.get_by_label("Guarantee,").fill("30k")
+    visit.button("Save").click()
+    visit.sees("Version 3, by operate")
+    assert kept(visit.work) == msgspec.structs.replace(timed, guarantee_pps=30e3)
+
+
+def test_the_form_of_a_router_that_its_contract_follows_changes_that_contract(
+    visit: Visit,
+) -> None:
+    store = visit.work.store
+    store.contracts.put(ANYWHERE, "fresh", Contract(1e3), None, "anna", seen_on="edge-1")
+    visit.work.said["edge-1"] = (report("fresh", 1e3, 1e3),)
+    visit.work.follows["edge-1"] = {"fresh": "fresh"}
+    visit.work.tick()
+    visit.sign_in(FRESH, "operate")
+    visit.sees("Version 1, by anna")
+    visit.page.get_by_label("Guarantee,").fill("2k")
+    visit.button("Save").click()
+    visit.sees("Version 2, by operate")
+    assert store.contracts.get(ANYWHERE, "fresh").value.guarantee_pps == 2e3
 
 
 def test_a_rate_in_bits_is_kept_as_such_and_its_errors_are_told_at_the_same_field(

@@ -10,16 +10,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 import pytest
-from rest_rig import Rig, filled, opened, serving
+from msgspec.structs import replace
+from rest_rig import GOLD, Rig, filled, opened, serving
 
 from policer.contract import Contract
+from policer.errors import Taken
+from policer.overrides import Override
 from policer.rest.gate import REMEMBERED_S
-from policer.store import open_store
+from policer.store import EventRow, Store, open_store
 
 if TYPE_CHECKING:
     from postgres_rig import PostgresServer
@@ -191,6 +197,71 @@ def test_a_host_is_not_made_smaller_than_what_is_promised_meanwhile(two: tuple[R
             capacity += 2_000.0
             tag = {"If-Match": '"v1"'}
             other.client().delete(f"{path}/contracts/s{turn}", headers=tag).raise_for_status()
+
+
+def test_of_two_that_override_the_same_one_does(two: tuple[Rig, Rig]) -> None:
+    for turn in range(TURNS):
+        path = "/v1/hosts/gold/suspension"
+        answers = at_once(*(asker(rig, "PUT", path, json={}, headers=NEW) for rig in two))
+        assert statuses(answers) == [201, 409]
+        tag = {"If-Match": f'"v{2 * turn + 1}"'}
+        answers = at_once(*(asker(rig, "DELETE", path, headers=tag) for rig in two))
+        assert statuses(answers) in ([204, 404], [204, 412])
+        brake = {"json": {"mode": "on" if turn % 2 else "off"}}
+        tag = {"If-Match": f'"v{turn + 1}"'}
+        works = (asker(rig, "PUT", "/v1/brake", headers=tag, **brake) for rig in two)
+        assert statuses(at_once(*works)) == [200, 412]
+
+
+def test_what_is_over_ends_once_though_all_find_it_at_the_same_time(url: str) -> None:
+    """By the leaders' own looks, by changes, and while a host goes: none waits for another."""
+    now = [datetime(2026, 3, 1, tzinfo=UTC)]
+    options = {"rate_burst": 1e6, "busy_s": LOCKED_S, "today": lambda: now[0]}
+    with opened(url, **options) as one, opened(url, **options) as two:
+        filled(one)
+        for turn in range(TURNS):
+            stores, until = (one.store, two.store), now[0] + timedelta(hours=1)
+            brake = Override("brake", "on", until=until)
+            one.store.overrides.put(brake, one.store.overrides.brake().version, "test")
+            exempt = Override("exemption", "exempt", "gold", "r1", until)
+            one.store.overrides.put(exempt, None, "test")
+            one.store.hosts.add(replace(GOLD, name="iron", **_elsewhere(turn)), "test")
+            suspended = Override("suspension", "suspended", "iron", until=until)
+            two.store.overrides.put(suspended, None, "test")
+            now[0] += timedelta(hours=2)
+            version = one.store.hosts.get("iron").version.number
+            works = [
+                *(store.overrides.end_due for store in stores * 2),
+                partial(two.store.hosts.remove, "iron", version, "test"),
+                *(_silver_suspended(store, now[0] + timedelta(minutes=1)) for store in stores),
+            ]
+            at_once(*works)
+            now[0] += timedelta(hours=2)
+            one.store.overrides.end_due()
+        ended = Counter((row.kind, row.host) for row in _all_events(one))
+        assert ended["override_expired", ""] == ended["override_expired", "gold"] == TURNS
+        assert ended["override_expired", "silver"] == ended["override_set", "silver"] == TURNS
+        iron = ended["override_expired", "iron"] + ended["override_cleared", "iron"]
+        assert iron == ended["override_set", "iron"] == TURNS
+        assert one.store.overrides.all() == []
+
+
+def _silver_suspended(store: Store, until: datetime) -> Callable[[], None]:
+    def suspend() -> None:
+        with suppress(Taken):  # the other one was faster
+            store.overrides.put(
+                Override("suspension", "suspended", "silver", until=until), None, "test"
+            )
+
+    return suspend
+
+
+def _elsewhere(turn: int) -> dict[str, str]:
+    return {"requests": f"ipc:///run/{turn}/a", "telemetry": f"ipc:///run/{turn}/b"}
+
+
+def _all_events(rig: Rig) -> list[EventRow]:
+    return rig.store.events.since(0, 500)
 
 
 def _promised(rig: Rig, host: str) -> float:

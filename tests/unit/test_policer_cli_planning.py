@@ -52,6 +52,13 @@ def test_routers_of_a_lost_host_have_a_place_and_are_not_moved(rig: "Rig", shell
     assert rig.store.contracts.get("gold", "r1").version.number == 1
 
 
+def test_a_guarantee_of_a_class_is_moved_too(shell: "Shell") -> None:
+    shell("class", "set", "silver", "--guarantee", "7kpps")
+    shell("contract", "set", "gold", "r7", "--class", "silver")
+    moves = shell.json("what-if", "--lose", "gold")["moves"]
+    assert {"host": "gold", "vr": "r7", "pps": 7e3}.items() <= moves[-1].items()
+
+
 def test_routers_without_a_place_are_counted(rig: "Rig", shell: "Shell") -> None:
     rig.store.contracts.put("gold", "r2", Contract(40e3), None, "test")
     said = shell("what-if", "--lose", "gold", code=1)

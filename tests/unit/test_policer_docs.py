@@ -27,19 +27,9 @@ GUIDE = (DOCS / "policer.md").read_text()
 PAGES = sorted(DOCS.rglob("*.md"))
 MAIN = "# /etc/xtc/policer.toml\n"
 KINDS = {"counter": "_total", "histogram": "", "gauge": ""}
-TABLES = {
-    "server",
-    "oidc",
-    "grants",
-    "store",
-    "link",
-    "lease",
-    "policy",
-    "habits",
-    "rules",
-    "patience",
-    "log",
-}
+TABLES = {"server", "store", "link", "lease", "policy", "habits", "rules", "patience", "log"}
+TABLES |= {"history", "webhooks"}
+TABLES |= {"oidc", "grants"}
 
 
 def metric_names() -> set[str]:

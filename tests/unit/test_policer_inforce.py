@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from policer import peak
 from policer.contract import TERMS, Contract
 from policer.inforce import (
+    NO_CLASSES,
     Book,
     all_in_force,
     classes_of,
@@ -23,7 +24,7 @@ from policer.inforce import (
 )
 from policer.ladder import Step
 from policer.peak import peak_pps
-from policer.schedule import DAYS, Hours
+from policer.schedule import DAYS, YEARS, Hours
 
 NOW = datetime(2026, 3, 3, 10, 17, 30, tzinfo=UTC)
 """A Tuesday."""
@@ -83,6 +84,7 @@ def test_each_window_has_terms_of_its_own_and_outside_of_all_nothing_is_promised
     held = in_force(contract, CLASSES, first)
     assert held is not None
     assert terms(held) == terms(GOLD)
+    assert held.class_name == "gold"
     assert in_force(contract, CLASSES, second) is contract
     assert in_force(contract, CLASSES, none) is None
     assert all_in_force({"r1": contract}, CLASSES, none) == {}
@@ -110,6 +112,9 @@ def test_all_classes_that_are_named_must_be_there() -> None:
     (problem,) = unknown_classes(contract, CLASSES)
     assert (problem.field, problem.fix) == ("class", "give one of gold, silver")
     assert "iron" in problem.problem
+    many = dict.fromkeys("fedcba", SILVER)
+    (problem,) = unknown_classes(Contract(class_name="silver"), many)
+    assert problem.fix == "give one of a, b, c, d, e"
     (problem,) = unknown_classes(Contract(class_name="silver"), {})
     assert "policer class set" in problem.fix
 
@@ -129,6 +134,10 @@ def test_all_classes_that_are_named_must_be_there() -> None:
 def test_a_class_has_terms_alone(odd: Contract, field: str) -> None:
     assert field in [problem.field for problem in problems_of_class(odd)]
     assert list(problems_of_class(SILVER)) == []
+
+
+def test_who_gives_no_book_looks_at_everything_from_the_first_date_on() -> None:
+    assert Book({}, datetime(YEARS[0], 1, 1, tzinfo=UTC)) == NO_CLASSES
 
 
 # The most that is promised at once.
@@ -225,6 +234,12 @@ def test_what_overlaps_in_summer_alone_is_seen_in_winter() -> None:
     assert peak_pps([before_summer, utc], BOOK) == 1e3
 
 
+def test_what_overlaps_in_winter_alone_is_seen_in_spring() -> None:
+    berlin = Contract(1e3, hours=(Hours("08:00", "09:00"),), zone="Europe/Berlin")
+    utc = Contract(1e3, hours=(Hours("07:00", "08:00"),))
+    assert peak_pps([berlin, utc], Book({}, datetime(2026, 4, 5, tzinfo=UTC))) == 2e3
+
+
 def test_what_overlaps_in_the_hour_that_comes_twice_is_seen() -> None:
     """In October, Berlin's half past two comes at 00:30 and at 01:30 in UTC."""
     berlin = Contract(1e3, hours=(Hours("02:30", "02:45", ("sun",)),), zone="Europe/Berlin")
@@ -245,6 +260,7 @@ def test_contracts_one_after_the_other_take_what_the_larger_takes() -> None:
 def test_what_is_over_is_not_counted() -> None:
     assert peak_pps([Contract(6e3, valid_until=NOW), Contract(1e3)], BOOK) == 1e3
     assert peak_pps([], BOOK) == 0
+    assert peak_pps([Contract(class_name="bronze"), Contract(1e3)], BOOK) == 1e3
 
 
 @given(several)

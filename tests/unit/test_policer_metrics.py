@@ -19,6 +19,7 @@ from policer.overrides import Override, standing
 from policer.promise import Counted, Kept
 from policer.sight import GONE_AFTER_S, Sight
 from policer.state import HostState, Order, RouterState
+from policer.webhooks.outcomes import OUTCOMES
 from xtc.wire import Finding, Mode, Report
 
 HOST = Host("host7", "ipc:///a", "ipc:///b", 100e3)
@@ -28,6 +29,7 @@ STATES = {
     "policer_brake_mode",
     "policer_brake_on",
     "policer_epoch",
+    "policer_history_waiting",
     "policer_events_waiting",
     "policer_host_distrusted",
     "policer_host_engaged",
@@ -347,3 +349,19 @@ def test_names_follow_the_rules(metrics: Metrics) -> None:
         assert family.documentation
         ending = family.name if family.type != "counter" else f"{family.name}_total"
         assert ending in STATES or ending.endswith(UNITS), ending
+
+
+def test_what_came_of_attempts_is_counted_by_so_many_labels_and_no_more(metrics: Metrics) -> None:
+    metrics.tried("timeout")
+    metrics.dead_letters.inc()
+    seen = samples(metrics)
+    counted = {key[1]: value for key, value in seen.items() if "attempts_total" in key[0]}
+    assert counted == dict.fromkeys(OUTCOMES, 0.0) | {"timeout": 1.0}
+    assert seen["policer_webhook_dead_letters_total",] == 1.0
+
+
+def test_history_that_waits_or_is_lost_is_shown(metrics: Metrics, clock: Clock) -> None:
+    look_for(metrics, clock, 2, Health(history_waiting=7, history_dropped=3))
+    seen = samples(metrics)
+    assert seen["policer_history_waiting",] == 7
+    assert seen["policer_history_dropped_total",] == 3

@@ -1,14 +1,16 @@
 """Overrides over REST: set, changed under ETags and removed; shown where they act."""
 
+import dataclasses
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rest_rig import Rig, filled, opened
+from rest_rig import PROMISE, Rig, filled, opened
 
 from policer.overrides import standing
+from policer.promises import ANYWHERE
 from policer.sight import Sight
 from xtc.lease import highest_possible
 
@@ -19,7 +21,7 @@ NEW = {"If-None-Match": "*"}
 
 
 class Today:
-    """A time of day that is told."""
+    """A time of day that the test sets."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -121,6 +123,26 @@ def test_a_router_is_exempt_until_its_time_is_over(rig: Rig, today: Today) -> No
     later = {"until": today.after(days=1)}
     assert client.put(EXEMPTION, json=later, headers={"If-Match": '"v1"'}).status_code == 412
     assert client.put(EXEMPTION, json=later, headers=NEW).json()["version"] == 3
+
+
+def test_an_exemption_of_a_router_that_its_contract_follows_goes_along(
+    rig: Rig, today: Today
+) -> None:
+    rig.store.contracts.put(ANYWHERE, "uuid-2", PROMISE, None, "test")
+    live = rig.fleet.host("gold")
+    rig.fleet.put(dataclasses.replace(live, follows={"r2": "uuid-2"}))
+    client, path = rig.client("operate"), "/v1/hosts/gold/routers/r2/exemption"
+    made = client.put(path, json={"until": today.after(hours=1)}, headers=NEW)
+    assert (made.status_code, made.json()["host"], made.json()["vr"]) == (201, None, "uuid-2")
+    follow(rig, today)
+    shown = client.get("/v1/hosts/gold/routers", params={"limit": 9}).json()["items"]
+    assert {one["vr"]: one["exemption"] for one in shown}["r2"] == made.json()
+    moved = dataclasses.replace(rig.fleet.host("silver"), follows={"r1": "uuid-2"})
+    rig.fleet.put(moved)
+    there = "/v1/hosts/silver/routers/r1/exemption"
+    assert client.get(there).json() == made.json()
+    assert client.delete(there, headers={"If-Match": made.headers["etag"]}).status_code == 204
+    assert items(rig) == []
 
 
 def test_all_that_stands_is_listed_in_pages(rig: Rig, today: Today) -> None:

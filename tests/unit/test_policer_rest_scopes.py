@@ -6,18 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from history_filled import NOW
 from rest_rig import SCOPES, Rig, filled, opened
 
 from policer.rest.document import EXAMPLES
 
 TOO_LITTLE = {"read": (), "operate": ("read",), "admin": ("read", "operate")}
+ID = "0123456789ab"
 METHODS = {"get", "put", "post", "delete"}
 
 
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     folder: Path = tmp_path_factory.mktemp("scopes")
-    with opened(folder, stream_life_s=0.0, rate_burst=1e6) as rig:
+    with opened(folder, stream_life_s=0.0, wall=lambda: NOW, rate_burst=1e6) as rig:
         filled(rig)
         yield rig
 
@@ -38,7 +40,7 @@ def asked(rig: Rig, method: str, path: str, operation: dict[str, Any], secret: s
     with rig.client(None) as client:
         answer = client.request(
             method,
-            path.format(host="gold", vr="r1", token="0123456789ab", name="silver"),
+            path.format(host="gold", vr="r1", token=ID, webhook=ID, month="2026-11", name="silver"),
             json=EXAMPLES.get(name),
             headers={"If-Match": '"v99"'}
             | ({"Authorization": f"Bearer {secret}"} if secret else {}),

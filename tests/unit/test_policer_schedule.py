@@ -2,8 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from typing import Any
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,8 +16,12 @@ from policer.schedule import (
     DAYS,
     MOST_HOURS,
     WEEK_MIN,
+    ClassName,
     Day,
     Hours,
+    Instant,
+    TimeOfDay,
+    Zone,
     problems_of_schedule,
     week_of,
     window_at,
@@ -180,7 +186,29 @@ def test_dates_are_in_order_and_of_these_centuries() -> None:
     assert (problem.field, problem.fix) == ("valid_until", "give one from 2000 to 2199")
 
 
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (TimeOfDay, ("00:00", "23:59", "09:30"), ("24:00", "9:30", "09:60", "09:30\n", "")),
+        (ClassName, ("a", "Night-1.b_c", "a" * 64), ("", "-a", "a b", "a" * 65, "a\n")),
+        (Zone, ("UTC", "a" * 64), ("a" * 65,)),
+        (Instant, ("2026-03-01T12:00:00Z", "2026-03-01T12:00:00+05:30"), ("2026-03-01T12:00:00",)),
+    ],
+    ids=["time", "class", "zone", "instant"],
+)
+def test_what_is_read_is_what_it_should_be(
+    kind: Any, good: tuple[str, ...], bad: tuple[str, ...]
+) -> None:
+    for text in good:
+        msgspec.convert(text, kind)
+    for text in bad:
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(text, kind)
+    assert "description" in msgspec.json.schema(kind)
+
+
 def test_windows_are_few_and_name_each_day_once() -> None:
+    assert MOST_HOURS == 16
     window = Hours("08:00", "09:00")
     assert list(problems_of_schedule(None, None, (window,) * MOST_HOURS, "UTC")) == []
     for odd in ((window,) * (MOST_HOURS + 1), (Hours("08:00", "09:00", ()),)):

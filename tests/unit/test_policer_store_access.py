@@ -19,6 +19,8 @@ pytest_plugins = ["store_rig"]
 
 EMPTY = StoredAnswer(200, {}, b"")
 
+NOTHING = {"events": 0, "dead_letters": 0, "tokens": 0, "audit": 0, "revisions": 0}
+
 
 def test_a_token_is_known_by_its_secret_alone(backend: "Backend", store: Store) -> None:
     row, secret = store.tokens.add("ann's laptop", ["operate", "read"], None, "root")
@@ -76,26 +78,12 @@ def test_ended_tokens_and_old_changes_are_removed_and_nothing_else(
     revoked, _ = store.tokens.add("revoked", ["read"], None, "root")
     store.tokens.revoke(revoked.id, "root")
     kept, secret = store.tokens.add("kept", ["admin"], None, "root")
-    assert store.prune(keep_days=1, keep_audit_days=1) == {
-        "events": 0,
-        "tokens": 0,
-        "audit": 0,
-        "revisions": 0,
-    }
+    assert store.prune(keep_days=1, keep_audit_days=1) == NOTHING
     backend.clock.forward(days=40)
     store.hosts.add(GOLD, "root")
-    assert store.prune(keep_days=90, keep_audit_days=50) == {
-        "events": 0,
-        "tokens": 0,
-        "audit": 0,
-        "revisions": 0,
-    }
-    assert store.prune(keep_days=90, keep_audit_days=30) == {
-        "events": 0,
-        "tokens": 2,
-        "audit": 4,
-        "revisions": 0,
-    }
+    assert store.prune(keep_days=90, keep_audit_days=50) == NOTHING
+    removed = store.prune(keep_days=90, keep_audit_days=30)
+    assert removed == {**NOTHING, "tokens": 2, "audit": 4}
     assert store.tokens.all() == [kept]
     assert store.tokens.by_secret(secret) == kept
     assert [row.target for row in store.audit.page(None, 9)] == ["host gold"]

@@ -177,3 +177,26 @@ def test_nothing_is_missed_while_many_change_things(backend: "Backend", filled: 
     whole = filled.changes.since(Entered())
     assert (entered.hosts, entered.contracts) == (whole.hosts, whole.contracts)
     assert len(entered.contracts["tin"]) == 22
+
+
+def test_classes_are_read_again_where_they_were_changed(filled: Store) -> None:
+    filled.classes.put("basic", promise(1e3), None, "ann")
+    filled.classes.put("fine", promise(2e3), None, "ann")
+    before = filled.changes.since(Entered())
+    assert before.classes == {"basic": promise(1e3), "fine": promise(2e3)}
+    filled.classes.put("basic", promise(3e3), 1, "ben")
+    filled.classes.remove("fine", 1, "ben")
+    after = filled.changes.since(before)
+    assert after.classes == {"basic": promise(3e3)}
+    assert after.changed(before) == set()
+
+
+def test_homes_are_read_of_the_routers_that_are_asked_for(store: Store) -> None:
+    store.hosts.add(host(), "ann")
+    routers = [f"r{number}" for number in range(600)]
+    for router in routers[:3]:
+        store.contracts.put("", router, promise(1.0), None, "ann")
+    assert store.homes.set(dict.fromkeys(routers[:3], "gold"), 0)
+    assert store.homes.of({"r1", "unseen"}) == {"r1": "gold"}
+    assert store.homes.of(set(routers[1:])) == {"r1": "gold", "r2": "gold"}
+    assert store.homes.of(set()) == {}

@@ -1,11 +1,13 @@
 """Classes, contracts that follow routers, and homes in the store, on both databases."""
 
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from store_values import host, promise
 
@@ -14,7 +16,7 @@ from policer.errors import Invalid, PolicerError, Stale, StoreGone, Taken, Unkno
 from policer.peak import peak_pps
 from policer.promises import ANYWHERE
 from policer.schedule import Hours
-from policer.store import Store, Stored, Version
+from policer.store import PunishmentRow, Store, Stored, Version, tables
 from policer.store.promises import book_in, contracts_at
 
 if TYPE_CHECKING:
@@ -324,9 +326,9 @@ def test_contracts_that_follow_have_versions_history_and_audit_of_their_own(stor
     store.contracts.put(ANYWHERE, "r1", promise(3e3), 1, "ben")
     store.contracts.remove(ANYWHERE, "r1", 2, "cid")
     assert [one.contract for one in store.contracts.history(ANYWHERE, "r1")] == [
-        promise(2e3),
-        promise(3e3),
         None,
+        promise(3e3),
+        promise(2e3),
     ]
     assert len(store.contracts.history("gold", "r1")) == 1
     assert store.audit.page(None, 1)[0].target == "contract r1"
@@ -392,6 +394,20 @@ def test_homes_are_of_routers_that_contracts_follow_and_hosts_that_are_entered(
     assert store.homes.all() == {"r1": "gold"}
     store.homes.set({"r1": "nowhere"}, epoch)
     assert store.homes.all() == {}
+
+
+def test_thousands_of_homes_are_written_at_once(store: Store, epoch: int) -> None:
+    """All routers of a host that was emptied: other clients wait for it."""
+    names = [f"r{number}" for number in range(4000)]
+    with store._database.write() as connection:
+        row = {"host": ANYWHERE, "contract": "{}", "version": 1, "changed_at": NOW}
+        rows = [{**row, "changed_by": "ann", "vr": name} for name in names]
+        connection.execute(tables.contracts.insert(), rows)
+    for where in ("gold", "tin"):
+        before = time.process_time()
+        assert store.homes.set(dict.fromkeys(names, where), epoch)
+        assert time.process_time() - before < 2.0
+        assert store.homes.all() == dict.fromkeys(names, where)
 
 
 def test_homes_go_with_their_host_and_with_their_contract(store: Store, epoch: int) -> None:
@@ -519,6 +535,24 @@ def test_moves_and_changes_at_the_same_time_wait_for_each_other_in_no_circle(
             partial(stores[0].homes.set, {"r0": ("gold", "tin")[number % 2]}, epoch),
             partial(stores[1].contracts.put, ANYWHERE, "r0", SILVER, number, "ann"),
             partial(stores[2].classes.put, "silver", promise(1.0 + number), number, "ann"),
+        )
+        assert not any(isinstance(one, PolicerError) for one in outcomes), outcomes
+
+
+def test_a_leader_that_writes_and_a_host_that_changes_wait_for_each_other_in_no_circle(
+    backend: "Backend", store: Store, epoch: int
+) -> None:
+    stores = [backend.open(busy_s=60.0) for _ in range(4)]
+    follow(store, "r0", promise(1.0))
+    row = PunishmentRow("gold", "r0", 1, guilty=True, since=NOW, step="warn")
+    for number in range(1, 25):
+        way = {"requests": f"ipc:///run/{number}/a", "telemetry": f"ipc:///run/{number}/b"}
+        moved = msgspec.structs.replace(host(), **way)
+        outcomes = _at_once(
+            partial(stores[0].homes.set, {"r0": "gold"}, epoch),
+            partial(stores[1].punishments.set, [row], [], epoch),
+            partial(stores[2].hosts.replace, moved, number, "ann"),
+            partial(stores[3].hosts.add, host(f"new{number}"), "ann"),
         )
         assert not any(isinstance(one, PolicerError) for one in outcomes), outcomes
 

@@ -4,10 +4,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 from store_values import host, promise
 
 from policer.errors import Invalid, Stale, Taken, Unknown
 from policer.overrides import Override
+from policer.promises import ANYWHERE
 from policer.store import OverrideKey, Store
 
 if TYPE_CHECKING:
@@ -168,20 +170,37 @@ def test_an_automatic_brake_that_changes_nothing_still_ends_what_is_over(
     assert store.generation() == before + 1
 
 
-def test_a_host_that_is_removed_takes_its_overrides_along(store: Store, ending: Override) -> None:
+def test_a_host_or_contract_that_is_removed_takes_its_overrides_along(
+    store: Store, ending: Override
+) -> None:
     store.overrides.put(ending, None, "ben")
     store.overrides.put(SUSPENDED, None, "ben")
     store.overrides.put(Override("brake", "on"), 1, "ben")
     store.contracts.remove("gold", "r1", 1, "ben")
+    assert [one.kind for one in store.overrides.all()] == ["brake", "suspension"]
     store.hosts.remove("gold", 1, "cid")
     assert [one.kind for one in store.overrides.all()] == ["brake"]
     assert events(store)[3:] == [
-        ("override_cleared", "gold", "r1", "cid"),
+        ("override_cleared", "gold", "r1", "ben"),
         ("override_cleared", "gold", None, "cid"),
     ]
     store.hosts.add(host(), "ann")
     with pytest.raises(Unknown):
         store.overrides.get(HOST)
+
+
+def test_an_exemption_of_a_contract_that_follows_ends_with_it(
+    store: Store, ending: Override
+) -> None:
+    moving = replace(ending, host=ANYWHERE, vr="r7")
+    with pytest.raises(Unknown, match="no contract r7"):
+        store.overrides.put(moving, None, "ben")
+    store.contracts.put(ANYWHERE, "r7", promise(20e3), None, "ann")
+    assert store.overrides.put(moving, None, "ben").version == 1
+    assert audited(store) == [("put", "exemption r7")]
+    store.contracts.remove(ANYWHERE, "r7", 1, "cid")
+    assert store.overrides.all() == []
+    assert events(store)[-1] == ("override_cleared", "", "r7", "cid")
 
 
 def test_the_highest_epoch_that_is_asked_for_counts_until_it_is_taken(store: Store) -> None:

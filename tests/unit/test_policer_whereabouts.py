@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policer_plant import report_of
 
+from policer.service import ServiceSettings
 from policer.whereabouts import (
     OFTEN,
     RETURN_S,
@@ -155,6 +156,42 @@ def test_a_home_that_was_silent_and_has_it_no_more_has_no_right_to_it() -> None:
     assert scene.home() == "h1"
 
 
+def test_a_silence_ends_with_a_right_that_ends_too() -> None:
+    scene = Scene("r")
+    scene.hear("h0", "r")
+    scene.hear("h1", "r", seconds=SILENT_S)
+    for _ in range(OFTEN - 1):  # so that it may not move for a while
+        scene.whereabouts._moved["r"] = (*scene.whereabouts._moved["r"], scene.now)
+    assert scene.hear("h0", "r") == []
+    scene.hear("h1", "r", seconds=WITHIN_S)
+    assert scene.hear("h0", "r") == [Move("r", "h0", "r", "h1", "r")]
+
+
+def test_after_a_silence_a_right_that_was_not_used_ends() -> None:
+    scene = Scene("r")
+    scene.hear("h0", "r")
+    scene.hear("h1", "r", seconds=SILENT_S)
+    for _ in range(OFTEN - 1):
+        scene.whereabouts._moved["r"] = (*scene.whereabouts._moved["r"], scene.now)
+    assert scene.hear("h0", "r") == []
+    scene.hear("h1", "r", seconds=RETURN_S)
+    assert scene.hear("h0", "r") == []
+
+
+def test_what_operators_change_takes_away_no_right_to_a_router() -> None:
+    scene = Scene("r")
+    scene.hear("h0", "r")
+    scene.hear("h0")
+    scene.hear("liar", "r")
+    scene.whereabouts.follow({"r", "new"}, {"new": "h0"})
+    scene.whereabouts.forget("h9")
+    assert scene.hear("h0", "r") == [Move("r", "h0", "r", "liar", "r")]
+
+
+def test_the_silence_is_that_of_two_leases() -> None:
+    assert 2 * ServiceSettings("me").ttl_s == SILENT_S
+
+
 def test_only_who_had_it_before_gets_it_back() -> None:
     scene = Scene("r")
     scene.hear("h0", "r")
@@ -192,6 +229,38 @@ def test_a_router_that_flaps_between_hosts_stays_for_a_while() -> None:
     scene.hear("h0")
     scene.hear("h2", "r")
     assert scene.home() == "h2"  # once it has settled
+
+
+def test_two_minutes_after_the_first_of_four_moves_a_router_may_move_again() -> None:
+    scene = Scene("r")
+    scene.hear("h0", "r")
+    moves = []
+    for seconds, before, after in (
+        (0.0, "h0", "h1"),
+        (30.0, "h1", "h0"),
+        (30.0, "h0", "h1"),
+        (30.0, "h1", "h0"),
+        (29.5, "h0", "h1"),
+        (0.5, "h0", "h1"),
+    ):
+        scene.hear(before, seconds=seconds)
+        moves.append(len(scene.hear(after, "r", seconds=0.0)))
+    assert moves == [1, 1, 1, 1, 0, 1]
+    assert (OFTEN, WITHIN_S) == (4, 120.0)
+
+
+@pytest.mark.parametrize(("seconds", "returns"), [(RETURN_S - 0.5, 1), (RETURN_S, 0)])
+def test_a_right_to_a_router_ends_at_its_end(seconds: float, returns: int) -> None:
+    scene = Scene("r")
+    scene.hear("h0", "r")
+    scene.hear("h0")
+    scene.hear("h1", "r", seconds=0.0)
+    scene.now += seconds
+    scene.hear("h1", "r", seconds=0.0)
+    assert len(scene.hear("h0", "r", seconds=0.0)) == returns
+    scene.hear("h0")
+    assert len(scene.hear("h1", "r", seconds=0.0)) == returns
+    assert len(scene.hear("h0", "r", seconds=0.0)) == returns  # a right that was used is over
 
 
 def test_a_host_and_a_liar_that_flap_together_move_a_router_rarely() -> None:
@@ -303,6 +372,9 @@ def test_nothing_is_remembered_of_what_is_followed_no_more() -> None:
     assert scene.claims() == []
     assert scene.whereabouts.now_at("h0", "r") is None
     assert all(not known for known in state_of(scene.whereabouts))
+    for host in ("h0", "h1", "h2"):
+        scene.whereabouts.forget(host)
+    assert scene.whereabouts._here == scene.whereabouts._heard == {}
     assert scene.hear("h0", "r") == []
     scene.whereabouts.follow({"r"}, {})
     scene.hear("h2", "r")
@@ -327,6 +399,15 @@ def test_what_a_leader_before_wrote_is_believed_of_what_is_not_seen() -> None:
     assert scene.at("h1") == {"r": "r"}
 
 
+def test_what_it_is_called_there_is_not_known_then() -> None:
+    scene = Scene(GOLD)
+    scene.hear("h0", domain("gold"))
+    scene.hear("h0")
+    scene.whereabouts.correct({GOLD: "h1"})
+    assert scene.at("h1") == {GOLD: GOLD}
+    assert scene.hear("h1", domain("gold")) == [Move(GOLD, "h1", "gold", "h1", None)]
+
+
 def test_where_a_router_is_that_left_a_host_is_known_for_who_asks_there() -> None:
     scene = Scene(GOLD)
     scene.hear("h0", domain("gold"))
@@ -336,6 +417,11 @@ def test_where_a_router_is_that_left_a_host_is_known_for_who_asks_there() -> Non
     assert scene.whereabouts.now_at("h0", "gold") == ("h1", "shiny")
     assert scene.whereabouts.name_on("h0", GOLD) == "gold"
     assert scene.whereabouts.name_on("h1", GOLD) == "shiny"
+    scene.hear("h1")
+    assert scene.whereabouts.name_on("h1", GOLD) == "shiny"
+    scene.hear("h2", domain("third"), domain("other", uuid=""))
+    assert scene.whereabouts.name_on("h2", GOLD) == "third"
+    assert Whereabouts(0.0).name_on("h0", GOLD) is None
 
 
 def test_claims_have_an_age() -> None:

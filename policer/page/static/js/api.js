@@ -44,7 +44,19 @@ export async function call(method, where, { body, headers = {}, signal, secret }
   throw await refused(answer, secret);
 }
 
-async function send(method, where, { body, headers, signal, secret }) {
+/** Have the browser save what the service answers as a file; throws Problem as `call` does. */
+export async function save(where, name, signal) {
+  const answer = await send("GET", where, { signal });
+  if (!answer.ok) throw await refused(answer);
+  const address = URL.createObjectURL(await answer.blob());
+  const link = document.createElement("a");
+  link.href = address;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(address);
+}
+
+async function send(method, where, { body, headers, signal, secret } = {}) {
   const late = AbortSignal.timeout(PATIENCE_MS);
   try {
     return await fetch(where, {

@@ -1,6 +1,6 @@
-// What the routers of one host do, second by second, for as long as some view looks at that host.
+// What the routers of one host do and did, second by second, while some view looks at that host.
 
-import { query, v1 } from "./api.js";
+import { call, Problem, query, v1 } from "./api.js";
 import { inPackets } from "./hosts.js";
 import { Series } from "./series.js";
 import { Stream } from "./stream.js";
@@ -9,6 +9,7 @@ const SILENT_MS = 5000;
 const ROUTER = ["throughput_pps", "offered_pps", "setpoint_pps", "cap"];
 const TOTAL = ["throughput_pps", "offered_pps"];
 const ADRIFT_S = 3;
+const WRITTEN_MS = 20000;
 
 class Feed extends EventTarget {
   latest = new Map();
@@ -16,6 +17,7 @@ class Feed extends EventTarget {
   #routers = new Map();
   #offset = null;
   #end = new AbortController();
+  #remembered = new Set();
 
   constructor(host) {
     super();
@@ -41,6 +43,32 @@ class Feed extends EventTarget {
   seriesOf(vr) {
     if (!this.#routers.has(vr)) this.#routers.set(vr, new Series(ROUTER));
     return this.#routers.get(vr);
+  }
+
+  /**
+   * Show what the service remembers of a router before what is seen of it, soon and once more:
+   * the latest seconds take a while to be written.
+   */
+  remember(vr) {
+    if (this.#remembered.has(vr)) return;
+    this.#remembered.add(vr);
+    this.#recall(vr);
+    const later = setTimeout(() => this.#recall(vr), WRITTEN_MS);
+    this.#end.signal.addEventListener("abort", () => clearTimeout(later));
+  }
+
+  async #recall(vr) {
+    const where = query(v1("hosts", this.host, "routers", vr, "history"), { step: 1 });
+    try {
+      const { value } = await call("GET", where, { signal: this.#end.signal });
+      const late = (Date.now() - Date.parse(value.end)) / 1000;
+      this.seriesOf(vr).remember(
+        value.points.map((point) => [Date.parse(point.at) / 1000 + late, point]),
+      );
+      this.dispatchEvent(new Event("tick"));
+    } catch (error) {
+      if (!(error instanceof Problem) && !this.#end.signal.aborted) throw error;
+    }
   }
 
   /** Take one message; a router that is not in it is not known at that instant. */

@@ -15,6 +15,7 @@ import { eventsView } from "./views/events.js";
 import { fleetView } from "./views/fleet.js";
 import { hostView } from "./views/host.js";
 import { punishmentsView } from "./views/punishments.js";
+import { reportsView } from "./views/reports.js";
 import { routerView } from "./views/router.js";
 import { routersView } from "./views/routers.js";
 import { signInView } from "./views/signin.js";
@@ -26,6 +27,7 @@ const VIEWS = {
   host: [hostView, ({ host }) => host],
   nowhere: [nowhere, () => "Not found"],
   punishments: [punishmentsView, () => "Punishments"],
+  reports: [reportsView, () => "Reports"],
   router: [routerView, ({ host, vr }) => `${vr} on ${host}`],
   signin: [signInView, () => "Sign in"],
 };

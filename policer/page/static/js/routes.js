@@ -6,6 +6,7 @@ const PATTERNS = [
   ["router", "hosts/:host/routers/:vr"],
   ["events", "events"],
   ["punishments", "punishments"],
+  ["reports", "reports"],
   ["access", "access"],
 ];
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision: Final = "0009"
-down_revision: Final = "0006"
+down_revision: Final = "0008"
 
 TABLES: Final = ("hosts", "contracts", "classes", "overrides")
 

@@ -1,7 +1,8 @@
 // The form of one router's contract: errors at their fields, conflicts explained, nothing lost.
 
-import { call, Problem, v1 } from "../api.js";
+import { call, Problem } from "../api.js";
 import { atFields, contractOf, NEW, PUNISH, rateText, STEPS, valuesOf } from "../contract.js";
+import { contractPlace } from "../contractplace.js";
 import { confirmed } from "../dialog.js";
 import { el, write } from "../dom.js";
 import {
@@ -44,12 +45,12 @@ const WHEN = "What is sent to it is not its own doing; with CPU to spare, it har
 
 export class ContractForm {
   #etag = null;
+  #entered = {};
   #saving = false;
 
   /** changed: is called when the contract was changed from here. */
   constructor({ host, vr, signal, changed }) {
     Object.assign(this, { host, vr, signal, changed });
-    this.where = v1("hosts", host, "contracts", vr);
     this.state = el("p", { class: "quiet" }, "Reading…");
     this.notice = new Notice();
     this.save = el("button", { class: "first" }, "Save");
@@ -78,6 +79,7 @@ export class ContractForm {
   /** Show what stands now; what was typed is gone. */
   async load() {
     try {
+      this.where = await contractPlace(this);
       const { value, etag } = await call("GET", this.where, { signal: this.signal });
       this.#stands(value, etag);
     } catch (error) {
@@ -87,8 +89,10 @@ export class ContractForm {
 
   #stands({ contract, version, changed_at: at, changed_by: by }, etag) {
     this.#etag = etag;
+    this.#entered = contract;
     this.#fill(contract);
-    write(this.state, `Version ${version}, by ${by} at ${new Date(at).toLocaleString()}.`);
+    const when = `Version ${version}, by ${by} at ${new Date(at).toLocaleString()}.`;
+    write(this.state, [when, ...besides(contract)].join(" "));
     write(this.save, "Save");
     this.remove.hidden = false;
   }
@@ -102,6 +106,7 @@ export class ContractForm {
 
   #standsNone() {
     this.#etag = null;
+    this.#entered = {};
     this.#fill(NEW);
     write(this.state, "This router has no contract.");
     write(this.save, "Make the contract");
@@ -145,7 +150,10 @@ export class ContractForm {
   async #put(contract) {
     clearErrors(this.form);
     const headers = this.#etag ? { "If-Match": this.#etag } : { "If-None-Match": "*" };
-    const { value, etag } = await call("PUT", this.where, { body: contract, headers });
+    const { value, etag } = await call("PUT", this.where, {
+      body: { ...this.#entered, ...contract }, // what the form does not show stays
+      headers,
+    });
     this.#stands(value, etag);
     say(`Saved as version ${value.version}.`);
     this.changed();
@@ -185,6 +193,19 @@ export class ContractForm {
     };
     return { buttons: [el("button", { type: "button", click: reload }, "Reload")] };
   }
+}
+
+/** Return sentences on what a contract has that the form does not show. */
+function besides(contract) {
+  const dates = [
+    contract.valid_from && `from ${new Date(contract.valid_from).toLocaleString()}`,
+    contract.valid_until && `until ${new Date(contract.valid_until).toLocaleString()}`,
+    contract.hours?.length > 0 && `at ${contract.hours.length} windows of the week`,
+  ].filter(Boolean);
+  return [
+    contract.class && `Its terms are those of the class ${contract.class}.`,
+    dates.length > 0 && `It holds ${dates.join(", ")}.`,
+  ].filter(Boolean);
 }
 
 const inFull = ({ field, problem, fix }) => `${field}: ${sentence(problem, fix)}`;

@@ -1,7 +1,8 @@
 // All versions of a contract, the latest first, and what each changed.
 
-import { call, Problem, v1 } from "../api.js";
+import { call, Problem } from "../api.js";
 import { changes } from "../contract.js";
+import { contractPlace } from "../contractplace.js";
 import { time } from "../dom.js";
 import { LiveTable } from "../table.js";
 
@@ -14,8 +15,7 @@ const COLUMNS = [
 
 export class History {
   constructor({ host, vr, signal }) {
-    this.where = v1("hosts", host, "contracts", vr, "history");
-    this.signal = signal;
+    Object.assign(this, { host, vr, signal });
     const caption = `Versions of the contract of ${vr}, the latest first`;
     const key = ({ version }) => version;
     this.table = new LiveTable({ caption, columns: COLUMNS, key, empty: "There was none." });
@@ -24,12 +24,14 @@ export class History {
 
   async load() {
     try {
-      const { value } = await call("GET", this.where, { signal: this.signal });
+      const where = `${await contractPlace(this)}/history`;
+      const { value } = await call("GET", where, { signal: this.signal });
       this.table.show(compared(value.items));
     } catch (error) {
       if (this.signal.aborted) return;
-      if (!(error instanceof Problem && error.status === 404)) throw error;
-      this.table.show([]);
+      if (!(error instanceof Problem)) throw error;
+      if (error.status === 404) this.table.show([]);
+      // Of a service that is away, the page says so elsewhere; what is shown stays.
     }
   }
 }

@@ -70,6 +70,7 @@ export function routerView(root, { host, vr, signal }) {
 
 function plots(host, vr, signal) {
   const feed = feedOf(host);
+  feed.remember(vr);
   const common = { series: feed.seriesOf(vr), feed, signal };
   const rates = `Throughput, offered load and setpoint of ${vr}`;
   const caps = `Cap of ${vr}; gaps are times without a cap`;

@@ -1,4 +1,4 @@
-"""Version 0006: tokens have limits, contracts tenants, and changes ids and addresses.
+"""Version 0011: tokens have limits, contracts tenants, and changes ids and addresses.
 
 A contract is JSON: its tenant takes no column. An event has the tenant that its router had then.
 """
@@ -10,8 +10,8 @@ from typing import Final
 import sqlalchemy as sa
 from alembic import op
 
-revision: Final = "0006"
-down_revision: Final = "0005"
+revision: Final = "0011"
+down_revision: Final = "0010"
 
 TEXT: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 TIME: Final = sa.DateTime(timezone=True)

@@ -1,0 +1,165 @@
+"""How contracts were kept in a month: the lines of an SLA report; pure."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from policer.errors import Invalid, Problem
+from policer.history.retention import month_begin
+from policer.store import Change, ContractDays
+
+MONTH: Final = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What spreadsheets take for the beginning of a formula."""
+
+
+class Month(NamedTuple):
+    """A month of UTC."""
+
+    name: str
+    first: date
+    following: date
+    """The first day of the month after it."""
+
+    @property
+    def begin(self) -> datetime:
+        """When it begins."""
+        return _midnight(self.first)
+
+    @property
+    def end(self) -> datetime:
+        """When the next one begins."""
+        return _midnight(self.following)
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One contract in one month."""
+
+    host: str
+    vr: str
+    guarantee_pps: float
+    """As it was promised last in the month, packets/s."""
+    in_force_s: float
+    """Seconds in which there was a contract."""
+    data_s: float
+    """Seconds in which the router was seen."""
+    no_data_s: float
+    """Seconds of the contract in which it was not."""
+    promised_packets: float
+    """What the guarantee came to while the router was seen."""
+    wanted_packets: float
+    """What was sent to it, up to the guarantee in force at each moment."""
+    delivered_packets: float
+    """What it forwarded, also beyond the guarantee."""
+    missing_packets: float
+    """What was wanted and not delivered, beyond the burst."""
+    breach_s: float
+    """Seconds in which anything was missing."""
+    punishments: int
+    """How often it was punished."""
+    punished_s: float
+    """Seconds in which it was."""
+
+
+def month_of(text: str, oldest: date, now: datetime) -> Month:
+    """Read a month such as 2026-11.
+
+    Raises:
+        Invalid: it is none, it is to come, or its days are no longer kept.
+    """
+    match = MONTH.fullmatch(text)
+    if match is None or int(match[1]) == 0:
+        raise _no_month(text, "no month", f"write {now:%Y-%m}")
+    number = 12 * int(match[1]) + int(match[2]) - 1
+    month = Month(text, month_begin(number), month_begin(min(number + 1, _LAST)))
+    if month.begin > now:
+        raise _no_month(text, "a month to come", f"give {now:%Y-%m} or an earlier one")
+    if month.first < oldest:
+        fix = f"give {oldest:%Y-%m} or a later one; history.report_months says how many are kept"
+        raise _no_month(text, "a month that is no longer kept", fix)
+    return month
+
+
+def line_of(days: ContractDays, month: Month, until: datetime) -> Line | None:
+    """Return a contract's line; None where it was not in force in that month.
+
+    Args:
+        days: how it was kept, and all that was promised.
+        month: which one.
+        until: what is later is not counted; no later than the month's end.
+    """
+    kept = days.kept
+    in_force = sum(
+        max(0.0, (min(end, until) - max(begin, month.begin)).total_seconds())
+        for begin, end in _in_force(days.changes, until)
+    )
+    if not in_force and not kept.data_s:
+        return None
+    return Line(
+        host=days.host,
+        vr=days.vr,
+        guarantee_pps=_guarantee(days.changes, until),
+        in_force_s=in_force,
+        data_s=kept.data_s,
+        no_data_s=max(0.0, in_force - kept.data_s),
+        promised_packets=kept.promised,
+        wanted_packets=kept.wanted,
+        delivered_packets=kept.delivered,
+        missing_packets=kept.missing,
+        breach_s=kept.breach_s,
+        punishments=kept.punishments,
+        punished_s=kept.punished_s,
+    )
+
+
+def csv_of(month: Month, lines: Iterable[Line], *, headings: bool) -> str:
+    """Return lines as CSV (RFC 4180); no cell is a formula to a spreadsheet."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    if headings:
+        writer.writerow(("month", *Line.__struct_fields__))
+    for line in lines:
+        writer.writerow((month.name, *map(safe_cell, msgspec.structs.astuple(line))))
+    return text.getvalue()
+
+
+def safe_cell(value: Any) -> str:
+    """Return what a cell shows; text that a spreadsheet would compute is marked as text."""
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    text = str(value)
+    return f"'{text}" if text.startswith(FORMULA) else text
+
+
+_LAST: Final = 12 * 9999 + 11
+
+
+def _in_force(changes: list[Change], until: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """Yield when there was a contract."""
+    ends = [change.at for change in changes[1:]] + [until]
+    for change, end in zip(changes, ends, strict=False):
+        if change.contract is not None:
+            yield change.at, end
+
+
+def _guarantee(changes: list[Change], until: datetime) -> float:
+    """Return what was promised last before an instant."""
+    said = [one.contract for one in changes if one.contract is not None and one.at < until]
+    return msgspec.json.decode(said[-1], type=_Guarantee).guarantee_pps if said else 0.0
+
+
+class _Guarantee(msgspec.Struct):
+    guarantee_pps: float = 0.0
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def _no_month(text: str, problem: str, fix: str) -> Invalid:
+    return Invalid([Problem("month", f"{text!r} is {problem}", fix)])

@@ -1,0 +1,1 @@
+"""Webhooks: events are sent to endpoints, signed, and sent again until they are taken."""

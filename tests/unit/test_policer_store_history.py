@@ -1,0 +1,131 @@
+"""History and days of contracts in the store, on both databases."""
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+from store_values import host, promise
+
+from policer.history.retention import Oldest, Retention
+from policer.store import ChunkRow, DayRow, Kept, Store, pruning
+
+if TYPE_CHECKING:
+    from store_rig import Backend
+
+pytest_plugins = ["store_rig"]
+
+NOVEMBER = (date(2026, 11, 1), date(2026, 12, 1))
+
+
+@pytest.fixture
+def epoch(store: Store) -> int:
+    """The epoch of a policer that leads."""
+    epoch = store.leadership("ann").acquire()
+    assert epoch is not None
+    return epoch
+
+
+def chunk(at: int, points: bytes = b"x", part: int = 1, name: str = "gold") -> ChunkRow:
+    return ChunkRow(name, 1, at, part, points)
+
+
+def day(vr: str, part: int = 1, of: date = date(2026, 11, 23), **sums: float) -> DayRow:
+    return DayRow("gold", vr, of, part, **sums)  # type: ignore[arg-type]
+
+
+def test_a_chunk_that_is_written_again_takes_the_place_of_the_first(
+    store: Store, epoch: int
+) -> None:
+    for points in (b"one", b"one and two"):
+        assert store.history.put([chunk(10, points), chunk(20)], epoch)
+    assert [tuple(row) for row in store.history.chunks("gold", 1, 0, 99, 99)] == [
+        (10, b"one and two"),
+        (20, b"x"),
+    ]
+
+
+def test_chunks_are_found_by_host_kind_and_time(store: Store, epoch: int) -> None:
+    rows = [chunk(at) for at in range(0, 100, 10)]
+    store.history.put([*rows, chunk(20, name="iron"), ChunkRow("gold", 60, 20, 1, b"m")], epoch)
+    assert [row.at for row in store.history.chunks("gold", 1, 20, 50, 99)] == [20, 30, 40]
+    assert [row.at for row in store.history.chunks("gold", 1, 20, 50, 2)] == [20, 30]
+    assert [row.points for row in store.history.chunks("gold", 60, 0, 99, 9)] == [b"m"]
+
+
+def test_what_two_leaders_wrote_of_one_time_is_both_there(store: Store, epoch: int) -> None:
+    store.history.put([chunk(10, b"a", part=2**62 - 1), chunk(10, b"b", part=5)], epoch)
+    assert {row.points for row in store.history.chunks("gold", 1, 0, 99, 9)} == {b"a", b"b"}
+
+
+def test_a_leader_that_was_overtaken_writes_nothing(store: Store, epoch: int) -> None:
+    assert not store.history.put([chunk(10)], epoch - 1)
+    assert not store.sla.put([day("r1", data_s=1.0)], epoch - 1)
+    assert store.history.chunks("gold", 1, 0, 99, 9) == []
+
+
+def test_days_add_up_over_days_and_leaders(store: Store, epoch: int) -> None:
+    store.hosts.add(host(), "ann")
+    for vr in ("r1", "r2"):
+        store.contracts.put("gold", vr, promise(1e3), None, "ann")
+    store.sla.put([day("r1", data_s=1.0)], epoch)
+    rows = [
+        day("r1", data_s=60.0, wanted=5.0, punishments=1),
+        day("r1", part=2, data_s=40.0, wanted=3.0),
+        day("r1", of=date(2026, 11, 30), data_s=10.0, punishments=2),
+        day("r1", of=date(2026, 10, 31), data_s=1000.0),
+        day("r1", of=date(2026, 12, 1), data_s=1000.0),
+    ]
+    store.sla.put(rows, epoch)
+    first, second = store.sla.page(NOVEMBER, None, 9)
+    assert first.kept == Kept(data_s=110.0, wanted=8.0, punishments=3)
+    assert second.kept == Kept()
+
+
+def test_contracts_come_in_pages_with_all_that_was_promised(store: Store, epoch: int) -> None:
+    del epoch
+    for name in ("gold", "iron"):
+        store.hosts.add(host(name), "ann")
+        for number in range(4):
+            store.contracts.put(name, f"r{number}", promise(1e3), None, "ann")
+    store.contracts.remove("gold", "r2", 1, "ann")
+    found, after = [], None
+    while page := store.sla.page(NOVEMBER, after, 3):
+        found += page
+        after = page[-1].host, page[-1].vr
+    assert [(one.host, one.vr) for one in found] == [
+        (name, f"r{number}") for name in ("gold", "iron") for number in range(4)
+    ]
+    assert [len(one.changes) for one in found] == [1, 1, 2, 1, 1, 1, 1, 1]
+    assert found[2].changes[-1].contract is None
+    assert len(store.sla.page(NOVEMBER, None, 99, "iron")) == 4
+
+
+def test_old_history_is_pruned(store: Store, epoch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "AT_ONCE", 3)
+    store.history.put([chunk(at) for at in range(0, 100, 10)], epoch)
+    store.history.put([ChunkRow("gold", 60, at, 1, b"m") for at in range(0, 7200, 3600)], epoch)
+    store.sla.put([day("r1", of=date(2026, 10, 31)), day("r1")], epoch)
+    removed = store.prune_history(Oldest(50.0, 3600.0, NOVEMBER[0]))
+    assert list(removed.values()) == [5, 1, 1]
+    assert [row.at for row in store.history.chunks("gold", 1, 0, 99, 9)] == [50, 60, 70, 80, 90]
+
+
+def test_what_is_kept_goes_by_the_settings() -> None:
+    noon = 1_795_435_200.0  # 2026-11-23T12:00:00Z
+    oldest = Retention(seconds_s=3600, minutes_days=30, report_months=25).oldest(noon)
+    assert oldest == Oldest(noon - 3600, noon - 30 * 86400, date(2024, 11, 1))
+    assert Retention(report_months=1).oldest(noon).day == date(2026, 11, 1)
+    assert Retention(report_months=11).oldest(noon).day == date(2026, 1, 1)
+    assert Retention(report_months=12).oldest(noon).day == date(2025, 12, 1)
+    assert Retention(seconds_s=0).oldest(noon).second == noon
+
+
+def test_brought_down_the_older_program_finds_its_own_tables(
+    backend: "Backend", store: Store, epoch: int
+) -> None:
+    store.hosts.add(host(), "ann")
+    store.history.put([chunk(10)], epoch)
+    store.bring_down("0003")
+    again = backend.open(upgrade=True)
+    assert again.history.chunks("gold", 1, 0, 99, 9) == []
+    assert again.hosts.get("gold").value == host()
