@@ -141,7 +141,8 @@ def forget_host(connection: Connection, host: str, author: Author) -> list[Event
     """Clear what is set of a host that is removed; return the events, to be written last."""
     gone = _clear(connection, tables.overrides.c.host == host, author)
     return [
-        _override_event("override_cleared", one, "the host was removed", str(author.by)) for one in gone
+        _override_event("override_cleared", one, "the host was removed", str(author.by))
+        for one in gone
     ]
 
 

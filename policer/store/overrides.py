@@ -148,13 +148,14 @@ class OverrideTable:
 
     def _require_target(self, connection: Connection, key: OverrideKey) -> None:
         """See that what is to be overridden is there, and keep it until the transaction ends."""
-        if not key.host:
+        if not key.host and not key.vr:
             return
-        entered_host(connection, key.host)
-        if key.vr and key.vr not in contracts_at(connection, key.host):
-            fix = (
-                "a router without a contract is never punished: there is nothing to exempt it from"
-            )
+        if key.host:
+            entered_host(connection, key.host)
+        else:
+            lock_anywhere(connection)
+        if key.vr and key.vr not in contracts_on(connection, key.host):
+            fix = "nobody punishes a router without a contract: there is nothing to exempt it from"
             raise Unknown("contract", key.name, fix)
 
 

@@ -20,6 +20,7 @@ from policer.store.reachedcontracts import PART, ReachedContracts
 from policer.store.reachedoverrides import ReachedOverrides
 from policer.store.records import Clock, Stored
 from policer.store.store import Store
+from policer.store.within import ANY_TIME, Time
 
 OWN_WORDS: Final = frozenset(
     {
@@ -116,11 +117,12 @@ class ReachedEvents(Events):
         vr: str | None = None,
         kind: str | None = None,
         *,
+        time: Time = ANY_TIME,
         reach: Reach = UNLIMITED,
     ) -> list[EventRow]:
         """Return events that are seen, as `Events.page`."""
         del reach
-        rows = super().page(after, limit, host, vr, kind, reach=self._asking.reach)
+        rows = super().page(after, limit, host, vr, kind, time=time, reach=self._asking.reach)
         return [told(row, self._asking) for row in rows]
 
     def since(
@@ -131,18 +133,19 @@ class ReachedEvents(Events):
         vr: str | None = None,
         kind: str | None = None,
         *,
+        time: Time = ANY_TIME,
         reach: Reach = UNLIMITED,
     ) -> list[EventRow]:
         """Return events that are seen, as `Events.since`."""
         del reach
-        rows = super().since(last_id, limit, host, vr, kind, reach=self._asking.reach)
+        rows = super().since(last_id, limit, host, vr, kind, time=time, reach=self._asking.reach)
         return [told(row, self._asking) for row in rows]
 
     def _refused(self, *_: object, **__: object) -> NoReturn:
         """Raise OutOfReach: the policer writes them."""
         raise OutOfReach
 
-    add = prune = _refused
+    add = prune = fresh = _refused
 
 
 class ReachedPunishments(Punishments):
