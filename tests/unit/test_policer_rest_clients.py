@@ -86,7 +86,7 @@ def test_buckets_take_no_more_memory_than_they_may() -> None:
     for number in range(MOST + 500):
         buckets.wait(0.0, str(number))
         buckets.wait(0.0, "steady")
-    assert len(buckets) == MOST
+        assert len(buckets) <= MOST
     assert buckets.wait(0.0, "steady") > 0  # who goes on asking is not forgotten
     assert buckets.wait(0.0, "0") == 0.0
 
