@@ -352,16 +352,6 @@ class MadeToken(msgspec.Struct, frozen=True):
     """Shown this once; nobody can read it again."""
 
 
-class AccessAnswer(msgspec.Struct, frozen=True):
-    """Who asks, and what that token may do."""
-
-    name: str
-    scope: str
-    """The highest that it has; each includes those before it: read, operate, admin."""
-    expires_at: datetime | None
-    """null is never."""
-
-
 class TokenPage(msgspec.Struct, frozen=True):
     """Tokens, the oldest first; also those that are revoked."""
 

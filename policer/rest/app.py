@@ -17,7 +17,6 @@ from litestar.types import ControllerRouterHandler
 
 from policer.fleet import Fleet
 from policer.rest import (
-    access,
     classes,
     contracts,
     events,
@@ -58,7 +57,6 @@ ROOMS = (
     fleetwide,
     overrides,
     tokens,
-    access,
     history,
     reports,
     webhooks,

@@ -7,7 +7,7 @@ no two wait for each other.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 from sqlalchemy import Connection, select
@@ -36,6 +36,10 @@ from policer.store.overriderows import (
 )
 from policer.store.promises import contracts_on
 from policer.store.records import Clock, as_stored, refuse
+
+UNPROMISED: Final = (
+    "a router without a contract is never punished: there is nothing to exempt it from"
+)
 
 
 class OverrideTable:
@@ -155,8 +159,7 @@ class OverrideTable:
         else:
             lock_anywhere(connection)
         if key.vr and key.vr not in contracts_on(connection, key.host):
-            fix = "nobody punishes a router without a contract: there is nothing to exempt it from"
-            raise Unknown("contract", key.name, fix)
+            raise Unknown("contract", key.name, UNPROMISED)
 
 
 class _Changed(NamedTuple):

@@ -36,6 +36,14 @@ CLOSED_ONES = {
     "exemptRouter",
     "endExemption",
     "raiseEpoch",
+    "readReport",
+    "listWebhooks",
+    "addWebhook",
+    "readWebhook",
+    "removeWebhook",
+    "testWebhook",
+    "listDeadLetters",
+    "redeliverLetters",
 }
 LIMITED = sorted(REACHES)
 PARTS = ["both", "nothing", "router", "tenant"]
@@ -43,6 +51,8 @@ PLACES = [
     *[("edge-1", "acme-1"), ("edge-1", "beta-1"), ("core-9", "beta-2"), ("edge-1", "free-1")],
     *[("core-9", "roaming-9"), ("core-9", "lost-9"), ("core-9", "velvet-9")],
 ]
+OTHERS = {"month": "2026-11", "webhook": "0123456789ab"}
+"""What else paths name."""
 TERMS = {"guarantee_pps": 1_000, "tenant": "acme"}
 
 
@@ -91,7 +101,7 @@ def test_what_is_closed_is_closed_whatever_is_asked(rig: Rig, who: str) -> None:
         if name not in CLOSED_ONES:
             continue
         for host in ("edge-1", "core-9", "nowhere"):
-            where = path.format(host=host, vr="r", name="r", token="0123456789ab")
+            where = path.format(host=host, vr="r", name="r", token="0123456789ab", **OTHERS)
             answer = rig.client(who).request(method, where, json={"name": "x"})
             assert answer.status_code == 403, name
 
@@ -124,7 +134,7 @@ def requests_of(method: str, path: str) -> Iterator[dict[str, Any]]:
     """Yield what a curious client sends, of one operation."""
     bodies: list[Any] = [None]
     for host, vr in [*PLACES, ("edge-1", "none-1"), ("none-9", "none-2")]:
-        url = path.format(host=host, vr=vr, name=vr, token="0123456789ab")
+        url = path.format(host=host, vr=vr, name=vr, token="0123456789ab", **OTHERS)
         if method in {"post", "put"}:
             bodies = [
                 TERMS,
@@ -216,7 +226,7 @@ def test_what_is_hidden_is_answered_as_what_does_not_exist(rig: Rig, who: str) -
                     for host, vr in (there, missing):
                         full = {"host": host, "vr": vr, "contract": body}
                         sent = full if "{" not in path else body
-                        url = path.format(host=host, vr=vr, name=vr, token="x")
+                        url = path.format(host=host, vr=vr, name=vr, token="x", **OTHERS)
                         json = sent if method in {"post", "put"} else None
                         answer = client.request(method, url, json=json, headers=headers)
                         answers.append(same(answer, (host, vr)))
@@ -436,6 +446,11 @@ def test_tokens_say_what_they_are(rig: Rig) -> None:
     assert who["reach"] == {"hosts": ["edge-*"], "routers": [], "tenants": ["acme", "gone"]}
     assert who["address"] == "testclient"
     assert rig.client("admin").get("/v1/token").json()["reach"]["hosts"] == []
+
+
+@pytest.mark.parametrize("scope", ["read", "operate", "admin"])
+def test_a_token_learns_what_it_may_do(rig: Rig, scope: str) -> None:
+    assert rig.client(scope).get("/v1/token").json()["scopes"][-1] == scope
 
 
 def test_tokens_are_made_with_limits_by_who_has_none(fresh: Rig) -> None:
