@@ -16,6 +16,7 @@ from policer.rest.contracts import ContractKey
 from policer.rest.cursor import After, Limit, pack, unpack
 from policer.rest.desk import Desk, GivenDesk, GivenGate
 from policer.rest.exports import AT_ONCE, CSV, JSON, export, refuse_pages, wanted
+from policer.rest.gate import FILTERED
 from policer.rest.names import HostFilter
 
 WRITTEN_S = 120.0
@@ -45,7 +46,13 @@ class ReportAnswer(msgspec.Struct, frozen=True):
     next: str | None = None
 
 
-@get("/reports/{month:str}", operation_id="readReport", tags=["reports"], scope="read")
+@get(
+    "/reports/{month:str}",
+    operation_id="readReport",
+    tags=["reports"],
+    scope="read",
+    limited=FILTERED,
+)
 async def read_report(
     *,
     month: MonthPath,

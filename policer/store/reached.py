@@ -13,12 +13,12 @@ from policer.reach import UNLIMITED, Reach
 from policer.store.asker import Asking
 from policer.store.engine import Database
 from policer.store.events import EventRow, Events
-from policer.store.history import History, Packed
 from policer.store.hosts import Hosts, no_host
 from policer.store.punishments import PunishmentRow, Punishments
 from policer.store.reachedclasses import ReachedClasses
 from policer.store.reachedcontracts import PART, ReachedContracts
 from policer.store.reachedoverrides import ReachedOverrides
+from policer.store.reachedpast import ReachedHistory, ReachedSlaDays
 from policer.store.records import Clock, Stored
 from policer.store.store import Store
 from policer.store.within import ANY_TIME, Time
@@ -55,6 +55,7 @@ class ReachedStore(Store):
         self.events = ReachedEvents(database, clock, asking)
         self.punishments = ReachedPunishments(database, asking)
         self.history = ReachedHistory(database, asking)
+        self.sla = ReachedSlaDays(database, asking)
         self.idempotency = store.idempotency
 
     def __getattr__(self, name: str) -> Any:
@@ -148,26 +149,6 @@ class ReachedEvents(Events):
         raise OutOfReach
 
     add = prune = fresh = _refused
-
-
-class ReachedHistory(History):
-    """The history of hosts that are seen as a whole: a router may have had another tenant."""
-
-    def __init__(self, database: Database, asking: Asking) -> None:
-        super().__init__(database)
-        self._asking = asking
-
-    def chunks(self, host: str, span: int, begin: int, end: int, most: int) -> list[Packed]:
-        """Return chunks of a host that is seen, as `History.chunks`; raises Unknown."""
-        if not self._asking.reach.may_see_host(host):
-            raise no_host(host)
-        return super().chunks(host, span, begin, end, most)
-
-    def _refused(self, *_: object, **__: object) -> NoReturn:
-        """Raise OutOfReach: the policer writes it."""
-        raise OutOfReach
-
-    put = prune = _refused
 
 
 class ReachedPunishments(Punishments):

@@ -78,6 +78,8 @@ class Change(NamedTuple):
     at: datetime
     contract: str | None
     """Its JSON; None is removed."""
+    version: int = 1
+    """The first is 1; the oldest ones may be gone."""
 
 
 class ContractDays(NamedTuple):
@@ -145,7 +147,7 @@ class SlaDays:
             changes: dict[_Key, list[Change]] = {key: [] for key in keys}
             for row in connection.execute(_changes(keys[0], keys[-1])):
                 if (row.host, row.vr) in changes:
-                    changes[row.host, row.vr].append(Change(row.at, row.contract))
+                    changes[row.host, row.vr].append(Change(row.at, row.contract, row.version))
         return [_of(key, kept.get(key, {}), changes[key]) for key in keys]
 
     def prune(self, before: date) -> int:
@@ -218,7 +220,7 @@ def _changes(first: _Key, last: _Key) -> Any:
     columns = tables.revisions.c
     key = tuple_(columns.host, columns.vr)
     return (
-        select(columns.host, columns.vr, columns.at, columns.contract)
+        select(columns.host, columns.vr, columns.at, columns.contract, columns.version)
         .where(key >= tuple_(*first), key <= tuple_(*last))
         .order_by(columns.host, columns.vr, columns.version)
     )

@@ -36,7 +36,6 @@ CLOSED_ONES = {
     "exemptRouter",
     "endExemption",
     "raiseEpoch",
-    "readReport",
     "listWebhooks",
     "addWebhook",
     "readWebhook",
