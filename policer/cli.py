@@ -18,6 +18,7 @@ from policer.cli_tenant import app as tenant_app
 from policer.cli_token import app as token_app
 from policer.cli_watch import events, top
 from policer.cli_webhook import app as webhook_app
+from policer.cli_whoami import whoami
 from policer.extra import extra_needed
 from policer.settings import DEFAULT_PATH
 from policer.settingsfile import load_settings, store_url
@@ -56,6 +57,7 @@ for _command in (
     what_if,
     report,
     audit,
+    whoami,
 ):
     app.command()(_command)
 for _of_host in (suspend, resume):

@@ -8,7 +8,8 @@ import msgspec
 
 from policer.errors import Problem
 from policer.ladder import Step
-from policer.schedule import ClassName, Hours, Instant, TenantName, Zone, problems_of_schedule
+from policer.reach import TenantName
+from policer.schedule import ClassName, Hours, Instant, Zone, problems_of_schedule
 from xtc.units import MAX_BIT_RATE, MIN_BIT_RATE, format_bit_rate
 
 MAX_PPS = 1e9
@@ -89,7 +90,7 @@ class Contract(
     zone: Zone = "UTC"
     """The time zone of the hours."""
     tenant: TenantName | None = None
-    """Whose router it is."""
+    """Whose router it is, for tokens that are limited to tenants; None is nobody's."""
 
     @property
     def reserve_pps(self) -> float:

@@ -31,9 +31,6 @@ TimeOfDay = Annotated[
 ClassName = Annotated[
     str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$(?!\n)", description="class name")
 ]
-TenantName = Annotated[
-    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$(?!\n)", description="tenant name")
-]
 Instant = Annotated[datetime, msgspec.Meta(tz=True, description="a date and time with its zone")]
 Zone = Annotated[
     str, msgspec.Meta(max_length=64, description="time zone, such as Europe/Berlin or UTC")

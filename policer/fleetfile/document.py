@@ -15,7 +15,8 @@ from policer.contract import Contract, Rate
 from policer.errors import Problem
 from policer.hosts import Endpoint, Host, HostName, PublicKey
 from policer.promises import ANYWHERE
-from policer.schedule import ClassName, TenantName
+from policer.reach import TenantName
+from policer.schedule import ClassName
 from policer.tenants import Tenant
 from xtc.wire import VrName
 

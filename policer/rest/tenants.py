@@ -3,13 +3,13 @@
 from litestar import Response, delete, get, put
 from litestar.params import JSONBody
 
+from policer.reach import TenantName
 from policer.rest.answers import TenantAnswer, TenantPage
 from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, page_of, unpack
 from policer.rest.desk import Desk, GivenDesk
 from policer.rest.etag import create_or_replace, required, tag
 from policer.rest.names import IfMatch, IfNoneMatch, TenantPath
-from policer.schedule import TenantName
 from policer.store import Stored
 from policer.tenants import Tenant
 

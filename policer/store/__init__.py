@@ -1,5 +1,6 @@
 """The store: hosts, contracts, events, punishments, tokens, and who leads; for use from threads."""
 
+from policer.store.asker import Asking
 from policer.store.audit import AuditRow
 from policer.store.changes import Entered
 from policer.store.contracts import Revision
@@ -11,6 +12,7 @@ from policer.store.letters import LetterRow, Resent, Tried
 from policer.store.overriderows import OverrideKey
 from policer.store.plans import PlanRow
 from policer.store.punishments import PunishmentRow
+from policer.store.reached import ReachedStore
 from policer.store.records import Stored, Version
 from policer.store.sla import Change, ContractDays, DayRow, Kept
 from policer.store.store import Store, open_store
@@ -20,6 +22,7 @@ from policer.store.webhooks import Endpoint, WebhookRow
 __all__ = [
     "SCOPES",
     "Answering",
+    "Asking",
     "AuditRow",
     "Change",
     "ChunkRow",
@@ -37,6 +40,7 @@ __all__ = [
     "OverrideKey",
     "PlanRow",
     "PunishmentRow",
+    "ReachedStore",
     "Resent",
     "Revision",
     "Scope",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Connection, Row, select, update
 
+from policer.actor import By, actor_of
 from policer.errors import StoreGone
 from policer.store import tables
 from policer.store.engine import Database
@@ -21,6 +22,7 @@ class AuditRow(msgspec.Struct, frozen=True):
     at: datetime
     """UTC."""
     actor: str
+    """The name of who did it; others may have the same."""
     action: str
     """add, replace, put, remove or revoke."""
     target: str
@@ -29,6 +31,11 @@ class AuditRow(msgspec.Struct, frozen=True):
     """As it was; None where it was not there."""
     after: Any = None
     """As it is now; None where it is not there any more."""
+    actor_id: str = ""
+    """A token's id, an issuer's subject, or a user of a machine: nobody else's; "" in rows of
+    versions before 0011."""
+    address: str = ""
+    """Where the request came from; "" where it came over no network."""
     plan: str | None = None
     """The id of the plan that it was a part of; None where it was made alone."""
 
@@ -76,7 +83,7 @@ class Change(NamedTuple):
     after: msgspec.Struct | None
 
 
-def record(connection: Connection, at: datetime, actor: str, change: Change) -> None:
+def record(connection: Connection, at: datetime, actor: By, change: Change) -> None:
     """Write a change down in the transaction that makes it.
 
     The count of changes is raised first: its row is locked until the transaction ends, so that
@@ -88,7 +95,7 @@ def record(connection: Connection, at: datetime, actor: str, change: Change) -> 
 def record_all(
     connection: Connection,
     at: datetime,
-    actor: str,
+    actor: By,
     changes: Sequence[Change],
     plan: str | None = None,
 ) -> None:
@@ -102,10 +109,13 @@ def record_all(
         plan: the id of the plan that they are.
     """
     count_change(connection)
-    made = {"at": at, "actor": actor, "plan": plan}
+    who = actor_of(actor)
+    said = {"actor": who.name, "actor_id": who.id, "address": who.address}
     rows = [
         {
-            **made,
+            **said,
+            "at": at,
+            "plan": plan,
             "action": change.action,
             "target": change.target,
             "before": _json(change.before),
@@ -145,4 +155,5 @@ def _row(row: Row[Any]) -> AuditRow:
         )
     except msgspec.DecodeError as error:
         raise StoreGone(f"row {row.id} of the audit log cannot be read: {error}") from error
-    return AuditRow(row.id, row.at, row.actor, row.action, row.target, before, after, row.plan)
+    who = row.actor_id, row.address, row.plan
+    return AuditRow(row.id, row.at, row.actor, row.action, row.target, before, after, *who)

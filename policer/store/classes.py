@@ -1,13 +1,14 @@
 """The contract classes; a change of one is a change of every contract that names it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
+from policer.actor import By
 from policer.admission import is_more, problems_of_host
 from policer.contract import Contract
-from policer.errors import Problem
+from policer.errors import Problem, Unknown
 from policer.inforce import Book, classes_of, problems_of_class
 from policer.promises import ANYWHERE
 from policer.schedule import ClassName
@@ -23,6 +24,7 @@ from policer.store.named import (
     set_entry,
     some_of,
     there,
+    unknown,
     version_in,
 )
 from policer.store.promises import book_in, contracts_at
@@ -53,13 +55,24 @@ class Classes:
         with self._database.read() as connection:
             return {row.name: _stored(row) for row in connection.execute(query)}
 
+    def named_by(self, contracts: Iterable[Contract]) -> dict[str, Contract]:
+        """Return the terms of the classes that contracts name; of those there are."""
+        names = set().union(*map(classes_of, contracts))
+        table = tables.classes
+        query = select(table).where(table.c.entry.is_not(None))
+        if not names:
+            return {}
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return {row.name: _stored(row).value for row in rows if row.name in names}
+
     def get(self, name: str) -> Stored[Contract]:
         """Return a class; raises Unknown."""
         with self._database.read() as connection:
             return _stored(there(row_of(connection, tables.classes, name), KIND, name))
 
     def put(
-        self, name: str, terms: Contract, if_version: int | None, actor: str
+        self, name: str, terms: Contract, if_version: int | None, actor: By
     ) -> Stored[Contract]:
         """Make a class, or change it and with it every contract that names it.
 
@@ -85,7 +98,7 @@ class Classes:
             version = self._write(connection, row, name, terms, actor)
         return Stored(terms, version)
 
-    def remove(self, name: str, if_version: int, actor: str) -> None:
+    def remove(self, name: str, if_version: int, actor: By) -> None:
         """Remove a class that no contract names.
 
         Raises:
@@ -119,11 +132,11 @@ class Classes:
         row: Row[Any] | None,
         name: str,
         terms: Contract | None,
-        actor: str,
+        actor: By,
     ) -> Version:
         """Write the new state and its row of the audit log."""
         before = None if row is None or row.entry is None else _stored(row).value
-        version = next_version(row, self._clock, actor)
+        version = next_version(row, self._clock, str(actor))
         entry = None if terms is None else text_of(terms)
         set_entry(
             connection,
@@ -167,3 +180,8 @@ def _in_use(connection: Connection, name: str) -> list[Problem]:
 
 def _stored(row: Row[Any]) -> Stored[Contract]:
     return Stored(read(row.entry, Contract, f"{KIND} {row.name}"), version_in(row))
+
+
+def no_class(name: str) -> Unknown:
+    """Return what is said of a class that is not there."""
+    return unknown(KIND, name)

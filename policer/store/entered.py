@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Table, delete, select
 
+from policer.actor import By
 from policer.contract import Contract
 from policer.fleetfile.capacity import Homes
 from policer.fleetfile.document import Entered
@@ -36,10 +37,10 @@ ENTRY: Mapping[Kind, str] = {
 """The column that has the thing itself."""
 
 
-class By(NamedTuple):
+class Done(NamedTuple):
     """Who changes something, when, and by which plan."""
 
-    actor: str
+    actor: By
     at: datetime
     plan: str
 
@@ -85,7 +86,7 @@ def lock_all(connection: Connection) -> None:
 
 
 def write(
-    database: Database, connection: Connection, edits: Iterable[Edit], seen: Homes, by: By
+    database: Database, connection: Connection, edits: Iterable[Edit], seen: Homes, by: Done
 ) -> None:
     """Make changes, in one step of the count of changes; none is no step.
 
@@ -118,7 +119,7 @@ def _rows(connection: Connection, kind: Kind) -> Iterable[Any]:
 
 
 def _states(
-    connection: Connection, kind: Kind, edits: Iterable[Edit], by: By
+    connection: Connection, kind: Kind, edits: Iterable[Edit], by: Done
 ) -> Iterator[dict[str, Any]]:
     """Yield the new rows of things, each of the version after its last."""
     table = TABLES[kind]
@@ -134,7 +135,7 @@ def _states(
             ENTRY[kind]: None if edit.after is None else text_of(edit.after),
             "version": versions.get(key, 0) + 1,
             "changed_at": by.at,
-            "changed_by": by.actor,
+            "changed_by": str(by.actor),
         }
 
 
@@ -154,7 +155,7 @@ def _revision(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _follow(
-    database: Database, connection: Connection, edits: Iterable[Edit], seen: Homes, by: By
+    database: Database, connection: Connection, edits: Iterable[Edit], seen: Homes, by: Done
 ) -> None:
     """Write where routers are that contracts follow from now on, and forget those of others."""
     done = [edit for edit in edits if edit.kind == "contract" and edit.host is None]
@@ -165,7 +166,7 @@ def _follow(
     settle(connection, database, here, by.at)
 
 
-def _forget(connection: Connection, host: str, by: By) -> list[Event]:
+def _forget(connection: Connection, host: str, by: Done) -> list[Event]:
     """Forget what is known of a host that goes; return the events, to be written last."""
     for table in (tables.punishments, tables.homes):
         connection.execute(delete(table).where(table.c.host == host))

@@ -30,8 +30,13 @@ def row_of(
 def there(row: Row[Any] | None, kind: str, name: str) -> Row[Any]:
     """Return a row that has an entry; raises Unknown."""
     if row is None or row.entry is None:
-        raise Unknown(kind, name, f"`policer {kind} list` shows those there are")
+        raise unknown(kind, name)
     return row
+
+
+def unknown(kind: str, name: str) -> Unknown:
+    """Return what is said of a thing that is not there."""
+    return Unknown(kind, name, f"`policer {kind} list` shows those there are")
 
 
 def expect(row: Row[Any] | None, kind: str, name: str, if_version: int | None) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 
+from policer.actor import By
 from policer.errors import Forbidden, Invalid, PlanStale, Stale, StoreGone, Unknown
 from policer.fleetfile.capacity import Homes
 from policer.fleetfile.document import FleetFile, file_of, size_problems
@@ -17,7 +18,7 @@ from policer.fleetfile.plan import Draft, Planned, draft, planned
 from policer.replay import Replayed
 from policer.store import tables
 from policer.store.engine import Database
-from policer.store.entered import By, entered, homes_in, lock_all, write
+from policer.store.entered import Done, entered, homes_in, lock_all, write
 from policer.store.pruning import prune
 from policer.store.records import Clock, refuse
 
@@ -76,7 +77,7 @@ class Plans:
         fleet: FleetFile,
         *,
         keep: bool,
-        actor: str,
+        actor: By,
         maker: str,
         seen: Seen,
         replaying: Replaying | None = None,
@@ -105,7 +106,7 @@ class Plans:
         plan = planned(fleet, made, having, now)
         if replaying is not None:
             plan = msgspec.structs.replace(plan, replay=replaying(made))
-        row = PlanRow(secrets.token_hex(16), plan, now, actor, None, None)
+        row = PlanRow(secrets.token_hex(16), plan, now, str(actor), None, None)
         with self._database.write() as connection:
             _insert(connection, row, asked, made.basis, maker)
             _bound(connection, row.id, maker, now - KEPT)
@@ -116,7 +117,7 @@ class Plans:
         with self._database.read() as connection:
             return _plan(self._row(connection, plan))
 
-    def apply(self, plan: str, if_version: int, actor: str, scope: Scope) -> PlanRow:
+    def apply(self, plan: str, if_version: int, actor: By, scope: Scope) -> PlanRow:
         """Make all changes of a plan, or none; of one that was applied, none.
 
         Args:
@@ -147,8 +148,8 @@ class Plans:
             if found.planned.problems:
                 raise Invalid(found.planned.problems)
             now = self._clock()
-            write(self._database, connection, made.edits, seen, By(actor, now, plan))
-            done = {"applied_at": now, "applied_by": actor}
+            write(self._database, connection, made.edits, seen, Done(actor, now, plan))
+            done = {"applied_at": now, "applied_by": str(actor)}
             connection.execute(update(tables.plans).where(tables.plans.c.id == plan).values(done))
         return msgspec.structs.replace(found, **done)
 

@@ -5,10 +5,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
+from policer.actor import By
 from policer.contract import Contract
 from policer.errors import Problem
 from policer.promises import ANYWHERE
-from policer.schedule import TenantName
+from policer.reach import TenantName
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
@@ -55,7 +56,7 @@ class Tenants:
         with self._database.read() as connection:
             return _stored(there(row_of(connection, tables.tenants, name), KIND, name))
 
-    def put(self, name: str, tenant: Tenant, if_version: int | None, actor: str) -> Stored[Tenant]:
+    def put(self, name: str, tenant: Tenant, if_version: int | None, actor: By) -> Stored[Tenant]:
         """Enter a tenant, or change what is entered of it.
 
         Args:
@@ -77,7 +78,7 @@ class Tenants:
             version = self._write(connection, row, name, tenant, actor)
         return Stored(tenant, version)
 
-    def remove(self, name: str, if_version: int, actor: str) -> None:
+    def remove(self, name: str, if_version: int, actor: By) -> None:
         """Remove a tenant that no contract names.
 
         Raises:
@@ -97,11 +98,11 @@ class Tenants:
         row: Row[Any] | None,
         name: str,
         tenant: Tenant | None,
-        actor: str,
+        actor: By,
     ) -> Version:
         """Write the new state and its row of the audit log."""
         before = None if row is None or row.entry is None else _stored(row).value
-        version = next_version(row, self._clock, actor)
+        version = next_version(row, self._clock, str(actor))
         entry = None if tenant is None else text_of(tenant)
         set_entry(
             connection,

@@ -9,7 +9,7 @@ import { closeFeed } from "./live.js";
 import { poll } from "./poll.js";
 import { route } from "./routes.js";
 import { learnScope } from "./scope.js";
-import { session, signOut, token } from "./session.js";
+import { limited, partial, session, signOut, token } from "./session.js";
 import { accessView } from "./views/access.js";
 import { eventsView } from "./views/events.js";
 import { fleetView } from "./views/fleet.js";
@@ -17,6 +17,7 @@ import { hostView } from "./views/host.js";
 import { punishmentsView } from "./views/punishments.js";
 import { reportsView } from "./views/reports.js";
 import { routerView } from "./views/router.js";
+import { routersView } from "./views/routers.js";
 import { signInView } from "./views/signin.js";
 
 const VIEWS = {
@@ -29,6 +30,11 @@ const VIEWS = {
   reports: [reportsView, () => "Reports"],
   router: [routerView, ({ host, vr }) => `${vr} on ${host}`],
   signin: [signInView, () => "Sign in"],
+};
+/** What stands in for views of hosts where no host is seen as a whole. */
+const OF_ROUTERS = {
+  fleet: [routersView, () => "Routers"],
+  host: [routersView, ({ host }) => host],
 };
 const LEADER_EVERY_S = 5;
 
@@ -51,7 +57,7 @@ function show({ focus = true } = {}) {
   leaving = new AbortController();
   const { name, params, query } = token() ? route(location.hash) : { name: "signin", params: {} };
   if (params.host === undefined) closeFeed();
-  const [view, title] = VIEWS[name];
+  const [view, title] = (partial() && OF_ROUTERS[name]) || VIEWS[name];
   for (const question of document.querySelectorAll("dialog")) question.close("no");
   main.replaceChildren();
   document.title = `${title(params)} · policer`;
@@ -79,9 +85,10 @@ function takeSession() {
   document.getElementById("holding").hidden = !here;
   write(document.getElementById("leader"), "");
   write(document.getElementById("alarm"), "");
+  write(document.querySelector('#views a[href="#/"]'), here && partial() ? "Routers" : "Fleet");
   if (!here) return;
   learnScope(signedIn.signal);
-  followLeader(signedIn.signal);
+  if (!limited()) followLeader(signedIn.signal);
 }
 
 function followLeader(signal) {

@@ -1,31 +1,25 @@
-"""Version 0011: tenants, plans for the fleet, and which plan a change belongs to.
+"""Version 0012: tenants, plans for the fleet, and which plan a change belongs to.
 
-A program that does not know tenants refuses contracts that name one, so the names are taken out on
-the way down.
+Tenants that contracts name already are entered.
 """
 
 import json
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Final
 
 import sqlalchemy as sa
 from alembic import op
 
-revision: Final = "0011"
-down_revision: Final = "0010"
+revision: Final = "0012"
+down_revision: Final = "0011"
 
 TEXT: Final = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 TIME: Final = sa.DateTime(timezone=True)
-ENTRIES: Final = {
-    "contracts": ("contract", ("host", "vr")),
-    "revisions": ("contract", ("host", "vr", "version")),
-    "classes": ("entry", ("name",)),
-}
-"""Where contracts are: table, column, and the columns of the key."""
 
 
 def upgrade() -> None:
     """Make the tables of tenants and plans, and the column of the plan in the audit log."""
-    op.create_table(
+    tenants = op.create_table(
         "tenants",
         sa.Column("name", TEXT, primary_key=True),
         sa.Column("entry", TEXT),
@@ -35,6 +29,7 @@ def upgrade() -> None:
         sa.Column("generation", sa.BigInteger),
     )
     op.create_index("ix_tenants_generation", "tenants", ["generation"])
+    _enter(tenants)
     op.create_table(
         "plans",
         sa.Column("id", TEXT, primary_key=True),
@@ -53,20 +48,20 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove them, and the names of tenants in contracts and their history."""
-    connection = op.get_bind()
-    for name, (column, keys) in ENTRIES.items():
-        _without_tenants(connection, sa.table(name, *map(sa.column, (*keys, column))), column, keys)
+    """Remove them; contracts keep the names of their tenants."""
     op.drop_column("audit", "plan")
     op.drop_table("plans")
     op.drop_table("tenants")
 
 
-def _without_tenants(
-    connection: Any, table: sa.TableClause, column: str, keys: tuple[str, ...]
-) -> None:
-    for row in connection.execute(sa.select(table).where(table.c[column].is_not(None))).all():
-        terms = json.loads(getattr(row, column))
-        terms.pop("tenant", None)
-        there = sa.and_(*(table.c[key] == getattr(row, key) for key in keys))
-        connection.execute(table.update().where(there).values({column: json.dumps(terms)}))
+def _enter(tenants: sa.Table) -> None:
+    """Enter the tenants that contracts name, in the generation that there is."""
+    connection = op.get_bind()
+    contracts = sa.table("contracts", sa.column("contract", TEXT))
+    stored = sa.select(contracts.c.contract).where(contracts.c.contract.is_not(None))
+    rows = connection.execute(stored).scalars()
+    named = {json.loads(terms).get("tenant") for terms in rows} - {None}
+    number = sa.select(sa.table("generation", sa.column("number")).c.number).scalar_subquery()
+    row = {"entry": "{}", "version": 1, "changed_at": datetime.now(UTC), "changed_by": "upgrade"}
+    for name in sorted(named):
+        connection.execute(tenants.insert().values(name=name, generation=number, **row))
