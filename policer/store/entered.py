@@ -18,7 +18,7 @@ from policer.store.engine import Database
 from policer.store.events import Event, write_events
 from policer.store.guards import entered_hosts
 from policer.store.homes import forget, settle
-from policer.store.overriderows import Author, forget_host
+from policer.store.overriderows import Author, forget_host, forget_router
 from policer.store.records import read, text_of
 from policer.tenants import Tenant
 
@@ -98,6 +98,7 @@ def write(
         by: who makes them.
     """
     done = tuple(edits)
+    cleared = [*_unexempted(connection, done, by)]
     for kind in TABLES:
         rows = list(_states(connection, kind, (e for e in done if e.kind == kind), by))
         if rows:
@@ -106,7 +107,7 @@ def write(
             connection.execute(tables.revisions.insert(), list(map(_revision, rows)))
     _follow(database, connection, done, seen, by)
     hosts = [edit.name for edit in done if edit.kind == "host" and edit.after is None]
-    cleared = [event for host in hosts for event in _forget(connection, host, by)]
+    cleared += [event for host in hosts for event in _forget(connection, host, by)]
     if done:
         record_all(connection, by.at, by.actor, list(map(_change, done)), by.plan)
         write_events(connection, cleared, by.at)
@@ -164,6 +165,16 @@ def _follow(
     there = entered_hosts(connection, set(homes.values()))
     here = {router: host for router, host in homes.items() if host in there}
     settle(connection, database, here, by.at)
+
+
+def _unexempted(connection: Connection, edits: Iterable[Edit], by: Done) -> Iterator[Event]:
+    """End what is set of routers that lose their contracts; yield the events."""
+    columns = tables.overrides.c
+    those = connection.execute(select(columns.host, columns.vr).where(columns.vr != "")).all()
+    known = {(row.host, row.vr) for row in those}
+    for edit in edits:
+        if edit.kind == "contract" and edit.after is None and edit.key in known:
+            yield from forget_router(connection, *edit.key, Author(by.at, by.actor))
 
 
 def _forget(connection: Connection, host: str, by: Done) -> list[Event]:

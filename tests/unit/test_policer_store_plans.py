@@ -1,6 +1,7 @@
 """Plans in the store, on both databases: all or nothing, once, and only while they fit."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -136,6 +137,21 @@ def test_what_is_overridden_on_a_host_that_goes_ends_with_an_event(filled: Store
     assert [one.host for one in filled.overrides.all()] == []
     event = filled.events.page(None, 1)[0]
     assert (event.kind, event.host, event.actor) == ("override_cleared", "iron", "ben")
+
+
+def test_who_loses_a_contract_is_exempt_no_longer(backend: "Backend", filled: Store) -> None:
+    """Its next contract may be another customer's."""
+    until = backend.clock.now + timedelta(days=1)
+    for where, vr in (("gold", "r1"), ("gold", "r2"), (ANYWHERE, "r9")):
+        filled.overrides.put(Override("exemption", "exempt", where, vr, until=until), None, "ann")
+    apply(filled, make(filled, FLEET._replace(contracts={("gold", "r2"): promise(1e3)})))
+    standing = [(one.host, one.vr) for one in filled.overrides.all() if one.kind == "exemption"]
+    assert standing == [("gold", "r2")]
+    events = [(row.kind, row.host, row.vr) for row in filled.events.page(None, 2)]
+    assert sorted(events) == [
+        ("override_cleared", "", "r9"),
+        ("override_cleared", "gold", "r1"),
+    ]
 
 
 def test_who_was_punished_on_a_host_that_goes_is_forgotten(

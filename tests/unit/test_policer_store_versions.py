@@ -143,6 +143,19 @@ def test_brought_down_no_contract_names_a_tenant(backend: "Backend", filled: Sto
     assert again.audit.page(None, 9)[0].plan is None
 
 
+def test_tenants_that_contracts_name_are_entered_by_the_upgrade(
+    backend: "Backend", filled: Store
+) -> None:
+    filled.tenants.put("acme", Tenant("Acme Ltd."), None, "ann")
+    filled.contracts.put("gold", "r4", promise(1e3, tenant="acme"), None, "ann")
+    filled.bring_down("0011")
+    again = backend.open(upgrade=True)
+    assert again.contracts.get("gold", "r4").value.tenant == "acme"
+    assert again.tenants.get("acme").value == Tenant()
+    again.contracts.put("gold", "r4", promise(2e3, tenant="acme"), 1, "ann")
+    again.tenants.put("acme", Tenant("Acme Ltd."), 1, "ann")
+
+
 @pytest.mark.parametrize("version", [NEWEST, "9999", "", "base", "-1"])
 def test_a_database_is_brought_down_to_a_known_older_version_alone(
     filled: Store, version: str
