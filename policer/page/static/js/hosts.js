@@ -1,4 +1,4 @@
-// How a host and a router stand, in words and in a tone; pure.
+// How a host and a router stand, in words and in a tone.
 
 import { lasting } from "./format.js";
 import { instant, standingWords } from "./overrides.js";
@@ -61,7 +61,8 @@ export function routerState({ report, contract, punishment, misbehaving, refusal
 export const starved = (report, contract) =>
   report?.finding === "starved" && (contract?.guarantee_pps > 0 || contract?.guarantee_bps > 0);
 
-const starvedTone = (report, { guarantee_pps: packets, guarantee_bps: bits }) =>
+/** Return the tone of a starved router: bad below its guarantee. */
+export const starvedTone = (report, { guarantee_pps: packets, guarantee_bps: bits }) =>
   report.throughput_pps < packets || report.throughput_bps < bits ? "bad" : "warn";
 
 /** Return what a router does, its setpoint in packets/s of the size that it forwards now. */

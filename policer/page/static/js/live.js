@@ -2,7 +2,7 @@
 
 import { call, Problem, query, v1 } from "./api.js";
 import { inPackets } from "./hosts.js";
-import { Series } from "./series.js";
+import { Series, summed } from "./series.js";
 import { Stream } from "./stream.js";
 
 const SILENT_MS = 5000;
@@ -10,6 +10,8 @@ const ROUTER = ["throughput_pps", "offered_pps", "setpoint_pps", "cap"];
 const TOTAL = ["throughput_pps", "offered_pps"];
 const ADRIFT_S = 3;
 const WRITTEN_MS = 20000;
+/** Routers of a host whose history is asked for: one request each. */
+const MOST_REMEMBERED = 40;
 
 class Feed extends EventTarget {
   latest = new Map();
@@ -43,6 +45,20 @@ class Feed extends EventTarget {
   seriesOf(vr) {
     if (!this.#routers.has(vr)) this.#routers.set(vr, new Series(ROUTER));
     return this.#routers.get(vr);
+  }
+
+  /** Show what the service remembers of routers, one after the other, and of all together. */
+  async rememberAll(vrs) {
+    const asked = vrs.slice(0, MOST_REMEMBERED).filter((vr) => !this.#remembered.has(vr));
+    for (const vr of asked) this.#remembered.add(vr);
+    for (const vr of asked) await this.#recall(vr);
+    if (asked.length > 0 && vrs.length <= MOST_REMEMBERED) this.#sum(vrs);
+  }
+
+  /** Put the sums of what the service remembers of routers before what was seen of their host. */
+  #sum(vrs) {
+    this.total.remember(summed(vrs.map((vr) => this.seriesOf(vr)), TOTAL));
+    this.dispatchEvent(new Event("tick"));
   }
 
   /**
