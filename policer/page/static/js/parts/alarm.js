@@ -57,7 +57,8 @@ export class Alarm {
     this.#number = found.length;
     this.node.hidden = found.length === 0;
     document.documentElement.toggleAttribute("data-alarm", found.length > 0);
-    this.icon.setAttribute("href", found.length > 0 ? "icon-alarm.png" : this.calm);
+    const icon = found.length > 0 ? "icon-alarm.png" : this.calm;
+    if (this.icon.getAttribute("href") !== icon) this.icon.setAttribute("href", icon);
     this.entitle(this.#title);
     this.#list(found);
   }

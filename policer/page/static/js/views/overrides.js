@@ -81,13 +81,19 @@ function placeOf({ kind, host, vr }) {
 }
 
 const COLUMNS = [
-  { head: "Override", header: true, text: ({ kind, mode }) => (kind === mode ? kind : `${kind}: ${mode}`) },
+  { head: "Override", header: true, text: nameOf },
   { head: "Of", fill: concerned },
   { head: "Until", fill: (cell, { until }) => moment(cell, until, "it is ended") },
   { head: "Reason", text: ({ reason }) => reason || "none given", words: true },
   { head: "By", text: ({ set_by: by }) => by },
   { head: "Since", fill: (cell, { set_at: at }) => moment(cell, at, "not known") },
 ];
+
+/** Return what an override is; the kind says it all, but of a brake. */
+function nameOf({ kind, mode, above }) {
+  if (kind === "brake") return `brake ${mode}`;
+  return kind === "epoch" ? `epoch above ${above}` : kind;
+}
 
 function concerned(cell, { host, vr }) {
   if (!host) cell.textContent = vr ?? "the fleet";
