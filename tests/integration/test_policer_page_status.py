@@ -66,7 +66,8 @@ def test_the_page_is_red_with_reasons_that_lead_to_what_is_concerned(visit: Visi
     work.fleet.braked = True
     links = banner.get_by_role("link")
     until(lambda: links.count() == 4)
-    assert [link.get_attribute("href") for link in links.all()] == ["#/overrides", HOST, HOST, FLOOD]
+    addresses = [link.get_attribute("href") for link in links.all()]
+    assert addresses == ["#/overrides", HOST, HOST, FLOOD]
     assert INJECTION in banner.inner_text()
     assert page.title() == "4 alarms · Events · policer"
     assert icon.get_attribute("href") == "icon-alarm.png"
@@ -148,7 +149,14 @@ def test_times_have_a_zone_and_the_switch_is_remembered(chromium: Any, visit: Vi
 
 
 def test_input_that_was_not_saved_is_asked_about(visit: Visit) -> None:
-    page, asked = visit.page, []
+    page = visit.page
+    asked: list[str] = []
+
+    def stay(question: Any) -> None:
+        asked.append(question.type)
+        question.dismiss()
+
+    page.on("dialog", stay)
     visit.sign_in(FLOOD)
     visit.sees("Version 1, by anna")
     weight = page.get_by_label("Weight")
@@ -157,7 +165,6 @@ def test_input_that_was_not_saved_is_asked_about(visit: Visit) -> None:
     dialog = page.get_by_role("dialog", name="Leave without saving?")
     dialog.get_by_role("button", name="Cancel").click()
     assert (page.url.split("/", 3)[3], weight.input_value()) == (FLOOD, "7")
-    page.on("dialog", lambda shown: asked.append(shown.type) or shown.dismiss())
     page.evaluate("() => { setTimeout(() => location.reload(), 0); }")
     until(lambda: page.wait_for_timeout(20) or asked == ["beforeunload"])
     visit.button("Save").click()
