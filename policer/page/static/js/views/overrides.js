@@ -50,7 +50,7 @@ class Standing {
   #ending(cell, row) {
     const where = may("operate") && placeOf(row);
     const words = `End the ${row.kind} of ${row.vr ?? row.host}`;
-    if (!where) cell.replaceChildren("–");
+    if (!where) cell.replaceChildren();
     else if (cell.firstElementChild?.title !== words)
       cell.replaceChildren(
         el("button", { type: "button", title: words, "aria-label": words, click: () => this.#end(row) }, "End"),
