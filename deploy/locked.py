@@ -10,6 +10,8 @@ from typing import NamedTuple
 DAEMON = "xtc (pyproject.toml)"
 """How the lock file names the daemon itself; its groups are `xtc (pyproject.toml:GROUP)`."""
 
+_ON_PYPY = {"cffi": frozenset({"pyzmq"})}
+"""Who needs what on PyPy alone, which no package of ours is for; the lock file does not tell."""
 _NAME = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==")
 _WANTED_BY = re.compile(r"^\s+#\s+(?:via\s+)?(?P<who>\S.*)$")
 
@@ -37,7 +39,8 @@ def parse(text: str) -> Iterator[Locked]:
         if not (match := _NAME.match(head)):
             raise ValueError(f"no name and version: {head}")
         found = (_WANTED_BY.match(line) for line in rest)
-        yield Locked(match["name"], frozenset(line["who"] for line in found if line), block)
+        wanted_by = frozenset(line["who"] for line in found if line)
+        yield Locked(match["name"], wanted_by - _ON_PYPY.get(match["name"], frozenset()), block)
 
 
 def closure(locked: Iterable[Locked], root: str = DAEMON) -> list[Locked]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 MOST = 10_000
-"""Buckets that are kept."""
+"""Buckets that are kept: half of them are forgotten where there are more."""
 
 
 @dataclass(slots=True)
@@ -23,13 +23,19 @@ class Buckets:
     most: int = MOST
     """Buckets that are kept: keys may be addresses, or names that others make up."""
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
+    """The one that was used last is the last."""
+
+    def __len__(self) -> int:
+        """Return how many are kept."""
+        return len(self._buckets)
 
     def wait(self, now: float, key: str) -> float:
         """Take one request out; return 0, or the seconds after which there will be one."""
-        bucket = self._buckets.get(key)
+        bucket = self._buckets.pop(key, None)
         if bucket is None:
             self._make_room(now)
-            bucket = self._buckets[key] = _Bucket(self.burst, now)
+            bucket = _Bucket(self.burst, now)
+        self._buckets[key] = bucket
         gained = self.rate * max(0.0, now - bucket.at)
         bucket.left, bucket.at = min(self.burst, bucket.left + gained), now
         if bucket.left < 1.0:

@@ -16,6 +16,7 @@ from policer.cli_store import ConfigPath, folder_of
 from policer.cli_token import app as token_app
 from policer.cli_watch import events, top
 from policer.cli_webhook import app as webhook_app
+from policer.cli_whoami import whoami
 from policer.extra import extra_needed
 from policer.settings import DEFAULT_PATH
 from policer.settingsfile import load_settings, store_url
@@ -40,7 +41,7 @@ for _name, _group in (
     ("webhook", webhook_app),
 ):
     app.add_typer(_group, name=_name)
-for _command in (events, top, lead, brake, capacity, fit, what_if, report, audit):
+for _command in (events, top, lead, brake, capacity, fit, what_if, report, audit, whoami):
     app.command()(_command)
 for _of_host in (suspend, resume):
     host_app.command()(_of_host)

@@ -12,8 +12,9 @@ from policer.accounts import SERVICE, acting_as, service_account
 from policer.cli_reach import Json
 from policer.cli_store import ConfigPath
 from policer.errors import SettingsError
+from policer.extra import oidc_needed
 from policer.filecheck import file_mistakes, read_mistakes
-from policer.settings import DEFAULT_PATH
+from policer.settings import DEFAULT_PATH, OidcSection
 from policer.settingsfile import load_settings, redacted, shown, sqlite_file, store_url
 from xtc.command import EXIT_USAGE
 from xtc.output import print_json
@@ -23,7 +24,13 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and s
 
 
 @app.command()
-def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+def check(
+    config: ConfigPath = DEFAULT_PATH,
+    ask_issuer: Annotated[
+        bool, typer.Option("--ask-issuer", help="Also get the keys of [oidc]'s issuer.")
+    ] = False,
+    json: Json = False,
+) -> None:
     """Check the settings and the files that they name; exit code 2 if there is a mistake.
 
     Root sees the files as the service's user does: the owner of SQLite's directory, or xtc-policer.
@@ -37,13 +44,30 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
         say(f"policer: {mistake}", err=True)
     if mistakes:
         raise typer.Exit(EXIT_USAGE)
+    with acting_as(user):
+        keys = _check_issuer(settings.oidc, ask=ask_issuer)
     checked = {"file": str(config), "listen": settings.server.listen, "store": redacted(url)}
     if json:
-        print_json({**checked, "user": user.name})
+        about = {"issuer": settings.oidc.issuer, "issuer_keys": keys}
+        print_json({**checked, "user": user.name, **about})
     else:
         as_whom = "" if user.uid == os.geteuid() else f"; for {user.name}"
-        where = f"{checked['listen']}, {checked['store']}{as_whom}"
+        of_issuer = "" if keys is None else f", {keys} of the issuer's keys"
+        where = f"{checked['listen']}, {checked['store']}{of_issuer}{as_whom}"
         typer.echo(f"{config}: no mistake found; {where}")
+
+
+def _check_issuer(oidc: OidcSection, *, ask: bool) -> int | None:
+    """Return how many keys an issuer has; None where there is none, or it is not to be asked.
+
+    Raises:
+        SettingsError: its keys cannot be had, or the library for them is not installed.
+    """
+    if oidc.issuer is None:
+        return None
+    with oidc_needed():
+        from policer.oidc import keys_found  # noqa: PLC0415  part of an extra of its own
+    return keys_found(oidc) if ask or oidc.jwks_file is not None else None
 
 
 def _folder(url: str) -> Path | None:

@@ -176,7 +176,10 @@ def _unheard(client: "Client", router: Router) -> str:
     if router.host is None:
         return _unheard_of_all(client, router.vr)
     host, vr = router.host, router.vr
-    live = client.get(place("hosts", host)).body["live"]
+    found = client.find(place("hosts", host))
+    if found is None:  # nor is it for a token that is limited to routers
+        return ""
+    live = found.body["live"]
     if live["distrust"]:
         return f"{host} is not believed, so that its routers are not known: {live['distrust']}"
     if not live["reachable"]:

@@ -20,7 +20,7 @@ CAPACITY_HEADINGS = (
     "source",
 )
 _OVERRIDDEN = dict.fromkeys(("on", "off"), ", by an operator (`policer brake`)")
-AUDIT_HEADINGS = ("when", "who", "did", "what")
+AUDIT_HEADINGS = ("when", "who", "id", "from", "did", "what")
 
 
 def lead(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
@@ -89,4 +89,5 @@ def audit(
 
 
 def _audit_row(item: Any) -> tuple[str, ...]:
-    return moment(item["at"]), item["actor"], item["action"], item["target"]
+    who = (item["actor"], item["actor_id"] or "-", item["address"] or "-")
+    return moment(item["at"]), *who, item["action"], item["target"]

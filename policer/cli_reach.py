@@ -69,7 +69,9 @@ def reach(url: str, token_file: Path | None) -> "Client":
         fix = f"set {TOKEN}, or give --token-file; `policer token add` makes one"
         raise SettingsError("token", "there is none", fix)
     if not (token.isascii() and token.isprintable()):
-        raise SettingsError("token", "this is none", "it begins with xtcp_")
+        raise SettingsError(
+            "token", "this is none", "give one of `policer token add`, or an issuer's"
+        )
     from policer.client import Client  # noqa: PLC0415  part of the extra, and slow to load
 
     return Client(url, token)

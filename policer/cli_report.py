@@ -12,7 +12,7 @@ from policer.places import PAGE, place
 from xtc.output import print_json
 
 HEADINGS = (
-    "host",
+    "hosts",
     "router",
     ">guarantee",
     ">in force",
@@ -57,7 +57,7 @@ def report(
 
 def _row(item: Any) -> tuple[str, ...]:
     return (
-        item["host"],
+        item["host"] or f"({' '.join(item['hosts']) or 'not seen'})",
         item["vr"],
         rate(item["guarantee_pps"]),
         _time(item["in_force_s"]),

@@ -1,6 +1,7 @@
 """What the commands have in common that work on the store itself, with or without a policer."""
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from policer.accounts import account_of, service_account
+from policer.actor import Actor
 from policer.errors import SettingsError
 from policer.fixes import ENTER, missing_folder, unusable
 from policer.settings import Settings
@@ -24,9 +26,11 @@ ConfigPath = Annotated[
 ]
 
 
-def actor() -> str:
+def actor() -> Actor:
     """Return who is at work, for the audit log."""
-    return f"{account_of(os.getuid()).name} (command line)"
+    uid = os.getuid()
+    where = socket.gethostname()
+    return Actor(f"{account_of(uid).name} (command line)", f"uid-{uid}@{where}")
 
 
 @contextmanager

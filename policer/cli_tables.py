@@ -39,7 +39,7 @@ PROSE = frozenset({"by", "finding", "measures", "problem", "what", "words"})
 """Columns that may be folded; the last one of a table may, too."""
 SPARED = (
     *("history", "version", "by", "saved burst", "burst", "cost", "weight", "source"),
-    *("class", "when", "ceiling", "cap", "offered"),
+    *("class", "when", "tenant", "ceiling", "cap", "offered"),
 )
 """Columns that a table goes without where the terminal is narrow, from the first one on. The
 column that names each row stays whatever it is called."""
@@ -261,10 +261,13 @@ TERMS_HEADINGS = (
     ">cost",
     ">burst",
     "class",
+    "tenant",
     "when",
 )
 CONTRACT_HEADINGS = ("host", "router", *TERMS_HEADINGS, ">version", "by")
-CLASS_HEADINGS = ("class", *TERMS_HEADINGS[:-2], ">version", "by")
+_OF_CONTRACTS = 3
+"""Columns that the terms of a class do not have: class, tenant and when."""
+CLASS_HEADINGS = ("class", *TERMS_HEADINGS[:-_OF_CONTRACTS], ">version", "by")
 
 
 def contract_row(item: Item) -> tuple[str, ...]:
@@ -285,7 +288,8 @@ def contract_row(item: Item) -> tuple[str, ...]:
 
 def class_row(item: Item) -> tuple[str, ...]:
     """Return a row of a table of classes."""
-    return (item["name"], *terms(item["terms"])[:-2], str(item["version"]), item["changed_by"])
+    own = terms(item["terms"])[:-_OF_CONTRACTS]
+    return (item["name"], *own, str(item["version"]), item["changed_by"])
 
 
 def terms(contract: Item) -> tuple[str, ...]:
@@ -301,6 +305,7 @@ def terms(contract: Item) -> tuple[str, ...]:
         f"{contract['cost']:g}",
         "0.2 s" if contract["burst"] is None else f"{contract['burst']:.10g}",
         contract["class"] or "-",
+        contract["tenant"] or "-",
         schedule_words(contract) or "always",
     )
 

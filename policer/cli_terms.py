@@ -87,6 +87,10 @@ HoursOf = Annotated[
 ZoneOf = Annotated[
     str | None, typer.Option("--zone", help="The time zone of the hours, such as Europe/Berlin.")
 ]
+Tenant = Annotated[
+    str | None,
+    typer.Option(help="Whose router it is, for tokens limited to tenants; `none`: nobody's."),
+]
 
 _HOURS = re.compile(
     r"(?:(?P<days>[a-z,-]+) +)?(?P<start>\d\d:\d\d)-(?P<end>\d\d:\d\d)(?:=(?P<name>\S+))?"
@@ -136,8 +140,9 @@ def _schedule(
     valid_until: ValidUntil = None,
     hours: HoursOf = None,
     zone: ZoneOf = None,
+    tenant: Tenant = None,
 ) -> dict[str, Any]:
-    """Return the class, dates and hours that were given."""
+    """Return the class, dates, hours and tenant that were given."""
     given: dict[str, Any] = {}
     if of_class is not None:
         given["class"] = _unless_none(of_class, str)
@@ -151,6 +156,8 @@ def _schedule(
         given["hours"] = [] if hours == [NONE] else [window(text) for text in hours]
     if zone is not None:
         given["zone"] = zone
+    if tenant is not None:
+        given["tenant"] = _unless_none(tenant, str.strip)
     return given
 
 
@@ -160,7 +167,7 @@ def takes_terms(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def takes_contract(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of terms, class, dates and hours; they come as `given`."""
+    """Give a command the options of all that a contract says; they come as `given`."""
     return _with_options(command, _terms, _schedule)
 
 

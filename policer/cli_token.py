@@ -1,16 +1,19 @@
 """policer token: who may use the service; works on the store, so that the first one can be made."""
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from policer.cli_reach import Json
 from policer.cli_store import ConfigPath, actor, opened
 from policer.cli_tables import show
 from policer.errors import SettingsError
+from policer.reach import MOST, Reach, in_words
 from policer.settings import DEFAULT_PATH
 from xtc.output import print_json
 
@@ -20,9 +23,26 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Who may use the service.")
 
 LONGEST_DAYS = 3660
+_FORMS = {
+    "host": "a host's name, with * and ? for other characters",
+    "router": "HOST/VR, with * and ? for other characters but /",
+    "tenant": "a tenant's name: letters, digits and . _ -",
+}
 _UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 _TIME = re.compile(r"^([0-9]{1,5})([hdw])$")
-HEADINGS = ("id", "name", "scope", "made", "by", "expires", "state")
+HEADINGS = ("id", "name", "scope", "reach", "made", "by", "expires", "state")
+Hosts = Annotated[
+    list[str] | None,
+    typer.Option("--host", help="Limit it to this host, or to a pattern with * and ?; repeatable."),
+]
+Routers = Annotated[
+    list[str] | None,
+    typer.Option("--router", help="Limit it to HOST/VR, each a name or a pattern; repeatable."),
+]
+Tenants = Annotated[
+    list[str] | None,
+    typer.Option("--tenant", help="Limit it to the routers of this tenant; repeatable."),
+]
 
 
 class Scope(StrEnum):
@@ -38,17 +58,24 @@ def add(
     name: Annotated[str, typer.Argument(help="Whose it is; shown in the audit log.")],
     scope: Annotated[Scope, typer.Option(help="Each includes those before it.")],
     expires: Annotated[str | None, typer.Option(help="After how long, such as 90d.")] = None,
+    host: Hosts = None,
+    router: Routers = None,
+    tenant: Tenants = None,
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:
     """Make a token. Its secret goes to standard output, this once; the rest to standard error."""
     until = None if expires is None else datetime.now(UTC) + lifetime(expires)
+    reach = reach_of(host or (), router or (), tenant or ())
     with opened(config) as store:
-        row, secret = store.tokens.add(name, [scope.value], until, actor())
+        row, secret = store.tokens.add(name, [scope.value], until, actor(), reach)
     if json:
         print_json({"token": row, "secret": secret})
         return
-    typer.echo(f"token {row.id} of {row.name} ({scope}): nobody can read it again", err=True)
+    limits = f", limited to {in_words(reach)}" if reach.limited else ""
+    typer.echo(
+        f"token {row.id} of {row.name} ({scope}{limits}): nobody can read it again", err=True
+    )
     typer.echo(secret)
 
 
@@ -93,6 +120,24 @@ def lifetime(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+def reach_of(hosts: Sequence[str], routers: Sequence[str], tenants: Sequence[str]) -> Reach:
+    """Return the limits that were given.
+
+    Raises:
+        SettingsError: one is none; names the option.
+    """
+    for option, texts in (("host", hosts), ("router", routers), ("tenant", tenants)):
+        for given in ([one] for one in texts):
+            try:
+                msgspec.convert({f"{option}s": given}, Reach)
+            except msgspec.ValidationError:
+                fix = f"write {_FORMS[option]}"
+                raise SettingsError(f"--{option}", f"{given[0]!r} is none", fix) from None
+        if len(texts) > MOST:
+            raise SettingsError(f"--{option}", f"more than {MOST}", "use a pattern, or two tokens")
+    return Reach(tuple(hosts), tuple(routers), tuple(tenants))
+
+
 def _row(row: "TokenRow", now: datetime) -> tuple[str, ...]:
     expired = row.expires_at is not None and row.expires_at <= now
     state = "revoked" if row.revoked_at else "expired" if expired else "in force"
@@ -100,6 +145,7 @@ def _row(row: "TokenRow", now: datetime) -> tuple[str, ...]:
         row.id,
         row.name,
         row.scopes[-1],
+        in_words(row.reach),
         f"{row.created_at:%Y-%m-%d}",
         row.created_by,
         f"{row.expires_at:%Y-%m-%d}" if row.expires_at else "never",

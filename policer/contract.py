@@ -8,6 +8,7 @@ import msgspec
 
 from policer.errors import Problem
 from policer.ladder import Step
+from policer.reach import TenantName
 from policer.schedule import ClassName, Hours, Instant, Zone, problems_of_schedule
 from xtc.units import MAX_BIT_RATE, MIN_BIT_RATE, format_bit_rate
 
@@ -88,6 +89,8 @@ class Contract(
     """When it holds: the first window that is open says by which terms. None given is always."""
     zone: Zone = "UTC"
     """The time zone of the hours."""
+    tenant: TenantName | None = None
+    """Whose router it is, for tokens that are limited to tenants; None is nobody's."""
 
     @property
     def reserve_pps(self) -> float:

@@ -8,6 +8,9 @@ PolicerError
 ├── KeyReused          an idempotency key that came with another request before
 ├── Unauthenticated    no token, or none that is known
 ├── Forbidden          a token that may not do this
+├── NotGranted         an issuer's token that the settings grant nothing to
+├── OutOfReach         a limited token, and what takes one without limits
+├── IssuerAway         who signs tokens cannot be asked for its keys
 ├── NotLeading         another policer leads; orders are its to give
 ├── SettingsError      a configuration that cannot be used
 ├── MissingExtra       a package that the extra `policer` installs is not there
@@ -88,6 +91,30 @@ class Forbidden(PolicerError):  # noqa: N818
     def __init__(self, needed: str) -> None:
         self.needed = needed
         super().__init__(f"this takes a token with the scope {needed}")
+
+
+class NotGranted(PolicerError):  # noqa: N818
+    """An issuer's token whose bearer has nothing that the settings grant anything to."""
+
+    def __init__(self, claim: str) -> None:
+        self.claim = claim
+        super().__init__(f"nothing is granted to what {claim} in this token has")
+
+
+class OutOfReach(PolicerError):  # noqa: N818
+    """A token that is limited to some hosts, routers or tenants may not do this at all."""
+
+    def __init__(self) -> None:
+        super().__init__("this takes a token without limits of hosts, routers and tenants")
+
+
+class IssuerAway(PolicerError):  # noqa: N818
+    """Tokens of an issuer cannot be verified, since its keys cannot be had."""
+
+    def __init__(self, issuer: str, problem: str) -> None:
+        self.issuer, self.problem = issuer, problem
+        fix = "the policer's own tokens work on"
+        super().__init__(f"the keys of {issuer} cannot be had: {problem} ({fix})")
 
 
 class NotLeading(PolicerError):  # noqa: N818

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from policer.errors import MissingExtra
+from policer.errors import MissingExtra, SettingsError
 
 PACKAGES: Final = frozenset({"alembic", "httpx", "httpx_sse", "litestar", "sqlalchemy", "uvicorn"})
 """What the extra installs (pyproject.toml), by the names that they are imported by."""
+
+OIDC: Final = frozenset({"cryptography", "joserfc"})
+"""What the extra `oidc` installs, and what that needs."""
 
 
 @contextmanager
@@ -27,3 +30,19 @@ def extra_needed() -> Iterator[None]:
         if package not in PACKAGES:
             raise
         raise MissingExtra(package) from error
+
+
+@contextmanager
+def oidc_needed() -> Iterator[None]:
+    """Load what the extra `oidc` installs.
+
+    Raises:
+        SettingsError: it is not installed, and the settings take it.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in OIDC:
+            raise
+        problem = f"{error.name} is not installed, which an issuer's tokens need"
+        raise SettingsError("oidc.issuer", problem, "pip install 'xtc[oidc]'") from error

@@ -29,6 +29,8 @@ class HostLive:
     contracts: Mapping[str, Contract] = field(default_factory=dict)
     follows: Mapping[str, str] = field(default_factory=dict)
     """Names of the contracts that followed their routers there, by router."""
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    """Whose routers are by their contracts, also while these do not hold."""
     here: frozenset[str] = frozenset()
     """Names of all contracts that follow routers and whose router is there."""
     entered: tuple[Contract, ...] = ()
@@ -130,6 +132,11 @@ class Fleet:
     def homes(self) -> dict[str, str]:
         """Return the host of each router that a contract follows, by the contract's name."""
         return {router: name for name, live in self.hosts.items() for router in live.here}
+
+    def located(self) -> dict[str, tuple[str, str]]:
+        """Return host and name there of each router whose contract followed it."""
+        lives = self.hosts.items()
+        return {r: (name, vr) for name, live in lives for vr, r in live.follows.items()}
 
     def having(self, router: str, now: float) -> list[str]:
         """Return the hosts that report a router of this name or UUID."""

@@ -16,6 +16,7 @@ from policer.hostloop import HostLoop
 from policer.hosts import Host
 from policer.inforce import Classes
 from policer.promises import Promises
+from policer.reached import tenant_of
 from policer.sight import Sight
 from policer.store import Event, PunishmentRow
 from policer.whereabouts import Move
@@ -234,7 +235,8 @@ class Following:
         """Note what hosts may bring about, and so flood the table of events."""
         self._log.info(kind, host=host, vr=vr, words=words)
         if not self._events.wait(self._clock(), f"{kind} {host}"):
-            self._writer.note(Event(host, kind, words, vr, at=self._wall()))
+            tenant = None if vr is None else tenant_of(self._fleet.get(host), vr)
+            self._writer.note(Event(host, kind, words, vr, at=self._wall(), tenant=tenant))
 
 
 def _in_unknown_zones(

@@ -26,6 +26,7 @@ from policer.link.host import AGAIN_S
 from policer.overrides import excused
 from policer.promise import Kept, kept_after, moved
 from policer.promises import Promised
+from policer.reached import tenant_of
 from policer.round import play
 from policer.sight import GONE_AFTER_S, Sight, seen
 from policer.state import (
@@ -511,7 +512,9 @@ class HostLoop:
     def _note(self, kind: str, words: str, vr: str | None = None, actor: str = "policer") -> None:
         self._log.info(kind, words=words, vr=vr)
         happened = datetime.now(UTC)  # it may wait for a store that is away
-        self._shared.writer.note(Event(self.host.name, kind, words, vr, actor, happened))
+        tenant = None if vr is None else tenant_of(self._live, vr)
+        event = Event(self.host.name, kind, words, vr, actor, happened, tenant)
+        self._shared.writer.note(event)
 
     @property
     def _problem(self) -> str:

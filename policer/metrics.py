@@ -64,6 +64,14 @@ class Metrics:
             buckets=REST_BUCKETS,
             registry=self.registry,
         )
+        self._throttled = Counter(
+            "policer_rest_throttled",
+            "Requests that came too often",
+            ("client",),
+            registry=self.registry,
+        )
+        for client in ("address", "guess", "token"):
+            self._throttled.labels(client)
         self._store_failed = Counter(
             "policer_store_failed_seconds",
             "Time in which the database failed",
@@ -98,6 +106,10 @@ class Metrics:
         """Count a request that was answered; a stream lasts as long as its client likes."""
         if not route.endswith("/stream"):
             self.requests.labels(method, route, str(status)).observe(seconds)
+
+    def throttled(self, client: str) -> None:
+        """Count a request that came too often: of a token, an address, or one that guesses."""
+        self._throttled.labels(client).inc()
 
     def tried(self, outcome: str) -> None:
         """Count an attempt to deliver a message."""

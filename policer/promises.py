@@ -30,6 +30,8 @@ class Promised(NamedTuple):
     """The terms of the classes that they may name."""
     here: frozenset[str]
     """The names of all contracts that follow routers and whose router is there."""
+    tenants: Mapping[str, str]
+    """Whose routers are, also while nothing is promised to them."""
 
 
 class Promises:
@@ -73,7 +75,21 @@ class Promises:
             if vr not in own and (vr in came or vr not in entered):
                 follows[vr] = router
         everything = (*entered.values(), *(following[router] for router in here))
-        return Promised({**came, **own}, follows, everything, self._classes, frozenset(here))
+        return Promised(
+            {**came, **own},
+            follows,
+            everything,
+            self._classes,
+            frozenset(here),
+            self._tenants(host),
+        )
+
+    def _tenants(self, host: str) -> dict[str, str]:
+        """Return whose routers are by all contracts, whether they hold now or not."""
+        following = self._entered.get(ANYWHERE, _NONE)
+        of = {vr: following[router].tenant for router, vr in self.whereabouts.at(host)}
+        of |= {vr: one.tenant for vr, one in self._entered.get(host, _NONE).items()}
+        return {vr: tenant for vr, tenant in of.items() if tenant is not None}
 
     def may_change(self, host: str) -> bool:
         """Whether time alone may bring other terms on a host."""

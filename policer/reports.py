@@ -38,10 +38,12 @@ class Month(NamedTuple):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One contract in one month."""
+    """One contract in one month, wherever its router was."""
 
-    host: str
+    host: str | None
+    """None where it follows its router from host to host."""
     vr: str
+    """Its router: the name on its host; of one that is followed, its UUID or fleet-wide name."""
     guarantee_pps: float
     """As it was promised last in the month, packets/s."""
     in_force_s: float
@@ -64,6 +66,8 @@ class Line(msgspec.Struct, frozen=True):
     """How often it was punished."""
     punished_s: float
     """Seconds in which it was."""
+    hosts: tuple[str, ...] = ()
+    """Where the router was seen, by name."""
 
 
 def month_of(text: str, oldest: date, now: datetime) -> Month:
@@ -101,7 +105,7 @@ def line_of(days: ContractDays, month: Month, until: datetime) -> Line | None:
     if not in_force and not kept.data_s:
         return None
     return Line(
-        host=days.host,
+        host=days.host or None,
         vr=days.vr,
         guarantee_pps=_guarantee(days.changes, until),
         in_force_s=in_force,
@@ -114,6 +118,7 @@ def line_of(days: ContractDays, month: Month, until: datetime) -> Line | None:
         breach_s=kept.breach_s,
         punishments=kept.punishments,
         punished_s=kept.punished_s,
+        hosts=days.hosts,
     )
 
 
@@ -132,7 +137,9 @@ def safe_cell(value: Any) -> str:
     """Return what a cell shows; text that a spreadsheet would compute is marked as text."""
     if isinstance(value, float):
         return f"{value:.3f}".rstrip("0").rstrip(".")
-    text = str(value)
+    if value is None:
+        return ""
+    text = " ".join(value) if isinstance(value, tuple) else str(value)
     return f"'{text}" if text.startswith(FORMULA) else text
 
 

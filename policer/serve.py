@@ -15,7 +15,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import structlog
@@ -24,13 +24,22 @@ import uvicorn
 from policer.connections import BoundedProtocol, allow_files, close_overdue
 from policer.crowd import Crowd, CrowdLimits
 from policer.errors import PolicerError, SettingsError, StoreError
+from policer.extra import oidc_needed
 from policer.fleet import Fleet
 from policer.interpreter import share_interpreter
 from policer.link import Keys, load_keys
 from policer.metrics import Health, Metrics
 from policer.rest import RestSettings, create_app
+from policer.rest.clients import Proxies
 from policer.service import Service, ServiceSettings
-from policer.settings import ServerSection, Settings, policy_of, retention_of, webhook_rules_of
+from policer.settings import (
+    OidcSection,
+    ServerSection,
+    Settings,
+    policy_of,
+    retention_of,
+    webhook_rules_of,
+)
 from policer.settingsfile import listen_address, load_settings, store_url
 from policer.store import Store, open_store
 from policer.webhooks.courier import Courier
@@ -38,6 +47,9 @@ from policer.webhooks.notifier import Notifier, Ports
 from policer.worker import Worker
 from xtc.logs import set_up_logging
 from xtc.notify import notify
+
+if TYPE_CHECKING:
+    from policer.oidc import Issuer
 
 LOOK_EVERY_S = 1.0
 DEAD_AFTER_S = 8.0
@@ -101,6 +113,7 @@ class Serving:
         self._notifying = Worker(Notifier(store, courier, ports).run, "webhooks")
         limits = CrowdLimits(settings.server.max_connections, settings.server.max_connections_each)
         self._crowd: Crowd[BoundedProtocol] = Crowd(limits)
+        self._issuer = issuer_in(settings.oidc)
         self._server = uvicorn.Server(self._uvicorn())
         self._asked_to_stop = False
 
@@ -123,6 +136,8 @@ class Serving:
             for task in (looking, pruning):
                 task.cancel()
             ended = await asyncio.gather(looking, pruning, return_exceptions=True)
+            if self._issuer is not None:
+                await self._issuer.close()
             await asyncio.to_thread(self._notifying.stop)
             await asyncio.to_thread(self._worker.stop)
             _told(ended)
@@ -234,6 +249,11 @@ class Serving:
             strict_transport=self._settings.server.tls_cert is not None,
             max_streams=self._settings.server.max_streams,
             max_streams_each=self._settings.server.max_streams_each,
+            rate_per_s=self._settings.server.requests_per_s,
+            rate_burst=self._settings.server.burst,
+            throttled=self.metrics.throttled,
+            issuer=self._issuer,
+            trusted_proxies=Proxies(self._settings.server.trusted_proxies),
         )
         return uvicorn.Config(
             create_app(self._store, self._fleet, rest),
@@ -260,7 +280,7 @@ def of_the_start(before: Settings, after: Settings) -> Iterator[str]:
         keep_audit_days=after.store.keep_audit_days,
     )
     before = msgspec.structs.replace(before, store=kept)
-    for name in ("server", "store", "link", "lease"):
+    for name in ("server", "oidc", "store", "link", "lease"):
         if getattr(after, name) != getattr(before, name):
             yield name
 
@@ -273,6 +293,19 @@ def service_settings(settings: Settings) -> ServiceSettings:
         ttl_s=settings.lease.ttl_s,
         retention=retention_of(settings),
     )
+
+
+def issuer_in(section: OidcSection) -> "Issuer | None":
+    """Return what verifies the tokens of the issuer that the settings name; None without one.
+
+    Raises:
+        SettingsError: the library for it is not installed.
+    """
+    if section.issuer is None:
+        return None
+    with oidc_needed():
+        from policer.oidc import issuer_of  # noqa: PLC0415  part of an extra of its own
+    return issuer_of(section, time.monotonic)
 
 
 def keys_of(path: str) -> Keys:

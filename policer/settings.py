@@ -12,6 +12,7 @@ from policer.engagement import Habits
 from policer.evidence import Rules
 from policer.history.retention import Retention
 from policer.ladder import Patience
+from policer.reach import MOST, HostPattern, RouterPattern, TenantName
 from policer.state import Policy
 from policer.webhooks.rules import Rules as WebhookRules
 from policer.webhooks.rules import network_of
@@ -22,6 +23,11 @@ STATE = "/var/lib/xtc-policer"
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 Rounds = Annotated[int, msgspec.Meta(ge=1, le=3600)]
+
+Algorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519"
+]
+_LIMITS = msgspec.Meta(max_length=MOST)
 
 # What an operator may set is a part of what the core knows; its defaults are the core's.
 _HABITS, _RULES, _PATIENCE = Habits(), Rules(), Patience()
@@ -55,6 +61,50 @@ class ServerSection(Section, frozen=True):
     """Clients that may stream at once; each open tab of the page is two."""
     max_streams_each: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 8
     """The same of one token."""
+    requests_per_s: Annotated[float, msgspec.Meta(ge=1, le=100_000)] = 100.0
+    """Requests that a token may make in the long run, and so may an address without one."""
+    burst: Annotated[int, msgspec.Meta(ge=10, le=1_000_000)] = 500
+    """Requests that they may make at once."""
+    trusted_proxies: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] = ()
+    """Networks of proxies that append their client's address to X-Forwarded-For."""
+
+
+class GrantSection(Section, frozen=True):
+    """What who has a value in the claim may do; of several grants the first that fits holds."""
+
+    value: Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+    """Of the claim: a group, a role or a scope."""
+    scope: Literal["read", "operate", "admin"]
+    """As a token of the policer's own."""
+    hosts: Annotated[tuple[HostPattern, ...], _LIMITS] = ()
+    """Limited to these hosts, names or patterns."""
+    routers: Annotated[tuple[RouterPattern, ...], _LIMITS] = ()
+    """Limited to these routers, HOST/VR."""
+    tenants: Annotated[tuple[TenantName, ...], _LIMITS] = ()
+    """Limited to the routers of these tenants."""
+
+
+class OidcSection(Section, frozen=True):
+    """An OpenID Connect issuer whose tokens are taken next to the policer's own."""
+
+    issuer: str | None = None
+    """Its URL, as `iss` in its tokens; None takes no others than the policer's own."""
+    audience: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
+    """What `aud` in tokens for this policer has."""
+    jwks_url: str | None = None
+    """Where its keys are; None is where its discovery document says."""
+    jwks_file: str | None = None
+    """A file with its keys instead, where the issuer cannot be reached."""
+    claim: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] = "groups"
+    """The claim that grants go by; dots lead into claims."""
+    name_claim: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] = "preferred_username"
+    """The claim with a name to show; without it, that is the subject."""
+    leeway_s: Annotated[int, msgspec.Meta(ge=0, le=300)] = 30
+    """By how many seconds the clocks may differ."""
+    algorithms: Annotated[tuple[Algorithm, ...], msgspec.Meta(min_length=1)] = ("RS256", "ES256")
+    """Which signatures are taken; all are asymmetric."""
+    grants: Annotated[tuple[GrantSection, ...], msgspec.Meta(max_length=1000)] = ()
+    """What its people may do here."""
 
 
 class StoreSection(Section, frozen=True):
@@ -155,6 +205,7 @@ class Settings(Section, frozen=True):
     """All of it."""
 
     server: ServerSection = ServerSection()
+    oidc: OidcSection = OidcSection()
     store: StoreSection = StoreSection()
     link: LinkSection = LinkSection()
     lease: LeaseSection = LeaseSection()
@@ -167,6 +218,8 @@ class Settings(Section, frozen=True):
 SECTIONS: tuple[type[Section], ...] = (
     Settings,
     ServerSection,
+    OidcSection,
+    GrantSection,
     StoreSection,
     LinkSection,
     LeaseSection,

@@ -4,16 +4,24 @@ import difflib
 import ipaddress
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
 
 from policer.errors import SettingsError
 from policer.fixes import OTHERS, READABLE, exposed, made_empty, unread
-from policer.settings import SECTIONS, STATE, Settings, StoreSection
+from policer.settings import (
+    SECTIONS,
+    STATE,
+    GrantSection,
+    OidcSection,
+    Section,
+    Settings,
+    StoreSection,
+)
 from policer.webhooks.rules import network_of
 
 MAX_BYTES = 1 << 20
@@ -24,6 +32,13 @@ SCHEMES = ("sqlite", "postgresql", "postgres")
 HIDDEN = "***"
 
 _AT = re.compile(r"^(?P<problem>.*?)(?: - at `\$\.?(?P<path>.*)`)?$", re.DOTALL)
+_PATTERN = "matching regex"
+"""In msgspec's words of a text that does not fit its pattern."""
+_FORMS = {
+    "hosts": "names of hosts, with * and ? for other characters",
+    "routers": "HOST/VR, with * and ? for other characters but /",
+    "tenants": "names of tenants: letters, digits and . _ -",
+}
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<key>.*)`$", re.DOTALL)
 
 
@@ -69,6 +84,7 @@ def parse_settings(text: str, source: Path = Path("settings")) -> Settings:
 def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
     """Yield what contradicts itself: field, problem, fix."""
     yield from _of_server(settings)
+    yield from _of_oidc(settings.oidc)
     store, rules, habits = settings.store, settings.policy.rules, settings.policy.habits
     if store.url is not None and store.url_file is not None:
         yield "store.url_file", "there is store.url as well", "give one of the two"
@@ -95,6 +111,7 @@ def contradictions(settings: Settings) -> Iterator[tuple[str, str, str]]:
 
 def _of_server(settings: Settings) -> Iterator[tuple[str, str, str]]:
     server = settings.server
+    yield from _of_proxies(server.trusted_proxies)
     try:
         host, _ = listen_address(server.listen)
     except ValueError as error:
@@ -109,6 +126,58 @@ def _of_server(settings: Settings) -> Iterator[tuple[str, str, str]]:
             f"{server.listen} is reached from other machines, and tokens would travel unencrypted",
             "give tls_cert and tls_key, or behind_proxy = true where a proxy ends TLS",
         )
+
+
+def _of_proxies(networks: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    where = "server.trusted_proxies"
+    for text in networks:
+        try:
+            network = ipaddress.ip_network(text)
+        except ValueError as error:
+            yield where, str(error), "write networks or addresses, such as 10.0.0.0/28"
+            continue
+        if network.prefixlen == 0:
+            problem = f"{text} is everybody: each client could choose its address"
+            yield where, problem, "name the proxies alone"
+
+
+def _of_oidc(oidc: OidcSection) -> Iterator[tuple[str, str, str]]:
+    if oidc.issuer is None:
+        if oidc != OidcSection():
+            fix = "give the issuer's URL, or remove the table"
+            yield "oidc.issuer", "missing, and without it the rest means nothing", fix
+        return
+    for key in ("issuer", "jwks_url"):
+        url = getattr(oidc, key)
+        if url is not None and not is_safe_url(url):
+            yield f"oidc.{key}", f"{url[:200]!r} is no address of HTTPS", "write https://..."
+    if oidc.audience is None:
+        fix = "give what `aud` in tokens for this policer has"
+        yield "oidc.audience", "missing: tokens for other services would be taken", fix
+    if oidc.jwks_url is not None and oidc.jwks_file is not None:
+        yield "oidc.jwks_file", "there is oidc.jwks_url as well", "give one of the two"
+    if not oidc.grants:
+        yield "oidc.grants", "missing: nobody may do anything", "add [[oidc.grants]]"
+    yield from _of_grants(oidc.grants)
+
+
+def _of_grants(grants: Iterable[GrantSection]) -> Iterator[tuple[str, str, str]]:
+    for number, one in enumerate(grants):
+        if one.scope == "admin" and (one.hosts or one.routers or one.tenants):
+            where, problem = f"oidc.grants[{number}].scope", "an administrator cannot be limited"
+            yield where, problem, "write operate or read, or remove the limits"
+
+
+def is_safe_url(url: str) -> bool:
+    """Whether an address is of HTTPS, or on this machine, and holds no password."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        return False
+    if parts.username is not None or not host or not url.isprintable() or parts.fragment:
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and is_local(host))
 
 
 def _of_url(where: str, url: str) -> Iterator[tuple[str, str, str]]:
@@ -201,23 +270,45 @@ def _explained(source: Path, error: msgspec.ValidationError) -> SettingsError:
     problem, inside = (match["problem"], match["path"] or "") if match else (str(error), "")
     if unknown := _UNKNOWN.match(problem):
         key = unknown["key"]
-        nearest = difflib.get_close_matches(key, sorted(KEYS), n=1)
+        here = KEYS_OF.get(inside.rpartition(".")[2].partition("[")[0], frozenset())
+        near_here = difflib.get_close_matches(key, sorted(here), n=1)
+        nearest = near_here or difflib.get_close_matches(key, sorted(KEYS), n=1)
         fix = f"did you mean {nearest[0]}?" if nearest else "remove it"
         field = f"{inside}.{key}" if inside else key
         return SettingsError(f"{source}: {field}", "no such key", fix)
     where = f"{source}: {inside}" if inside else str(source)
-    choices = CHOICES.get(inside.rpartition(".")[2])
+    key = inside.rpartition(".")[2].partition("[")[0]
+    choices = CHOICES.get(key)
     fix = f"write one of {', '.join(choices)}" if choices else "see policer.toml in docs/policer.md"
+    if _PATTERN in problem:
+        problem, fix = "it is not of the form that it must have", f"write {_FORMS[key]}"
     return SettingsError(where, problem[:1].lower() + problem[1:], fix)
 
 
 def _all_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
     for section in SECTIONS:
         for field in msgspec.structs.fields(section):
-            if get_origin(field.type) is Literal:
-                yield field.encode_name, get_args(field.type)
+            if choices := _choices_of(field.type):
+                yield field.encode_name, choices
 
 
+def _choices_of(kind: Any) -> tuple[str, ...]:
+    """Return what a type, or the items of a list of it, may be; nothing where that is open."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)
+    inner = get_args(kind)[:1] if get_origin(kind) in {Annotated, tuple} else ()
+    return _choices_of(inner[0]) if inner else ()
+
+
+def _keys_of_tables() -> Iterator[tuple[str, frozenset[str]]]:
+    for section in SECTIONS:
+        for field in msgspec.structs.fields(section):
+            if isinstance(field.type, type) and issubclass(field.type, Section):
+                yield field.encode_name, frozenset(field.type.__struct_fields__)
+
+
+KEYS_OF: dict[str, frozenset[str]] = dict(_keys_of_tables())
+"""The keys of each table, by its name."""
 KEYS = frozenset(key for section in SECTIONS for key in section.__struct_fields__)
 """Every key of the format."""
 CHOICES: dict[str, tuple[Any, ...]] = dict(_all_choices())

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import uvicorn
 from page_rig import Fleetwork
 
+from policer.reach import UNLIMITED, Reach
 from policer.rest import RestSettings, create_app
 
 _REFUSED = re.compile(r"Failed to load resource: .*status of (\d+)")
@@ -106,10 +107,10 @@ class Visit:
         """Open a view by its address."""
         self.page.goto(f"{self.service.origin}/{view}")
 
-    def sign_in(self, view: str = "#/", scope: str = "operate") -> None:
+    def sign_in(self, view: str = "#/", scope: str = "operate", reach: Reach = UNLIMITED) -> None:
         """Open a view as somebody who was given a token, named after its scope."""
         self.go(view)
-        self.page.get_by_label("Token").fill(self.work.token(scope, scope))
+        self.page.get_by_label("Token").fill(self.work.token(scope, scope, reach))
         self.page.get_by_role("button", name="Sign in").click()
         self.page.get_by_role("navigation", name="Views").wait_for()
 

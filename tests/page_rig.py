@@ -10,6 +10,7 @@ from policer.fleet import Fleet, HostLive, Leadership
 from policer.hosts import Host
 from policer.inbox import Inbox
 from policer.overrides import excused, standing
+from policer.reach import UNLIMITED, Reach
 from policer.round import play
 from policer.sight import Sight, seen
 from policer.state import HostState, HostView, Policy
@@ -111,9 +112,9 @@ class Fleetwork:
         ]
         self.store.punishments.set(rows, set(self.store.punishments.all()) - _keys(rows))
 
-    def token(self, scope: str = "operate", name: str = "ops") -> str:
+    def token(self, scope: str = "operate", name: str = "ops", reach: Reach = UNLIMITED) -> str:
         """Return the secret of a new token."""
-        return self.store.tokens.add(name, [scope], None, "anna")[1]
+        return self.store.tokens.add(name, [scope], None, "anna", reach)[1]
 
 
 def _keys(rows: list[PunishmentRow]) -> set[tuple[str, str]]:

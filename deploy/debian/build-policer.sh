@@ -20,7 +20,7 @@ mkdir -p build && exec 9>build/deb-policer.lock && flock 9
 
 # 1. The policer and its libraries: exactly what the lock file names, for the system's Python.
 rm -rf "$ROOT" && mkdir -p "$LIB" dist
-$BIN/python -m deploy.locked requirements.lock policer postgresql >$WORK/requirements.txt
+$BIN/python -m deploy.locked requirements.lock policer postgresql oidc >$WORK/requirements.txt
 pip() { $BIN/python -m pip --disable-pip-version-check --quiet "$@"; }
 pip wheel --no-deps --no-build-isolation --wheel-dir $WORK .
 # Without dependencies: those that the xtc package brings are not wanted twice.

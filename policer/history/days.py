@@ -57,14 +57,15 @@ class DayAccount:
         """Add seconds in which the router was punished."""
         self._punished_s += seconds
 
-    def row(self, host: str, vr: str, day: int, part: int) -> DayRow:
-        """Return the sums, of a day counted from 1970 on."""
+    def row(self, host: str, vr: str, day: int, part: int, follows: str = "") -> DayRow:
+        """Return the sums, of a day counted from 1970 on; `follows` as of the row."""
         self.changed = False
         return DayRow(
             host=host,
             vr=vr,
             day=datetime.fromtimestamp(day * DAY_S, UTC).date(),
             part=part,
+            follows=follows,
             data_s=self._data_s,
             promised=self._promised,
             wanted=self._wanted,

@@ -70,6 +70,13 @@ def owed_after(
     return Owed(due.burst, wanted, beyond)
 
 
+def part_of(owed: Owed, share: float) -> Owed:
+    """Return what came of a share of a period."""
+    if share == 1.0:
+        return owed
+    return Owed(owed.deficit, owed.wanted * share, owed.missing * share)
+
+
 def is_punished(state: RouterState | None) -> bool:
     """Whether a router stands on its ladder, and not only in a dry run."""
     return state is not None and state.punishment.height > 0 and not state.punishment.dry

@@ -6,8 +6,17 @@ from collections.abc import Iterator
 from policer.contract import Contract
 from policer.fleet import HostLive
 from policer.history.chunks import MINUTE_S, SECOND_S, Chunk, RawChunk, Values, begin_of
+from policer.history.counted import Counted
 from policer.history.days import DAY_S, DayAccount
-from policer.history.guarantee import NOTHING_DUE, Due, due, is_punished, owed_after
+from policer.history.guarantee import (
+    NOTHING_DUE,
+    Due,
+    Owed,
+    due,
+    is_punished,
+    owed_after,
+    part_of,
+)
 from policer.history.stretch import LONGEST_S, HostTime, Stretch, shares, stretch_of
 from policer.sight import Sight
 from policer.state import Order
@@ -19,21 +28,25 @@ LATE_S = LONGEST_S + 5.0
 WRITE_EVERY_S = 60
 """How often what still grows is written: the minutes of this hour, and this day."""
 
+Days = dict[tuple[str, int], dict[str, DayAccount]]
+"""Accounts by router and day; those of one by the contract that followed the router, or ""."""
+
 
 class _Router:
     """What is remembered of a router from tick to tick."""
 
-    __slots__ = ("_contract", "_due", "account", "day", "deficit", "punished", "seen")
+    __slots__ = ("_account_of", "_contract", "_due", "account", "deficit", "punished", "under")
 
     def __init__(self) -> None:
         self.deficit = 0.0
-        self.seen = False
-        """Whether it was there a tick ago."""
+        self.under: str | None = None
+        """The contract of a tick ago: its name if it follows the router, "" if it is this host's;
+        None without one."""
         self.punished = False
         """Whether it was punished then."""
-        self.day = -1
         self.account: DayAccount | None = None
-        """Of that day."""
+        self._account_of = (-1, "")
+        """The day and the contract of that account."""
         self._contract: Contract | None = None
         self._due = NOTHING_DUE
 
@@ -45,16 +58,35 @@ class _Router:
             self._contract, self._due = contract, due(contract, None)
         return self._due
 
+    def begins(self, under: str | None, *, punished: bool) -> bool:
+        """Whether it is punished now and was not a tick ago, under the same contract.
+
+        A router that comes from another host, or is taken over by a leader, may bring a punishment.
+        """
+        began = punished and not self.punished and self.under == under
+        self.under, self.punished = under, punished
+        return began
+
+    def account_in(self, days: Days, vr: str, day: int, under: str) -> DayAccount:
+        """Return its account of a day and contract."""
+        if self.account is None or self._account_of != (day, under):
+            accounts = days.setdefault((vr, day), {})
+            self.account = accounts.setdefault(under, DayAccount())
+            self._account_of = day, under
+        return self.account
+
 
 class HostTrack:
     """One host, as one recorder saw it."""
 
-    def __init__(self, host: str, part: int, wall: float) -> None:
+    def __init__(self, host: str, part: int, wall: float, counted: Counted) -> None:
+        """Begin at a time of day; `counted` is shared by all hosts of the recorder."""
         self.host, self._part = host, part
+        self._counted = counted
         self.time = HostTime()
         self._seconds: dict[int, Chunk] = {}
         self._minutes: dict[int, Chunk] = {}
-        self._days: dict[tuple[str, int], DayAccount] = {}
+        self._days: Days = {}
         self._routers: dict[str, _Router] = {}
         # Hosts take turns, so that no second has the work of all.
         self._write_at = wall + zlib.crc32(host.encode()) % WRITE_EVERY_S
@@ -82,8 +114,8 @@ class HostTrack:
         """Return what each second of a tick is; the router's day takes over the whole of it."""
         vr, offered, delivered = report.vr, report.offered_pps, report.throughput_pps
         contract, punished = live.contracts.get(vr), is_punished(live.state.routers.get(vr))
-        began = punished and router.seen and not router.punished
-        router.seen, router.punished = True, punished
+        under = None if contract is None else live.follows.get(vr, "")
+        began = router.begins(under, punished=punished)
         if offered is None or delivered is None:
             router.deficit = 0.0
             return None
@@ -92,10 +124,7 @@ class HostTrack:
         owed = owed_after(lacks, in_force, length, offered, delivered)
         router.deficit = owed.deficit
         if contract is not None:
-            account = self._account(router, vr, int(stretch.end // DAY_S))
-            account.add(contract.guarantee_pps, length, delivered, owed, began=began)
-            if punished:
-                account.punished(length)
+            self._count(router, contract, report, owed, stretch, began=began)
         setpoint = report.setpoint_pps if report.active else None
         return (
             1.0,
@@ -108,14 +137,27 @@ class HostTrack:
             1.0 if punished else 0.0,
         )
 
-    def _account(self, router: _Router, vr: str, day: int) -> DayAccount:
-        """Return a router's account of a day."""
-        if router.account is None or router.day != day:
-            account = self._days.get((vr, day))
-            if account is None:
-                account = self._days[vr, day] = DayAccount()
-            router.account, router.day = account, day
-        return router.account
+    def _count(
+        self,
+        router: _Router,
+        contract: Contract,
+        report: Report,
+        owed: Owed,
+        stretch: Stretch,
+        *,
+        began: bool,
+    ) -> None:
+        """Have the day of a router's contract take over a tick, but for what is counted already."""
+        under = router.under or ""
+        share = self._counted.share(under, stretch) if under else 1.0
+        if not (share or began):
+            return
+        seconds = share * (stretch.end - stretch.begin)
+        account = router.account_in(self._days, report.vr, int(stretch.end // DAY_S), under)
+        delivered = report.throughput_pps or 0.0
+        account.add(contract.guarantee_pps, seconds, delivered, part_of(owed, share), began=began)
+        if router.punished:
+            account.punished(seconds)
 
     def cut(self, wall: float) -> tuple[list[RawChunk], list[DayRow]]:
         """Return what is complete, and at times what grows; all of it at infinity."""
@@ -143,16 +185,17 @@ class HostTrack:
             yield chunk
 
     def _rows(self) -> Iterator[DayRow]:
-        for (vr, day), account in self._days.items():
-            if account.changed:
-                yield account.row(self.host, vr, day, self._part)
+        for (vr, day), accounts in self._days.items():
+            for under, account in accounts.items():
+                if account.changed:
+                    yield account.row(self.host, vr, day, self._part, under)
 
     def _forget_old(self) -> None:
         """Forget what was written and is over."""
         oldest = min(self._seconds, default=int(self.time.until))
         self._minutes = {at: one for at, one in self._minutes.items() if one.end > oldest}
         today = int(self.time.until // DAY_S)
-        self._days = {key: account for key, account in self._days.items() if key[1] >= today}
+        self._days = {key: accounts for key, accounts in self._days.items() if key[1] >= today}
 
     @staticmethod
     def _chunk(chunks: dict[int, Chunk], span: int, at: int) -> Chunk:

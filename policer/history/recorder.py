@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from policer.fleet import HostLive
 from policer.history.chunks import RawChunk
+from policer.history.counted import Counted
 from policer.history.hosttrack import HostTrack
 from policer.history.stretch import went_back
 from policer.sight import Sight
@@ -35,12 +36,13 @@ class Recorder:
     def __init__(self, part: Callable[[], int] = new_part) -> None:
         self._part = part
         self._hosts: dict[str, HostTrack] = {}
+        self._counted = Counted()
         self._left = Cut([], [])
         """Of hosts that ended."""
 
     def restart(self) -> None:
         """Begin again; what was not written is lost."""
-        self._hosts, self._left = {}, Cut([], [])
+        self._hosts, self._counted, self._left = {}, Counted(), Cut([], [])
 
     def heard(self, live: HostLive, sight: Sight, wall: float) -> None:
         """Take over a tick that is believed.
@@ -56,7 +58,7 @@ class Recorder:
             self.end(name)  # else its chunks would come a second time
             track = None
         if track is None:
-            track = self._hosts[name] = HostTrack(name, self._part(), wall)
+            track = self._hosts[name] = HostTrack(name, self._part(), wall, self._counted)
         track.heard(live, sight, wall)
 
     def end(self, host: str) -> None:
@@ -70,6 +72,7 @@ class Recorder:
     def cut(self, wall: float) -> Cut:
         """Return what is complete at an instant, and at times what grows; all of it at infinity."""
         cut, self._left = self._left, Cut([], [])
+        self._counted.forget_old(wall)
         for track in self._hosts.values():
             chunks, days = track.cut(wall)
             cut.chunks.extend(chunks)

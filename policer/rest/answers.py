@@ -9,6 +9,7 @@ from policer.contract import Contract
 from policer.hosts import Host, HostName
 from policer.ladder import Step
 from policer.overrides import BrakeMode
+from policer.reach import UNLIMITED, Reach
 from policer.rest.overrideanswers import Moment, OverrideAnswer
 from policer.rest.problems import FieldProblem
 from policer.state import Order
@@ -324,6 +325,23 @@ class NewToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scope: Scope
     expires_at: Moment | None = None
     """None is never."""
+    reach: Reach = UNLIMITED
+    """What it is limited to."""
+
+
+class WhoAnswer(msgspec.Struct, frozen=True):
+    """Who asks, and what that may do."""
+
+    id: str
+    """Of the token, or issuer and subject: in the audit log."""
+    name: str
+    scopes: tuple[Scope, ...]
+    reach: Reach
+    """What it is limited to."""
+    expires_at: datetime | None
+    """None is never."""
+    address: str
+    """Where this request came from, as the policer sees it."""
 
 
 class MadeToken(msgspec.Struct, frozen=True):
@@ -332,16 +350,6 @@ class MadeToken(msgspec.Struct, frozen=True):
     token: TokenRow
     secret: str
     """Shown this once; nobody can read it again."""
-
-
-class AccessAnswer(msgspec.Struct, frozen=True):
-    """Who asks, and what that token may do."""
-
-    name: str
-    scope: str
-    """The highest that it has; each includes those before it: read, operate, admin."""
-    expires_at: datetime | None
-    """null is never."""
 
 
 class TokenPage(msgspec.Struct, frozen=True):

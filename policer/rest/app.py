@@ -15,10 +15,8 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.routes import HTTPRoute
 from litestar.types import ControllerRouterHandler
 
-from policer.bucket import Buckets
 from policer.fleet import Fleet
 from policer.rest import (
-    access,
     classes,
     contracts,
     events,
@@ -35,8 +33,8 @@ from policer.rest import (
 )
 from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk, provide_desk, provide_gate
-from policer.rest.document import DESCRIPTION, finished
-from policer.rest.gate import OPEN, Gate, guard
+from policer.rest.document import DESCRIPTION, Needs, finished
+from policer.rest.gate import CLOSED, OPEN, Gate, guard
 from policer.rest.options import answer_options, methods_by_path
 from policer.rest.outside import Outside
 from policer.rest.page import page_handler
@@ -44,6 +42,7 @@ from policer.rest.problems import HANDLERS
 from policer.rest.queries import known_queries
 from policer.rest.settings import RestSettings
 from policer.rest.slots import Slots
+from policer.rest.throttle import Throttle
 from policer.store import Store
 
 VERSION = "1.0.0"
@@ -58,7 +57,6 @@ ROOMS = (
     fleetwide,
     overrides,
     tokens,
-    access,
     history,
     reports,
     webhooks,
@@ -74,7 +72,8 @@ def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
         fleet: what the policer sees; only read.
         settings: limits, clock, and what the rest of the policer lends.
     """
-    gate = Gate(store, settings.clock, Buckets(settings.rate_per_s, settings.rate_burst))
+    throttle = Throttle(settings)
+    gate = Gate(store, settings, throttle)
     desk = Desk(store, fleet, settings, Slots(settings.max_streams, settings.max_streams_each))
     document = describe()
     page = [] if settings.page is None else [page_handler(settings.page)]
@@ -94,7 +93,7 @@ def create_app(store: Store, fleet: Fleet, settings: RestSettings) -> Litestar:
     app.state.methods = methods_by_path(app)
     _read_types(app)
     # Litestar's middleware sees no request without a route: the shell must be around all of it.
-    app.asgi_handler = Outside(app.asgi_handler, settings)
+    app.asgi_handler = Outside(app.asgi_handler, settings, throttle)
     return app
 
 
@@ -121,7 +120,7 @@ def describe() -> dict[str, Any]:
         openapi_config=config,
         logging_config=None,
     )
-    return finished(app.openapi_schema.to_schema(), _scopes(app))
+    return finished(app.openapi_schema.to_schema(), _needs(app))
 
 
 def _handlers() -> list[ControllerRouterHandler]:
@@ -165,10 +164,10 @@ def _handlers_of(app: Litestar) -> Iterator[HTTPRouteHandler]:
             yield from route.route_handlers
 
 
-def _scopes(app: Litestar) -> dict[str, str]:
-    """Return the scope that each operation takes."""
+def _needs(app: Litestar) -> dict[str, Needs]:
+    """Return what each operation takes of a token."""
     return {
-        handler.operation_id: handler.opt["scope"]
+        handler.operation_id: Needs(handler.opt["scope"], handler.opt.get("limited", CLOSED))
         for handler in _handlers_of(app)
         if isinstance(handler.operation_id, str)
     }

@@ -9,6 +9,7 @@ import msgspec
 from litestar import Request
 from litestar.exceptions import HTTPException
 
+from policer.actor import Actor
 from policer.errors import Invalid, Problem
 from policer.rest.problems import plain
 from policer.store import TokenRow
@@ -27,11 +28,10 @@ class StrictRequest(Request[Any, Any, Any]):
         return asker
 
     @property
-    def actor(self) -> str:
+    def actor(self) -> Actor:
         """Return who asks, for the audit log: names are not unique, ids are."""
         asker, client = self.asker, self.client
-        where = f" from {client.host}" if client else ""
-        return f"{asker.name} ({asker.id}{where})"
+        return Actor(asker.name, asker.id, client.host if client else "")
 
     async def json(self) -> Any:
         """Return the body.

@@ -9,6 +9,7 @@ from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, page_of, unpack
 from policer.rest.desk import Desk, GivenDesk
 from policer.rest.etag import create_or_replace, required, tag
+from policer.rest.gate import FILTERED
 from policer.rest.names import ClassPath, IfMatch, IfNoneMatch
 from policer.schedule import ClassName
 from policer.store import Stored
@@ -17,7 +18,14 @@ TAGS = ["classes"]
 ONE = "/classes/{name:str}"
 
 
-@get("/classes", operation_id="listClasses", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    "/classes",
+    operation_id="listClasses",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def list_classes(desk: GivenDesk, limit: Limit = 100, after: After = None) -> ClassPage:
     """List the contract classes, by name."""
     rows = desk.store.classes.all().items()
@@ -25,7 +33,7 @@ def list_classes(desk: GivenDesk, limit: Limit = 100, after: After = None) -> Cl
     return ClassPage([_answer(*row) for row in page], following)
 
 
-@get(ONE, operation_id="readClass", tags=TAGS, scope="read", sync_to_thread=True)
+@get(ONE, operation_id="readClass", tags=TAGS, scope="read", limited=FILTERED, sync_to_thread=True)
 def read_class(name: ClassPath, desk: GivenDesk) -> Response[ClassAnswer]:
     """Read a contract class."""
     return _tagged(name, desk.store.classes.get(name), 200)

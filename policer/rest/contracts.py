@@ -7,6 +7,7 @@ import msgspec
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
 
+from policer.actor import Actor
 from policer.contract import Contract
 from policer.errors import Problem, Unknown
 from policer.inforce import Classes, in_force
@@ -22,6 +23,7 @@ from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, cut, unpack
 from policer.rest.desk import Desk, GivenDesk
 from policer.rest.etag import create_or_replace, required, tag
+from policer.rest.gate import FILTERED
 from policer.rest.names import (
     FollowedPath,
     HostFilter,
@@ -46,19 +48,33 @@ WhereOrEmpty = Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9.-]{
 ContractKey = tuple[WhereOrEmpty, VrName]
 
 
-@get("/contracts", operation_id="listContracts", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    "/contracts",
+    operation_id="listContracts",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def list_contracts(
     desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> ContractPage:
     """List the contracts: first those that follow routers, then the others by host and router."""
     rows = desk.store.contracts.page(unpack(after, ContractKey), limit + 1, host)
     page, following = cut(rows, limit, lambda row: (row[0], row[1]))
-    classes = _classes(desk)
+    classes = desk.store.classes.named_by(stored.value for _, _, stored in page)
     homes = desk.fleet.homes()
     return ContractPage([_answer(*row, classes, homes) for row in page], following)
 
 
-@post("/contracts", operation_id="addContract", tags=TAGS, scope="operate", sync_to_thread=True)
+@post(
+    "/contracts",
+    operation_id="addContract",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def add_contract(
     data: JSONBody[NewContract],
     desk: GivenDesk,
@@ -67,7 +83,8 @@ def add_contract(
 ) -> Response[ContractAnswer]:
     """Make a contract: of a router on one host, or without a host, of one that it follows."""
     host, vr = data.host or ANYWHERE, data.vr
-    classes = _classes(desk)  # the answer is made within the change, which reads nothing beside it
+    # The answer is made within the change, which reads nothing beside it.
+    classes = _classes(desk, data.contract)
 
     def change(answering: Answering[Contract] | None) -> Stored[Contract]:
         refuse(_ambiguous(desk, host, vr))
@@ -92,6 +109,7 @@ def add_contract(
     operation_id="checkContract",
     tags=TAGS,
     scope="read",
+    limited=FILTERED,
     status_code=200,
     sync_to_thread=True,
 )
@@ -109,13 +127,27 @@ def check_contract(data: JSONBody[NewContract], desk: GivenDesk) -> CheckAnswer:
     )
 
 
-@get(OF_HOST, operation_id="readContract", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    OF_HOST,
+    operation_id="readContract",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def read_contract(host: HostPath, vr: VrPath, desk: GivenDesk) -> Response[ContractAnswer]:
     """Read the contract of a router on one host."""
     return _read(desk, host, vr)
 
 
-@put(OF_HOST, operation_id="putContract", tags=TAGS, scope="operate", sync_to_thread=True)
+@put(
+    OF_HOST,
+    operation_id="putContract",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def put_contract(
     *,
     host: HostPath,
@@ -131,7 +163,14 @@ def put_contract(
     return _put(desk, (host, vr), data, version, request.actor)
 
 
-@delete(OF_HOST, operation_id="removeContract", tags=TAGS, scope="operate", sync_to_thread=True)
+@delete(
+    OF_HOST,
+    operation_id="removeContract",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def remove_contract(
     host: HostPath, vr: VrPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
@@ -139,7 +178,14 @@ def remove_contract(
     _remove(desk, host, vr, if_match, request.actor)
 
 
-@get(OF_HOST + "/history", operation_id="readHistory", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    OF_HOST + "/history",
+    operation_id="readHistory",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def read_history(
     host: HostPath, vr: VrPath, desk: GivenDesk, limit: Limit = 100, after: After = None
 ) -> History:
@@ -147,13 +193,27 @@ def read_history(
     return _history(desk, host, vr, limit, after)
 
 
-@get(OF_ROUTER, operation_id="readFollowing", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    OF_ROUTER,
+    operation_id="readFollowing",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def read_following(vr: FollowedPath, desk: GivenDesk) -> Response[ContractAnswer]:
     """Read the contract that follows a router."""
     return _read(desk, ANYWHERE, vr)
 
 
-@put(OF_ROUTER, operation_id="putFollowing", tags=TAGS, scope="operate", sync_to_thread=True)
+@put(
+    OF_ROUTER,
+    operation_id="putFollowing",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def put_following(
     *,
     vr: FollowedPath,
@@ -168,7 +228,14 @@ def put_following(
     return _put(desk, (ANYWHERE, vr), data, version, request.actor)
 
 
-@delete(OF_ROUTER, operation_id="removeFollowing", tags=TAGS, scope="operate", sync_to_thread=True)
+@delete(
+    OF_ROUTER,
+    operation_id="removeFollowing",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def remove_following(
     vr: FollowedPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
@@ -181,6 +248,7 @@ def remove_following(
     operation_id="readFollowingHistory",
     tags=TAGS,
     scope="read",
+    limited=FILTERED,
     sync_to_thread=True,
 )
 def read_following_history(
@@ -197,21 +265,22 @@ def _history(desk: Desk, host: str, vr: str, limit: int, after: str | None) -> H
 
 def _read(desk: Desk, host: str, vr: str) -> Response[ContractAnswer]:
     stored = desk.store.contracts.get(host, vr)
-    return _tagged(desk, (host, vr), stored, 200, _classes(desk))
+    return _tagged(desk, (host, vr), stored, 200, _classes(desk, stored.value))
 
 
 def _put(
-    desk: Desk, whose: tuple[str, str], contract: Contract, version: int | None, actor: str
+    desk: Desk, whose: tuple[str, str], contract: Contract, version: int | None, actor: Actor
 ) -> Response[ContractAnswer]:
     host, vr = whose
     if version is None:
         refuse(_ambiguous(desk, host, vr))
     seen_on = _seen_on(desk, host, vr)
     stored = desk.store.contracts.put(host, vr, contract, version, actor, seen_on=seen_on)
-    return _tagged(desk, whose, stored, 201 if version is None else 200, _classes(desk))
+    status = 201 if version is None else 200
+    return _tagged(desk, whose, stored, status, _classes(desk, contract))
 
 
-def _remove(desk: Desk, host: str, vr: str, if_match: str | None, actor: str) -> None:
+def _remove(desk: Desk, host: str, vr: str, if_match: str | None, actor: Actor) -> None:
     version = required(if_match, lambda: _version(desk, host, vr))
     desk.store.contracts.remove(host, vr, version, actor)
 
@@ -249,8 +318,8 @@ def _is_there(desk: Desk, vr: str) -> bool:
     return True
 
 
-def _classes(desk: Desk) -> Classes:
-    return {name: stored.value for name, stored in desk.store.classes.all().items()}
+def _classes(desk: Desk, contract: Contract) -> Classes:
+    return desk.store.classes.named_by([contract])
 
 
 def _answer(

@@ -6,7 +6,7 @@ Problems, scopes, preconditions and examples are the same for many operations, a
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,7 +14,7 @@ from policer.contract import Contract
 from policer.hosts import Host
 from policer.rest import answers, history, overrideanswers, reports, webhooks
 from policer.rest.exports import CSV, LINES
-from policer.rest.gate import OPEN
+from policer.rest.gate import CLOSED, FILTERED, OPEN, Limited
 from policer.rest.problems import MEDIA_TYPE, NAMES, ProblemDocument
 from policer.rest.telemetry import Tick
 
@@ -56,7 +56,12 @@ EXAMPLES: Mapping[str, Any] = {
     "suspendHost": {"until": None, "reason": "its daemon is updated"},
     "exemptRouter": {"until": "2030-01-01T00:00:00Z", "reason": "a load test"},
     "raiseEpoch": {"above": 1790000000, "reason": "a mistyped epoch"},
-    "addToken": {"name": "billing", "scope": "read", "expires_at": "2030-01-01T00:00:00Z"},
+    "addToken": {
+        "name": "billing",
+        "scope": "read",
+        "expires_at": "2030-01-01T00:00:00Z",
+        "reach": {"tenants": ["acme"]},
+    },
     "addWebhook": {
         "name": "pager",
         "url": "https://hooks.example/policer",
@@ -103,17 +108,30 @@ STREAMS = {"streamEvents": ("event", "EventRow"), "streamTelemetry": ("telemetry
 """Operations that stream: what they call their events, and what is in them."""
 
 
-def finished(document: dict[str, Any], scopes: Mapping[str, str]) -> dict[str, Any]:
+LIMITS: Mapping[Limited, str] = {
+    CLOSED: "A token that is limited to hosts, routers or tenants is refused (403).",
+    FILTERED: "A limited token gets what it reaches; the rest is not there.",
+}
+
+
+class Needs(NamedTuple):
+    """What a token must have for an operation."""
+
+    scope: str
+    limited: Limited
+
+
+def finished(document: dict[str, Any], needs: Mapping[str, Needs]) -> dict[str, Any]:
     """Return the document with what Litestar cannot know.
 
     Args:
         document: as Litestar made it.
-        scopes: what each operation takes.
+        needs: what each operation takes.
     """
     document["components"]["schemas"] |= _schemas()
     for path, operations in document["paths"].items():
         for operation in operations.values():
-            _finish(path, operation, scopes[operation["operationId"]])
+            _finish(path, operation, needs[operation["operationId"]])
     return document
 
 
@@ -132,8 +150,9 @@ def _structs() -> Iterator[type]:
             yield value
 
 
-def _finish(path: str, operation: Operation, scope: str) -> None:
-    _say_who_may(operation, scope)
+def _finish(path: str, operation: Operation, needs: Needs) -> None:
+    scope = needs.scope
+    _say_who_may(operation, needs)
     for parameter in operation.get("parameters", ()):
         parameter["schema"] = _without_null(parameter["schema"])
     operation["responses"].pop("400", None)
@@ -142,11 +161,13 @@ def _finish(path: str, operation: Operation, scope: str) -> None:
     _say_what_is_special(operation)
 
 
-def _say_who_may(operation: Operation, scope: str) -> None:
+def _say_who_may(operation: Operation, needs: Needs) -> None:
+    scope = needs.scope
     operation["security"] = [] if scope == OPEN else BEARER
     operation["summary"] = operation["description"].partition("\n")[0].rstrip(".")
     takes = "Takes no token." if scope == OPEN else f"Takes a token with the scope `{scope}`."
-    operation["description"] += f"\n\n{takes}"
+    limits = "" if scope == OPEN else f" {LIMITS[needs.limited]}"
+    operation["description"] += f"\n\n{takes}{limits}"
 
 
 def _say_what_is_special(operation: Operation) -> None:

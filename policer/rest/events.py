@@ -11,13 +11,14 @@ from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, cut, unpack
 from policer.rest.desk import GivenDesk, GivenGate
 from policer.rest.exports import AT_ONCE, LINES, export, lines, wanted
+from policer.rest.gate import FILTERED
 from policer.rest.names import HostFilter, KindFilter, VrFilter
 from policer.rest.times import From, To, between
 
 RowId = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
-@get("/events", operation_id="listEvents", tags=["events"], scope="read")
+@get("/events", operation_id="listEvents", tags=["events"], scope="read", limited=FILTERED)
 async def list_events(
     *,
     desk: GivenDesk,

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from litestar.types import Scope
 
+from policer.store import TokenRow
+
 _KEY = "xtc_exchange"
 
 
@@ -17,9 +19,15 @@ class Exchange:
     """In the log, in the answer's X-Request-Id, and in problem documents."""
     token: str = ""
     """The name of the token that asks; never the secret."""
+    actor: str = ""
+    """Its id."""
     status: int = 0
     ends: list[Callable[[], None]] = field(default_factory=list)
     """To be called when the exchange is over, however it ends."""
+
+    def asked_by(self, token: TokenRow) -> None:
+        """Note who asks, for the log."""
+        self.token, self.actor = token.name, token.id
 
     def end(self) -> None:
         """Let go of what the request held."""

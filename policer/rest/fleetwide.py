@@ -12,8 +12,10 @@ from policer.rest.answers import (
     PunishmentAnswer,
     PunishmentPage,
 )
+from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, page_of, unpack
 from policer.rest.desk import Desk, GivenDesk
+from policer.rest.gate import FILTERED
 from policer.rest.live import capacity
 from policer.rest.names import HostFilter
 from policer.rest.routers import RouterKey
@@ -26,6 +28,7 @@ from policer.store import PunishmentRow
     operation_id="listPunishments",
     tags=["punishments"],
     scope="read",
+    limited=FILTERED,
     sync_to_thread=True,
 )
 def list_punishments(
@@ -44,11 +47,18 @@ def list_punishments(
     return PunishmentPage([_answer(desk, row) for row in page], following)
 
 
-@get("/capacity", operation_id="readCapacity", tags=["hosts"], scope="read", sync_to_thread=True)
-def read_capacity(desk: GivenDesk) -> CapacityAnswer:
+@get(
+    "/capacity",
+    operation_id="readCapacity",
+    tags=["hosts"],
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
+def read_capacity(desk: GivenDesk, request: StrictRequest) -> CapacityAnswer:
     """Read what the fleet can forward, and what of it was promised."""
-    now, fleet = desk.now(), desk.fleet.hosts
-    hosts = [capacity(fleet[name], now) for name in sorted(fleet)]
+    now, fleet, seen = desk.now(), desk.fleet.hosts, request.asker.reach.may_see_host
+    hosts = [capacity(fleet[name], now) for name in sorted(fleet) if seen(name)]
     return CapacityAnswer(
         capacity_pps=sum(host.capacity_pps for host in hosts),
         promised_pps=sum(host.promised_pps for host in hosts),

@@ -14,7 +14,7 @@ from policer.errors import StoreGone
 from policer.rest.answers import Health
 from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk, GivenDesk, GivenGate
-from policer.rest.gate import OPEN
+from policer.rest.gate import OPEN, address_of, authorization_of, check
 
 TAGS = ["health"]
 _SCRAPES: Final = ThreadPoolExecutor(1, "metrics")
@@ -54,9 +54,13 @@ async def _check_store(desk: Desk) -> None:
     media_type="text/plain",
 )
 async def metrics(desk: GivenDesk, gate: GivenGate, request: StrictRequest) -> Response[str]:
-    """Read the metrics in Prometheus' text format; takes the scope read where so configured."""
+    """Read the metrics in Prometheus' text format; takes the scope read where so configured.
+
+    They are of the whole fleet, and so closed to limited tokens where they take one.
+    """
+    header, address = authorization_of(request), address_of(request)
     if not desk.settings.metrics_open:
-        await gate.admit(request.headers.get("authorization"), "read")
+        check(await gate.known(header, address), "read")
     registry = desk.settings.registry or CollectorRegistry()
     scrape = asyncio.get_running_loop().run_in_executor(_SCRAPES, generate_latest, registry)
     text = (await scrape).decode()

@@ -14,6 +14,7 @@ from litestar.params import QueryParameter
 from policer.history.point import Point
 from policer.history.reading import ENOUGH, MOST_POINTS, plan, read
 from policer.rest.desk import GivenDesk
+from policer.rest.gate import FILTERED
 from policer.rest.hosts import found
 from policer.rest.names import HostPath, VrPath
 from policer.rest.times import From, To, between
@@ -67,6 +68,7 @@ class HistoryAnswer(msgspec.Struct, frozen=True):
     operation_id="readRouterHistory",
     tags=["routers"],
     scope="read",
+    limited=FILTERED,
 )
 async def read_history(
     *,

@@ -10,6 +10,7 @@ from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, cut, unpack
 from policer.rest.desk import Desk, GivenDesk
 from policer.rest.etag import required, tag
+from policer.rest.gate import FILTERED
 from policer.rest.live import host_live
 from policer.rest.names import HostPath, IdempotencyKey, IfMatch
 from policer.rest.once import once
@@ -18,7 +19,14 @@ from policer.store import Answering, Stored
 TAGS = ["hosts"]
 
 
-@get("/hosts", operation_id="listHosts", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    "/hosts",
+    operation_id="listHosts",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def list_hosts(desk: GivenDesk, limit: Limit = 100, after: After = None) -> HostPage:
     """List the hosts, by name."""
     stored = desk.store.hosts.page(unpack(after, HostName), limit + 1)
@@ -44,7 +52,14 @@ def add_host(
     return once(desk, request, idempotency_key, data, change=change, answer=answer)
 
 
-@get("/hosts/{host:str}", operation_id="readHost", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    "/hosts/{host:str}",
+    operation_id="readHost",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def read_host(host: HostPath, desk: GivenDesk) -> Response[HostAnswer]:
     """Read one host."""
     return _tagged(desk, found(desk, host), 200)

@@ -81,5 +81,7 @@ def _unpacked(kept: StoredAnswer) -> Response[bytes]:
 
 def _fingerprint(request: StrictRequest, data: msgspec.Struct) -> str:
     """Return what makes two requests the same."""
-    text = f"{request.method} {request.scope['path']}\n".encode() + msgspec.json.encode(data)
+    # What it reaches is part of it: nobody is answered by what was answered to a wider reach.
+    what = msgspec.json.encode((request.asker.reach, data))
+    text = f"{request.method} {request.scope['path']}\n".encode() + what
     return hashlib.sha256(text).hexdigest()

@@ -8,10 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 import structlog
+from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp, Message, Receive, Send
 
+from policer.rest.clients import client_address
 from policer.rest.exchange import Exchange, begin
+from policer.rest.gate import shows_token
+from policer.rest.problems import MEDIA_TYPE, bare
 from policer.rest.settings import RestSettings
+from policer.rest.throttle import UNMETERED, Throttle
 
 HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -37,7 +42,8 @@ class SlowClientError(Exception):
 class Outside:
     """Wraps the application."""
 
-    def __init__(self, app: ASGIApp, settings: RestSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: RestSettings, throttle: Throttle) -> None:
+        self._throttle, self._trusted = throttle, settings.trusted_proxies
         self._app, self._clock, self._observe = app, settings.clock, settings.observe
         self._send_s = settings.send_s
         self._more = HEADERS | (STRICT if settings.strict_transport else {})
@@ -50,12 +56,14 @@ class Outside:
             return
         began, method = self._clock(), scope["method"]
         exchange = begin(scope)
+        self._find_client(scope)
         sender = _Sender(send, exchange, self._send_s, self._more, headless=method == "HEAD")
         if method == "HEAD" and not scope["path"].endswith("/stream"):
             # A copy: the server must go on to know that it answers a HEAD.
             scope = {**scope, "method": "GET"}
         try:
-            await self._app(scope, receive, sender)
+            if not await self._refused(scope, exchange, sender):
+                await self._app(scope, receive, sender)
         except Exception as error:
             if not exchange.status:
                 raise
@@ -63,6 +71,29 @@ class Outside:
         finally:
             exchange.end()
             self._tell(scope, method, exchange, self._clock() - began)
+
+    def _find_client(self, scope: Any) -> None:
+        """Have everybody after this see who asks, not the proxy that passes it on."""
+        if scope.get("client"):
+            peer, port = scope["client"]
+            forwarded = _lines(scope, b"x-forwarded-for")
+            scope["client"] = client_address(peer, forwarded, self._trusted), port
+
+    async def _refused(self, scope: Any, exchange: Exchange, send: Send) -> bool:
+        """Refuse an address that asks too often and shows no token; tell whether it is."""
+        if scope["path"] in UNMETERED or shows_token(_lines(scope, b"authorization")):
+            return False
+        try:
+            self._throttle.count_address(client_of(scope))
+        except HTTPException as error:
+            body = bare(exchange.id, error)
+            given = {"Content-Type": MEDIA_TYPE, **(error.headers or {})}
+            headers = [(name.lower().encode(), value.encode()) for name, value in given.items()]
+            status = error.status_code
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body, "more_body": False})
+            return True
+        return False
 
     def _broke_off(self, exchange: Exchange, error: Exception, *, slow: bool) -> None:
         """Log an answer that ended too early; the server hangs up, since no other can be given."""
@@ -84,6 +115,7 @@ class Outside:
             path=scope["path"][:LONGEST_PATH],
             status=exchange.status,
             token=exchange.token,
+            actor=exchange.actor,
             client=client_of(scope),
             ms=round(1e3 * seconds, 1),
         )
@@ -93,6 +125,11 @@ def client_of(scope: Any) -> str:
     """Return the address that asks; "" where the server does not know it."""
     client = scope.get("client")
     return client[0] if client else ""
+
+
+def _lines(scope: Any, name: bytes) -> list[str]:
+    """Return the lines of a header, in their order."""
+    return [value.decode("latin-1") for key, value in scope["headers"] if key.lower() == name]
 
 
 class _Sender:

@@ -12,6 +12,7 @@ from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, page_of, unpack
 from policer.rest.desk import Desk, GivenDesk
 from policer.rest.etag import create_or_replace, required, tag
+from policer.rest.gate import FILTERED
 from policer.rest.names import HostFilter, HostPath, IfMatch, IfNoneMatch, VrPath
 from policer.rest.overrideanswers import (
     BrakeAnswer,
@@ -32,7 +33,14 @@ EXEMPTION = "/hosts/{host:str}/routers/{vr:str}/exemption"
 OverrideRank = tuple[Kind, str, str]
 
 
-@get("/overrides", operation_id="listOverrides", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    "/overrides",
+    operation_id="listOverrides",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def list_overrides(
     desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> OverridePage:
@@ -60,13 +68,27 @@ def change_brake(
     return _brake(desk, desk.store.overrides.put(wanted, version, request.actor))
 
 
-@get(SUSPENSION, operation_id="readSuspension", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    SUSPENSION,
+    operation_id="readSuspension",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def read_suspension(host: HostPath, desk: GivenDesk) -> Response[OverrideAnswer]:
     """Read until when, why and by whom control of a host is suspended."""
     return _tagged(desk.store.overrides.get(OverrideKey("suspension", host)))
 
 
-@put(SUSPENSION, operation_id="suspendHost", tags=TAGS, scope="operate", sync_to_thread=True)
+@put(
+    SUSPENSION,
+    operation_id="suspendHost",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def suspend_host(
     *,
     host: HostPath,
@@ -84,7 +106,14 @@ def suspend_host(
     return _put(desk, wanted, request, if_match, if_none_match)
 
 
-@delete(SUSPENSION, operation_id="resumeHost", tags=TAGS, scope="operate", sync_to_thread=True)
+@delete(
+    SUSPENSION,
+    operation_id="resumeHost",
+    tags=TAGS,
+    scope="operate",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def resume_host(
     host: HostPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
@@ -92,7 +121,14 @@ def resume_host(
     _clear(desk, OverrideKey("suspension", host), request, if_match)
 
 
-@get(EXEMPTION, operation_id="readExemption", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    EXEMPTION,
+    operation_id="readExemption",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def read_exemption(host: HostPath, vr: VrPath, desk: GivenDesk) -> Response[OverrideAnswer]:
     """Read until when, why and by whom a router is exempt from its ladder."""
     return _tagged(desk.store.overrides.get(_exemption(desk, host, vr)))

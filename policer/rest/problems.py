@@ -12,8 +12,11 @@ from litestar.exceptions import HTTPException
 from policer.errors import (
     Forbidden,
     Invalid,
+    IssuerAway,
     KeyReused,
+    NotGranted,
     NotLeading,
+    OutOfReach,
     PolicerError,
     Stale,
     StoreBusy,
@@ -69,6 +72,9 @@ _VERDICTS: tuple[tuple[type[PolicerError], Verdict], ...] = (
         Verdict(401, "unauthenticated", {"WWW-Authenticate": 'Bearer realm="policer"'}),
     ),
     (Forbidden, Verdict(403, "forbidden")),
+    (NotGranted, Verdict(403, "forbidden")),
+    (OutOfReach, Verdict(403, "forbidden")),
+    (IssuerAway, Verdict(503, "issuer", {"Retry-After": "10"})),
     (NotLeading, Verdict(503, "not-leading", {"Retry-After": str(RETRY_S)})),
     (StoreBusy, Verdict(503, "store-busy", {"Retry-After": str(RETRY_S)})),
     (StoreError, Verdict(503, "store", {"Retry-After": str(RETRY_S)})),
@@ -107,6 +113,9 @@ _EXAMPLES = {
     "name": _HOST,
     "vr": "1 to 64 letters, digits and . _ : -, the first a letter or digit",
     "kind": "lower-case letters and _, such as punished",
+    "hosts": "the name of a host, with * and ? for other characters",
+    "routers": "HOST/VR, with * and ? for other characters but /",
+    "tenants": "the name of a tenant: letters, digits and . _ -",
     "reason": "one line of at most 200 characters",
     "token": "its id, as `policer token list` shows it",
     "requests": "tcp://10.0.0.7:7077 or ipc:///run/xtc/manager.sock",
@@ -158,25 +167,36 @@ HANDLERS: dict[type[Exception] | int, Callable[..., Response[Any]]] = {
 }
 
 
+def bare(request_id: str, error: HTTPException) -> bytes:
+    """Return the document of an error that is answered before there is a request."""
+    verdict = Verdict(error.status_code, NAMES[error.status_code])
+    return msgspec.json.encode(_document(request_id, verdict, error.detail, ()))
+
+
 def _answer(
     request: Request[Any, Any, Any],
     verdict: Verdict,
     detail: str,
     errors: tuple[FieldProblem, ...],
 ) -> Response[ProblemDocument]:
-    document = ProblemDocument(
+    return Response(
+        _document(exchange_of(request.scope).id, verdict, detail, errors),
+        status_code=verdict.status,
+        media_type=MEDIA_TYPE,
+        headers=dict(verdict.headers),
+    )
+
+
+def _document(
+    request_id: str, verdict: Verdict, detail: str, errors: tuple[FieldProblem, ...]
+) -> ProblemDocument:
+    return ProblemDocument(
         type=f"urn:xtc:problem:{verdict.name}",
         title=_TITLES.get(verdict.status) or http.HTTPStatus(verdict.status).phrase,
         status=verdict.status,
         detail=detail,
-        instance=f"urn:xtc:request:{exchange_of(request.scope).id}",
+        instance=f"urn:xtc:request:{request_id}",
         errors=errors,
-    )
-    return Response(
-        document,
-        status_code=verdict.status,
-        media_type=MEDIA_TYPE,
-        headers=dict(verdict.headers),
     )
 
 
@@ -199,7 +219,7 @@ def _parameters(extra: Any) -> tuple[FieldProblem, ...]:
 
 def plain(field: str, problem: str, fix: str = "") -> FieldProblem:
     """Return what is wrong with a field; of a pattern that it must fit, an example is shown."""
-    example = _EXAMPLES.get(field.rpartition(".")[2])
+    example = _EXAMPLES.get(field.rpartition(".")[2].partition("[")[0])
     if _PATTERN not in problem:
         return FieldProblem(field, problem, fix)
     words = "it is not of the form that it must have"

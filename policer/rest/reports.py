@@ -9,18 +9,18 @@ from litestar.concurrency import sync_to_thread
 from litestar.openapi.spec import Example
 from litestar.params import PathParameter, QueryParameter
 
-from policer.hosts import HostName
+from policer.promises import ANYWHERE
 from policer.reports import Line, Month, csv_of, line_of, month_of
 from policer.rest.bodies import StrictRequest
+from policer.rest.contracts import ContractKey
 from policer.rest.cursor import After, Limit, pack, unpack
 from policer.rest.desk import Desk, GivenDesk, GivenGate
 from policer.rest.exports import AT_ONCE, CSV, JSON, export, refuse_pages, wanted
+from policer.rest.gate import FILTERED
 from policer.rest.names import HostFilter
-from xtc.wire import VrName
 
 WRITTEN_S = 120.0
 """What happened less long ago may not be written yet: it would look like time without data."""
-ContractKey = tuple[HostName, VrName]
 MonthPath = Annotated[
     str,
     PathParameter(
@@ -36,7 +36,7 @@ Format = Annotated[
 
 
 class ReportAnswer(msgspec.Struct, frozen=True):
-    """How contracts were kept in a month, by host and router."""
+    """How contracts were kept in a month: those that follow routers, then by host and router."""
 
     month: str
     begin: datetime
@@ -46,7 +46,13 @@ class ReportAnswer(msgspec.Struct, frozen=True):
     next: str | None = None
 
 
-@get("/reports/{month:str}", operation_id="readReport", tags=["reports"], scope="read")
+@get(
+    "/reports/{month:str}",
+    operation_id="readReport",
+    tags=["reports"],
+    scope="read",
+    limited=FILTERED,
+)
 async def read_report(
     *,
     month: MonthPath,
@@ -94,7 +100,7 @@ class _Source(NamedTuple):
             found += lines
             if len(found) > limit:
                 last = found[limit - 1]
-                return found[:limit], (last.host, last.vr)
+                return found[:limit], (last.host or ANYWHERE, last.vr)
             if following is None:
                 return found, None
             after = following

@@ -16,6 +16,7 @@ from policer.rest.answers import PardonAnswer, RouterAnswer, RouterPage, Setpoin
 from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, page_of, unpack
 from policer.rest.desk import Desk, GivenDesk
+from policer.rest.gate import FILTERED
 from policer.rest.hosts import found
 from policer.rest.live import router, routers_of, setpoint
 from policer.rest.names import HostFilter, HostPath, VrPath
@@ -35,7 +36,14 @@ def key_of(pair: tuple[HostLive, str]) -> tuple[str, str]:
     return live.host.name, vr
 
 
-@get("/routers", operation_id="listRouters", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    "/routers",
+    operation_id="listRouters",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def list_routers(
     desk: GivenDesk,
     limit: Limit = 100,
@@ -58,6 +66,7 @@ def list_routers(
     operation_id="listRoutersOfHost",
     tags=TAGS,
     scope="read",
+    limited=FILTERED,
     sync_to_thread=True,
 )
 def list_routers_of_host(
@@ -75,6 +84,7 @@ def list_routers_of_host(
     operation_id="readRouter",
     tags=TAGS,
     scope="read",
+    limited=FILTERED,
     sync_to_thread=True,
 )
 def read_router(host: HostPath, vr: VrPath, desk: GivenDesk) -> RouterAnswer:
@@ -88,7 +98,7 @@ def read_router(host: HostPath, vr: VrPath, desk: GivenDesk) -> RouterAnswer:
         if vr not in live.sight.routers:
             raise
         return msgspec.structs.replace(answer, contract=None)
-    classes = {name: one.value for name, one in desk.store.classes.all().items()}
+    classes = desk.store.classes.named_by([stored.value])
     return msgspec.structs.replace(
         answer,
         contract=in_force(stored.value, classes, today()),
@@ -101,6 +111,7 @@ def read_router(host: HostPath, vr: VrPath, desk: GivenDesk) -> RouterAnswer:
     operation_id="pardonRouter",
     tags=TAGS,
     scope="operate",
+    limited=FILTERED,
     status_code=202,
     sync_to_thread=False,
 )
@@ -118,11 +129,18 @@ def pardon_router(
     if state is None or state.punishment.height == 0:
         fix = "`policer router list` and GET /v1/punishments show them"
         raise Unknown("punishment of", f"{vr} on {host}", fix)
-    desk.settings.inbox.put(Pardon(host, vr, request.actor))
+    desk.settings.inbox.put(Pardon(host, vr, str(request.actor)))
     return PardonAnswer(host, vr, state.punishment.step)
 
 
-@get("/setpoints", operation_id="listSetpoints", tags=TAGS, scope="read", sync_to_thread=True)
+@get(
+    "/setpoints",
+    operation_id="listSetpoints",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
 def list_setpoints(
     desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> SetpointPage:

@@ -9,6 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from policer.history.retention import Retention
 from policer.inbox import Inbox
+from policer.rest.clients import Proxies
+from policer.rest.known import Verifies
 from policer.store import records
 from policer.webhooks.courier import Courier
 from policer.webhooks.rules import Rules
@@ -18,6 +20,10 @@ PAGE = Path(__file__).parent.parent / "page" / "static"
 
 def _always_alive() -> float:
     return 0.0
+
+
+def _nobody_counts(_client: str) -> None:
+    return None
 
 
 def _nobody_observes(_method: str, _route: str, _status: int, _seconds: float) -> None:
@@ -39,7 +45,7 @@ class RestSettings:
     clock: Callable[[], float] = time.monotonic
     """The policer's clock, by which `Fleet` is dated."""
     today: records.Clock = records.now
-    """The time of day, by which overrides end."""
+    """The time of day, by which overrides and tokens end."""
     wall: Callable[[], float] = time.time
     """The time of day, seconds since 1970."""
     retention: Callable[[], Retention] = Retention
@@ -54,10 +60,16 @@ class RestSettings:
     """Told method, route, status and seconds of every request; metrics listen here."""
     page: Path | None = PAGE
     """The folder of the page; None serves none."""
-    rate_per_s: float = 50.0
-    """Requests that a token may make, in the long run."""
-    rate_burst: float = 100.0
+    rate_per_s: float = 100.0
+    """Requests that a token may make in the long run, and an address without one."""
+    rate_burst: float = 500.0
     """Requests that it may make at once."""
+    throttled: Callable[[str], None] = _nobody_counts
+    """Told of every request that came too often: of a token, an address, or a guess."""
+    trusted_proxies: Proxies = field(default_factory=Proxies)
+    """Proxies that are believed who their clients are (X-Forwarded-For)."""
+    issuer: Verifies | None = None
+    """Who signs tokens that are taken next to the policer's own; None takes no others."""
     strict_transport: bool = False
     """Whether browsers are told to come by HTTPS alone from now on (RFC 6797)."""
     max_streams: int = 32

@@ -18,7 +18,7 @@ from policer.errors import Invalid, Problem, StoreError
 from policer.rest.bodies import StrictRequest
 from policer.rest.desk import Desk, GivenDesk, GivenGate
 from policer.rest.exchange import exchange_of
-from policer.rest.gate import Gate
+from policer.rest.gate import FILTERED, Gate, authorization_of
 from policer.rest.names import HOST, HostFilter, KindFilter, VrFilter
 from policer.rest.telemetry import telemetry
 from policer.store import EventRow
@@ -81,6 +81,7 @@ class Pace:
     operation_id="streamEvents",
     tags=["events"],
     scope="read",
+    limited=FILTERED,
     media_type="text/event-stream",
 )
 async def stream_events(
@@ -99,7 +100,7 @@ async def stream_events(
     events = desk.store.events
 
     def later(last: int) -> tuple[list[EventRow], int]:
-        newest = _newest(desk)  # first: what comes between the two questions is found by the next
+        newest = events.newest()  # first: what comes between the two questions is found by the next
         rows = events.since(last, AT_ONCE, host, vr, kind)
         seen = rows[-1].id if rows else last
         return rows, seen if len(rows) == AT_ONCE else max(seen, newest)
@@ -112,6 +113,7 @@ async def stream_events(
     operation_id="streamTelemetry",
     tags=["routers"],
     scope="read",
+    limited=FILTERED,
     media_type="text/event-stream",
 )
 async def stream_telemetry(
@@ -173,16 +175,11 @@ async def _begin(desk: Desk, given: str | None) -> _Begin:
     restored from a backup. To wait for that number would be to leave out all until it comes.
     """
     seen = None if given is None else _number(given)
-    newest = await sync_to_thread(_newest, desk)
+    newest = await sync_to_thread(desk.store.events.newest)
     if seen is None or seen <= newest:
         return _Begin(newest if seen is None else seen)
     words = f"event {seen} is later than the latest, {newest}: the database was restored or changed"
     return _Begin(newest, f"{words}; what happened meanwhile may be missing here")
-
-
-def _newest(desk: Desk) -> int:
-    rows = desk.store.events.page(None, 1)
-    return rows[0].id if rows else 0
 
 
 def _number(given: str) -> int:
@@ -196,7 +193,7 @@ def _number(given: str) -> int:
 def _take_place(desk: Desk, gate: Gate, request: StrictRequest) -> Pace:
     """Take one of the streams' places for as long as the exchange lasts."""
     exchange_of(request.scope).ends.append(desk.streams.take(request.asker.id))
-    authorization = request.headers.get("authorization")
+    authorization = authorization_of(request)
     return Pace(desk, lambda: gate.still(authorization))
 
 

@@ -1,13 +1,14 @@
-"""/v1/tokens: who may use the service."""
+"""/v1/tokens: who may use the service; /v1/token: who asks."""
 
 from litestar import Response, delete, get, post
 from litestar.params import JSONBody
 
 from policer.errors import Invalid, Problem, Unknown
-from policer.rest.answers import MadeToken, NewToken, TokenPage
+from policer.rest.answers import MadeToken, NewToken, TokenPage, WhoAnswer
 from policer.rest.bodies import StrictRequest
 from policer.rest.cursor import After, Limit, cut, unpack
 from policer.rest.desk import GivenDesk, GivenGate
+from policer.rest.gate import FILTERED
 from policer.rest.names import TokenPath
 from policer.store import TokenRow
 
@@ -41,7 +42,8 @@ def add_token(
     data: JSONBody[NewToken], desk: GivenDesk, request: StrictRequest
 ) -> Response[MadeToken]:
     """Make a token; its secret is in the answer, and nowhere else."""
-    row, secret = desk.store.tokens.add(data.name, [data.scope], data.expires_at, request.actor)
+    tokens, actor = desk.store.tokens, request.actor
+    row, secret = tokens.add(data.name, [data.scope], data.expires_at, actor, data.reach)
     location = {"Location": f"/v1/tokens/{row.id}"}
     return Response(MadeToken(row, secret), status_code=201, headers=location)
 
@@ -57,4 +59,25 @@ def revoke_token(
     gate.forget_all()
 
 
-HANDLERS = [list_tokens, read_token, add_token, revoke_token]
+@get(
+    "/token",
+    operation_id="whoAmI",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=False,
+)
+def who_am_i(request: StrictRequest) -> WhoAnswer:
+    """Say whose token asks, what it may do, what it is limited to, and until when."""
+    row = request.asker
+    return WhoAnswer(
+        id=row.id,
+        name=row.name,
+        scopes=row.scopes,
+        reach=row.reach,
+        expires_at=row.expires_at,
+        address=request.actor.address,
+    )
+
+
+HANDLERS = [list_tokens, read_token, add_token, revoke_token, who_am_i]

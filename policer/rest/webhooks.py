@@ -157,7 +157,7 @@ async def test_webhook(webhook: WebhookPath, desk: GivenDesk, request: StrictReq
     """Send a message that tells of nothing, once and immediately, and say what came of it."""
     exchange_of(request.scope).ends.append(desk.streams.take(request.asker.id))
     endpoint = await sync_to_thread(desk.store.webhooks.endpoint, webhook)
-    message = test_message(request.actor, datetime.now(UTC))
+    message = test_message(request.actor.name, datetime.now(UTC))
     letter = Letter(endpoint.url, endpoint.secret, message.id, message.body.encode())
     outcome = await desk.settings.courier.attempt(letter, TEST_S)
     return TestAnswer(outcome.delivered, outcome.kind, outcome.words, outcome.status, message.id)

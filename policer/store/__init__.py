@@ -1,5 +1,6 @@
 """The store: hosts, contracts, events, punishments, tokens, and who leads; for use from threads."""
 
+from policer.store.asker import Asking
 from policer.store.audit import AuditRow
 from policer.store.changes import Entered
 from policer.store.contracts import Revision
@@ -10,6 +11,7 @@ from policer.store.leadership import Holder, Leadership
 from policer.store.letters import LetterRow, Resent, Tried
 from policer.store.overriderows import OverrideKey
 from policer.store.punishments import PunishmentRow
+from policer.store.reached import ReachedStore
 from policer.store.records import Stored, Version
 from policer.store.sla import Change, ContractDays, DayRow, Kept
 from policer.store.store import Store, open_store
@@ -19,6 +21,7 @@ from policer.store.webhooks import Endpoint, WebhookRow
 __all__ = [
     "SCOPES",
     "Answering",
+    "Asking",
     "AuditRow",
     "Change",
     "ChunkRow",
@@ -35,6 +38,7 @@ __all__ = [
     "LetterRow",
     "OverrideKey",
     "PunishmentRow",
+    "ReachedStore",
     "Resent",
     "Revision",
     "Scope",

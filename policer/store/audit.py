@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import msgspec
 from sqlalchemy import Connection, Row, select, update
 
+from policer.actor import By, actor_of
 from policer.errors import StoreGone
 from policer.store import tables
 from policer.store.engine import Database
@@ -20,6 +21,7 @@ class AuditRow(msgspec.Struct, frozen=True):
     at: datetime
     """UTC."""
     actor: str
+    """The name of who did it; others may have the same."""
     action: str
     """add, replace, put, remove or revoke."""
     target: str
@@ -28,6 +30,11 @@ class AuditRow(msgspec.Struct, frozen=True):
     """As it was; None where it was not there."""
     after: Any = None
     """As it is now; None where it is not there any more."""
+    actor_id: str = ""
+    """A token's id, an issuer's subject, or a user of a machine: nobody else's; "" in rows of
+    versions before 0011."""
+    address: str = ""
+    """Where the request came from; "" where it came over no network."""
 
 
 class Audit:
@@ -73,7 +80,7 @@ class Change(NamedTuple):
     after: msgspec.Struct | None
 
 
-def record(connection: Connection, at: datetime, actor: str, change: Change) -> None:
+def record(connection: Connection, at: datetime, actor: By, change: Change) -> None:
     """Write a change down in the transaction that makes it.
 
     The count of changes is raised first: its row is locked until the transaction ends, so that
@@ -81,7 +88,9 @@ def record(connection: Connection, at: datetime, actor: str, change: Change) -> 
     """
     count_change(connection)
     states = {"before": _json(change.before), "after": _json(change.after)}
-    row = {"at": at, "actor": actor, "action": change.action, "target": change.target, **states}
+    who = actor_of(actor)
+    said = {"actor": who.name, "actor_id": who.id, "address": who.address}
+    row = {"at": at, **said, "action": change.action, "target": change.target, **states}
     connection.execute(tables.audit.insert().values(row))
 
 
@@ -114,4 +123,5 @@ def _row(row: Row[Any]) -> AuditRow:
         )
     except msgspec.DecodeError as error:
         raise StoreGone(f"row {row.id} of the audit log cannot be read: {error}") from error
-    return AuditRow(row.id, row.at, row.actor, row.action, row.target, before, after)
+    who = row.actor_id, row.address
+    return AuditRow(row.id, row.at, row.actor, row.action, row.target, before, after, *who)

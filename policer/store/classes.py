@@ -1,11 +1,12 @@
 """The contract classes; a change of one is a change of every contract that names it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import IntegrityError
 
+from policer.actor import By
 from policer.admission import is_more, problems_of_host
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
@@ -44,13 +45,24 @@ class Classes:
         with self._database.read() as connection:
             return {row.name: _stored(row) for row in connection.execute(query)}
 
+    def named_by(self, contracts: Iterable[Contract]) -> dict[str, Contract]:
+        """Return the terms of the classes that contracts name; of those there are."""
+        names = set().union(*map(classes_of, contracts))
+        table = tables.classes
+        query = select(table).where(table.c.entry.is_not(None))
+        if not names:
+            return {}
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return {row.name: _stored(row).value for row in rows if row.name in names}
+
     def get(self, name: str) -> Stored[Contract]:
         """Return a class; raises Unknown."""
         with self._database.read() as connection:
             return _present(_row(connection, name), name)
 
     def put(
-        self, name: str, terms: Contract, if_version: int | None, actor: str
+        self, name: str, terms: Contract, if_version: int | None, actor: By
     ) -> Stored[Contract]:
         """Make a class, or change it and with it every contract that names it.
 
@@ -75,7 +87,7 @@ class Classes:
             version = self._write(connection, row, name, terms, actor)
         return Stored(terms, version)
 
-    def remove(self, name: str, if_version: int, actor: str) -> None:
+    def remove(self, name: str, if_version: int, actor: By) -> None:
         """Remove a class that no contract names.
 
         Raises:
@@ -110,11 +122,11 @@ class Classes:
         row: Row[Any] | None,
         name: str,
         terms: Contract | None,
-        actor: str,
+        actor: By,
     ) -> Version:
         """Write the new state and its row of the audit log."""
         before = None if row is None or row.entry is None else _stored(row).value
-        version = Version(1 if row is None else row.version + 1, self._clock(), actor)
+        version = Version(1 if row is None else row.version + 1, self._clock(), str(actor))
         _set(connection, name, terms, version, is_new=row is None)
         action = "remove" if terms is None else "put"
         change = Change(action, f"class {name}", before, terms)
@@ -182,10 +194,15 @@ def _expect(row: Row[Any] | None, name: str, if_version: int | None) -> None:
 
 def _present(row: Row[Any] | None, name: str) -> Stored[Contract]:
     if row is None or row.entry is None:
-        raise Unknown("class", name, "`policer class list` shows those there are")
+        raise no_class(name)
     return _stored(row)
 
 
 def _stored(row: Row[Any]) -> Stored[Contract]:
     version = Version(row.version, row.changed_at, row.changed_by)
     return Stored(read(row.entry, Contract, f"class {row.name}"), version)
+
+
+def no_class(name: str) -> Unknown:
+    """Return what is said of a class that is not there."""
+    return Unknown("class", name, "`policer class list` shows those there are")

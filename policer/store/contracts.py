@@ -4,19 +4,21 @@ A change locks the host's row before it looks at what was promised (SQLite: the 
 that admission and change are one step.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
 from sqlalchemy import Connection, Row, delete, func, select, tuple_
 
+from policer.actor import By
 from policer.admission import counts, problems_with, promised_pps
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
 from policer.hosts import Host
 from policer.inforce import classes_of
 from policer.promises import ANYWHERE
+from policer.reach import UNLIMITED, Reach
 from policer.sight import MOST_ROUTERS
 from policer.store import tables
 from policer.store.audit import Change, record
@@ -28,6 +30,7 @@ from policer.store.idempotency import Answering, keep
 from policer.store.overriderows import Author, forget_router
 from policer.store.promises import book_in, contracts_at, home_of, keep_classes, name_of
 from policer.store.pruning import AT_ONCE
+from policer.store.reaching import Columns, reaching, tenant_in
 from policer.store.records import (
     Clock,
     Stored,
@@ -81,7 +84,12 @@ class Contracts:
         return found
 
     def page(
-        self, after: tuple[str, str] | None, limit: int, host: str | None = None
+        self,
+        after: tuple[str, str] | None,
+        limit: int,
+        host: str | None = None,
+        *,
+        reach: Reach = UNLIMITED,
     ) -> list[tuple[str, str, Stored[Contract]]]:
         """Return contracts by host and router, from behind a host and router on.
 
@@ -89,13 +97,57 @@ class Contracts:
             after: the last host and router of the page before; None begins at the beginning.
             limit: how many at most.
             host: of this host alone.
+            reach: of what a token with this reach may see alone.
         """
         table, query = tables.contracts, _query().limit(limit)
         if after is not None:
             query = query.where(tuple_(table.c.host, table.c.vr) > tuple_(*after))
         if host is not None:
             query = query.where(table.c.host == host)
+        named = Columns(table.c.host, table.c.vr, tenant_in(self._database, table.c.contract))
+        return self._listed(query.where(*reaching(self._database, reach, named)))
+
+    def following(
+        self,
+        after: str,
+        limit: int,
+        *,
+        tenants: Sequence[str] = (),
+        routers: Sequence[str] | None = None,
+    ) -> list[tuple[str, str, Stored[Contract]]]:
+        """Return contracts that follow routers, by their names.
+
+        Args:
+            after: the last of the page before; "" begins at the beginning.
+            limit: how many at most.
+            tenants: of these alone; none given is all.
+            routers: of these names alone; None is all.
+        """
+        table = tables.contracts
+        query = _query().where(table.c.host == ANYWHERE, table.c.vr > after).limit(limit)
+        if tenants:
+            query = query.where(tenant_in(self._database, table.c.contract).in_(tenants))
+        if routers is not None:
+            query = query.where(table.c.vr.in_(routers))
         return self._listed(query)
+
+    def owner(self, host: str, vr: str, version: int | None = None) -> str | None:
+        """Return whose router it was last, as of a version of its contract, or now.
+
+        Raises:
+            Unknown: it never had a contract.
+        """
+        table, key = tables.revisions, _Key(host, vr)
+        query = select(table).where(table.c.host == host, table.c.vr == vr)
+        query = query.where(table.c.contract.is_not(None)).order_by(table.c.version.desc())
+        if version is not None:
+            query = query.where(table.c.version <= version)
+        with self._database.read() as connection:
+            if _row(connection, key) is None:
+                raise _unknown(key)
+            row = connection.execute(query.limit(1)).one_or_none()
+        contract = None if row is None else _contract(row, f"contract {key}")
+        return None if contract is None else contract.tenant
 
     def get(self, host: str, vr: str) -> Stored[Contract]:
         """Return a contract; raises Unknown."""
@@ -112,7 +164,7 @@ class Contracts:
         vr: str,
         contract: Contract,
         if_version: int | None,
-        actor: str,
+        actor: By,
         *,
         answering: Answering[Contract] | None = None,
         seen_on: str | None = None,
@@ -152,7 +204,7 @@ class Contracts:
             keep(connection, answering, stored)
         return stored
 
-    def remove(self, host: str, vr: str, if_version: int, actor: str) -> None:
+    def remove(self, host: str, vr: str, if_version: int, actor: By) -> None:
         """Remove a contract, and end its router's exemption.
 
         Raises:
@@ -258,11 +310,11 @@ class Contracts:
         key: "_Key",
         row: Row[Any] | None,
         contract: Contract | None,
-        actor: str,
+        actor: By,
     ) -> Version:
         """Write the new state, its revision and its row of the audit log."""
         before = None if row is None else _contract(row, f"contract {key}")
-        version = Version(1 if row is None else row.version + 1, self._clock(), actor)
+        version = Version(1 if row is None else row.version + 1, self._clock(), str(actor))
         _set(connection, key, contract, version, is_new=row is None)
         action = "remove" if contract is None else "put"
         change = Change(action, f"contract {key}", before, contract)
@@ -361,4 +413,10 @@ def _stored(row: Row[Any]) -> Stored[Contract]:
 
 
 def _unknown(key: _Key) -> Unknown:
-    return Unknown("contract", str(key), "`policer contract list` shows those there are")
+    return no_contract(key.host, key.vr)
+
+
+def no_contract(host: str, vr: str) -> Unknown:
+    """Return what is said of a contract that is not there."""
+    fix = "`policer contract list` shows those there are"
+    return Unknown("contract", f"{host}/{vr}", fix)

@@ -1,15 +1,17 @@
 """What happened, for operators to read later: pages, a stream, and an end to what is old."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, func, select, text
 
+from policer.reach import UNLIMITED, Reach
 from policer.store import tables
 from policer.store.engine import Database
 from policer.store.pruning import prune
+from policer.store.reaching import Columns, reaching
 from policer.store.records import Clock
 from policer.store.within import ANY_TIME, Time, within
 
@@ -30,6 +32,8 @@ class Event(msgspec.Struct, frozen=True):
     actor: str = "policer"
     at: datetime | None = None
     """When it happened; None is when it is stored."""
+    tenant: str | None = None
+    """Whose router it was then; None where it is about no router, or one of nobody's."""
 
 
 class EventRow(msgspec.Struct, frozen=True):
@@ -67,6 +71,7 @@ class Events:
         vr: str | None = None,
         kind: str | None = None,
         *,
+        reach: Reach = UNLIMITED,
         time: Time = ANY_TIME,
     ) -> list[EventRow]:
         """Return events, the latest first.
@@ -78,9 +83,11 @@ class Events:
             vr: of this router alone.
             kind: of this kind alone.
             time: when it happened.
+            reach: of what a token with this reach may see alone.
         """
         table = tables.events
-        query = select(table).where(*_filters(host, vr, kind), *within(table, time))
+        filters = (*_filters(host, vr, kind), *within(table, time), *self._reaching(reach))
+        query = select(table).where(*filters)
         query = query.order_by(table.c.id.desc()).limit(limit)
         if after is not None:
             query = query.where(table.c.id < after)
@@ -95,11 +102,12 @@ class Events:
         kind: str | None = None,
         *,
         time: Time = ANY_TIME,
+        reach: Reach = UNLIMITED,
     ) -> list[EventRow]:
         """Return events after the one of this id, the oldest first; the rest is as of `page`."""
         table = tables.events
-        query = select(table).where(table.c.id > last_id, *_filters(host, vr, kind))
-        query = query.where(*within(table, time))
+        filters = (*_filters(host, vr, kind), *within(table, time), *self._reaching(reach))
+        query = select(table).where(table.c.id > last_id, *filters)
         return self._rows(query.order_by(table.c.id).limit(limit))
 
     def fresh(self, last_id: int, limit: int, kinds: Collection[str] | None) -> list[EventRow]:
@@ -111,7 +119,7 @@ class Events:
         return self._rows(query.order_by(table.c.id).limit(limit))
 
     def newest(self) -> int:
-        """Return the id of the latest event; 0 where there is none."""
+        """Return the id of the latest event of all, seen or not; 0 where there is none."""
         with self._database.read() as connection:
             query = select(func.coalesce(func.max(tables.events.c.id), 0))
             return int(connection.execute(query).scalar_one())
@@ -120,6 +128,11 @@ class Events:
         """Remove events older than so many days; return how many."""
         before = self._clock() - timedelta(days=keep_days)
         return prune(self._database, tables.events, tables.events.c.at < before)
+
+    def _reaching(self, reach: Reach) -> Iterator[ColumnElement[bool]]:
+        """Yield what keeps to a reach: tenants as they were when things happened."""
+        columns = tables.events.c
+        return reaching(self._database, reach, Columns(columns.host, columns.vr, columns.tenant))
 
     def _rows(self, query: Any) -> list[EventRow]:
         with self._database.read() as connection:
@@ -152,6 +165,7 @@ def _values(event: Event, now: datetime) -> dict[str, Any]:
         "kind": event.kind,
         "words": event.words[:MOST_WORDS],
         "actor": event.actor,
+        "tenant": event.tenant,
     }
 
 

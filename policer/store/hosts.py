@@ -5,6 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, select
 from sqlalchemy.exc import IntegrityError
 
+from policer.actor import By
 from policer.admission import problems_of_host
 from policer.contract import Contract
 from policer.errors import Problem, Stale, Taken, Unknown
@@ -52,7 +53,7 @@ class Hosts:
         with self._database.read() as connection:
             return present(_row(connection, name), name)
 
-    def add(self, host: Host, actor: str, answering: Answering[Host] | None = None) -> Stored[Host]:
+    def add(self, host: Host, actor: By, answering: Answering[Host] | None = None) -> Stored[Host]:
         """Enter a host.
 
         Args:
@@ -83,7 +84,7 @@ class Hosts:
             keep(connection, answering, stored)
         return stored
 
-    def replace(self, host: Host, if_version: int, actor: str) -> Stored[Host]:
+    def replace(self, host: Host, if_version: int, actor: By) -> Stored[Host]:
         """Change a host's entry.
 
         Raises:
@@ -108,7 +109,7 @@ class Hosts:
             record(connection, version.changed_at, actor, change)
         return Stored(host, version)
 
-    def remove(self, name: str, if_version: int, actor: str) -> None:
+    def remove(self, name: str, if_version: int, actor: By) -> None:
         """Forget a host, who was punished on it, and what was overridden there.
 
         Raises:
@@ -129,8 +130,8 @@ class Hosts:
             record(connection, version.changed_at, actor, change)
             write_events(connection, cleared, version.changed_at)
 
-    def _next(self, row: Row[Any] | None, actor: str) -> Version:
-        return Version(1 if row is None else row.version + 1, self._clock(), actor)
+    def _next(self, row: Row[Any] | None, actor: By) -> Version:
+        return Version(1 if row is None else row.version + 1, self._clock(), str(actor))
 
     def _insert(self, connection: Connection, host: Host, version: Version) -> None:
         """Enter a host that never was; on PostgreSQL another client may be doing so too."""
@@ -174,8 +175,13 @@ def lock_anywhere(connection: Connection) -> None:
 def present(row: Row[Any] | None, name: str) -> Stored[Host]:
     """Return a row's host; raises Unknown where there is none."""
     if row is None or row.entry is None:
-        raise Unknown("host", name, "`policer host list` shows those there are")
+        raise no_host(name)
     return _stored(row)
+
+
+def no_host(name: str) -> Unknown:
+    """Return what is said of a host that is not there."""
+    return Unknown("host", name, "`policer host list` shows those there are")
 
 
 def _row(connection: Connection, name: str, *, lock: bool = False) -> Row[Any] | None:

@@ -7,6 +7,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection, Row, delete, func, select, update
 
+from policer.actor import By
 from policer.errors import Unknown
 from policer.store import tables
 from policer.store.audit import Change, record
@@ -113,7 +114,7 @@ class Letters:
             rows = connection.execute(query.order_by(table.c.id.desc()).limit(limit))
             return [_row(row) for row in rows]
 
-    def redeliver(self, webhook: str, ids: Collection[int] | None, actor: str) -> int:
+    def redeliver(self, webhook: str, ids: Collection[int] | None, actor: By) -> int:
         """Have dead messages tried again, from the first attempt on; return how many.
 
         Args:

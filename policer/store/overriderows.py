@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 from sqlalchemy import ColumnElement, Connection, Row, and_, select
 
+from policer.actor import By
 from policer.errors import Stale, Taken, Unknown
 from policer.overrides import Kind, Override, end_words
 from policer.store import tables
@@ -37,7 +38,7 @@ class Author(NamedTuple):
     """Who changes an override, and when."""
 
     at: datetime
-    by: str
+    by: By
 
 
 BRAKE, EPOCH = OverrideKey("brake"), OverrideKey("epoch")
@@ -118,14 +119,14 @@ def write(
         "reason": "" if after is None else after.reason,
         "version": version,
         "changed_at": author.at,
-        "changed_by": author.by,
+        "changed_by": str(author.by),
     }
     table = tables.overrides
     if row is None:
         connection.execute(table.insert().values(**key._asdict(), **values))
     else:
         connection.execute(table.update().where(*_is(key)).values(**values))
-    return after and replace(after, version=version, at=author.at, by=author.by)
+    return after and replace(after, version=version, at=author.at, by=str(author.by))
 
 
 def end_due(connection: Connection, now: datetime) -> list[Event]:
@@ -140,7 +141,8 @@ def forget_host(connection: Connection, host: str, author: Author) -> list[Event
     """Clear what is set of a host that is removed; return the events, to be written last."""
     gone = _clear(connection, tables.overrides.c.host == host, author)
     return [
-        _override_event("override_cleared", one, "the host was removed", author.by) for one in gone
+        _override_event("override_cleared", one, "the host was removed", str(author.by))
+        for one in gone
     ]
 
 
@@ -152,7 +154,7 @@ def forget_router(connection: Connection, host: str, vr: str, author: Author) ->
     columns = tables.overrides.c
     gone = _clear(connection, and_(columns.host == host, columns.vr == vr), author)
     return [
-        _override_event("override_cleared", one, "its contract was removed", author.by)
+        _override_event("override_cleared", one, "its contract was removed", str(author.by))
         for one in gone
     ]
 

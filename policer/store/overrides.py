@@ -7,11 +7,12 @@ no two wait for each other.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
+from policer.actor import By
 from policer.errors import Invalid, Problem, Unknown
 from policer.overrides import Override, end_words, problems, words_of
 from policer.store import tables
@@ -35,6 +36,10 @@ from policer.store.overriderows import (
 )
 from policer.store.promises import contracts_on
 from policer.store.records import Clock, as_stored, refuse
+
+UNPROMISED: Final = (
+    "a router without a contract is never punished: there is nothing to exempt it from"
+)
 
 
 class OverrideTable:
@@ -63,7 +68,7 @@ class OverrideTable:
             brake = _brake(connection)
         return replace(brake, mode="automatic") if brake.ended(self._clock()) else brake
 
-    def put(self, wanted: Override, if_version: int | None, actor: str) -> Override:
+    def put(self, wanted: Override, if_version: int | None, actor: By) -> Override:
         """Set an override, or another in its place; an automatic brake clears it.
 
         Args:
@@ -80,7 +85,7 @@ class OverrideTable:
         author, key = Author(self._clock(), actor), key_of(wanted)
         refuse(problems(as_stored(wanted), author.at))
         with self._database.write() as connection:
-            _require_target(connection, key)
+            self._require_target(connection, key)
             ended = end_due(connection, author.at)
             row = read_row(connection, key, lock=True)
             expect(row, key, if_version)
@@ -91,7 +96,7 @@ class OverrideTable:
                 _record(connection, author, _Changed(key, before, after, wanted.reason))
             return after or _brake(connection)
 
-    def clear(self, key: OverrideKey, if_version: int, actor: str) -> None:
+    def clear(self, key: OverrideKey, if_version: int, actor: By) -> None:
         """End an override.
 
         Raises:
@@ -108,7 +113,7 @@ class OverrideTable:
             write(connection, key, row, None, author)
             _record(connection, author, _Changed(key, before, None))
 
-    def ask_epoch(self, wanted: Override, actor: str) -> Override:
+    def ask_epoch(self, wanted: Override, actor: By) -> Override:
         """Ask the leader for an epoch above another; the highest that is asked for counts.
 
         Raises:
@@ -145,6 +150,17 @@ class OverrideTable:
         with self._database.write() as connection:
             _say_ended(connection, end_due(connection, now), now)
 
+    def _require_target(self, connection: Connection, key: OverrideKey) -> None:
+        """See that what is to be overridden is there, and keep it until the transaction ends."""
+        if not key.host and not key.vr:
+            return
+        if key.host:
+            entered_host(connection, key.host)
+        else:
+            lock_anywhere(connection)
+        if key.vr and key.vr not in contracts_on(connection, key.host):
+            raise Unknown("contract", key.name, UNPROMISED)
+
 
 class _Changed(NamedTuple):
     """What an operator changed."""
@@ -174,21 +190,8 @@ def _record(connection: Connection, author: Author, changed: _Changed) -> None:
         kind, words = "override_cleared", end_words(key.kind) + why
     else:
         kind, words = "override_set", words_of(after)
-    event = Event(key.host, kind, words, key.vr or None, author.by)
+    event = Event(key.host, kind, words, key.vr or None, str(author.by))
     write_events(connection, [event], author.at)
-
-
-def _require_target(connection: Connection, key: OverrideKey) -> None:
-    """See that what is to be overridden is there, and keep it until the transaction ends."""
-    if not key.host and not key.vr:
-        return
-    if key.host:
-        entered_host(connection, key.host)
-    else:
-        lock_anywhere(connection)
-    if key.vr and key.vr not in contracts_on(connection, key.host):
-        fix = "a router without a contract is never punished: there is nothing to exempt it from"
-        raise Unknown("contract", key.name, fix)
 
 
 def _brake(connection: Connection) -> Override:

@@ -54,6 +54,11 @@ class Store:
         self.letters = Letters(database, clock)
 
     @property
+    def parts(self) -> tuple[Database, records.Clock]:
+        """What its tables are made of."""
+        return self._database, self._clock
+
+    @property
     def version(self) -> str:
         """The database's version."""
         with self._database.read() as connection:

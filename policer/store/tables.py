@@ -139,8 +139,10 @@ events: Final = Table(
     Column("kind", Words, nullable=False),
     Column("words", Words, nullable=False),
     Column("actor", Words, nullable=False),
+    Column("tenant", Words),
     Index("events_at", "at"),
     Index("events_host", "host", "id"),
+    Index("events_tenant", "tenant", "id"),
     Index("events_vr", "vr", "id"),
     Index("events_kind", "kind", "id"),
     sqlite_autoincrement=True,
@@ -165,6 +167,8 @@ audit: Final = Table(
     Column("target", Words, nullable=False),
     Column("before", Words),
     Column("after", Words),
+    Column("actor_id", Words, nullable=False, server_default=""),
+    Column("address", Words, nullable=False, server_default=""),
     sqlite_autoincrement=True,
 )
 tokens: Final = Table(
@@ -178,6 +182,7 @@ tokens: Final = Table(
     Column("created_by", Words, nullable=False),
     Column("expires_at", Instant),
     Column("revoked_at", Instant),
+    Column("reach", Words),
 )
 idempotency: Final = Table(
     "idempotency",

@@ -4,19 +4,21 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
 import msgspec
 from sqlalchemy import Row, or_, select, update
 
+from policer.actor import By
 from policer.errors import Problem, Unknown
+from policer.reach import UNLIMITED, Reach
 from policer.store import tables
 from policer.store.audit import Change, record
 from policer.store.engine import Database
 from policer.store.pruning import prune
-from policer.store.records import Clock, refuse
+from policer.store.records import Clock, as_stored, read, refuse, text_of
 
 Scope = Literal["read", "operate", "admin"]
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
@@ -38,6 +40,8 @@ class TokenRow(msgspec.Struct, frozen=True):
     """None never expires."""
     revoked_at: datetime | None = None
     """None is in force."""
+    reach: Reach = UNLIMITED
+    """What it is limited to."""
 
     def allows(self, scope: Scope) -> bool:
         """Whether it may be used for what takes a scope."""
@@ -51,19 +55,37 @@ class Tokens:
         self._database, self._clock = database, clock
 
     def add(
-        self, name: str, scopes: Collection[str], expires_at: datetime | None, actor: str
+        self,
+        name: str,
+        scopes: Collection[str],
+        expires_at: datetime | None,
+        actor: By,
+        reach: Reach = UNLIMITED,
     ) -> tuple[TokenRow, str]:
         """Make a token; return it with its secret, which cannot be had again.
 
+        Args:
+            name: for reading; others may have the same.
+            scopes: what it may be used for.
+            expires_at: None is never.
+            actor: who makes it.
+            reach: what it is limited to.
+
         Raises:
-            Invalid: the name or a scope is none, or the end is not in the future.
+            Invalid: the name, a scope or a limit is none, the end is not in the future, or a
+                limited token would be an administrator's.
         """
-        now = self._clock()
-        refuse(_problems(name, scopes, expires_at, now))
+        now, reach = self._clock(), as_stored(reach)
+        refuse((*_problems(name, scopes, expires_at, now), *problems_of(scopes, reach)))
         ordered = tuple(scope for scope in SCOPES if scope in scopes)
-        row = TokenRow(secrets.token_hex(6), name, ordered, now, actor, expires_at)
+        made = secrets.token_hex(6), name, ordered, now, str(actor), expires_at
+        row = TokenRow(*made, reach=reach)
         secret = f"xtcp_{row.id}_{secrets.token_urlsafe(32)}"
-        values = msgspec.structs.asdict(row) | {"scopes": " ".join(ordered), "hash": _hash(secret)}
+        values = msgspec.structs.asdict(row) | {
+            "scopes": " ".join(ordered),
+            "hash": _hash(secret),
+            "reach": text_of(reach) if reach.limited else None,
+        }
         with self._database.write() as connection:
             connection.execute(tables.tokens.insert().values(values))
             record(connection, now, actor, Change("add", f"token {row.id}", None, row))
@@ -103,7 +125,7 @@ class Tokens:
             rows = connection.execute(select(table).order_by(table.c.created_at, table.c.id)).all()
         return [_token(row) for row in rows]
 
-    def revoke(self, token_id: str, actor: str) -> TokenRow:
+    def revoke(self, token_id: str, actor: By) -> TokenRow:
         """Put a token out of force for ever; one that is so already stays as it is.
 
         Raises:
@@ -122,6 +144,13 @@ class Tokens:
             connection.execute(update(table).where(table.c.id == token_id).values(revoked_at=now))
             record(connection, now, actor, Change("revoke", f"token {token_id}", before, after))
         return after
+
+
+def problems_of(scopes: Collection[str], reach: Reach) -> Iterator[Problem]:
+    """Say why tokens of these scopes cannot be limited so."""
+    if reach.limited and "admin" in scopes:
+        problem = "an administrator makes tokens and hosts, and so cannot be limited"
+        yield Problem("scope", problem, "give operate or read, or no limits")
 
 
 def _problems(
@@ -156,4 +185,5 @@ def _token(row: Row[Any]) -> TokenRow:
         created_by=row.created_by,
         expires_at=row.expires_at,
         revoked_at=row.revoked_at,
+        reach=UNLIMITED if row.reach is None else read(row.reach, Reach, f"token {row.id}"),
     )

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 from sqlalchemy import Connection, Row, case, delete, func, select
 
+from policer.actor import By
 from policer.errors import Invalid, Problem, Taken, Unknown
 from policer.store import tables
 from policer.store.audit import Change, record
@@ -70,7 +71,7 @@ class Webhooks:
         self._database, self._clock = database, clock
 
     def add(
-        self, name: str, url: str, kinds: Collection[str], secret: str, actor: str
+        self, name: str, url: str, kinds: Collection[str], secret: str, actor: By
     ) -> WebhookRow:
         """Make a webhook; events from now on are sent.
 
@@ -86,7 +87,7 @@ class Webhooks:
             "kinds": " ".join(sorted(set(kinds))),
             "secret": secret,
             "created_at": now,
-            "created_by": actor,
+            "created_by": str(actor),
             "problem": "",
         }
         with self._database.write() as connection:
@@ -110,7 +111,7 @@ class Webhooks:
         with self._database.read() as connection:
             return _one(connection, webhook)
 
-    def remove(self, webhook: str, actor: str) -> None:
+    def remove(self, webhook: str, actor: By) -> None:
         """Send nothing more, and forget what waits; raises Unknown."""
         letters = tables.webhook_letters
         with self._database.write() as connection:

@@ -60,7 +60,8 @@ def test_the_policer_runs_with_the_systems_python(
 
 
 def test_all_that_serving_takes_can_be_loaded(files: Path, daemons: Path) -> None:
-    code = "import policer.serve, psycopg\nprint(policer.serve.__file__, psycopg.pq.__impl__)"
+    code = "import policer.serve, policer.oidc, psycopg\n"
+    code += "print(policer.serve.__file__, psycopg.pq.__impl__)"
     origin, implementation = run(files, daemons, code).split()
     assert origin.startswith(f"{files}/usr/lib/xtc-policer/python/")
     assert implementation == "binary"
@@ -69,7 +70,7 @@ def test_all_that_serving_takes_can_be_loaded(files: Path, daemons: Path) -> Non
 def test_it_holds_the_locked_versions_that_the_daemons_package_lacks(files: Path) -> None:
     held = {path.name for path in (files / "usr/lib/xtc-policer/python").glob("*.dist-info")}
     names = {re.sub("_", "-", name.partition("-")[0]).lower() for name in held}
-    wanted = names_of("policer") | names_of("postgresql")
+    wanted = names_of("policer") | names_of("postgresql") | names_of("oidc")
     assert wanted <= names
     assert names <= {one.name for one in added(LOCKED, wanted)}
     assert names.isdisjoint({one.name for one in closure(LOCKED)})

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from browser_rig import Visit, until
 
+from policer.contract import Contract
 from policer.history.packing import packed
 from policer.store import ChunkRow, DayRow
 
@@ -68,6 +69,19 @@ def test_a_report_is_looked_at_printed_and_saved(visit: Visit, tmp_path: Path) -
     assert not page.get_by_role("navigation", name="Views").is_visible()
     assert not visit.button("Print").is_visible()
     assert line.is_visible()
+
+
+def test_a_report_names_all_hosts_of_a_contract_that_follows(visit: Visit) -> None:
+    day = datetime.now(UTC).date()
+    visit.work.store.contracts.put("", "roaming", Contract(1.0), None, "test")
+    rows = [DayRow(h, "x", day, 1, data_s=60.0, follows="roaming") for h in ("edge-1", "edge-9")]
+    assert visit.work.store.sla.put(rows, lead(visit))
+    visit.sign_in("#/reports")
+    line = visit.page.get_by_role("row").filter(has_text="roaming")
+    line.get_by_role("link", name="edge-9").wait_for()
+    links = line.get_by_role("link").all()
+    assert [link.inner_text() for link in links] == ["edge-1", "edge-9"]
+    assert "edge-1, edge-9" in line.inner_text()
 
 
 def test_another_month_is_chosen_and_one_that_cannot_be_is_said(visit: Visit) -> None:

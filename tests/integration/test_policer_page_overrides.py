@@ -116,7 +116,7 @@ def test_who_may_only_read_sees_overrides_and_no_buttons(visit: Visit) -> None:
     visit.work.store.overrides.put(Override("brake", "on", reason="a drill"), 1, "ann")
     visit.work.store.overrides.put(Override("suspension", "suspended", "edge-1"), None, "ann")
     visit.work.follow()
-    with visit.page.expect_response("**/v1/access"):
+    with visit.page.expect_response("**/v1/token"):
         visit.sign_in(scope="read")
     visit.sees("On until it is ended, by ann: a drill. No ladder is climbed.")
     assert not visit.button("Switch the brake off").is_visible()
@@ -134,7 +134,7 @@ def test_an_administrator_raises_the_epoch_above_one_that_a_host_obeys(visit: Vi
         work.fleet.put(replace(live, sight=sight, refusals={"gold": "epoch: 7 is lower"}))
 
     refuse()
-    with visit.page.expect_response("**/v1/access"):
+    with visit.page.expect_response("**/v1/token"):
         visit.sign_in(HOST, scope="operate")
     visit.sees("Its daemon obeys epoch 1900000000; the leader's is 7.")
     assert not visit.button("Raise the epoch").is_visible()

@@ -25,7 +25,7 @@ def views(visit: Visit) -> list[str]:
 
 
 def test_the_audit_log_is_offered_to_administrators_alone(visit: Visit) -> None:
-    with visit.page.expect_response("**/v1/access"):
+    with visit.page.expect_response("**/v1/token"):
         visit.sign_in("#/audit", scope="operate")
     visit.sees("for tokens with the scope admin")
     assert "Audit" not in views(visit)
@@ -41,7 +41,7 @@ def test_overrides_are_listed_and_ended_by_those_who_may(visit: Visit) -> None:
     overrides.put(Override("suspension", "suspended", "edge-2", reason="new card"), None, "ann")
     exempt = Override("exemption", "exempt", "edge-1", "gold", tomorrow)
     overrides.put(exempt, None, "ann")
-    with visit.page.expect_response("**/v1/access"):
+    with visit.page.expect_response("**/v1/token"):
         visit.sign_in("#/overrides", scope="read")
     visit.sees("new card")
     assert visit.page.get_by_role("button", name="End the").count() == 0

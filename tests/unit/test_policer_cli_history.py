@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from history_filled import NOW, day, seconds, told
-from rest_rig import Rig
+from following_rig import follow
+from history_filled import NOW, day, lead, seconds, told
+from rest_rig import PROMISE, Rig
 
 from policer.cli_times import instant
 from policer.errors import SettingsError
-from policer.store import Event
+from policer.store import DayRow, Event
 
 if TYPE_CHECKING:
     from policer_shell_rig import Shell
@@ -53,6 +54,17 @@ def test_a_report(rig: Rig, shell: "Shell") -> None:
     (_, line) = shell("report", "2026-11").splitlines()
     assert "1:01:01" in line
     assert shell.json("report", "2026-11", "--host", "silver")["items"] == []
+
+
+def test_a_report_names_all_hosts_of_a_contract_that_follows(rig: Rig, shell: "Shell") -> None:
+    for name in ("r7", "r8"):
+        follow(rig.store, name, PROMISE)
+    rows = [DayRow(h, "x", NOON.date(), 1, data_s=1.0, follows="r7") for h in ("gold", "silver")]
+    assert rig.store.sla.put(rows, lead(rig))
+    _, first, second, third = shell("report", "2026-11").splitlines()
+    assert first.startswith("(gold silver)  r7 ")
+    assert second.startswith("(not seen)     r8 ")
+    assert third.startswith("gold           r1 ")
 
 
 def test_a_report_of_many_contracts_is_whole(

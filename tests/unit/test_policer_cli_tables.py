@@ -37,7 +37,7 @@ def test_routers_take_one_line_each(width: int) -> None:
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_a_contract_takes_one_line(width: int) -> None:
-    row = (*CONTRACT, "1", "0.2 s", "bronze", "always", "1", BY)
+    row = (*CONTRACT, "1", "0.2 s", "bronze", "acme", "always", "1", BY)
     heading, line = printed(CONTRACT_HEADINGS, [row], width)
     assert heading.split()[:3] == ["host", "router", "guarantee"]
     assert "warn, lower, limit" in line

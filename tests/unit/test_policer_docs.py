@@ -29,6 +29,7 @@ MAIN = "# /etc/xtc/policer.toml\n"
 KINDS = {"counter": "_total", "histogram": "", "gauge": ""}
 TABLES = {"server", "store", "link", "lease", "policy", "habits", "rules", "patience", "log"}
 TABLES |= {"history", "webhooks"}
+TABLES |= {"oidc", "grants"}
 
 
 def metric_names() -> set[str]:
@@ -38,6 +39,8 @@ def metric_names() -> set[str]:
 
 def heading_of(section: type[Section]) -> str:
     name = section.__name__.removesuffix("Section").lower()
+    if name == "grant":
+        return "### `[[oidc.grants]]`"
     inner = {"habits", "rules", "patience"}
     return f"### `[{'policy.' if name in inner else ''}{name}]`"
 
@@ -49,10 +52,12 @@ def test_every_setting_is_explained_with_its_default(section: type[Section]) -> 
     assert list(rows) == [field.name for field in fields]
     for field in fields:
         shown = rows[field.name][2].strip('`"')
-        if field.default in {None, ()}:
+        if field.default in {None, msgspec.NODEFAULT, ()}:
             assert shown.startswith("none"), field.name
         elif isinstance(field.default, bool):
             assert shown == str(field.default).lower()
+        elif isinstance(field.default, tuple):
+            assert tuple(re.findall(r'"([^"]+)"', rows[field.name][2])) == field.default
         elif isinstance(field.default, str):
             assert shown == field.default
         else:

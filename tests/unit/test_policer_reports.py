@@ -62,6 +62,7 @@ def test_a_month_adds_its_days_up(rig: Rig) -> None:
         "breach_s": 6.0,
         "punishments": 3,
         "punished_s": 30.0,
+        "hosts": ["gold"],
     }
 
 
@@ -99,6 +100,7 @@ def test_a_report_is_given_as_csv(rig: Rig, how: str) -> None:
         "20000",
     )
     assert (row["data_s"], row["wanted_packets"], row["punishments"]) == ("3600", "0.5", "0")
+    assert row["hosts"] == "gold"
 
 
 def test_a_client_that_takes_anything_gets_json(rig: Rig) -> None:

@@ -233,9 +233,3 @@ def test_a_policer_that_follows_takes_overrides_for_the_leader(rig: Rig) -> None
     made = rig.client("operate").put(SUSPENSION, json={}, headers=NEW)
     assert made.status_code == 201
     assert rig.client("read").get(BRAKE).json()["leading"] is False
-
-
-@pytest.mark.parametrize("scope", ["read", "operate", "admin"])
-def test_a_token_learns_what_it_may_do(rig: Rig, scope: str) -> None:
-    found = rig.client(scope).get("/v1/access").json()
-    assert found == {"name": scope, "scope": scope, "expires_at": None}

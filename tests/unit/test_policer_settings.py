@@ -42,6 +42,10 @@ def mistake(text: str) -> SettingsError:
     return caught.value
 
 
+OIDC = "[oidc]\nissuer = 'https://id.example'\naudience = 'policer'\n"
+GRANT = f"{OIDC}[[oidc.grants]]\nvalue = 'acme'\n"
+
+
 def test_nothing_need_be_set() -> None:
     assert parse_settings("") == Settings()
     assert policy_of(Settings()) == Policy()
@@ -73,6 +77,28 @@ def test_what_is_set_reaches_the_core() -> None:
         ("[server]\nlissten = 'a:1'", "server.lissten", "did you mean listen?"),
         ("[policy.habits]\nclam = 0.5", "policy.habits.clam", "did you mean calm?"),
         ("[log]\nlevel = 'loud'", "log.level", "debug, info, warning, error"),
+        ("[server]\ntrusted_proxies = ['10.0.0.1/8']", "server.trusted_proxies", "10.0.0.0/28"),
+        ("[server]\ntrusted_proxies = ['proxy']", "server.trusted_proxies", "10.0.0.0/28"),
+        ("[server]\ntrusted_proxies = ['0.0.0.0/0']", "server.trusted_proxies", "everybody"),
+        ("[server]\ntrusted_proxies = ['::/0']", "server.trusted_proxies", "everybody"),
+        ("[server]\nrequests_per_s = 0", "server.requests_per_s", ">= 1"),
+        ("[oidc]\naudience = 'x'", "oidc.issuer", "issuer's URL"),
+        ("[oidc]\nissuer = 'http://id.example'", "oidc.issuer", "no address of HTTPS"),
+        ("[oidc]\nissuer = 'https://a:b@id.example'", "oidc.issuer", "no address of HTTPS"),
+        ("[oidc]\nissuer = 'https://id.example'", "oidc.audience", "other services"),
+        (f"{OIDC}algorithms = ['none']", "oidc.algorithms[0]", "RS256"),
+        (f"{OIDC}algorithms = ['HS256']", "oidc.algorithms[0]", "RS256"),
+        (f"{OIDC}algorithms = []", "oidc.algorithms", "length >= 1"),
+        (f"{OIDC}leeway_s = 3600", "oidc.leeway_s", "<= 300"),
+        (f"{OIDC}jwks_url = 'http://id.example/keys'", "oidc.jwks_url", "HTTPS"),
+        (f"{OIDC}jwks_url = 'https://a/b'\njwks_file = 'c'", "oidc.jwks_file", "one of the two"),
+        (OIDC, "oidc.grants", "nobody may do anything"),
+        (f"{GRANT}scope = 'king'", "oidc.grants[0].scope", "read, operate, admin"),
+        (f"{GRANT}", "oidc.grants[0]", "missing required field `scope`"),
+        (f"{GRANT}scope = 'admin'\ntenants = ['a']", "oidc.grants[0].scope", "cannot be limited"),
+        (f"{GRANT}scope = 'read'\nhosts = ['[ab]']", "oidc.grants[0].hosts[0]", "with * and ?"),
+        (f"{GRANT}scope = 'read'\nrouters = ['a']", "oidc.grants[0].routers[0]", "HOST/VR"),
+        (f"{GRANT}scope = 'read'\ntenant = 'a'", "oidc.grants[0].tenant", "tenants?"),
         ("[server]\nlisten = 8420", "server.listen", "str"),
         ("[lease]\nttl_s = 1", "lease.ttl_s", ">= 6"),
         ("[lease]\nttl_s = nan", "lease.ttl_s", ""),

@@ -7,6 +7,7 @@ import pytest
 from store_values import host, promise
 
 from policer.history.retention import Oldest, Retention
+from policer.promises import ANYWHERE
 from policer.store import ChunkRow, DayRow, Kept, Store, pruning
 
 if TYPE_CHECKING:
@@ -129,3 +130,37 @@ def test_brought_down_the_older_program_finds_its_own_tables(
     again = backend.open(upgrade=True)
     assert again.history.chunks("gold", 1, 0, 99, 9) == []
     assert again.hosts.get("gold").value == host()
+
+
+def test_days_of_a_contract_that_follows_add_up_over_hosts_and_names(
+    store: Store, epoch: int
+) -> None:
+    for name in ("gold", "iron", "iron.2"):
+        store.hosts.add(host(name), "ann")
+    for name in ("a", "a-1", "a.1", "b"):
+        store.contracts.put(ANYWHERE, name, promise(1e3), None, "ann")
+    store.contracts.put("gold", "a", promise(1e3), None, "ann")
+    rows = [
+        DayRow("gold", "a", NOVEMBER[0], 1, data_s=1.0, follows="a"),
+        DayRow("gold", "a2", NOVEMBER[0], 1, data_s=2.0, follows="a"),
+        DayRow("iron", "a", NOVEMBER[0], 1, data_s=4.0, follows="a"),
+        DayRow("iron.2", "a", NOVEMBER[0], 1, data_s=8.0, follows="a-1"),
+        DayRow("gold", "a", NOVEMBER[0], 1, data_s=16.0),
+        DayRow("iron", "b", NOVEMBER[1], 1, data_s=32.0, follows="b"),
+    ]
+    for _ in range(2):  # to write a row again changes nothing
+        assert store.sla.put(rows, epoch)
+    found = store.sla.page(NOVEMBER, None, 9)
+    assert [(one.host, one.vr, one.kept.data_s, one.hosts) for one in found] == [
+        (ANYWHERE, "a", 7.0, ("gold", "iron")),
+        (ANYWHERE, "a-1", 8.0, ("iron.2",)),
+        (ANYWHERE, "a.1", 0.0, ()),
+        (ANYWHERE, "b", 0.0, ()),
+        ("gold", "a", 16.0, ("gold",)),
+    ]
+    alone = [store.sla.page(NOVEMBER, (ANYWHERE, one.vr), 1)[0] for one in found[:3]]
+    assert alone == found[1:4]
+    on_iron = store.sla.page(NOVEMBER, None, 9, "iron")
+    assert [(one.vr, one.kept.data_s) for one in on_iron] == [("a", 7.0)]
+    on_gold = store.sla.page(NOVEMBER, None, 9, "gold")
+    assert [(one.host, one.kept.data_s) for one in on_gold] == [(ANYWHERE, 7.0), ("gold", 16.0)]

@@ -27,6 +27,7 @@ export const NEW = {
   measures: ["warn", "lower", "limit"],
   dry_run: false,
   punish: "when_harming",
+  tenant: null,
 };
 
 const NUMBER = /^(\d+(?:\.\d*)?|\.\d+)(?:\s*([kM])?(?:p\/s|pps|packets(?:\/s)?)?)$/;
@@ -87,6 +88,7 @@ export function contractOf(values) {
     measures: STEPS.map(([step]) => step).filter((step) => values.measures.includes(step)),
     dry_run: values.dry_run,
     punish: values.punish,
+    tenant: values.tenant.trim() || null,
   };
   return { contract, errors };
 }
@@ -122,6 +124,7 @@ export function valuesOf(form) {
     measures: data.getAll("measures"),
     dry_run: data.has("dry_run"),
     punish: data.get("punish"),
+    tenant: data.get("tenant") ?? "",
   };
 }
 
@@ -136,6 +139,7 @@ const NAMES = {
   measures: "measures",
   dry_run: "dry run",
   punish: "punish",
+  tenant: "tenant",
 };
 
 /** Say what a version of a contract changed of the one before it. */

@@ -1,6 +1,7 @@
 // How the host of a router stands, for those who may see it.
 
 import { call, Problem, v1 } from "./api.js";
+import { partial } from "./session.js";
 
 const HIDDEN = [403, 404];
 
@@ -14,7 +15,7 @@ export class HostLive {
 
   /** Return how the host stands; null where that is not known or not to be seen. */
   async read() {
-    if (this.#hidden) return null;
+    if (partial() || this.#hidden) return null;
     try {
       const { value } = await call("GET", v1("hosts", this.host), { signal: this.signal });
       return value.live;

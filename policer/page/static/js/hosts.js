@@ -1,7 +1,7 @@
-// How a host and a router stand, in words and in a tone.
+// How a host stands, in words and in a tone.
 
 import { lasting } from "./format.js";
-import { instant, standingWords } from "./overrides.js";
+import { standingWords } from "./overrides.js";
 
 /** Return {tone, words} of a host; the words say so where it is simulated. */
 export function hostState({ live }) {
@@ -42,20 +42,6 @@ export function hostProblems({ entry, live }) {
 }
 
 const orders = (count) => (count === 1 ? "1 order" : `${count} orders`);
-
-/** Return {tone, words} of a router: the worst that there is to say. */
-export function routerState({ report, contract, punishment, misbehaving, refusal, exemption }) {
-  if (!report) return { tone: "bad", words: "not seen" };
-  if (report.problem || refusal) return { tone: "bad", words: report.problem || refusal };
-  if (starved(report, contract)) return { tone: starvedTone(report, contract), words: "starved" };
-  if (exemption) {
-    const also = misbehaving ? ", misbehaves" : "";
-    return { tone: "warn", words: `exempt until ${instant(exemption.until)}${also}` };
-  }
-  if (punishment?.height > 0) return { tone: "warn", words: `punished: ${punishment.step ?? "-"}` };
-  if (misbehaving) return { tone: "warn", words: "misbehaves" };
-  return { tone: "good", words: report.active ? "held" : "let go" };
-}
 
 /** Return whether a router with a guarantee lacks CPU that its cap allows. */
 export const starved = (report, contract) =>

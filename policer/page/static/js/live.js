@@ -3,6 +3,7 @@
 import { call, Problem, query, v1 } from "./api.js";
 import { inPackets } from "./hosts.js";
 import { Series, summed } from "./series.js";
+import { partial } from "./session.js";
 import { Stream } from "./stream.js";
 
 const SILENT_MS = 5000;
@@ -63,10 +64,10 @@ class Feed extends EventTarget {
 
   /**
    * Show what the service remembers of a router before what is seen of it, soon and once more:
-   * the latest seconds take a while to be written.
+   * the latest seconds take a while to be written. Tokens that see no whole host get none of it.
    */
   remember(vr) {
-    if (this.#remembered.has(vr)) return;
+    if (partial() || this.#remembered.has(vr)) return;
     this.#remembered.add(vr);
     this.#recall(vr);
     const later = setTimeout(() => this.#recall(vr), WRITTEN_MS);

@@ -9,7 +9,7 @@ import { Alarm } from "./parts/alarm.js";
 import { poll } from "./poll.js";
 import { route } from "./routes.js";
 import { learnScope, may, scopes } from "./scope.js";
-import { session, signOut, token } from "./session.js";
+import { limited, partial, session, signOut, token } from "./session.js";
 import { guarded, mayLeave } from "./unsaved.js";
 import { accessView } from "./views/access.js";
 import { auditView } from "./views/audit.js";
@@ -22,6 +22,7 @@ import { overridesView } from "./views/overrides.js";
 import { punishmentsView } from "./views/punishments.js";
 import { reportsView } from "./views/reports.js";
 import { routerView } from "./views/router.js";
+import { routersView } from "./views/routers.js";
 import { signInView } from "./views/signin.js";
 import { timeOfDay, wireZone, zones } from "./zone.js";
 
@@ -39,6 +40,11 @@ const VIEWS = {
   reports: [reportsView, () => "Reports"],
   router: [routerView, ({ host, vr }) => `${vr} on ${host}`],
   signin: [signInView, () => "Sign in"],
+};
+/** What stands in for views of hosts where no host is seen as a whole. */
+const OF_ROUTERS = {
+  fleet: [routersView, () => "Routers"],
+  host: [routersView, ({ host }) => host],
 };
 const LEADER_EVERY_S = 5;
 
@@ -65,7 +71,7 @@ function show({ focus = true } = {}) {
   leaving = new AbortController();
   const { name, params, query } = token() ? route(location.hash) : { name: "signin", params: {} };
   if (params.host === undefined) closeFeed();
-  const [view, title] = VIEWS[name];
+  const [view, title] = (partial() && OF_ROUTERS[name]) || VIEWS[name];
   for (const question of document.querySelectorAll("dialog")) question.close("no");
   main.replaceChildren();
   alarm.entitle(`${title(params)} · policer`);
@@ -86,7 +92,7 @@ function markCurrent(name) {
 /** Hide views that the token of this session may not see. */
 function hideViews() {
   for (const item of document.querySelectorAll("#views [data-needs]"))
-    item.hidden = !may(item.dataset.needs);
+    item.hidden = !may(item.dataset.needs) || limited();
 }
 
 /** Take over that somebody signed in or out. */
@@ -99,11 +105,12 @@ function takeSession() {
   document.getElementById("holding").hidden = !here;
   write(document.getElementById("leader"), "");
   write(document.getElementById("alarm"), "");
+  write(document.querySelector('#views a[href="#/"]'), here && partial() ? "Routers" : "Fleet");
   alarm.clear();
   if (!here) return;
   learnScope(signedIn.signal);
   alarm.follow(signedIn.signal);
-  followLeader(signedIn.signal);
+  if (!limited()) followLeader(signedIn.signal);
 }
 
 function followLeader(signal) {

@@ -19,8 +19,8 @@ export async function learnScope(signal) {
   tell("read");
   while (!signal.aborted) {
     try {
-      const { value } = await call("GET", v1("access"), { signal });
-      return tell(value.scope);
+      const { value } = await call("GET", v1("token"), { signal });
+      return tell(value.scopes.at(-1));
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof Problem)) throw error;

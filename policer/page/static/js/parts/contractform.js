@@ -15,6 +15,7 @@ import {
   tickGroup,
 } from "../fields.js";
 import { say } from "../say.js";
+import { limited, may } from "../session.js";
 import { guard, settle } from "../unsaved.js";
 import { stamp } from "../zone.js";
 import { Notice } from "./notice.js";
@@ -41,6 +42,7 @@ const NUMBERS = [
   ["packet_bytes", "Packet size, bytes", "The mean size for which rates in b/s are sold."],
 ];
 
+const OWNER = "Whose router it is, for tokens limited to tenants; leave it empty for nobody's.";
 const WHEN = "What is sent to it is not its own doing; with CPU to spare, it harms nobody.";
 
 export class ContractForm {
@@ -67,9 +69,11 @@ export class ContractForm {
     const measures = tickGroup({ name: "measures", label: "Measures", hint, choices });
     const when = choiceField({ name: "punish", label: "Punish it", hint: WHEN, choices: PUNISH });
     const dry = tickField({ name: "dry_run", label: "Dry run: misbehaviour is only reported" });
-    const actions = el("p", { class: "actions" }, this.save, this.remove);
+    const tenant = textField({ name: "tenant", label: "Tenant", hint: OWNER, readonly: limited() });
+    const mayNot = limited() && !may("operate");
+    const actions = el("p", { class: "actions", hidden: mayNot }, this.save, this.remove);
     const form = el("form", { novalidate: true }, el("div", { class: "fields" }, fields));
-    form.append(measures, when, dry, actions);
+    form.append(measures, when, tenant, dry, actions);
     form.addEventListener("submit", (event) => this.#submit(event));
     return guard(form);
   }
@@ -113,6 +117,7 @@ export class ContractForm {
 
   #fill(contract) {
     for (const [name] of NUMBERS) this.form.elements[name].value = contract[name] ?? "";
+    this.form.elements.tenant.value = contract.tenant ?? "";
     for (const name of ["guarantee", "ceiling"])
       this.form.elements[`${name}_pps`].value = rateText(contract, name);
     for (const box of this.form.elements.measures)

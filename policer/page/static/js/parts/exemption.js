@@ -2,6 +2,7 @@
 
 import { call, v1 } from "../api.js";
 import { standingWords } from "../overrides.js";
+import { limited } from "../session.js";
 import { Control, tag } from "./control.js";
 import { terms } from "./terms.js";
 
@@ -15,7 +16,9 @@ export class Exemption {
 
   /** Show a router's exemption; one without a contract has no ladder. */
   show({ contract, exemption }) {
-    if (exemption) {
+    if (limited()) {
+      this.control.show(exemption ? `It is exempt ${standingWords(exemption)}.` : "", []);
+    } else if (exemption) {
       const end = ["End the exemption", () => this.#end(exemption.version)];
       this.control.show(`It is exempt ${standingWords(exemption)}.`, [end]);
     } else if (contract) {

@@ -6,6 +6,7 @@ import { confirmed } from "../dialog.js";
 import { el, write } from "../dom.js";
 import { words } from "../format.js";
 import { say } from "../say.js";
+import { limited, may } from "../session.js";
 import { stamp } from "../zone.js";
 import { Notice } from "./notice.js";
 
@@ -33,7 +34,7 @@ export class Ladder {
     this.steps.forEach((item) => this.#step(item, allowed, height, punishment));
     write(this.state, sayStanding(contract, punishment, misbehaving));
     write(this.evidence, sayEvidence(punishment?.evidence ?? []));
-    this.pardon.hidden = height === 0;
+    this.pardon.hidden = height === 0 || (limited() && !may("operate"));
   }
 
   #step(item, allowed, height, punishment) {

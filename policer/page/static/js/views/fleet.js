@@ -11,6 +11,7 @@ import { Brake } from "../parts/brake.js";
 import { Facts } from "../parts/facts.js";
 import { poll } from "../poll.js";
 import { toHost } from "../routes.js";
+import { limited } from "../session.js";
 import { LiveTable, link, mark } from "../table.js";
 
 const EVERY_S = 3;
@@ -46,16 +47,17 @@ export function fleetView(root, { signal }) {
   const caption = "Hosts, renewed every 3 seconds";
   const table = new LiveTable({ caption, columns: COLUMNS, key: name, empty: "No host fits." });
   const filter = filters();
-  const brake = new Brake({ signal });
+  const brake = limited() ? null : new Brake({ signal });
   let hosts = [];
   const show = () => table.show(hosts.filter((host) => fits(host, filter)));
   filter.addEventListener("input", show);
   root.append(el("h1", { tabindex: "-1" }, "Fleet"), facts.node);
-  root.append(section(2, "Brake", brake.node), section(2, "Hosts", filter, table.node));
+  if (brake) root.append(section(2, "Brake", brake.node));
+  root.append(section(2, "Hosts", filter, table.node));
   poll("hosts", EVERY_S, signal, async () => {
     const read = await readAll(v1("hosts"), { signal });
     if (held()) return;
-    await brake.load();
+    await brake?.load();
     hosts = read;
     facts.show(totals(hosts));
     show();

@@ -17,6 +17,7 @@ import { trail } from "../parts/trail.js";
 import { livePlot } from "../plot.js";
 import { poll } from "../poll.js";
 import { to, toRouter } from "../routes.js";
+import { limited } from "../session.js";
 import { LiveTable, link, marks } from "../table.js";
 
 const EVERY_S = 3;
@@ -35,19 +36,23 @@ export function hostView(root, { host, signal }) {
   const facts = new Facts(FACTS);
   const problems = el("p", { class: "note wrong", role: "alert", hidden: true });
   const table = routersTable(host, feed, signal);
-  const form = new CapacityForm({ host, signal });
   const suspension = new Suspension({ host, signal });
-  const epoch = new Epoch({ signal });
+  const epoch = limited() ? null : new Epoch({ signal });
   const more = el("p", {}, el("a", { href: `${to("events")}?host=${host}` }, `Events of ${host}`));
   root.append(trail(host), el("h1", { tabindex: "-1" }, host), problems, facts.node);
   root.append(
     section(2, "Rates", plot(host, feed, signal)),
     section(2, "Routers", table.node, more),
   );
-  root.append(section(2, "Control", suspension.node, epoch.node));
-  root.append(section(2, "Capacity", form.node));
-  form.load();
+  root.append(section(2, "Control", suspension.node, epoch?.node ?? []));
+  if (!limited()) root.append(section(2, "Capacity", capacity(host, signal)));
   follow({ host, feed, signal, facts, problems, table, suspension, epoch });
+}
+
+function capacity(host, signal) {
+  const form = new CapacityForm({ host, signal });
+  form.load();
+  return form.node;
 }
 
 function plot(host, feed, signal) {
@@ -84,7 +89,7 @@ function follow({ host, feed, signal, facts, problems, table, suspension, epoch 
     sayProblems(problems, value);
     suspension.show(value.live.suspension);
     show();
-    await epoch.look(value.live);
+    await epoch?.look(value.live);
   };
   poll(`host ${host}`, EVERY_S, signal, work, (error) => gone(error, host, problems));
 }

@@ -8,19 +8,21 @@ import { tag } from "../parts/control.js";
 import { Notice } from "../parts/notice.js";
 import { poll } from "../poll.js";
 import { toHost, toRouter } from "../routes.js";
-import { may, scopes } from "../scope.js";
 import { say } from "../say.js";
+import { may, scopes } from "../scope.js";
+import { limited } from "../session.js";
 import { LiveTable, link } from "../table.js";
 
 const EVERY_S = 3;
 
 export function overridesView(root, { signal }) {
-  const brake = new Brake({ signal });
+  const brake = limited() ? null : new Brake({ signal });
   const list = new Standing({ signal });
   root.append(el("h1", { tabindex: "-1" }, "Overrides"));
-  root.append(section(2, "Brake", brake.node), section(2, "In force", list.node));
+  if (brake) root.append(section(2, "Brake", brake.node));
+  root.append(section(2, "In force", list.node));
   poll("overrides", EVERY_S, signal, async () => {
-    await brake.load();
+    await brake?.load();
     await list.load();
   });
 }

@@ -11,18 +11,12 @@ const COLUMNS = [
   {
     head: "Router",
     header: true,
-    fill: link(
-      ({ host, vr }) => toRouter(host, vr),
-      ({ vr }) => vr,
-    ),
+    fill: (cell, row) => (row.host === null ? write(cell, row.vr) : toItsPage(cell, row)),
   },
   {
-    head: "Host",
-    fill: link(
-      ({ host }) => toHost(host),
-      ({ host }) => host,
-    ),
-    sort: ({ host }) => host,
+    head: "Hosts",
+    fill: (cell, row) => cell.replaceChildren(...hostsOf(row).flatMap(toEach)),
+    sort: (row) => hostsOf(row).join(" "),
   },
   number("Guarantee, kp/s", "guarantee_pps", kilo),
   number("In force", "in_force_s", long),
@@ -37,6 +31,21 @@ const COLUMNS = [
 const WORDS =
   "Wanted is what was sent to a router, up to its guarantee; missing is what of it was not " +
   "delivered, beyond the contract's burst. Times are hours, minutes and seconds.";
+
+const toItsPage = link(
+  ({ host, vr }) => toRouter(host, vr),
+  ({ vr }) => vr,
+);
+
+/** Return where a router was: a contract that follows it has no host of its own. */
+function hostsOf({ host, hosts }) {
+  return host === null ? hosts : [host];
+}
+
+function toEach(host, index) {
+  const a = el("a", { href: toHost(host) }, host);
+  return index ? [", ", a] : [a];
+}
 
 function number(head, name, words) {
   const value = (row) => row[name];

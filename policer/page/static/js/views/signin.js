@@ -6,8 +6,10 @@ import { showErrors, textField } from "../fields.js";
 import { Notice } from "../parts/notice.js";
 import { signIn, whyEnded } from "../session.js";
 
-const HINT = "It begins with xtcp_. It is kept until this tab is closed.";
-const SHAPE = /^xtcp_[A-Za-z0-9_-]{1,128}$/;
+const HINT =
+  "It begins with xtcp_, or is one of the issuer that this policer takes tokens of. " +
+  "It is kept until this tab is closed.";
+const SHAPE = /^(xtcp_[A-Za-z0-9_-]{1,128}|[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+)$/;
 
 export function signInView(root, { signal }) {
   const notice = new Notice();
@@ -38,8 +40,8 @@ async function attempt(form, notice, signal) {
     return;
   }
   try {
-    await call("GET", v1("leadership"), { secret, signal });
-    signIn(secret);
+    const { value } = await call("GET", v1("token"), { secret, signal });
+    signIn(secret, value);
   } catch (error) {
     if (signal.aborted) return;
     if (!(error instanceof Problem)) throw error;
