@@ -51,19 +51,14 @@ def punish(visit: Visit) -> None:
 
 def test_the_page_is_red_with_reasons_that_lead_to_what_is_concerned(visit: Visit) -> None:
     page, work = visit.page, visit.work
-    visit.sign_in("#/events")
     banner, icon = page.get_by_role("region", name="Alarms"), page.locator("link[rel=icon]")
-    visit.sees("This policer leads")
-    assert not banner.is_visible()
     punish(visit)
     live = work.fleet.host("edge-1")
-    work.fleet.put(
-        replace(
-            live, sight=replace(live.sight, distrust=INJECTION), refusals={"gold": "epoch: 7 < 9"}
-        )
-    )
+    sight = replace(live.sight, distrust=INJECTION)
+    work.fleet.put(replace(live, sight=sight, refusals={"gold": "epoch: 7 < 9"}))
     work.fleet.leadership = replace(Leadership(), leading=True, epoch=7)
     work.fleet.braked = True
+    visit.sign_in("#/events")
     links = banner.get_by_role("link")
     until(lambda: links.count() == 4)
     addresses = [link.get_attribute("href") for link in links.all()]
@@ -109,7 +104,7 @@ def test_every_condition_of_a_router_is_shown_the_worst_first(visit: Visit) -> N
         "degraded",
         "cap unknown",
         "no floor: no model tells what it takes",
-        "limited",
+        "input limited",
         "held",
     ]
     assert [one["tone"] for one in found] == 4 * ["bad"] + 9 * ["warn"] + ["good"]

@@ -78,7 +78,7 @@ function ofReport(router) {
     report.observing && warn("only observed"),
     report.floor_problem && warn(`no floor: ${report.floor_problem}`),
     report.shield_problem && warn(`no shield: ${report.shield_problem}`),
-    report.limit_pps != null && warn("limited"),
+    report.limit_pps != null && warn("input limited"),
   ].filter(Boolean);
 }
 

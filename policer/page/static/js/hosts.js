@@ -28,8 +28,7 @@ export const known = (live, value) => (live.reachable ? value : null);
 /** Return what is wrong with a host, one sentence each. */
 export function hostProblems({ entry, live }) {
   const problems = [];
-  if (live.suspension)
-    problems.push(`Its control is suspended ${standingWords(live.suspension)}`);
+  if (live.suspension) problems.push(`Its control is suspended ${standingWords(live.suspension)}`);
   if (live.distrust) problems.push(`What it says is not believed: ${live.distrust}`);
   if (live.link_problem) problems.push(`Its daemon cannot be told: ${live.link_problem}`);
   if (live.refused > 0)

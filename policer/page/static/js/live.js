@@ -58,7 +58,12 @@ class Feed extends EventTarget {
 
   /** Put the sums of what the service remembers of routers before what was seen of their host. */
   #sum(vrs) {
-    this.total.remember(summed(vrs.map((vr) => this.seriesOf(vr)), TOTAL));
+    this.total.remember(
+      summed(
+        vrs.map((vr) => this.seriesOf(vr)),
+        TOTAL,
+      ),
+    );
     this.dispatchEvent(new Event("tick"));
   }
 

@@ -25,7 +25,11 @@ function parts(at, wanted) {
 
 /** Return an instant with its day and its zone: "2026-07-01 12:01:03 CEST". */
 export function stamp(iso) {
-  const { year, month, day, ...rest } = parts(new Date(iso), { ...DAY, ...TIME, second: "2-digit" });
+  const { year, month, day, ...rest } = parts(new Date(iso), {
+    ...DAY,
+    ...TIME,
+    second: "2-digit",
+  });
   return `${year}-${month}-${day} ${timed(rest)} ${rest.timeZoneName}`;
 }
 

@@ -78,6 +78,9 @@ export class Alarm {
 const itemOf = ({ words, address }) => el("li", {}, el("a", { href: address }, words));
 
 function more(number) {
-  const links = [el("a", { href: to() }, "Fleet"), el("a", { href: to("punishments") }, "Punishments")];
+  const links = [
+    el("a", { href: to() }, "Fleet"),
+    el("a", { href: to("punishments") }, "Punishments"),
+  ];
   return el("li", {}, `and ${number} more: see `, links[0], " and ", links[1]);
 }

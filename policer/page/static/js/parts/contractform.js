@@ -37,7 +37,11 @@ const NUMBERS = [
     "Burst, packets",
     "Beyond its setpoint over any window; leave it empty for 0.2 s of the setpoint.",
   ],
-  ["burst_packets", "Saved burst, packets", "What it may save below its ceiling and forward above."],
+  [
+    "burst_packets",
+    "Saved burst, packets",
+    "What it may save below its ceiling and forward above.",
+  ],
   ["cost", "Cost of a packet", "Beside an ordinary one, which costs 1."],
   ["packet_bytes", "Packet size, bytes", "The mean size for which rates in b/s are sold."],
 ];

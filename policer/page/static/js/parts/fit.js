@@ -23,7 +23,11 @@ const COLUMNS = [
     ),
   },
   { head: "Free, kp/s", number: true, text: (room) => kilo(free(room)) },
-  { head: "Free then, kp/s", number: true, text: (room) => kilo(Math.max(0, free(room) - room.pps)) },
+  {
+    head: "Free then, kp/s",
+    number: true,
+    text: (room) => kilo(Math.max(0, free(room) - room.pps)),
+  },
 ];
 
 export class Fit {
@@ -59,7 +63,9 @@ export class Fit {
   #submit(event) {
     event.preventDefault();
     clearErrors(this.form);
-    const values = Object.fromEntries(FIELDS.map(([name]) => [name, this.form.elements[name].value]));
+    const values = Object.fromEntries(
+      FIELDS.map(([name]) => [name, this.form.elements[name].value]),
+    );
     const errors = FIELDS.filter(([name]) => Number.isNaN(valueOf(name, values[name])));
     if (errors.length > 0)
       return showErrors(
@@ -72,7 +78,10 @@ export class Fit {
 
   #show() {
     const found = fitting(this.#rooms, this.#pps);
-    write(this.state, `It takes ${rate(this.#pps)}; ${found.length} of ${this.#rooms.length} hosts have room.`);
+    write(
+      this.state,
+      `It takes ${rate(this.#pps)}; ${found.length} of ${this.#rooms.length} hosts have room.`,
+    );
     this.table.show(found.map((room) => ({ ...room, pps: this.#pps })));
     this.table.node.hidden = false;
   }

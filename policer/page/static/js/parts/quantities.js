@@ -39,7 +39,12 @@ function heads() {
 }
 
 function head({ label, sample }) {
-  return el("th", { scope: "row", role: "rowheader" }, el("span", { class: `sample ${sample}` }), label);
+  return el(
+    "th",
+    { scope: "row", role: "rowheader" },
+    el("span", { class: `sample ${sample}` }),
+    label,
+  );
 }
 
 function fill(cells, line, summary) {

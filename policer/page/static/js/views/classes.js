@@ -41,7 +41,13 @@ export function classesView(root, { signal }) {
     key: ({ name }) => name,
     empty: "There is no class.",
   });
-  const how = el("p", {}, "Classes are made and changed by ", el("code", {}, "policer class set"), ".");
+  const how = el(
+    "p",
+    {},
+    "Classes are made and changed by ",
+    el("code", {}, "policer class set"),
+    ".",
+  );
   root.append(el("h1", { tabindex: "-1" }, "Classes"), how, table.node);
   poll("classes", EVERY_S, signal, async () => {
     const classes = await readAll(v1("classes"), { signal });
@@ -50,4 +56,5 @@ export function classesView(root, { signal }) {
   });
 }
 
-const users = (contracts, name) => contracts.filter(({ contract }) => contract.class === name).length;
+const users = (contracts, name) =>
+  contracts.filter(({ contract }) => contract.class === name).length;

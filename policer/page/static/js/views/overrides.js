@@ -55,7 +55,11 @@ class Standing {
     if (!where) cell.replaceChildren();
     else if (cell.firstElementChild?.title !== words)
       cell.replaceChildren(
-        el("button", { type: "button", title: words, "aria-label": words, click: () => this.#end(row) }, "End"),
+        el(
+          "button",
+          { type: "button", title: words, "aria-label": words, click: () => this.#end(row) },
+          "End",
+        ),
       );
   }
 
@@ -99,8 +103,16 @@ function nameOf({ kind, mode, above }) {
 
 function concerned(cell, { host, vr }) {
   if (!host) cell.textContent = vr ?? "the fleet";
-  else if (vr) link(() => toRouter(host, vr), () => `${vr} on ${host}`)(cell, null);
-  else link(() => toHost(host), () => host)(cell, null);
+  else if (vr)
+    link(
+      () => toRouter(host, vr),
+      () => `${vr} on ${host}`,
+    )(cell, null);
+  else
+    link(
+      () => toHost(host),
+      () => host,
+    )(cell, null);
 }
 
 function moment(cell, at, otherwise) {
