@@ -5,6 +5,7 @@ import { inPackets } from "./hosts.js";
 import { Series, summed } from "./series.js";
 import { partial } from "./session.js";
 import { Stream } from "./stream.js";
+import { pause } from "./wait.js";
 
 const SILENT_MS = 5000;
 const ROUTER = ["throughput_pps", "offered_pps", "setpoint_pps", "cap"];
@@ -48,22 +49,25 @@ class Feed extends EventTarget {
     return this.#routers.get(vr);
   }
 
-  /** Show what the service remembers of routers, one after the other, and of all together. */
+  /**
+   * Show what the service remembers of a host's routers, and of all together: soon and once more.
+   */
   async rememberAll(vrs) {
     const asked = vrs.slice(0, MOST_REMEMBERED).filter((vr) => !this.#remembered.has(vr));
+    if (asked.length === 0) return;
     for (const vr of asked) this.#remembered.add(vr);
-    for (const vr of asked) await this.#recall(vr);
-    if (asked.length > 0 && vrs.length <= MOST_REMEMBERED) this.#sum(vrs);
+    await this.#recallAll(asked, vrs);
+    await pause(WRITTEN_MS, this.#end.signal);
+    await this.#recallAll(asked, vrs);
   }
 
-  /** Put the sums of what the service remembers of routers before what was seen of their host. */
-  #sum(vrs) {
-    this.total.remember(
-      summed(
-        vrs.map((vr) => this.seriesOf(vr)),
-        TOTAL,
-      ),
-    );
+  /** Ask for some routers one after the other, so that a large host is no burden; sum them all. */
+  async #recallAll(asked, vrs) {
+    for (const vr of asked) if (!this.#end.signal.aborted) await this.#recall(vr);
+    if (vrs.length > MOST_REMEMBERED) return;
+    const all = vrs.map((vr) => this.seriesOf(vr));
+    const sums = summed(all, TOTAL).slice(1, -1); // at its ends, routers may be missing
+    this.total.remember(sums);
     this.dispatchEvent(new Event("tick"));
   }
 
