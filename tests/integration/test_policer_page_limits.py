@@ -40,6 +40,14 @@ def test_a_tenant_sees_its_routers_and_no_host(owned: Fleetwork, visit: Visit) -
     visit.page.get_by_role("link", name="gold").wait_for()
     assert len(cell_texts(visit)) == 1
     assert visit.page.get_by_role("link", name="Routers").is_visible()
+    for hidden in ("Capacity", "Audit"):
+        assert visit.page.get_by_role("link", name=hidden).count() == 0
+    visit.page.get_by_role("link", name="Overrides").click()
+    visit.sees("Nothing is overridden.")
+    assert visit.page.get_by_role("heading", name="Brake").count() == 0
+    visit.page.get_by_role("link", name="Classes").click()
+    visit.sees("There is no class.")
+    visit.page.get_by_role("link", name="Routers").click()
     visit.page.get_by_role("link", name="edge-1").click()
     visit.page.get_by_role("heading", name="edge-1", level=1).wait_for()
     visit.page.get_by_role("link", name="gold").click()
