@@ -8,8 +8,7 @@ import { closeFeed } from "./live.js";
 import { Alarm } from "./parts/alarm.js";
 import { poll } from "./poll.js";
 import { route } from "./routes.js";
-import { learnScope, may, scopes } from "./scope.js";
-import { limited, partial, session, signOut, token } from "./session.js";
+import { limited, may, partial, session, signOut, token } from "./session.js";
 import { guarded, mayLeave } from "./unsaved.js";
 import { accessView } from "./views/access.js";
 import { auditView } from "./views/audit.js";
@@ -108,7 +107,7 @@ function takeSession() {
   write(document.querySelector('#views a[href="#/"]'), here && partial() ? "Routers" : "Fleet");
   alarm.clear();
   if (!here) return;
-  learnScope(signedIn.signal);
+  hideViews();
   alarm.follow(signedIn.signal);
   if (!limited()) followLeader(signedIn.signal);
 }
@@ -152,7 +151,6 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   main.focus();
 });
 addEventListener("hashchange", guarded(show));
-scopes.addEventListener("changed", hideViews);
 wireZone(document.getElementById("zone"));
 zones.addEventListener("changed", () => {
   renewTimes();

@@ -9,8 +9,7 @@ import { Notice } from "../parts/notice.js";
 import { poll } from "../poll.js";
 import { toHost, toRouter } from "../routes.js";
 import { say } from "../say.js";
-import { may, scopes } from "../scope.js";
-import { limited } from "../session.js";
+import { limited, may } from "../session.js";
 import { LiveTable, link } from "../table.js";
 
 const EVERY_S = 3;
@@ -29,8 +28,6 @@ export function overridesView(root, { signal }) {
 
 /** The overrides that stand, with buttons that end those of hosts and routers. */
 class Standing {
-  #rows = [];
-
   constructor({ signal }) {
     this.signal = signal;
     this.notice = new Notice();
@@ -41,12 +38,11 @@ class Standing {
       empty: "Nothing is overridden.",
     });
     this.node = el("div", {}, this.notice.node, this.table.node);
-    scopes.addEventListener("changed", () => this.table.show(this.#rows), { signal });
   }
 
   async load() {
-    this.#rows = await readAll(v1("overrides"), { signal: this.signal });
-    if (!held()) this.table.show(this.#rows);
+    const rows = await readAll(v1("overrides"), { signal: this.signal });
+    if (!held()) this.table.show(rows);
   }
 
   #ending(cell, row) {
