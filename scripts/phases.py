@@ -35,7 +35,14 @@ SLOW_BESIDE: Final = (
 )
 """What takes longest of the other tests on real namespaces, databases and browsers: it begins."""
 SLOW_ALONE: Final = (
-    *("stateful_manager", "cli_recovery", "xco_simulate", "property_law", "policer_rest_crash"),
+    *(
+        "policer_rest_reach",
+        "stateful_manager",
+        "cli_recovery",
+        "xco_simulate",
+        "property_law",
+        "policer_rest_crash",
+    ),
     *("property_selftuning", "promise_4_domains", "property_virt_manager", "xco_native", "deploy"),
     *("property_training", "xco_simulate_laws", "property_policer_allocation", "holder"),
     *("property_policer_round", "training_planner", "training_fit", "training_report"),

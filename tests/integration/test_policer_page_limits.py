@@ -42,6 +42,14 @@ def test_a_tenant_sees_its_routers_and_no_host(owned: Fleetwork, visit: Visit) -
     visit.page.get_by_role("link", name="gold").wait_for()
     assert len(cell_texts(visit)) == 1
     assert visit.page.get_by_role("link", name="Routers").is_visible()
+    for hidden in ("Capacity", "Audit"):
+        assert visit.page.get_by_role("link", name=hidden).count() == 0
+    visit.page.get_by_role("link", name="Overrides").click()
+    visit.sees("Nothing is overridden.")
+    assert visit.page.get_by_role("heading", name="Brake").count() == 0
+    visit.page.get_by_role("link", name="Classes").click()
+    visit.sees("There is no class.")
+    visit.page.get_by_role("link", name="Routers").click()
     visit.page.get_by_role("link", name="edge-1").click()
     visit.page.get_by_role("heading", name="edge-1", level=1).wait_for()
     visit.page.get_by_role("link", name="gold").click()
@@ -109,12 +117,13 @@ def test_access_says_what_the_token_is(owned: Fleetwork, visit: Visit) -> None:
 
 
 def test_an_administrator_reads_who_changed_what(owned: Fleetwork, visit: Visit) -> None:
-    visit.sign_in("#/access", scope="admin")
+    visit.sign_in("#/audit", scope="admin")
     visit.sees("contract edge-1/gold")
-    text = words_of(visit)
+    text = visit.page.locator("main").inner_text()
     assert "a11a" in text
     assert "192.0.2.1" in text
-    assert "policer token add" in text
+    visit.go("#/access")
+    assert "policer token add" in words_of(visit)
     assert owned.fleet.hosts
 
 

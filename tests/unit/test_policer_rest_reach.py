@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +173,13 @@ HEADERS: list[dict[str, str]] = [
 ]
 
 
+def combined(who: str, some: Iterable[Any], others: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield each with all others for a tenant's token, and in turn for those limited otherwise."""
+    return (
+        itertools.product(some, others) if who == "tenant" else zip(some, itertools.cycle(others))
+    )
+
+
 def without_echo(text: str, request: dict[str, Any]) -> str:
     """Return an answer without what the request itself said, and without its random id."""
     text = re.sub(r"[0-9a-f]{16}", "", text)
@@ -187,14 +194,14 @@ def test_no_answer_tells_a_limited_token_anything_of_others(fresh: Rig, who: str
     with fresh.client(who) as client:
         for method, path, name in operations():
             more = RESUMED if method == "get" else HEADERS
-            for sent, headers in itertools.product(requests_of(method, path), more):
+            for sent, headers in combined(who, requests_of(method, path), more):
                 answer = client.request(**sent, headers=headers)
                 assert answer.status_code < 500, (name, sent)
                 text = without_echo(answer.text + repr(answer.headers), sent)
                 told = [secret for secret in SECRETS[who] if secret in text]
                 assert not told, (name, sent, headers, text)
                 asked += 1
-    assert asked > 500
+    assert asked > 300
 
 
 def same(answer: httpx.Response, names: tuple[str, str]) -> tuple[Any, ...]:
@@ -228,7 +235,7 @@ def test_what_is_hidden_is_answered_as_what_does_not_exist(rig: Rig, who: str) -
             for there, missing in hidden_and_missing(who):
                 if there[0] == missing[0] and name == "listRoutersOfHost":
                     continue
-                for body, headers in itertools.product(BODIES, HEADERS):
+                for body, headers in combined(who, BODIES, HEADERS):
                     answers = []
                     for host, vr in (there, missing):
                         full = {"host": host, "vr": vr, "contract": body}

@@ -1,5 +1,7 @@
 // Builds elements; whatever is data becomes text, never markup.
 
+import { stamp } from "./zone.js";
+
 /**
  * Return an element. Functions among the attributes listen to the event of that name; null and
  * false are left out, among attributes and children alike; lists of children may be nested.
@@ -39,6 +41,10 @@ export function section(level, heading, ...children) {
 
 /** Return a moment as people read it, and as machines do. */
 export function time(iso) {
-  const at = new Date(iso);
-  return el("time", { datetime: at.toISOString() }, at.toLocaleString());
+  return el("time", { datetime: new Date(iso).toISOString() }, stamp(iso));
+}
+
+/** Show all moments of the page in the zone that is chosen now. */
+export function renewTimes() {
+  for (const node of document.querySelectorAll("time")) write(node, stamp(node.dateTime));
 }

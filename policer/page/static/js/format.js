@@ -45,11 +45,6 @@ export function lasting(seconds) {
   return seconds < 172800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86400)} d`;
 }
 
-/** Return the clock's time of an instant in milliseconds. */
-export function clock(ms) {
-  return new Date(ms).toLocaleTimeString();
-}
-
 /** Return a kind of event, mode or finding as words: `guarantee_missed` is "guarantee missed". */
 export function words(name) {
   return String(name).replaceAll("_", " ");

@@ -1,7 +1,7 @@
-// How a host and a router stand, in words and in a tone; pure.
+// How a host stands, in words and in a tone.
 
 import { lasting } from "./format.js";
-import { instant, standingWords } from "./overrides.js";
+import { standingWords } from "./overrides.js";
 
 /** Return {tone, words} of a host; the words say so where it is simulated. */
 export function hostState({ live }) {
@@ -28,8 +28,7 @@ export const known = (live, value) => (live.reachable ? value : null);
 /** Return what is wrong with a host, one sentence each. */
 export function hostProblems({ entry, live }) {
   const problems = [];
-  if (live.suspension)
-    problems.push(`Its control is suspended ${standingWords(live.suspension)}`);
+  if (live.suspension) problems.push(`Its control is suspended ${standingWords(live.suspension)}`);
   if (live.distrust) problems.push(`What it says is not believed: ${live.distrust}`);
   if (live.link_problem) problems.push(`Its daemon cannot be told: ${live.link_problem}`);
   if (live.refused > 0)
@@ -43,25 +42,12 @@ export function hostProblems({ entry, live }) {
 
 const orders = (count) => (count === 1 ? "1 order" : `${count} orders`);
 
-/** Return {tone, words} of a router: the worst that there is to say. */
-export function routerState({ report, contract, punishment, misbehaving, refusal, exemption }) {
-  if (!report) return { tone: "bad", words: "not seen" };
-  if (report.problem || refusal) return { tone: "bad", words: report.problem || refusal };
-  if (starved(report, contract)) return { tone: starvedTone(report, contract), words: "starved" };
-  if (exemption) {
-    const also = misbehaving ? ", misbehaves" : "";
-    return { tone: "warn", words: `exempt until ${instant(exemption.until)}${also}` };
-  }
-  if (punishment?.height > 0) return { tone: "warn", words: `punished: ${punishment.step ?? "-"}` };
-  if (misbehaving) return { tone: "warn", words: "misbehaves" };
-  return { tone: "good", words: report.active ? "held" : "let go" };
-}
-
 /** Return whether a router with a guarantee lacks CPU that its cap allows. */
 export const starved = (report, contract) =>
   report?.finding === "starved" && (contract?.guarantee_pps > 0 || contract?.guarantee_bps > 0);
 
-const starvedTone = (report, { guarantee_pps: packets, guarantee_bps: bits }) =>
+/** Return the tone of a starved router: bad below its guarantee. */
+export const starvedTone = (report, { guarantee_pps: packets, guarantee_bps: bits }) =>
   report.throughput_pps < packets || report.throughput_bps < bits ? "bad" : "warn";
 
 /** Return what a router does, its setpoint in packets/s of the size that it forwards now. */

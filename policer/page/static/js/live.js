@@ -2,15 +2,18 @@
 
 import { call, Problem, query, v1 } from "./api.js";
 import { inPackets } from "./hosts.js";
-import { Series } from "./series.js";
+import { Series, summed } from "./series.js";
 import { partial } from "./session.js";
 import { Stream } from "./stream.js";
+import { pause } from "./wait.js";
 
 const SILENT_MS = 5000;
 const ROUTER = ["throughput_pps", "offered_pps", "setpoint_pps", "cap"];
 const TOTAL = ["throughput_pps", "offered_pps"];
 const ADRIFT_S = 3;
 const WRITTEN_MS = 20000;
+/** Routers of a host whose history is asked for: one request each. */
+const MOST_REMEMBERED = 40;
 
 class Feed extends EventTarget {
   latest = new Map();
@@ -44,6 +47,28 @@ class Feed extends EventTarget {
   seriesOf(vr) {
     if (!this.#routers.has(vr)) this.#routers.set(vr, new Series(ROUTER));
     return this.#routers.get(vr);
+  }
+
+  /**
+   * Show what the service remembers of a host's routers, and of all together: soon and once more.
+   */
+  async rememberAll(vrs) {
+    const asked = vrs.slice(0, MOST_REMEMBERED).filter((vr) => !this.#remembered.has(vr));
+    if (asked.length === 0) return;
+    for (const vr of asked) this.#remembered.add(vr);
+    await this.#recallAll(asked, vrs);
+    await pause(WRITTEN_MS, this.#end.signal);
+    await this.#recallAll(asked, vrs);
+  }
+
+  /** Ask for some routers one after the other, so that a large host is no burden; sum them all. */
+  async #recallAll(asked, vrs) {
+    for (const vr of asked) if (!this.#end.signal.aborted) await this.#recall(vr);
+    if (vrs.length > MOST_REMEMBERED) return;
+    const all = vrs.map((vr) => this.seriesOf(vr));
+    const sums = summed(all, TOTAL).slice(1, -1); // at its ends, routers may be missing
+    this.total.remember(sums);
+    this.dispatchEvent(new Event("tick"));
   }
 
   /**

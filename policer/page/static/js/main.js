@@ -1,31 +1,40 @@
 // Wires the page: the address decides the view, the session whether there is one.
 
 import { call, v1 } from "./api.js";
-import { el, write } from "./dom.js";
-import { clock } from "./format.js";
+import { el, renewTimes, write } from "./dom.js";
 import { health, worst } from "./health.js";
-import { hold, holdButton } from "./hold.js";
+import { display, hold, holdButton } from "./hold.js";
 import { closeFeed } from "./live.js";
+import { Alarm } from "./parts/alarm.js";
 import { poll } from "./poll.js";
 import { route } from "./routes.js";
-import { learnScope } from "./scope.js";
-import { limited, partial, session, signOut, token } from "./session.js";
+import { limited, may, partial, session, signOut, token } from "./session.js";
+import { guarded, mayLeave } from "./unsaved.js";
 import { accessView } from "./views/access.js";
+import { auditView } from "./views/audit.js";
+import { capacityView } from "./views/capacity.js";
+import { classesView } from "./views/classes.js";
 import { eventsView } from "./views/events.js";
 import { fleetView } from "./views/fleet.js";
 import { hostView } from "./views/host.js";
+import { overridesView } from "./views/overrides.js";
 import { punishmentsView } from "./views/punishments.js";
 import { reportsView } from "./views/reports.js";
 import { routerView } from "./views/router.js";
 import { routersView } from "./views/routers.js";
 import { signInView } from "./views/signin.js";
+import { timeOfDay, wireZone, zones } from "./zone.js";
 
 const VIEWS = {
   access: [accessView, () => "Access"],
+  audit: [auditView, () => "Audit"],
+  capacity: [capacityView, () => "Capacity"],
+  classes: [classesView, () => "Classes"],
   events: [eventsView, () => "Events"],
   fleet: [fleetView, () => "Fleet"],
   host: [hostView, ({ host }) => host],
   nowhere: [nowhere, () => "Not found"],
+  overrides: [overridesView, () => "Overrides"],
   punishments: [punishmentsView, () => "Punishments"],
   reports: [reportsView, () => "Reports"],
   router: [routerView, ({ host, vr }) => `${vr} on ${host}`],
@@ -39,6 +48,10 @@ const OF_ROUTERS = {
 const LEADER_EVERY_S = 5;
 
 const main = document.getElementById("view");
+const alarm = new Alarm({
+  node: document.getElementById("alarms"),
+  icon: document.querySelector("link[rel=icon]"),
+});
 let leaving = new AbortController();
 let signedIn = new AbortController();
 
@@ -60,7 +73,7 @@ function show({ focus = true } = {}) {
   const [view, title] = (partial() && OF_ROUTERS[name]) || VIEWS[name];
   for (const question of document.querySelectorAll("dialog")) question.close("no");
   main.replaceChildren();
-  document.title = `${title(params)} · policer`;
+  alarm.entitle(`${title(params)} · policer`);
   markCurrent(name);
   view(main, { ...params, query, signal: leaving.signal });
   if (focus) (main.querySelector("h1") ?? main).focus();
@@ -75,6 +88,12 @@ function markCurrent(name) {
   }
 }
 
+/** Hide views that the token of this session may not see. */
+function hideViews() {
+  for (const item of document.querySelectorAll("#views [data-needs]"))
+    item.hidden = !may(item.dataset.needs) || limited();
+}
+
 /** Take over that somebody signed in or out. */
 function takeSession() {
   signedIn.abort();
@@ -86,8 +105,10 @@ function takeSession() {
   write(document.getElementById("leader"), "");
   write(document.getElementById("alarm"), "");
   write(document.querySelector('#views a[href="#/"]'), here && partial() ? "Routers" : "Fleet");
+  alarm.clear();
   if (!here) return;
-  learnScope(signedIn.signal);
+  hideViews();
+  alarm.follow(signedIn.signal);
   if (!limited()) followLeader(signedIn.signal);
 }
 
@@ -96,6 +117,7 @@ function followLeader(signal) {
     const { value } = await call("GET", v1("leadership"), { signal });
     write(document.getElementById("leader"), sayLeader(value));
     write(document.getElementById("alarm"), sayAlarm(value));
+    alarm.know({ leadership: value });
   });
 }
 
@@ -103,32 +125,38 @@ function sayLeader({ leading, epoch, holder }) {
   return leading ? `This policer leads, epoch ${epoch}.` : `${holder || "Nobody"} leads.`;
 }
 
-/** Say what keeps the fleet as a whole from being policed. */
-function sayAlarm({ problem, braked, brake }) {
+/** Say what else keeps the fleet as a whole from being policed. */
+function sayAlarm({ problem, brake }) {
   const words = [];
   if (problem) words.push(`Who leads is not sure: ${problem}.`);
-  if (brake === "on") words.push("Ladders are stopped: an operator put the brake on.");
-  else if (brake === "off")
+  if (brake === "off")
     words.push("The brake is off: ladders are climbed, however many routers are guilty.");
-  else if (braked) words.push("Ladders are stopped: too many routers would be punished at once.");
   return words.join(" ");
 }
 
 function sayHealth() {
   const silent = worst();
   const text =
-    silent && `${silent.source}: stale since ${clock(silent.since)}. ${silent.why}`.trim();
+    silent && `${silent.source}: stale since ${timeOfDay(silent.since)}. ${silent.why}`.trim();
   write(document.getElementById("health"), text ?? "");
   document.documentElement.toggleAttribute("data-stale", Boolean(silent));
 }
 
 document.getElementById("holding").append(holdButton());
-document.getElementById("leave").addEventListener("click", () => signOut());
+document.getElementById("leave").addEventListener("click", async () => {
+  if (await mayLeave()) signOut();
+});
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault(); // the address names a view, and must go on doing so
   main.focus();
 });
-addEventListener("hashchange", () => show());
+addEventListener("hashchange", guarded(show));
+wireZone(document.getElementById("zone"));
+zones.addEventListener("changed", () => {
+  renewTimes();
+  sayHealth();
+  display.dispatchEvent(new Event("changed"));
+});
 health.addEventListener("changed", sayHealth);
 session.addEventListener("changed", () => {
   takeSession();

@@ -1,4 +1,6 @@
-// What operators override, in words; pure.
+// What operators override, in words.
+
+import { stamp } from "./zone.js";
 
 /** Return until when an override stands, who set it, and why. */
 export function standingWords({ until, set_by: by, reason }) {
@@ -7,7 +9,7 @@ export function standingWords({ until, set_by: by, reason }) {
 }
 
 /** Return an instant as people read it. */
-export const instant = (iso) => new Date(iso).toLocaleString();
+export const instant = stamp;
 
 /** Return what the brake is to do, and what it does. */
 export function brakeWords(brake) {

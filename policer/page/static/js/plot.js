@@ -3,6 +3,7 @@
 import { display, held } from "./hold.js";
 import { el } from "./dom.js";
 import { SPAN_S } from "./series.js";
+import { tick, zoneName, zones } from "./zone.js";
 import uPlot from "../vendor/uPlot.esm.js";
 
 const HEIGHT = 220;
@@ -47,6 +48,7 @@ function watch(box, drawn, draw, feed, signal) {
   resized.observe(box);
   feed.addEventListener("tick", () => draw(), { signal });
   display.addEventListener("changed", () => draw(true), { signal });
+  zones.addEventListener("changed", () => drawn.redraw(false, true), { signal });
   document.documentElement.addEventListener("themechange", () => drawn.redraw(), { signal });
   signal.addEventListener("abort", () => {
     resized.disconnect();
@@ -65,7 +67,7 @@ function options(box, { lines, unit }) {
       y: { range: (plot, least, most) => [0, Math.max(1.1 * (most ?? 0), 1e-3)] },
     },
     axes: [
-      { ...axis(box, instants), space: 80 },
+      { ...axis(box, instants), space: 80, label: zoneName, labelSize: 18 },
       { ...axis(box, numbers), label: unit, labelSize: 20, size: 52 },
     ],
     series: [{}, ...lines.map((line) => lineOf(box, line))],
@@ -91,8 +93,7 @@ function axis(box, values) {
 
 /** Word the instants of an axis; seconds only where its steps are shorter than a minute. */
 function instants(plot, splits, index, space, step) {
-  const timeStyle = step < 60 ? "medium" : "short";
-  return splits.map((at) => new Date(1000 * at).toLocaleTimeString([], { timeStyle }));
+  return splits.map((at) => tick(1000 * at, { seconds: step < 60 }));
 }
 
 const numbers = (plot, splits) => splits.map((value) => `${+value.toPrecision(6)}`);

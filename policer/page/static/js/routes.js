@@ -7,6 +7,10 @@ const PATTERNS = [
   ["events", "events"],
   ["punishments", "punishments"],
   ["reports", "reports"],
+  ["classes", "classes"],
+  ["overrides", "overrides"],
+  ["capacity", "capacity"],
+  ["audit", "audit"],
   ["access", "access"],
 ];
 

@@ -75,3 +75,23 @@ export class Series {
     return { now: column.at(-1), least: Math.min(...seen), most: Math.max(...seen), mean };
   }
 }
+
+/**
+ * Return points, [instant, values by name], with the sums of several series; instants are whole
+ * seconds, and one that a series does not know counts for nothing.
+ */
+export function summed(all, names) {
+  const sums = new Map();
+  for (const { columns, names: own } of all) {
+    columns[0].forEach((at, row) => {
+      const values = sums.get(Math.round(at)) ?? {};
+      for (const name of names) add(values, name, columns[own.indexOf(name) + 1][row]);
+      sums.set(Math.round(at), values);
+    });
+  }
+  return [...sums].sort(([a], [b]) => a - b);
+}
+
+function add(values, name, value) {
+  if (value !== null) values[name] = (values[name] ?? 0) + value;
+}

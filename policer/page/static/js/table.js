@@ -14,9 +14,10 @@ export class LiveTable {
   constructor({ caption, columns, key, empty = "Nothing." }) {
     Object.assign(this, { columns, key, empty });
     const id = freshId("caption");
-    this.body = el("tbody");
+    this.body = el("tbody", { role: "rowgroup" });
     const heads = columns.map((column) => this.#head(column));
-    this.table = el("table", {}, el("caption", { id }, caption), thead(heads), this.body);
+    const words = el("caption", { id }, caption);
+    this.table = el("table", { role: "table", class: "cards" }, words, thead(heads), this.body);
     this.node = scrolling(this.table, id);
     this.heads = heads;
   }
@@ -35,7 +36,7 @@ export class LiveTable {
   }
 
   #line(key, row) {
-    if (!this.#rows.has(key)) this.#rows.set(key, el("tr", {}, this.columns.map(cellOf)));
+    if (!this.#rows.has(key)) this.#rows.set(key, rowOf(this.columns));
     const line = this.#rows.get(key);
     this.columns.forEach((column, index) => renew(column, line.cells[index], row));
     return line;
@@ -54,13 +55,13 @@ export class LiveTable {
     const line = this.body.querySelector("tr.empty");
     if (!empty) line?.remove();
     else if (!line) {
-      const cell = el("td", { colspan: this.columns.length, class: "quiet" }, this.empty);
-      this.body.append(el("tr", { class: "empty" }, cell));
+      const shape = { colspan: this.columns.length, class: "quiet", role: "cell" };
+      this.body.append(el("tr", { class: "empty", role: "row" }, el("td", shape, this.empty)));
     }
   }
 
   #head(column) {
-    const shape = { scope: "col", class: column.number && "number" };
+    const shape = { scope: "col", role: "columnheader", class: column.number && "number" };
     if (!column.sort) return el("th", shape, column.head);
     const button = el("button", { type: "button", click: () => this.#sortBy(column) }, column.head);
     return el("th", shape, button);
@@ -89,9 +90,14 @@ function compare(a, b) {
   return (a ?? -Infinity) - (b ?? -Infinity);
 }
 
-function cellOf({ header, number, words }) {
-  const shape = { class: (number && "number") || (words && "words") };
-  return header ? el("th", { scope: "row", ...shape }) : el("td", shape);
+const rowOf = (columns) => el("tr", { role: "row" }, columns.map(cellOf));
+
+/** Return a cell; as a card, it shows the head of its column. */
+function cellOf({ head, header, number, words }) {
+  const shape = { class: (number && "number") || (words && "words"), "data-head": head };
+  return header
+    ? el("th", { scope: "row", role: "rowheader", ...shape })
+    : el("td", { role: "cell", ...shape });
 }
 
 function renew(column, cell, row) {
@@ -100,7 +106,7 @@ function renew(column, cell, row) {
 }
 
 function thead(heads) {
-  return el("thead", {}, el("tr", {}, heads));
+  return el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads));
 }
 
 /** Return a region that scrolls sideways; the keyboard reaches it where it has to. */
@@ -132,4 +138,20 @@ export function mark(judge) {
     span.className = `mark ${tone}`;
     write(span, words);
   };
+}
+
+/** Return the `fill` of a column of lists of marks: [{tone, words}] of a row, all of them. */
+export function marks(judge) {
+  return (cell, row) => {
+    const list = cell.firstElementChild ?? cell.appendChild(el("ul", { class: "marks" }));
+    const found = judge(row);
+    while (list.children.length > found.length) list.lastElementChild.remove();
+    found.forEach((one, index) => renewMark(list, index, one));
+  };
+}
+
+function renewMark(list, index, { tone, words }) {
+  const item = list.children[index] ?? list.appendChild(el("li"));
+  item.className = `mark ${tone}`;
+  write(item, words);
 }

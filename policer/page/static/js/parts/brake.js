@@ -29,7 +29,7 @@ export class Brake {
 
   constructor({ signal }) {
     this.signal = signal;
-    this.control = new Control({ signal });
+    this.control = new Control();
     this.node = this.control.node;
   }
 

@@ -2,9 +2,10 @@
 
 import { call, Problem, v1 } from "../api.js";
 import { noNumber, number } from "../contract.js";
-import { el, write } from "../dom.js";
+import { el, time } from "../dom.js";
 import { clearErrors, showErrors, textField, tickField } from "../fields.js";
 import { say } from "../say.js";
+import { guard, settle } from "../unsaved.js";
 import { Notice } from "./notice.js";
 
 const HINT = "What all its routers forward together, as xtc-train measured it.";
@@ -35,7 +36,7 @@ export class CapacityForm {
       save,
     );
     form.addEventListener("submit", (event) => this.#submit(event));
-    return form;
+    return guard(form);
   }
 
   async load() {
@@ -54,8 +55,9 @@ export class CapacityForm {
     this.form.elements.capacity_pps.value = entry.capacity_pps;
     this.form.elements.overcommit.checked = entry.overcommit;
     const source = entry.capacity_source === "model" ? "a model file" : "an operator";
-    const said = `Version ${version}, by ${by} at ${new Date(at).toLocaleString()}`;
-    write(this.state, `${said}; the capacity is from ${source}.`);
+    const said = [`Version ${version}, by ${by} at `, time(at)];
+    this.state.replaceChildren(...said, `; the capacity is from ${source}.`);
+    settle(this.form);
     this.notice.clear();
     clearErrors(this.form);
   }

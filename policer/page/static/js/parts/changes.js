@@ -7,7 +7,11 @@ import { Notice } from "./notice.js";
 
 const PAGE = 50;
 const COLUMNS = [
-  { head: "When", header: true, fill: (cell, { at }) => cell.firstElementChild ?? cell.append(time(at)) },
+  {
+    head: "When",
+    header: true,
+    fill: (cell, { at }) => cell.firstElementChild ?? cell.append(time(at)),
+  },
   { head: "Who", text: ({ actor }) => actor },
   { head: "Id", text: ({ actor_id: id }) => id || "not known" },
   { head: "From", text: ({ address }) => address || "no network" },

@@ -4,7 +4,7 @@ import { call, Problem } from "../api.js";
 import { atFields, contractOf, NEW, PUNISH, rateText, STEPS, valuesOf } from "../contract.js";
 import { contractPlace } from "../contractplace.js";
 import { confirmed } from "../dialog.js";
-import { el, write } from "../dom.js";
+import { el, time, write } from "../dom.js";
 import {
   choiceField,
   clearErrors,
@@ -16,6 +16,8 @@ import {
 } from "../fields.js";
 import { say } from "../say.js";
 import { limited, may } from "../session.js";
+import { guard, settle } from "../unsaved.js";
+import { stamp } from "../zone.js";
 import { Notice } from "./notice.js";
 
 const NUMBERS = [
@@ -35,7 +37,11 @@ const NUMBERS = [
     "Burst, packets",
     "Beyond its setpoint over any window; leave it empty for 0.2 s of the setpoint.",
   ],
-  ["burst_packets", "Saved burst, packets", "What it may save below its ceiling and forward above."],
+  [
+    "burst_packets",
+    "Saved burst, packets",
+    "What it may save below its ceiling and forward above.",
+  ],
   ["cost", "Cost of a packet", "Beside an ordinary one, which costs 1."],
   ["packet_bytes", "Packet size, bytes", "The mean size for which rates in b/s are sold."],
 ];
@@ -73,7 +79,7 @@ export class ContractForm {
     const form = el("form", { novalidate: true }, el("div", { class: "fields" }, fields));
     form.append(measures, when, tenant, dry, actions);
     form.addEventListener("submit", (event) => this.#submit(event));
-    return form;
+    return guard(form);
   }
 
   /** Show what stands now; what was typed is gone. */
@@ -91,8 +97,8 @@ export class ContractForm {
     this.#etag = etag;
     this.#entered = contract;
     this.#fill(contract);
-    const when = `Version ${version}, by ${by} at ${new Date(at).toLocaleString()}.`;
-    write(this.state, [when, ...besides(contract)].join(" "));
+    const when = [`Version ${version}, by ${by} at `, time(at), "."];
+    this.state.replaceChildren(...when, ...besides(contract).map((words) => ` ${words}`));
     write(this.save, "Save");
     this.remove.hidden = false;
   }
@@ -124,6 +130,7 @@ export class ContractForm {
     this.form.elements.punish.value = contract.punish;
     this.notice.clear();
     clearErrors(this.form);
+    settle(this.form);
   }
 
   async #submit(event) {
@@ -198,8 +205,8 @@ export class ContractForm {
 /** Return sentences on what a contract has that the form does not show. */
 function besides(contract) {
   const dates = [
-    contract.valid_from && `from ${new Date(contract.valid_from).toLocaleString()}`,
-    contract.valid_until && `until ${new Date(contract.valid_until).toLocaleString()}`,
+    contract.valid_from && `from ${stamp(contract.valid_from)}`,
+    contract.valid_until && `until ${stamp(contract.valid_until)}`,
     contract.hours?.length > 0 && `at ${contract.hours.length} windows of the week`,
   ].filter(Boolean);
   return [

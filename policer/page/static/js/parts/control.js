@@ -3,19 +3,18 @@
 import { Problem } from "../api.js";
 import { el, write } from "../dom.js";
 import { say } from "../say.js";
-import { may, scopes } from "../scope.js";
+import { may } from "../session.js";
 import { Notice } from "./notice.js";
 
 export class Control {
   #works = new Map();
 
-  constructor({ signal, needs = "operate" }) {
+  constructor({ needs = "operate" } = {}) {
     this.needs = needs;
     this.state = el("p");
     this.notice = new Notice();
     this.actions = el("p", { class: "actions", hidden: true });
     this.node = el("div", {}, this.state, this.notice.node, this.actions);
-    scopes.addEventListener("changed", () => this.#hide(), { signal });
   }
 
   /** Show how it stands; buttons are [name, work], and stay while their names do. */

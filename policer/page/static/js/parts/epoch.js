@@ -7,7 +7,7 @@ import { Control } from "./control.js";
 export class Epoch {
   constructor({ signal }) {
     this.signal = signal;
-    this.control = new Control({ signal, needs: "admin" });
+    this.control = new Control({ needs: "admin" });
     this.node = this.control.node;
   }
 

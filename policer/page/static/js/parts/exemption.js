@@ -10,7 +10,7 @@ export class Exemption {
   constructor({ host, vr, signal }) {
     this.vr = vr;
     this.where = v1("hosts", host, "routers", vr, "exemption");
-    this.control = new Control({ signal });
+    this.control = new Control();
     this.node = this.control.node;
   }
 

@@ -7,6 +7,7 @@ import { el, write } from "../dom.js";
 import { words } from "../format.js";
 import { say } from "../say.js";
 import { limited, may } from "../session.js";
+import { stamp } from "../zone.js";
 import { Notice } from "./notice.js";
 
 export class Ladder {
@@ -70,7 +71,7 @@ function sayStanding(contract, punishment, misbehaving) {
     if (misbehaving) return "It misbehaves; no step was taken yet, or none is allowed.";
     return contract ? "It is not punished." : "It has no contract, so nothing is done to it.";
   }
-  const since = new Date(punishment.since).toLocaleString();
+  const since = stamp(punishment.since);
   const verdict = punishment.guilty ? "still misbehaves" : "behaves now";
   return `It stands at "${punishment.step ?? "no step"}"; it ${verdict}, since ${since}.`;
 }

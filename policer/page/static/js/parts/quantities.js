@@ -4,6 +4,7 @@ import { el, freshId, write } from "../dom.js";
 import { display, held } from "../hold.js";
 import { scrolling } from "../table.js";
 
+const NAMES = ["Quantity", "Now", "Lowest", "Highest", "Mean"];
 const SEEN = ["now", "least", "most", "mean"];
 
 /** Return a table that follows a series; lines as in plot.js, `show(value)` words a value. */
@@ -11,7 +12,7 @@ export function quantities({ caption, series, lines, feed, signal }) {
   const id = freshId("caption");
   const rows = lines.map((line) => ({
     line,
-    cells: SEEN.map(() => el("td", { class: "number" })),
+    cells: NAMES.slice(1).map(cellOf),
   }));
   const renew = () => {
     if (!held()) rows.forEach(({ line, cells }) => fill(cells, line, series.summary(line.name)));
@@ -21,22 +22,29 @@ export function quantities({ caption, series, lines, feed, signal }) {
   renew();
   const body = el(
     "tbody",
-    {},
-    rows.map(({ line, cells }) => el("tr", {}, head(line), cells)),
+    { role: "rowgroup" },
+    rows.map(({ line, cells }) => el("tr", { role: "row" }, head(line), cells)),
   );
-  return scrolling(el("table", {}, el("caption", { id }, caption), heads(), body), id);
+  const shape = { role: "table", class: "cards" };
+  return scrolling(el("table", shape, el("caption", { id }, caption), heads(), body), id);
 }
 
+const cellOf = (name) => el("td", { class: "number", role: "cell", "data-head": name });
+
 function heads() {
-  const names = ["Quantity", "Now", "Lowest", "Highest", "Mean"];
-  const cells = names.map((name, index) =>
-    el("th", { scope: "col", class: index > 0 && "number" }, name),
+  const cells = NAMES.map((name, index) =>
+    el("th", { scope: "col", role: "columnheader", class: index > 0 && "number" }, name),
   );
-  return el("thead", {}, el("tr", {}, cells));
+  return el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, cells));
 }
 
 function head({ label, sample }) {
-  return el("th", { scope: "row" }, el("span", { class: `sample ${sample}` }), label);
+  return el(
+    "th",
+    { scope: "row", role: "rowheader" },
+    el("span", { class: `sample ${sample}` }),
+    label,
+  );
 }
 
 function fill(cells, line, summary) {

@@ -9,7 +9,7 @@ export class Suspension {
   constructor({ host, signal }) {
     this.host = host;
     this.where = v1("hosts", host, "suspension");
-    this.control = new Control({ signal });
+    this.control = new Control();
     this.node = this.control.node;
   }
 

@@ -1,8 +1,7 @@
 // Who may do what here, and how tokens are made: not on this page, which never sees a new secret.
 
-import { el, section } from "../dom.js";
-import { Changes } from "../parts/changes.js";
-import { asker, limited, may } from "../session.js";
+import { el, section, time } from "../dom.js";
+import { asker, limited } from "../session.js";
 
 const SCOPES = [
   ["read", "look at everything but tokens and the audit log"],
@@ -24,11 +23,10 @@ const COMMANDS = [
   "policer token revoke ID",
 ];
 
-export function accessView(root, { signal }) {
+export function accessView(root) {
   root.append(el("h1", { tabindex: "-1" }, "Access"), yours());
   if (!limited()) root.append(...made());
   root.append(section(2, "Scopes", terms(SCOPES)));
-  if (may("admin") && !limited()) root.append(section(2, "Changes", new Changes({ signal }).node));
 }
 
 /** Say what the service said of the token of this tab. */
@@ -39,7 +37,7 @@ function yours() {
     ["Id", id ?? "not known"],
     ["Scope", scopes.at(-1) ?? "not known"],
     ...Object.entries(reach).map(([kind, names]) => [kind, names.join(", ") || "all"]),
-    ["Ends", until ? new Date(until).toLocaleString() : "never"],
+    ["Ends", until ? time(until) : "never"],
   ];
   return section(2, "Your token", terms(facts));
 }

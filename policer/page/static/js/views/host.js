@@ -1,10 +1,11 @@
 // One host: how it stands, its routers second by second, and what it can forward.
 
 import { call, readAll, v1 } from "../api.js";
+import { routerConditions } from "../conditions.js";
 import { el, section, write } from "../dom.js";
 import { bitRate, cap, kilo, lasting, rate } from "../format.js";
 import { display, held } from "../hold.js";
-import { hostProblems, hostState, known, routerState } from "../hosts.js";
+import { hostProblems, hostState, known } from "../hosts.js";
 import { feedOf } from "../live.js";
 import { CapacityForm } from "../parts/capacityform.js";
 import { Epoch } from "../parts/epoch.js";
@@ -17,7 +18,7 @@ import { livePlot } from "../plot.js";
 import { poll } from "../poll.js";
 import { to, toRouter } from "../routes.js";
 import { limited } from "../session.js";
-import { LiveTable, link, mark } from "../table.js";
+import { LiveTable, link, marks } from "../table.js";
 
 const EVERY_S = 3;
 const FACTS = ["State", "Last heard", "Capacity", "Promised", "Forwarded", "Offered", "Punished"];
@@ -71,16 +72,18 @@ function plot(host, feed, signal) {
 
 /** Ask how the host stands every few seconds, and take what its routers do from its telemetry. */
 function follow({ host, feed, signal, facts, problems, table, suspension, epoch }) {
-  let routers = [];
+  let [routers, live] = [[], null];
+  const now = (router) => ({ ...router, live, now: feed.latest.get(router.vr) });
   const show = () => {
-    if (!held())
-      table.show(routers.map((router) => ({ ...router, now: feed.latest.get(router.vr) })));
+    if (!held()) table.show(routers.map(now));
   };
   feed.addEventListener("tick", show, { signal });
   display.addEventListener("changed", show, { signal });
   const work = async () => {
     const { value } = await call("GET", v1("hosts", host), { signal });
     routers = await readAll(v1("hosts", host, "routers"), { signal });
+    live = value.live;
+    feed.rememberAll(routers.map(({ vr }) => vr));
     if (held()) return;
     facts.show(factsOf(value));
     sayProblems(problems, value);
@@ -134,7 +137,7 @@ function routersTable(host, feed, signal) {
       fill: link((router) => toRouter(host, router.vr), vr),
       sort: vr,
     },
-    { head: "State", fill: mark(routerState) },
+    { head: "State", fill: marks((router) => routerConditions(router, router.live)) },
     number("Throughput, kp/s", seen("throughput_pps"), kilo),
     number("Offered, kp/s", seen("offered_pps"), kilo),
     number("Setpoint, kp/s", seen("setpoint_pps"), kilo),

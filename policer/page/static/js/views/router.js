@@ -1,9 +1,11 @@
 // One router: its rates and its cap second by second, its contract, its punishment, its events.
 
 import { call, v1 } from "../api.js";
+import { routerConditions } from "../conditions.js";
 import { el, section, write } from "../dom.js";
 import { bitRate, cap, kilo, percent, rate, UNKNOWN, words } from "../format.js";
 import { held } from "../hold.js";
+import { HostLive } from "../hostlive.js";
 import { starved } from "../hosts.js";
 import { feedOf } from "../live.js";
 import { ContractForm } from "../parts/contractform.js";
@@ -16,6 +18,7 @@ import { quantities } from "../parts/quantities.js";
 import { trail } from "../parts/trail.js";
 import { livePlot } from "../plot.js";
 import { poll } from "../poll.js";
+import { marks } from "../table.js";
 
 const EVERY_S = 2;
 const FACTS = [
@@ -53,19 +56,20 @@ function line(name, label, sample, show) {
 export function routerView(root, { host, vr, signal }) {
   const problem = el("p", { class: "note wrong", role: "alert", hidden: true });
   const facts = new Facts(FACTS);
+  const state = el("div", { class: "state", role: "group", "aria-label": "State" });
   const ladder = new Ladder({ host, vr });
   const exemption = new Exemption({ host, vr, signal });
   const history = new History({ host, vr, signal });
   const form = new ContractForm({ host, vr, signal, changed: () => history.load() });
   const events = new EventList({ caption: `Events of ${vr}`, filters: { host, vr }, signal });
-  root.append(trail(host, vr), el("h1", { tabindex: "-1" }, vr), problem, facts.node);
+  root.append(trail(host, vr), el("h1", { tabindex: "-1" }, vr), problem, state, facts.node);
   root.append(...plots(host, vr, signal), section(2, "Punishment", ladder.node, exemption.node));
   root.append(section(2, "Contract", form.node, section(3, "History", history.node)));
   root.append(section(2, "Events", events.node));
   form.load();
   history.load();
   events.start();
-  follow({ host, vr, signal, problem, facts, ladder, exemption });
+  follow({ host, vr, signal, problem, state, facts, ladder, exemption });
 }
 
 function plots(host, vr, signal) {
@@ -100,10 +104,14 @@ function pair(shown) {
   );
 }
 
-function follow({ host, vr, signal, problem, facts, ladder, exemption }) {
+function follow({ host, vr, signal, problem, state, facts, ladder, exemption }) {
+  const hostLive = new HostLive({ host, signal });
+  const showState = marks(({ router, live }) => routerConditions(router, live));
   const work = async () => {
     const { value } = await call("GET", v1("hosts", host, "routers", vr), { signal });
+    const live = await hostLive.read();
     if (held()) return;
+    showState(state, { router: value, live });
     facts.show(factsOf(value));
     ladder.show(value);
     exemption.show(value);

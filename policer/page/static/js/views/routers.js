@@ -1,13 +1,13 @@
 // The routers that a token reaches, where it sees no host as a whole; of all hosts, or of one.
 
 import { readAll, v1 } from "../api.js";
+import { routerConditions } from "../conditions.js";
 import { el } from "../dom.js";
 import { kilo } from "../format.js";
 import { held } from "../hold.js";
-import { routerState } from "../hosts.js";
 import { poll } from "../poll.js";
 import { toHost, toRouter } from "../routes.js";
-import { LiveTable, link, mark } from "../table.js";
+import { LiveTable, link, marks } from "../table.js";
 
 const EVERY_S = 3;
 
@@ -29,7 +29,7 @@ const COLUMNS = [
     ),
     sort: ({ host }) => host,
   },
-  { head: "State", fill: mark(routerState) },
+  { head: "State", fill: marks((router) => routerConditions(router)) },
   number("Throughput, kp/s", ({ report }) => report?.throughput_pps),
   number("Offered, kp/s", ({ report }) => report?.offered_pps),
   number("Setpoint, kp/s", ({ order }) => order?.setpoint_pps),
