@@ -7,7 +7,7 @@ import { Control, tag } from "./control.js";
 import { terms } from "./terms.js";
 
 export class Exemption {
-  constructor({ host, vr, signal }) {
+  constructor({ host, vr }) {
     this.vr = vr;
     this.where = v1("hosts", host, "routers", vr, "exemption");
     this.control = new Control();

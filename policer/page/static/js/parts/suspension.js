@@ -6,7 +6,7 @@ import { Control, tag } from "./control.js";
 import { terms } from "./terms.js";
 
 export class Suspension {
-  constructor({ host, signal }) {
+  constructor({ host }) {
     this.host = host;
     this.where = v1("hosts", host, "suspension");
     this.control = new Control();

@@ -36,7 +36,7 @@ export function hostView(root, { host, signal }) {
   const facts = new Facts(FACTS);
   const problems = el("p", { class: "note wrong", role: "alert", hidden: true });
   const table = routersTable(host, feed, signal);
-  const suspension = new Suspension({ host, signal });
+  const suspension = new Suspension({ host });
   const epoch = limited() ? null : new Epoch({ signal });
   const more = el("p", {}, el("a", { href: `${to("events")}?host=${host}` }, `Events of ${host}`));
   root.append(trail(host), el("h1", { tabindex: "-1" }, host), problems, facts.node);

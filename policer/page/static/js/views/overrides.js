@@ -28,6 +28,8 @@ export function overridesView(root, { signal }) {
 
 /** The overrides that stand, with buttons that end those of hosts and routers. */
 class Standing {
+  #rows = [];
+
   constructor({ signal }) {
     this.signal = signal;
     this.notice = new Notice();
@@ -41,8 +43,8 @@ class Standing {
   }
 
   async load() {
-    const rows = await readAll(v1("overrides"), { signal: this.signal });
-    if (!held()) this.table.show(rows);
+    this.#rows = await readAll(v1("overrides"), { signal: this.signal });
+    if (!held()) this.table.show(this.#rows);
   }
 
   #ending(cell, row) {

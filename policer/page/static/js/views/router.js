@@ -58,7 +58,7 @@ export function routerView(root, { host, vr, signal }) {
   const facts = new Facts(FACTS);
   const state = el("div", { class: "state", role: "group", "aria-label": "State" });
   const ladder = new Ladder({ host, vr });
-  const exemption = new Exemption({ host, vr, signal });
+  const exemption = new Exemption({ host, vr });
   const history = new History({ host, vr, signal });
   const form = new ContractForm({ host, vr, signal, changed: () => history.load() });
   const events = new EventList({ caption: `Events of ${vr}`, filters: { host, vr }, signal });
