@@ -97,6 +97,10 @@ def test_an_unlimited_token_gives_a_router_to_a_tenant(owned: Fleetwork, visit: 
     visit.sign_in("#/hosts/edge-1/routers/flood")
     visit.sees("Version 1, by anna")
     visit.page.get_by_label("Tenant").fill("beta")
+    visit.expects(422)
+    visit.button("Save").click()
+    visit.sees("there is no tenant 'beta'")
+    owned.store.tenants.put("beta", Tenant(), None, "anna")
     visit.button("Save").click()
     visit.sees("Version 2, by operate")
     assert owned.store.contracts.get("edge-1", "flood").value.tenant == "beta"
