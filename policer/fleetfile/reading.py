@@ -102,8 +102,8 @@ def _tables(text: str, source: str) -> Any:
         return _with_numbers(_json(text) if is_json else _toml(text), "")
     except (ValueError, RecursionError) as error:  # ValueError: a decoder's, or a huge number
         words = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
-        kind = "JSON" if is_json else "TOML"
-        raise SettingsError(source, f"not {kind}: {words}", "correct it there") from error
+        language = "JSON" if is_json else "TOML"
+        raise SettingsError(source, f"not {language}: {words}", "correct it there") from error
 
 
 def _is_json(text: str) -> bool:
