@@ -1,6 +1,6 @@
 """Makes the REST application of a store and a fleet."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -131,9 +131,11 @@ def describe() -> dict[str, Any]:
     return finished(app.openapi_schema.to_schema(), _needs(app))
 
 
-def _handlers() -> list[ControllerRouterHandler]:
+@cache
+def _handlers() -> Sequence[ControllerRouterHandler]:
+    """Return all operations; an application works with copies of them."""
     v1 = Router("/v1", route_handlers=[handler for room in ROOMS for handler in room.HANDLERS])
-    return [v1, *health.HANDLERS]
+    return v1, *health.HANDLERS
 
 
 def _document_handler(document: dict[str, Any]) -> HTTPRouteHandler:
@@ -153,8 +155,17 @@ def _read_types(app: Litestar) -> None:
     It reads a type when it is first used, and where two threads do so at once it crashes the
     process (seen with 0.22): requests and the store's calls are in threads of their own.
     """
-    models = [handler.signature_model for handler in _handlers_of(app)]
-    for kind in (*models, *_structs_of_the_policer(msgspec.Struct)):
+    _read(handler.signature_model for handler in _handlers_of(app))
+    _read_structs()
+
+
+@cache
+def _read_structs() -> None:
+    _read(_structs_of_the_policer(msgspec.Struct))
+
+
+def _read(kinds: Iterable[type[msgspec.Struct]]) -> None:
+    for kind in kinds:
         with suppress(msgspec.ValidationError):
             msgspec.convert({}, kind)
 
