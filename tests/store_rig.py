@@ -8,13 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 from support.stores import with_tables
 
 from policer.store import Store, open_store
+
+if TYPE_CHECKING:
+    from postgres_rig import PostgresServer
 
 pytest_plugins = ["postgres_rig"]
 
@@ -71,6 +74,14 @@ class Backend:
         return repr(rows).encode()
 
 
+@pytest.fixture(scope="session")
+def postgres_tables(postgres: "PostgresServer") -> Iterator[str]:
+    """The URL of a database with the store's tables, to be copied: Alembic takes long."""
+    with postgres.database() as url:
+        open_store(url).close()
+        yield url
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.external)])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]:
     """An empty database of each kind."""
@@ -80,7 +91,9 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
             yield Backend(f"sqlite:///{path}", lambda: _sqlite(path), stack)
         else:
             server = request.getfixturevalue("postgres")
-            url = stack.enter_context(server.database())
+            with_store = "store" in request.fixturenames
+            like = request.getfixturevalue("postgres_tables") if with_store else None
+            url = stack.enter_context(server.database(like))
             yield Backend(url, lambda: psycopg.connect(url, autocommit=True), stack)
 
 
