@@ -99,10 +99,14 @@ class Watch:
         return self.probes.client.post("/v1/hosts", json=entry).is_success
 
     def _get(self, path: str) -> Any:
-        """Return what is answered; what is not shows in the probes."""
+        """Return what is answered; what is not shows in the probes.
+
+        A connection that is kept for the next sample may be closed by the policer just as that
+        begins (RFC 9112, section 9.5): none is kept.
+        """
         while True:
             try:
-                return self.policer.get(path)
+                return self.probes.client.get(path).raise_for_status().json()
             except httpx.TransportError as error:
                 self.probes.failed.append(f"{path}: {type(error).__name__}: {error}")
                 time.sleep(PROBES_EVERY_S)

@@ -69,15 +69,16 @@ def crossed(libvirt: LibvirtHost, router: GuestRouter) -> tuple[int, int]:
 def test_throughput_follows_the_quota_of_a_container(libvirt: LibvirtHost, stalls: Stalls) -> None:
     """A container forwards for as long as its quota lets it, and no longer."""
     silver = libvirt.router("silver", "lxc")
-    costs = []
-    for cap in (0.02, 0.06):
+    costs: dict[float, list[float]] = {0.02: [], 0.06: []}
+    for cap, least in 3 * list(costs.items()):
         silver.set_quota(cap)
         pids = cgroups.processes(group(silver))
         before = silver.forwarded(), ran(pids)
         seen = used(group(silver), lambda pids=pids: ran(pids), 2.0, stalls)
         check_used(seen, cap, PERIOD_S, 0.15)
-        costs.append((ran(pids) - before[1]) / (silver.forwarded() - before[0]))
-    assert 2 / 3 < costs[1] / costs[0] < 3 / 2
+        least.append((ran(pids) - before[1]) / (silver.forwarded() - before[0]))
+    # What else runs makes a packet dearer, and never cheaper: the least tell of the container.
+    assert 2 / 3 < min(costs[0.06]) / min(costs[0.02]) < 3 / 2
 
 
 def test_what_the_host_s_kernel_forwards_no_quota_throttles(libvirt: LibvirtHost) -> None:
