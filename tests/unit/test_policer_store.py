@@ -1,6 +1,5 @@
 """Hosts and contracts in the store: versions, admission, history and audit, on both databases."""
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 from store_values import host, promise
+from support.races import at_once
 
 from policer.errors import Invalid, PolicerError, Stale, StoreGone, Taken, Unknown
 from policer.ladder import Step
@@ -247,7 +247,7 @@ def test_two_clients_cannot_promise_the_same_capacity(backend: "Backend", store:
     for number in range(20):
         name = f"host{number}"
         store.hosts.add(host(name), "ann")
-        outcomes = _at_once(
+        outcomes = at_once(
             *(
                 partial(one.contracts.put, name, vr, promise(60e3), None, "ann")
                 for one, vr in zip(stores, ("r1", "r2"), strict=True)
@@ -261,30 +261,10 @@ def test_two_clients_cannot_enter_the_same_host(backend: "Backend") -> None:
     first, second = (backend.open(busy_s=60.0) for _ in range(2))
     for number in range(20):
         one = host(f"host{number}")
-        outcomes = _at_once(
+        outcomes = at_once(
             partial(first.hosts.add, one, "ann"), partial(second.hosts.add, one, "ben")
         )
         assert sorted(map(type, outcomes), key=str) == sorted([Stored, Taken], key=str)
-
-
-def _at_once(*calls: Callable[[], object]) -> list[object]:
-    """Return what calls in threads of their own gave back, or the policer's error they raised."""
-    outcomes: list[object] = []
-    barrier = threading.Barrier(len(calls))
-
-    def run(call: Callable[[], object]) -> None:
-        barrier.wait()
-        try:
-            outcomes.append(call())
-        except PolicerError as error:
-            outcomes.append(error)
-
-    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes
 
 
 def test_pages_of_contracts_are_whole_and_in_order(store: Store) -> None:

@@ -1,8 +1,6 @@
 """Classes, contracts that follow routers, and homes in the store, on both databases."""
 
-import threading
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from store_values import host, promise
+from support.races import at_once
 
 from policer.contract import Contract
 from policer.errors import Invalid, PolicerError, Stale, StoreGone, Taken, Unknown
@@ -396,7 +395,7 @@ def test_homes_are_of_routers_that_contracts_follow_and_hosts_that_are_entered(
     assert store.homes.all() == {}
 
 
-def test_thousands_of_homes_are_written_at_once(store: Store, epoch: int) -> None:
+def test_thousands_of_homes_are_writtenat_once(store: Store, epoch: int) -> None:
     """All routers of a host that was emptied: other clients wait for it."""
     names = [f"r{number}" for number in range(4000)]
     with store._database.write() as connection:
@@ -446,7 +445,7 @@ def test_a_contract_and_its_class_at_the_same_time_promise_no_more_than_there_is
         if number % 2:
             store.contracts.put(name, "r0", Contract(class_name=silver), None, "ann")
         one, two, three = stores
-        _at_once(
+        at_once(
             partial(one.classes.put, silver, promise(45e3), 1, "ann"),
             partial(two.contracts.put, name, "r1", Contract(class_name=silver), None, "ben"),
             partial(three.contracts.put, name, "r2", promise(60e3), None, "cid"),
@@ -462,7 +461,7 @@ def test_a_class_that_is_given_to_other_hosts_meanwhile_is_checked_there(
         name, silver = f"host{number}", f"silver{number}"
         store.hosts.add(host(name, 50e3), "ann")
         store.classes.put(silver, promise(10e3), None, "ann")
-        outcomes = _at_once(
+        outcomes = at_once(
             partial(stores[0].classes.put, silver, promise(60e3), 1, "ann"),
             partial(stores[1].contracts.put, name, "r1", Contract(class_name=silver), None, "ben"),
         )
@@ -478,7 +477,7 @@ def test_a_class_is_not_removed_while_a_contract_that_names_it_is_made(
     for number in range(15):
         silver = f"silver{number}"
         store.classes.put(silver, promise(1.0), None, "ann")
-        outcomes = _at_once(
+        outcomes = at_once(
             partial(stores[0].classes.remove, silver, 1, "ann"),
             partial(
                 stores[1].contracts.put, "gold", silver, Contract(class_name=silver), None, "ben"
@@ -496,7 +495,7 @@ def test_two_contracts_that_follow_to_one_host_are_not_both_admitted(
     for number in range(15):
         name = f"host{number}"
         store.hosts.add(host(name), "ann")
-        outcomes = _at_once(
+        outcomes = at_once(
             *(
                 partial(
                     one.contracts.put,
@@ -520,7 +519,7 @@ def test_two_clients_cannot_make_the_same_class(backend: "Backend") -> None:
             partial(one.classes.put, f"silver{number}", promise(1.0), None, "x")
             for one in (first, second)
         ]
-        outcomes = _at_once(*put)
+        outcomes = at_once(*put)
         assert sorted(map(type, outcomes), key=str) == sorted([Stored, Taken], key=str)
 
 
@@ -531,7 +530,7 @@ def test_moves_and_changes_at_the_same_time_wait_for_each_other_in_no_circle(
     store.classes.put("silver", promise(1.0), None, "ann")
     follow(store, "r0", SILVER)
     for number in range(1, 20):
-        outcomes = _at_once(
+        outcomes = at_once(
             partial(stores[0].homes.set, {"r0": ("gold", "tin")[number % 2]}, epoch),
             partial(stores[1].contracts.put, ANYWHERE, "r0", SILVER, number, "ann"),
             partial(stores[2].classes.put, "silver", promise(1.0 + number), number, "ann"),
@@ -548,30 +547,10 @@ def test_a_leader_that_writes_and_a_host_that_changes_wait_for_each_other_in_no_
     for number in range(1, 25):
         way = {"requests": f"ipc:///run/{number}/a", "telemetry": f"ipc:///run/{number}/b"}
         moved = msgspec.structs.replace(host(), **way)
-        outcomes = _at_once(
+        outcomes = at_once(
             partial(stores[0].homes.set, {"r0": "gold"}, epoch),
             partial(stores[1].punishments.set, [row], [], epoch),
             partial(stores[2].hosts.replace, moved, number, "ann"),
             partial(stores[3].hosts.add, host(f"new{number}"), "ann"),
         )
         assert not any(isinstance(one, PolicerError) for one in outcomes), outcomes
-
-
-def _at_once(*calls: Callable[[], object]) -> list[object]:
-    """Return what calls in threads of their own gave back, or the policer's error they raised."""
-    outcomes: list[object] = []
-    barrier = threading.Barrier(len(calls))
-
-    def run(call: Callable[[], object]) -> None:
-        barrier.wait()
-        try:
-            outcomes.append(call())
-        except PolicerError as error:
-            outcomes.append(error)
-
-    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes

@@ -1,13 +1,12 @@
 """A plan that is applied and all others that write wait for each other in no circle."""
 
-import threading
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
 from store_values import host, promise
+from support.races import at_once
 
 from policer.errors import PlanStale, PolicerError
 from policer.fleetfile.document import Entered, file_of
@@ -64,23 +63,3 @@ def test_plans_leaders_hosts_classes_and_contracts_wait_in_no_circle(
         errors = [one for one in outcomes if isinstance(one, PolicerError)]
         # A host that was moved meanwhile makes the plan stale, and that is all.
         assert [one for one in errors if not isinstance(one, PlanStale)] == []
-
-
-def at_once(*calls: Callable[[], object]) -> list[object]:
-    """Return what calls in threads of their own gave back, or the policer's error they raised."""
-    outcomes: list[object] = []
-    barrier = threading.Barrier(len(calls))
-
-    def run(call: Callable[[], object]) -> None:
-        barrier.wait()
-        try:
-            outcomes.append(call())
-        except PolicerError as error:
-            outcomes.append(error)
-
-    threads = [threading.Thread(target=run, args=(call,)) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return outcomes
