@@ -133,7 +133,7 @@ def prove(  # noqa: PLR0917  each is one condition of the proof
 
 
 def _killed(pair: Pair, kills: int, hosts: int) -> Iterator[Turn]:
-    """Kill whoever leads, start it again, and so on."""
+    """Kill the leader, start it again, and so on."""
     name, epoch = pair.leader(above=0)
     for _ in range(kills):
         pair.until_held(hosts)

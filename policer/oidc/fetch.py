@@ -64,7 +64,7 @@ class OverHttp:
 
 
 class FromFile:
-    """Reads a file, each time anew, so that a new key takes no restart."""
+    """Reads a file at each call, so that a new key takes no restart."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

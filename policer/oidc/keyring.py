@@ -21,7 +21,7 @@ SOON_S: Final = 10.0
 FRESH_S: Final = 600.0
 """Keys older than that are asked for again, so that a key that is withdrawn ends."""
 STALE_S: Final = 3600.0
-"""Keys that could not be renewed for so long are not believed any more."""
+"""Keys that could not be renewed for so long are no longer used."""
 WAIT_S: Final = 3.0
 
 

@@ -161,7 +161,7 @@ class Gate:
         return Known(row, row.expires_at)
 
     async def _verify(self, token: str, address: str) -> Known:
-        """Return whom an issuer's token names; whoever sends many that are none has to wait."""
+        """Return whom an issuer's token names; who sends many invalid ones has to wait."""
         assert self._issuer is not None
         try:
             return await self._issuer.known(token)

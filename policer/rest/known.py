@@ -1,4 +1,4 @@
-"""What is known of a token that a request shows, whoever made it."""
+"""What is known of a token that a request shows: the policer's own, or an issuer's."""
 
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -11,7 +11,7 @@ class Known(NamedTuple):
 
     row: TokenRow
     ends: datetime | None
-    """From when on it is none any more; None is never."""
+    """When it expires; None is never."""
 
 
 class Verifies(Protocol):
