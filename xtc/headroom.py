@@ -98,12 +98,14 @@ def stepped(
 def _gently_raised(
     headroom: Headroom, setpoint: float, sample: Sample, decision: Decision
 ) -> Decision:
-    """Raise a cap that was enough for the setpoint little by little, while far less is asked for.
+    """Raise a cap that was enough for the setpoint little by little, while nothing waits for it.
 
-    A flood that begins or ends within a period makes a router that polls seem short of its cap.
+    A flood that begins or ends within a period makes a router that polls seem short of its cap: it
+    uses all of that, and forwards a part of its setpoint. But it forwards what reaches it.
     """
+    waits = is_short(sample, setpoint, TOO_LITTLE)
     asked = sample.shielded and wanted(sample, setpoint) >= TELLING * setpoint
-    if asked or not sample.guarded or sample.cap is None or headroom.enough is None:
+    if (waits and asked) or not sample.guarded or sample.cap is None or headroom.enough is None:
         return decision
     most = CapFraction(UNASKED * sample.cap)
     if sample.cap < PASSED * headroom.enough or decision.cap <= most:

@@ -187,6 +187,19 @@ def test_one_that_polls_raises_its_cap_until_its_work_for_a_packet_shows_it(tmp_
         assert cap <= (rig.cap("a") or 1.0) <= 1.5 * cap, share
 
 
+@pytest.mark.parametrize("lasts", [0.0, 0.5, 0.6, 0.7, 0.9])
+@pytest.mark.parametrize("periods", [20, 21, 22, 23])
+def test_a_flood_that_ends_within_a_period_leaves_the_cap_of_one_that_polls(
+    tmp_path: Path, periods: int, lasts: float
+) -> None:
+    ends = SETTLING + periods + lasts
+    rig = held(tmp_path, lambda t: FLOOD if t < ends else 0.0, polls=True)
+    rig.run(periods - 5)
+    cap = rig.cap("a") or 0.0
+    rig.run(20)
+    assert 0.8 * cap <= (rig.cap("a") or 1.0) <= 1.4 * cap
+
+
 def test_the_cap_follows_the_setpoint_at_once(tmp_path: Path) -> None:
     rig = held(tmp_path)
     cap = rig.cap("a") or 0.0
