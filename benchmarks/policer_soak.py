@@ -1,4 +1,4 @@
-"""Ten minutes of a fleet with five bad hosts, and of clients that only hold connections open.
+"""A fleet with five bad hosts for a while, and clients that only hold connections open.
 
 The policer is the real one (`policer serve` on SQLite). Its 500 hosts are simulated in processes of
 their own and talk to it over encrypted TCP; all are contended all the time. One lies, one flaps
@@ -8,6 +8,9 @@ it can (`benchmarks.policer_soak_faults`). 1,100 connections are open and ask no
 What must hold is printed line by line, and the exit code is 1 where something does not. Nothing is
 judged by a time in seconds: rounds by the hosts' ticks, leases by their own ends, memory and disk
 by how they grow (`benchmarks.policer_soak_judged`).
+
+Twenty minutes: memory grows in the first eleven, though nothing leaks. ZeroMQ takes 16 KiB more for
+each of a connection's queues, once, when 255 messages have passed.
 """
 
 import argparse
@@ -86,7 +89,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--hosts", type=int, default=500)
     parser.add_argument("--routers", type=int, default=10, help="of each host")
     parser.add_argument("--connections", type=int, default=1100, help="that ask nothing")
