@@ -199,9 +199,13 @@ def test_a_routers_own_end_is_limited_in_what_it_receives() -> None:
     shield = Shield(direction=Direction.INGRESS)
     in_router(lambda: shield.limit("r0", SLOW))
     arrived([PLAIN] * 100)
-    seen = in_router(lambda: shield.counts(["r0"]))["r0"]
-    assert MIN_PACKETS <= seen.passed <= MIN_PACKETS + 10
-    assert seen.passed + seen.dropped == 100
+
+    def seen() -> Counts:
+        return in_router(lambda: shield.counts(["r0"]))["r0"]
+
+    # Who receives does so in a softirq, which a busy kernel leaves to a thread.
+    eventually(lambda: seen().passed + seen().dropped == 100)
+    assert MIN_PACKETS <= seen().passed <= MIN_PACKETS + 10
     in_router(lambda: shield.lift("r0"))
     assert in_router(lambda: clsact.filters(socket.if_nametoindex("r0"), Direction.INGRESS)) == ()
 
