@@ -21,6 +21,7 @@ INTEGRATION: Final = ROOT / "tests/integration"
 ALONE: Final = [ROOT / "tests" / name for name in ("property", "unit")]
 RATES: Final = (
     *("libvirt_qemu", "daemon_operator", "libvirt_lxc", "daemon_holds", "training_lab"),
+    "training_libvirt",
     *("daemon_*", "xco_lab", "libvirt_*", "limiter_*", "actuator_*", "hostdrops_*"),
     *("xco_fail_open", "xco_gate_netns"),
 )
@@ -28,7 +29,7 @@ RATES: Final = (
 SLOW_BESIDE: Final = (
     *("policer_postgres", "policer_package", "policer_page_live", "xco_coordinator"),
     *("deploy_package", "policer_rest_postgres", "xco_command", "notebook_runs"),
-    *("policer_serve", "policer_page_access", "training_libvirt", "policer_service"),
+    *("policer_serve", "policer_page_access", "policer_service"),
     *("policer_cli_serve", "lab_machines", "policer_page_forms", "training_faults"),
     *("policer_page", "policer_daemon", "lab_fabric", "policer_fuzz", "walkthrough", "sandbox"),
     *("policer_killed_in_turns", "policer_soak_small"),

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 from pyroute2 import IPRoute, netns
 from support.frames import ethernet, ipv4, udp
-from support.waiting import eventually
+from support.waiting import PATIENCE_S, eventually
 
 from xtc.assemble import release_all
 from xtc.errors import Gone, Permanent, Unsupported
@@ -59,6 +59,8 @@ def veth() -> Iterator[None]:
         on_host(silence)
         on_host(make_veth)
         in_router(lambda: bring_up("r0", "10.9.0.1"))
+        # A busy kernel is late to see the carrier; until then it drops what is sent.
+        eventually(lambda: on_host(lambda: carries("v0")) and in_router(lambda: carries("r0")))
         yield
     finally:
         for name in (HOST, ROUTER):
@@ -82,6 +84,12 @@ def bring_up(name: str, address: str) -> None:
         index = socket.if_nametoindex(name)
         route.link("set", index=index, state="up")
         route.addr("add", index=index, address=address, prefixlen=24)
+
+
+def carries(name: str) -> bool:
+    with IPRoute() as route:
+        (link,) = route.get_links(socket.if_nametoindex(name))
+        return bool(link.get_attr("IFLA_OPERSTATE") == "UP")
 
 
 def index() -> int:
@@ -196,16 +204,17 @@ def take(server: socket.socket, size: int) -> None:
 
 
 def test_a_routers_own_end_is_limited_in_what_it_receives() -> None:
-    shield = Shield(direction=Direction.INGRESS)
+    shield, begun, came = Shield(direction=Direction.INGRESS), time.monotonic(), 0
     in_router(lambda: shield.limit("r0", SLOW))
-    arrived([PLAIN] * 100)
+    # A kernel that is busy with others' floods loses some on the way, and is late with the rest.
+    while came < 100 and time.monotonic() - begun < PATIENCE_S:
+        came += arrived([PLAIN] * 20)
 
     def seen() -> Counts:
         return in_router(lambda: shield.counts(["r0"]))["r0"]
 
-    # Who receives does so in a softirq, which a busy kernel leaves to a thread.
-    eventually(lambda: seen().passed + seen().dropped == 100)
-    assert MIN_PACKETS <= seen().passed <= MIN_PACKETS + 10
+    eventually(lambda: came >= 100 and seen().passed + seen().dropped == came, state=seen)
+    assert MIN_PACKETS <= seen().passed <= MIN_PACKETS + 1 + time.monotonic() - begun
     in_router(lambda: shield.lift("r0"))
     assert in_router(lambda: clsact.filters(socket.if_nametoindex("r0"), Direction.INGRESS)) == ()
 
