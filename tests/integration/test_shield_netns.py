@@ -59,8 +59,6 @@ def veth() -> Iterator[None]:
         on_host(silence)
         on_host(make_veth)
         in_router(lambda: bring_up("r0", "10.9.0.1"))
-        # A busy kernel is late to see the carrier; until then it drops what is sent.
-        eventually(lambda: on_host(lambda: carries("v0")) and in_router(lambda: carries("r0")))
         yield
     finally:
         for name in (HOST, ROUTER):
@@ -84,12 +82,6 @@ def bring_up(name: str, address: str) -> None:
         index = socket.if_nametoindex(name)
         route.link("set", index=index, state="up")
         route.addr("add", index=index, address=address, prefixlen=24)
-
-
-def carries(name: str) -> bool:
-    with IPRoute() as route:
-        (link,) = route.get_links(socket.if_nametoindex(name))
-        return bool(link.get_attr("IFLA_OPERSTATE") == "UP")
 
 
 def index() -> int:
@@ -206,7 +198,7 @@ def take(server: socket.socket, size: int) -> None:
 def test_a_routers_own_end_is_limited_in_what_it_receives() -> None:
     shield, begun, came = Shield(direction=Direction.INGRESS), time.monotonic(), 0
     in_router(lambda: shield.limit("r0", SLOW))
-    # A kernel that is busy with others' floods loses some on the way, and is late with the rest.
+    # Not all that is sent arrives on a busy machine, and not at once.
     while came < 100 and time.monotonic() - begun < PATIENCE_S:
         came += arrived([PLAIN] * 20)
 

@@ -79,7 +79,7 @@ def check_curve(recording: Recording) -> None:
     needed = fmean(s.used or 0.0 for s in free)
     wanted = 0.85 * fmean(s.throughput_pps for s in free)
     got = fmean(s.used or 0.0 for s in recording.samples if s.cap == points[-1].cap) / needed
-    if rates[-1] <= wanted < rates[-1] / min(1.0, got):
+    if wanted * min(1.0, got) < rates[-1] <= wanted:
         inconclusive(f"at the largest cap it got {got:.0%} of the CPU that it used uncapped")
     assert wanted < rates[-1] < 1.1 * FLOOD
     held = [s.used / s.cap for s in recording.samples if s.binding and s.used and s.cap]
