@@ -267,6 +267,7 @@ class Rig:
         self.near, self.far, self.folder = f"{prefix}-near", f"{prefix}-far", folder
         self._stack = stack
         self.log = folder / "log"
+        self.classifier = "auto"
 
     def build(self) -> None:
         """Make namespaces, veth pair and addresses."""
@@ -328,6 +329,7 @@ class Rig:
             "controllers": [f"{CONTROLLER_ADDRESS}:7400"],
             "state_dir": str(self.folder),
             "runtime_dir": str(self.folder),
+            "classifier": self.classifier,
         }
         return checked(table | changes)
 

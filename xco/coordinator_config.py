@@ -8,11 +8,12 @@ texts with their units: "980Mbps", "50us", "256KB". `plain` writes what the comp
 from collections.abc import Iterator
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
 from xco.coordinator_timing import Timing
+from xco.core_files import CLASSIFIER, find
 from xco.errors import ConfigError, UnitError
 from xco.tables import Format, converted, read_tables
 from xco.topology import Topology
@@ -32,6 +33,8 @@ _FORM: Final = Format(
         "controllers": 'a list of 1 to 4, such as ["10.0.0.7:7400", "[fd00::7]:7400"]',
         "small_packets": "a power of two from 64 to 32768 bytes, such as 128",
         "bypass_share": "a share of the link above 0 and at most 0.5",
+        "outside_share": "a share of the link above 0 and at most 1",
+        "classifier": '"auto", "bpf" or "u32"',
         "pace": "a share of what is granted, above 0.5 and at most 1",
     }
 )
@@ -58,6 +61,10 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """IP packets below this size wait for nothing."""
     bypass_share: Share = 0.05
     """Of the link, the most for small packets together, and for flows without a queue together."""
+    outside_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.1
+    """Of the link, the most for all that goes to no host of the topology."""
+    classifier: Literal["auto", "bpf", "u32"] = "auto"
+    """What names a packet's class: a BPF program, u32 filters, or whichever the kernel can do."""
     newcomer_queue: str = "256KB"
     """What may wait of flows without a queue."""
     flow_queue: str = "4MB"
@@ -218,6 +225,10 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
     yield f"small_bytes {config.small_bytes}"
     yield f"small_bps {bypass_bps}"
     yield f"newcomer_bps {bypass_bps}"
+    yield f"outside_bps {round(config.line_bps * table.outside_share)}"
+    if table.classifier != "u32" and (classifier := find(CLASSIFIER)):
+        yield f"classifier {classifier}"
+    yield f"classifier_needed {int(table.classifier == 'bpf')}"
     yield f"newcomer_bytes {config.sizes['newcomer_queue']}"
     yield f"queue_bytes {config.sizes['flow_queue']}"
     yield f"flow_bytes {config.sizes['flow_threshold']}"

@@ -112,6 +112,9 @@ def _flows(config: CoordinatorConfig, snapshot: Snapshot) -> Iterator[FlowStatus
 
 
 def _address(high: int, low: int) -> str:
+    """Return an address; 0 is any: a program that classifies tells hosts apart, not addresses."""
+    if high == low == 0:
+        return "any"
     address = ip_address((high << 64 | low).to_bytes(16, "big"))
     mapped = getattr(address, "ipv4_mapped", None)
     return str(mapped or address)

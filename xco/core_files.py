@@ -11,6 +11,8 @@ from xco.errors import CoreError
 VARIABLE: Final = "XCO_CORE"
 """Names the folder of a core that is to be used before any other."""
 LIBRARY: Final = "libxcosched.so"
+CLASSIFIER: Final = "gate_classify.bpf.o"
+"""The BPF programs; built only where there is clang."""
 PACKAGE: Final = "xco_core"
 BUILD: Final = Path(__file__).parent / "core" / "build"
 FIX: Final = "install xco-core, or build it: make -C xco/core"
@@ -35,6 +37,14 @@ def program(name: str) -> Path:
     if not os.access(path, os.X_OK):
         raise CoreError(str(path), "may not be executed", "chmod a+x it, or mount without noexec")
     return path
+
+
+def find(name: str) -> Path | None:
+    """Return a file of the core that need not be there, or None."""
+    try:
+        return _found(name)
+    except CoreError:
+        return None
 
 
 def _found(name: str) -> Path:

@@ -129,6 +129,8 @@ static int take_number(struct xco_coordinator_config *c, const struct line *line
         {"flow_bytes", &c->flow_bytes, 1, UINT32_MAX},
         {"flow_window_ns", &c->flow_window_ns, SMALLEST, 60ull * SECOND},
         {"flow_idle_ns", &c->flow_idle_ns, SMALLEST, 86400ull * SECOND},
+        {"classifier_needed", &c->classifier_needed, 0, 1},
+        {"outside_bps", &c->core.outside_bps, 8000, UINT64_MAX},
         {"spin_ns", &c->spin_ns, 0, 1000000},
         {"scan_ns", &c->scan_ns, SMALLEST, SECOND},
         {"hang_ns", &c->hang_ns, 10000000, 60ull * SECOND},
@@ -180,6 +182,9 @@ static int take(struct xco_coordinator_config *config, const struct line *line) 
     if (strcmp(line->key, "epoch_file") == 0) {
         return read_text(line->first, config->epoch_file, sizeof config->epoch_file);
     }
+    if (strcmp(line->key, "classifier") == 0) {
+        return read_text(line->first, config->classifier, sizeof config->classifier);
+    }
     if (strcmp(line->key, "digest") == 0) {
         return read_digest(line->first, config->digest);
     }
@@ -228,6 +233,7 @@ static const char *lacking(const struct xco_coordinator_config *config) {
            : config->key_file[0] == '\0'    ? "key_file: missing"
            : config->core.line_bps == 0     ? "line_bps: missing"
            : config->tree.small_bps == 0    ? "small_bps: missing"
+           : config->core.outside_bps == 0  ? "outside_bps: missing"
            : config->tree.newcomer_bps == 0 ? "newcomer_bps: missing"
            : config->controller_count == 0  ? "controller: missing"
            : (small & (small - 1)) != 0     ? "small_bytes: not a power of two"

@@ -25,6 +25,8 @@ struct xco_coordinator_config {
     char statistics[XCO_PATH_BYTES]; // empty: none are published
     char epoch_file[XCO_PATH_BYTES]; // empty: the highest epoch is forgotten at a restart
     uint8_t digest[XCO_DIGEST_BYTES];
+    char classifier[XCO_PATH_BYTES]; // the BPF programs' file; empty: u32 filters classify
+    uint64_t classifier_needed;      // 1: nothing else will do
     struct xco_tree tree;
     struct xco_core_config core;
     uint64_t flow_bytes, flow_window_ns, flow_idle_ns;

@@ -143,6 +143,10 @@ void xco_core_remove(struct xco_core *core, unsigned gate) {
     core->destinations[gate].used = false;
 }
 
+void xco_core_stir(struct xco_core *core, int64_t now_ns, unsigned gate) {
+    core->destinations[gate].look_ns = now_ns;
+}
+
 void xco_core_lost(struct xco_core *core) {
     for (unsigned gate = 0; gate < XCO_GATES; gate++) {
         core->destinations[gate].backlog_bytes = 0;

@@ -16,6 +16,7 @@
 struct xco_core_config {
     uint16_t host;
     uint64_t line_bps;     // of the host's link
+    uint64_t outside_bps;  // of it, for all that goes to no host of the topology
     uint64_t pace_ppm;     // gates open at this part of what is granted, so that no queue stands
     int64_t guard_ns;      // a slice's gates close so long before its end
     int64_t hysteresis_ns; // so long nothing may wait before a slice is given up
@@ -126,6 +127,8 @@ int xco_core_add(struct xco_core *core, int64_t now_ns, uint16_t host, uint64_t 
 void xco_core_remove(struct xco_core *core, unsigned gate);
 bool xco_core_has_room(const struct xco_core *core);
 int xco_core_find(const struct xco_core *core, uint16_t host);
+// Something entered an empty gate: it is to be looked at.
+void xco_core_stir(struct xco_core *core, int64_t now_ns, unsigned gate);
 // The kernel told what waits behind a gate, and what it has sent in all.
 void xco_core_look(struct xco_core *core, int64_t now_ns, unsigned gate, uint32_t backlog_bytes,
                    uint64_t sent_bytes);

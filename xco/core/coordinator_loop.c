@@ -60,6 +60,9 @@ static bool open_waits(struct xco_coordinator *c, struct waits *waits, int paren
     for (size_t i = 0; i < sizeof descriptors / sizeof descriptors[0]; i++) {
         watch_descriptor(waits->epoll, descriptors[i]);
     }
+    if (c->places.stand) {
+        watch_descriptor(waits->epoll, xco_classifier_descriptor(&c->places.classifier));
+    }
     return true;
 }
 
@@ -114,22 +117,41 @@ static void mend(struct xco_coordinator *c, int64_t now_ns) {
     c->mend_error = error;
 }
 
+static void look(struct xco_coordinator *c, int64_t now_ns) {
+    if (c->places.stand) {
+        xco_places_look(c, now_ns);
+    } else {
+        xco_queues_look(c, now_ns);
+    }
+}
+
+static void sweep(struct xco_coordinator *c, int64_t now_ns) {
+    if (c->places.stand) {
+        xco_places_sweep(c, now_ns);
+    } else {
+        xco_queues_sweep(c, now_ns);
+    }
+}
+
 static void turn(struct xco_coordinator *c) {
     if (xco_core_silent(&c->core, xco_now_ns())) {
         xco_messages_take(c); // what has come while the machine stood still is no silence
     }
     act(c, xco_now_ns());
     xco_messages_take(c);
+    if (c->places.stand) {
+        xco_places_take(c);
+    }
     int64_t now_ns = xco_now_ns();
     if (c->present) {
-        xco_queues_look(c, now_ns);
+        look(c, now_ns);
     }
     act(c, xco_now_ns());
     if (c->present && now_ns >= c->scan_ns) {
         xco_queues_scan(c, now_ns);
     }
     if (c->present && now_ns >= c->sweep_ns) {
-        xco_queues_sweep(c, now_ns);
+        sweep(c, now_ns);
     }
     if (!c->present && now_ns >= c->mend_ns) {
         mend(c, now_ns);
@@ -241,6 +263,7 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     c->watch = -1;
     int error = xco_messages_open(c);
     error = error == 0 ? xco_keeper_start(&c->keeper, c->config.epoch_file) : error;
+    error = error == 0 ? xco_places_open(c) : error;
     error = error == 0 ? xco_queues_make(c, now_ns) : error;
     if (error != 0) {
         return (int)xco_queues_explain(c, error);

@@ -48,16 +48,17 @@ static void limit_newcomers(struct xco_coordinator *c, uint64_t rate_bps) {
     }
 }
 
-// There is no room for a flow: newcomers are not only small ones any more, and lose their limit.
+// There is no room for a flow: newcomers are not only small ones any more, and have as much as
+// unlisted destinations. Never the line: who sends to many addresses would be rid of coordination.
 static void refuse_flow(struct xco_coordinator *c, uint16_t host) {
     c->counts.flows_refused++;
     c->core.more = c->core.more || host != XCO_CONTROLLER;
     if (!c->wide) {
         c->wide = true;
-        xco_say("%s: more large flows than there is room for: those without a queue share the "
-                "line, uncoordinated, until there is",
+        xco_say("%s: more large flows than there is room for: those without a queue share "
+                "what unlisted destinations have, until there is",
                 c->config.interface);
-        limit_newcomers(c, c->config.core.line_bps);
+        limit_newcomers(c, c->config.core.outside_bps);
     }
 }
 

@@ -111,7 +111,7 @@ static uint64_t permitted(const struct xco_core *core, const struct xco_destinat
 uint64_t xco_order_rate(const struct xco_core *core, const struct xco_destination *destination,
                         int64_t now_ns) {
     if (destination->host == XCO_CONTROLLER) {
-        return paced(core, core->config.line_bps);
+        return paced(core, core->config.outside_bps);
     }
     if (core->fell_back) {
         return paced(core, safe_rate(core, destination));

@@ -20,6 +20,7 @@ static const char *const FIELDS[] = {
     "remakes",       "flows",          "flows_made",     "flows_removed",
     "flows_refused", "flow_ready_ns",  "flow_ready_max_ns", "looks",
     "wakes",         "unwatched",      "received",
+    "classifier",    "unlisted_bytes",
 };
 static const char *const COLUMNS[] = {
     "source_high", "source_low", "destination_high", "destination_low",
@@ -50,6 +51,19 @@ static enum mode mode_of(const struct xco_coordinator *c) {
     return c->core.current.known ? MODE_CLOSED + c->core.current.mode : MODE_CLOSED;
 }
 
+static uint64_t unlisted_bytes(const struct xco_coordinator *c) {
+    return c->core.destinations[XCO_OUTSIDE].sent_bytes;
+}
+
+// Where a program classifies, all that goes to one host is one flow.
+static uint64_t flows(const struct xco_coordinator *c) {
+    uint64_t gates = 0;
+    for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
+        gates += c->core.destinations[gate].used;
+    }
+    return c->places.stand ? gates : c->flows.count;
+}
+
 static void write_values(struct xco_coordinator *c, int64_t now_ns) {
     const struct xco_core *core = &c->core;
     const struct xco_counts *n = &c->counts;
@@ -64,9 +78,10 @@ static void write_values(struct xco_coordinator *c, int64_t now_ns) {
         (uint64_t)(clock == NULL ? 0 : clock->offset_ns),
         (uint64_t)(clock == NULL ? 0 : clock->way_ns), n->gate_changes, n->gate_set_ns,
         n->gate_set_max_ns, n->gate_late_ns,     n->gate_late_max_ns, n->gate_errors,
-        n->remakes,         c->flows.count,      n->flows_made,       n->flows_removed,
+        n->remakes,         flows(c),           n->flows_made,       n->flows_removed,
         n->flows_refused,   n->flow_ready_ns,    n->flow_ready_max_ns, n->looks,
         n->wakes,           n->unwatched,        n->received,
+        c->places.stand,    unlisted_bytes(c),
     };
     _Static_assert(sizeof values / sizeof values[0] == sizeof FIELDS / sizeof FIELDS[0],
                    "a name for each value");
@@ -77,7 +92,22 @@ static uint64_t half(const struct in6_addr *address, int word) {
     return (uint64_t)ntohl(address->s6_addr32[word]) << 32 | ntohl(address->s6_addr32[word + 1]);
 }
 
-static size_t write_rows(struct xco_coordinator *c) {
+static size_t write_gates(struct xco_coordinator *c) {
+    size_t used = 0;
+    for (unsigned gate = 0; gate < XCO_GATES; gate++) {
+        const struct xco_destination *destination = &c->core.destinations[gate];
+        const uint64_t row[] = {
+            0, 0, 0, 0, destination->host, destination->applied_bps, destination->sent_bytes,
+            destination->backlog_bytes,
+        };
+        if (destination->used && (gate != XCO_OUTSIDE || destination->sent_bytes > 0)) {
+            memcpy(xco_stats_row(&c->statistics, used++), row, sizeof row);
+        }
+    }
+    return used;
+}
+
+static size_t write_flows(struct xco_coordinator *c) {
     size_t used = 0;
     for (unsigned flow = 0; flow < XCO_FLOWS; flow++) {
         const struct xco_flow *entry = &c->flows.table[flow];
@@ -103,6 +133,6 @@ void xco_publish(struct xco_coordinator *c, int64_t now_ns) {
     }
     xco_stats_begin(&c->statistics);
     write_values(c, now_ns);
-    c->statistics.header->rows_used = write_rows(c);
+    c->statistics.header->rows_used = c->places.stand ? write_gates(c) : write_flows(c);
     xco_stats_end(&c->statistics, (uint64_t)now_ns);
 }

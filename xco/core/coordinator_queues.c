@@ -7,9 +7,8 @@
 
 #define MEND_NS 200000000 // between attempts to make a tree that is lost
 
-// Makes anew what stood behind the gates before the tree was lost.
-static int restore(struct xco_coordinator *c) {
-    xco_core_remade(&c->core);
+// Makes anew the gates and queues of flows that u32 filters lead to.
+static int restore_flows(struct xco_coordinator *c) {
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
         if (c->core.destinations[gate].used) {
             xco_batch_clear(&c->batch);
@@ -34,10 +33,16 @@ static int restore(struct xco_coordinator *c) {
     return 0;
 }
 
+// Makes anew what stood behind the gates before the tree was lost.
+static int restore(struct xco_coordinator *c) {
+    xco_core_remade(&c->core);
+    return c->places.stand ? xco_places_restore(c, xco_now_ns()) : restore_flows(c);
+}
+
 // Completes a tree that stands, or removes it again.
 static int fill(struct xco_coordinator *c) {
     int error = restore(c);
-    if (error == 0) {
+    if (error == 0 && !c->places.stand) {
         c->watch = xco_watch_open(c->gate.tree.interface, c->config.tree.small_bytes);
         error = c->watch < 0 ? c->watch : 0;
     }
@@ -54,7 +59,10 @@ int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
         return error;
     }
     __atomic_store_n(&c->shared->interface, c->gate.tree.interface, __ATOMIC_RELAXED);
-    error = xco_gate_make(&c->gate);
+    if (c->places.stand) {
+        error = xco_classifier_begin(&c->places.classifier, (unsigned)c->gate.tree.interface);
+    }
+    error = error == 0 ? xco_gate_make(&c->gate) : error;
     if (error == 0) {
         error = fill(c);
     }
@@ -62,8 +70,11 @@ int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
         xco_gate_close(&c->gate);
         return error;
     }
-    xco_queues_except(c);
-    c->scan_ns = now_ns;
+    c->scan_ns = XCO_NEVER;
+    if (!c->places.stand) {
+        xco_queues_except(c);
+        c->scan_ns = now_ns;
+    }
     c->present = true;
     c->wide = c->core.more = false;
     return 0;
@@ -77,7 +88,9 @@ void xco_queues_lose(struct xco_coordinator *c, int error) {
     xco_say("%s: its queues are lost (%s): its traffic is unshaped until they are made anew",
             c->config.interface, strerror(-error));
     c->present = false;
-    close(c->watch);
+    if (c->watch >= 0) {
+        close(c->watch);
+    }
     c->watch = -1;
     // gates that nobody moves would hold traffic for good; refused where the tree is gone already
     xco_gate_remove(&c->gate);

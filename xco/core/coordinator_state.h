@@ -7,6 +7,7 @@
 #include "coordinator_flows.h"
 #include "coordinator_keeper.h"
 #include "gate.h"
+#include "gate_classifier.h"
 #include "gate_watch.h"
 #include "stats.h"
 
@@ -25,6 +26,21 @@ struct xco_held {
     struct xco_message message;
 };
 
+// What is known of a gate whose packets a BPF program counts.
+struct xco_gate_state {
+    uint64_t entered, left; // as read last
+    uint64_t lost;          // entered and never left: dropped within
+    int64_t moved_ns;       // when something left last, or it was closed
+    int64_t active_ns;      // when something entered or waited last
+};
+
+// Where a BPF program classifies.
+struct xco_places {
+    bool stand;
+    struct xco_classifier classifier;
+    struct xco_gate_state gates[XCO_GATES];
+};
+
 // What the loop tells its guard.
 struct xco_shared {
     uint64_t turns; // of the loop
@@ -36,6 +52,7 @@ struct xco_coordinator {
     struct xco_shared *shared; // with the guard
     struct xco_core core;
     struct xco_flows flows;
+    struct xco_places places;
     struct xco_gate gate;
     struct xco_origin origin; // of the controller's messages
     struct xco_counts counts;
@@ -95,6 +112,14 @@ void xco_queues_look(struct xco_coordinator *c, int64_t now_ns);
 void xco_queues_except(struct xco_coordinator *c);
 void xco_queues_scan(struct xco_coordinator *c, int64_t now_ns);
 void xco_queues_sweep(struct xco_coordinator *c, int64_t now_ns);
+
+// Where a BPF program classifies: loads it (0, also where u32 filters do instead, or a negative
+// errno); takes what it tells; makes all gates again; reads the gates that are due; removes idle ones.
+int xco_places_open(struct xco_coordinator *c);
+void xco_places_take(struct xco_coordinator *c);
+int xco_places_restore(struct xco_coordinator *c, int64_t now_ns);
+void xco_places_look(struct xco_coordinator *c, int64_t now_ns);
+void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns);
 
 // Statistics.
 int xco_publish_open(struct xco_coordinator *c);

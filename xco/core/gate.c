@@ -11,8 +11,10 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/netlink.h>
+#include <linux/pkt_sched.h>
 
 #include "gate_answer.h"
+#include "gate_parts.h"
 
 #define HEADERS 26u      // Ethernet with two VLAN tags and a check sequence
 #define MAX_MTU 32000u   // a closed gate asks 65,000 bytes for a packet
@@ -133,7 +135,47 @@ int xco_gate_ask(struct xco_gate *gate, const struct xco_batch *questions,
     return error != 0 && answers.count == 0 ? error : answers.count;
 }
 
+static bool has_filters(struct xco_gate *gate, uint32_t direction) {
+    struct xco_reading any;
+    xco_batch_clear(&gate->batch);
+    xco_part_ask_filters(&gate->batch, gate->tree.interface, TC_H_MAKE(TC_H_CLSACT, direction));
+    return xco_gate_ask(gate, &gate->batch, &any, 1) != 0;
+}
+
+// Takes the classifier away, and the hook with it if nobody else's filter stands there.
+static void unclassify(struct xco_gate *gate) {
+    xco_batch_clear(&gate->batch);
+    xco_tree_unclassify(&gate->batch, gate->tree.interface);
+    if (xco_gate_send(gate, &gate->batch, NULL) == 0 && !has_filters(gate, TC_H_MIN_INGRESS) &&
+        !has_filters(gate, TC_H_MIN_EGRESS)) {
+        xco_batch_clear(&gate->batch);
+        xco_part_remove_clsact(&gate->batch, gate->tree.interface);
+        xco_gate_send(gate, &gate->batch, NULL);
+    }
+}
+
+// Puts the classifier before the tree. One that a killed coordinator left went with its tree.
+static int classify(struct xco_gate *gate) {
+    xco_batch_clear(&gate->batch);
+    xco_part_clsact(&gate->batch, gate->tree.interface);
+    int error = xco_gate_send(gate, &gate->batch, NULL);
+    if (error != 0 && error != -EEXIST) {
+        gate->lacking = "clsact";
+        return error;
+    }
+    xco_batch_clear(&gate->batch);
+    xco_tree_classify(&gate->batch, &gate->tree);
+    int refused = xco_gate_send(gate, &gate->batch, NULL);
+    if (refused != 0 && error == 0) {
+        xco_batch_clear(&gate->batch);
+        xco_part_remove_clsact(&gate->batch, gate->tree.interface);
+        xco_gate_send(gate, &gate->batch, NULL);
+    }
+    return refused;
+}
+
 int xco_gate_remove(struct xco_gate *gate) {
+    unclassify(gate);
     xco_batch_clear(&gate->batch);
     xco_tree_remove(&gate->batch, gate->tree.interface);
     return xco_gate_send(gate, &gate->batch, NULL);
@@ -149,14 +191,17 @@ int xco_gate_make(struct xco_gate *gate) {
     xco_batch_clear(&gate->batch);
     xco_tree_build(&gate->batch, &gate->tree);
     error = xco_gate_send(gate, &gate->batch, &place);
-    if (error == 0 || (error == -EEXIST && place == 1)) {
+    if (error == -EEXIST && place == 1) {
         return error;
     }
-    gate->lacking = xco_tree_part(&gate->batch, place);
-    struct xco_batch undo;
-    xco_batch_clear(&undo);
-    xco_tree_remove(&undo, gate->tree.interface);
-    xco_gate_send(gate, &undo, NULL);
+    if (error != 0) {
+        gate->lacking = xco_tree_part(&gate->batch, place);
+    } else if (gate->tree.classify != 0) {
+        error = classify(gate);
+    }
+    if (error != 0) {
+        xco_gate_remove(gate);
+    }
     return error;
 }
 

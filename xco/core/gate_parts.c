@@ -11,6 +11,7 @@
 #define TICK_NS 64u        // PSCHED_SHIFT 6: the unit of the kernel's bursts
 #define MAX_TICKS (1u << 28)
 #define CLASS_BURST_NS 1000000u // what a limited class may send at once; its timer may be that late
+#define PROGRAM_PRIORITY 0x7c01u // of our BPF filters among others: late, where others act first
 #define QUANTA 2u          // frames that a class sends before the next has its turn
 
 static void begin(struct xco_batch *batch, uint16_t type, uint16_t flags, const struct tcmsg *what,
@@ -133,4 +134,48 @@ void xco_part_remove_class(struct xco_batch *batch, int interface, uint32_t id) 
     struct tcmsg what = {.tcm_ifindex = interface, .tcm_handle = id};
     what.tcm_parent = id & 0xffff0000u;
     xco_batch_message(batch, RTM_DELTCLASS, 0, &what);
+}
+
+static struct tcmsg program_message(int interface, uint32_t parent) {
+    struct tcmsg what = {.tcm_ifindex = interface, .tcm_parent = parent};
+    what.tcm_info = PROGRAM_PRIORITY << 16 | htons(ETH_P_ALL);
+    return what;
+}
+
+void xco_part_program(struct xco_batch *batch, int interface, uint32_t parent, int program,
+                      const char *name, bool direct) {
+    struct tcmsg what = program_message(interface, parent);
+    uint32_t descriptor = (uint32_t)program, flags = direct ? TCA_BPF_FLAG_ACT_DIRECT : 0;
+    begin(batch, RTM_NEWTFILTER, NLM_F_CREATE | NLM_F_EXCL, &what, "bpf");
+    size_t nest = xco_batch_nest(batch, TCA_OPTIONS);
+    xco_batch_attribute(batch, TCA_BPF_FD, &descriptor, sizeof descriptor);
+    xco_batch_attribute(batch, TCA_BPF_NAME, name, strlen(name) + 1);
+    xco_batch_attribute(batch, TCA_BPF_FLAGS, &flags, sizeof flags);
+    xco_batch_end_nest(batch, nest);
+}
+
+void xco_part_remove_program(struct xco_batch *batch, int interface, uint32_t parent) {
+    struct tcmsg what = program_message(interface, parent);
+    xco_batch_message(batch, RTM_DELTFILTER, 0, &what);
+}
+
+static struct tcmsg clsact_message(int interface) {
+    return (struct tcmsg){.tcm_ifindex = interface,
+                          .tcm_parent = TC_H_CLSACT,
+                          .tcm_handle = TC_H_MAKE(TC_H_CLSACT, 0)};
+}
+
+void xco_part_clsact(struct xco_batch *batch, int interface) {
+    struct tcmsg what = clsact_message(interface);
+    begin(batch, RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL, &what, "clsact");
+}
+
+void xco_part_remove_clsact(struct xco_batch *batch, int interface) {
+    struct tcmsg what = clsact_message(interface);
+    xco_batch_message(batch, RTM_DELQDISC, 0, &what);
+}
+
+void xco_part_ask_filters(struct xco_batch *batch, int interface, uint32_t parent) {
+    struct tcmsg what = {.tcm_ifindex = interface, .tcm_parent = parent};
+    xco_batch_message(batch, RTM_GETTFILTER, NLM_F_DUMP, &what);
 }

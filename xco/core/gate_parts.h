@@ -44,6 +44,13 @@ void xco_part_bucket(struct xco_batch *batch, int interface, uint32_t parent, ui
                      uint16_t flags, const struct xco_bucket *bucket);
 void xco_part_filter(struct xco_batch *batch, int interface, uint32_t class,
                      const struct xco_filter *filter);
+// A BPF program as a filter: `direct` acts itself, otherwise what it returns is the class.
+void xco_part_program(struct xco_batch *batch, int interface, uint32_t parent, int program,
+                      const char *name, bool direct);
+void xco_part_remove_program(struct xco_batch *batch, int interface, uint32_t parent);
+void xco_part_clsact(struct xco_batch *batch, int interface);
+void xco_part_remove_clsact(struct xco_batch *batch, int interface);
+void xco_part_ask_filters(struct xco_batch *batch, int interface, uint32_t parent);
 void xco_part_remove_filter(struct xco_batch *batch, int interface, uint32_t parent,
                             const struct xco_filter *filter);
 void xco_part_remove_class(struct xco_batch *batch, int interface, uint32_t id);

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <linux/pkt_sched.h>
 
+#include "gate_maps.h"
 #include "gate_parts.h"
 
 #define CLASS_SMALL (XCO_ROOT | 2u)
@@ -14,6 +15,8 @@
 #define GATE(gate) ((0x7d00u + (gate)) << 16)
 #define SHARE(gate) ((0x7e00u + (gate)) << 16)
 #define CLASS_FLOW(gate, flow) (SHARE(gate) | (0x10u + (flow)))
+
+#define EGRESS TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS)
 
 #define PRIORITY_SMALL 1u // of filters: the lowest number is asked first
 #define PRIORITY_SMALL_6 2u
@@ -30,17 +33,10 @@
 #define SLOWEST_BPS 8000u
 #define LONGEST_NS 12000000 // slices are 10 ms at most; a longer bucket would exceed the kernel's
 
-void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree) {
+// Where no program classifies: small packets and newcomers, told apart by u32.
+static void build_filters(struct xco_batch *batch, const struct xco_tree *tree) {
     uint32_t small = 0xffffu & ~(tree->small_bytes - 1);
     struct xco_key small_4 = {htonl(small), 0, 0}, small_6 = {htonl(small << 16), 0, 4};
-    xco_part_htb(batch, tree->interface, TC_H_ROOT, XCO_ROOT, CLASS_SMALL & 0xffffu);
-    xco_part_class(batch, tree, XCO_CLASS_CONTROL, UNLIMITED_BPS, 0, XCO_MAKE);
-    xco_part_class(batch, tree, CLASS_SMALL, tree->small_bps, 1, XCO_MAKE);
-    xco_part_class(batch, tree, CLASS_NEWCOMERS, tree->newcomer_bps, TURN_NEWCOMERS,
-                   XCO_MAKE);
-    xco_part_class(batch, tree, XCO_CLASS_KICK, UNLIMITED_BPS, 0, XCO_MAKE);
-    xco_part_fifo(batch, tree->interface, CLASS_NEWCOMERS, tree->newcomer_bytes);
-    xco_part_fifo(batch, tree->interface, XCO_CLASS_KICK, 1);
     xco_part_filter(batch, tree->interface, CLASS_SMALL,
                     &(struct xco_filter){PRIORITY_SMALL, ETH_P_IP, &small_4, 1});
     xco_part_filter(batch, tree->interface, CLASS_SMALL,
@@ -50,12 +46,34 @@ void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree) {
                     &(struct xco_filter){PRIORITY_NEWCOMERS, ETH_P_IP, &any, 1});
     xco_part_filter(batch, tree->interface, CLASS_NEWCOMERS,
                     &(struct xco_filter){PRIORITY_NEWCOMERS_6, ETH_P_IPV6, &any, 1});
+}
+
+void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree) {
+    xco_part_htb(batch, tree->interface, TC_H_ROOT, XCO_ROOT, CLASS_SMALL & 0xffffu);
+    xco_part_class(batch, tree, XCO_CLASS_CONTROL, UNLIMITED_BPS, 0, XCO_MAKE);
+    xco_part_class(batch, tree, CLASS_SMALL, tree->small_bps, 1, XCO_MAKE);
+    xco_part_class(batch, tree, CLASS_NEWCOMERS, tree->newcomer_bps, TURN_NEWCOMERS,
+                   XCO_MAKE);
+    xco_part_class(batch, tree, XCO_CLASS_KICK, UNLIMITED_BPS, 0, XCO_MAKE);
+    xco_part_fifo(batch, tree->interface, CLASS_NEWCOMERS, tree->newcomer_bytes);
+    xco_part_fifo(batch, tree->interface, XCO_CLASS_KICK, 1);
+    if (tree->classify == 0) {
+        build_filters(batch, tree);
+    }
     xco_tree_add_gate(batch, tree, XCO_OUTSIDE);
 }
 
 void xco_tree_remove(struct xco_batch *batch, int interface) {
     struct tcmsg what = {.tcm_ifindex = interface, .tcm_parent = TC_H_ROOT, .tcm_handle = XCO_ROOT};
     xco_batch_message(batch, RTM_DELQDISC, 0, &what);
+}
+
+void xco_tree_classify(struct xco_batch *batch, const struct xco_tree *tree) {
+    xco_part_program(batch, tree->interface, EGRESS, tree->classify, "xco_classify", true);
+}
+
+void xco_tree_unclassify(struct xco_batch *batch, int interface) {
+    xco_part_remove_program(batch, interface, EGRESS);
 }
 
 const char *xco_tree_part(const struct xco_batch *batch, uint32_t place) {
@@ -85,11 +103,23 @@ static struct xco_bucket closed_bucket(const struct xco_tree *tree) {
     };
 }
 
+// Shares a gate among the interfaces that packets come from: no VM fills the queue of all.
+static void add_sources(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
+    for (unsigned source = 0; source < XCO_SOURCES; source++) {
+        xco_part_class(batch, tree, CLASS_FLOW(gate, source), UNLIMITED_BPS, 0, XCO_MAKE);
+        xco_part_fifo(batch, tree->interface, CLASS_FLOW(gate, source), tree->queue_bytes);
+    }
+    xco_part_program(batch, tree->interface, SHARE(gate), tree->share, "xco_share", false);
+}
+
 void xco_tree_add_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
     xco_part_class(batch, tree, CLASS_GATE(gate), UNLIMITED_BPS, 3, XCO_MAKE);
     struct xco_bucket closed = closed_bucket(tree);
     xco_part_bucket(batch, tree->interface, CLASS_GATE(gate), GATE(gate), NLM_F_CREATE, &closed);
     xco_part_htb(batch, tree->interface, GATE(gate) | 1u, SHARE(gate), 0);
+    if (tree->share != 0) {
+        add_sources(batch, tree, gate);
+    }
 }
 
 void xco_tree_remove_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {

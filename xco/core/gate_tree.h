@@ -7,7 +7,10 @@
 //   ├── 7c01:4  kick                    takes the frames that make the kernel look again; drops them
 //   └── 7c01:10+k  7d00+k: tbf          the gate of destination k
 //        └── 7e00+k: htb                shares an open gate among its V2V flows
-//             └── 7e00+k:10+n  bfifo    the queue of V2V flow n
+//             └── 7e00+k:10+n  bfifo    the queue of V2V flow n, or with BPF of some sources
+//
+// A BPF program at the egress hook names the class (gate_classify.bpf.c); where there is none, u32
+// filters of the root do.
 //
 // A gate is a token bucket that is closed by `mpu 65000`, so that no packet is affordable, and
 // opened by `mpu 0`, which also refills it; for a slice its peak is the rate, its burst what the
@@ -38,6 +41,7 @@ struct xco_tree {
     uint32_t newcomer_bytes; // what of them may wait
     uint32_t queue_bytes;   // what of one V2V flow may wait
     uint64_t burst_ns;      // what of the line rate an open gate may send at once
+    int classify, share;    // BPF programs of the classifier; 0: u32 filters classify
 };
 
 // Source and destination of a V2V flow; IPv4 addresses are mapped into IPv6 (RFC 4291, 2.5.5.2).
@@ -50,6 +54,9 @@ struct xco_pair {
 // xco_tree_part names what the kernel must have for the message of this place.
 void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree);
 void xco_tree_remove(struct xco_batch *batch, int interface);
+// Adds the request that puts the classifier before the tree, or takes it away.
+void xco_tree_classify(struct xco_batch *batch, const struct xco_tree *tree);
+void xco_tree_unclassify(struct xco_batch *batch, int interface);
 const char *xco_tree_part(const struct xco_batch *batch, uint32_t place);
 
 // Adds the request that limits all flows without a queue of their own together.

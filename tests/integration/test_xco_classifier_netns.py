@@ -1,0 +1,187 @@
+"""The BPF classifier on a real interface: what belongs to which class, whoever sends it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.xco_gate_rig import HOST, LINE_BPS, RECEIVER, Rig, Running, StandIn, rig
+from lab import namespaces
+from xco.wire import Mode, Permit
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
+RAW = """
+import socket, sys, time
+out = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+out.bind(("e0", 0))
+frames = [bytes.fromhex(one) for one in sys.argv[1:]]
+while True:
+    for frame in frames:
+        out.send(frame)
+    time.sleep(0.0003)
+"""
+"""Sends frames as they are, in turn."""
+VM_MAC, FAR_MAC = "02aa00000001", "020000770002"
+
+
+@pytest.fixture
+def bench() -> Iterator[Rig]:
+    with rig("xcocn") as made:
+        made.classifier = "bpf"
+        yield made
+
+
+def joined(bench: Rig, **changes: object) -> tuple[StandIn, Running]:
+    stand_in = bench.stand_in()
+    running = bench.start(bench.config(**changes))
+    stand_in.wait_for(lambda: stand_in.reports)
+    stand_in.direct(Mode.OPEN, 0, 0)
+    return stand_in, running
+
+
+def waiting(stand_in: StandIn, host: int) -> int:
+    entries = stand_in.reports[-1].waiting
+    return sum(entry.backlog_bytes for entry in entries if entry.destination == host)
+
+
+def address(text: str) -> str:
+    return bytes(map(int, text.split("."))).hex()
+
+
+def ip4(to: str, source: str = HOST, length: int = 1400, more: str = "4000") -> str:
+    """Return an IPv4 packet of UDP in hexadecimal, without a check sum of its contents."""
+    head = f"4500{length:04x}0001{more}4011" + "{}" + address(source) + address(to)
+    return head.format(check_sum(bytes.fromhex(head.format("0000")))) + "00" * (length - 20)
+
+
+def check_sum(header: bytes) -> str:
+    """RFC 1071: bridges drop what has a wrong one."""
+    total = sum(int.from_bytes(header[at : at + 2]) for at in range(0, len(header), 2))
+    return f"{~(total + (total >> 16)) & 0xFFFF:04x}"
+
+
+def ethernet(payload: str, kind: str = "0800", to: str = VM_MAC, tags: str = "") -> str:
+    return to + "020000000009" + tags + kind + payload
+
+
+def sent(bench: Rig, kind: str) -> int:
+    """Return the bytes that a class of the root has passed on."""
+    command = ["tc", "-n", bench.near, "-s", "class", "show", "dev", "e0", "classid", kind]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return int(shown.split("Sent ", 1)[1].split()[0])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        ethernet(ip4(RECEIVER)),
+        ethernet(ip4(RECEIVER), tags="81000064"),
+        ethernet(ip4(RECEIVER), tags="88a8006481000007"),
+        ethernet(ip4(RECEIVER, more="2010")),
+        ethernet("46" + ip4(RECEIVER, length=1404)[2:40] + "01010100" + "00" * 1380),
+    ],
+    ids=["untagged", "vlan", "qinq", "fragment", "options"],
+)
+def test_packets_to_a_host_wait_at_its_gate_however_they_are_wrapped(
+    bench: Rig, frame: str
+) -> None:
+    stand_in, _ = joined(bench)
+    bench.run(sys.executable, "-c", RAW, frame)
+    stand_in.keep_until(lambda: waiting(stand_in, 1) > 100_000, Mode.CLOSED)
+
+
+def test_forged_sources_open_nothing(bench: Rig) -> None:
+    """Three hundred of them made a class of its own for everything: the whole line."""
+    stand_in, running = joined(bench)
+    frames = [
+        ethernet(ip4(RECEIVER, source=f"10.99.{n // 250}.{n % 250 + 1}", length=400))
+        for n in range(300)
+    ]
+    bench.run(sys.executable, "-c", RAW, *frames)
+    stand_in.keep_until(lambda: waiting(stand_in, 1) > 50_000, Mode.CLOSED)  # its own buffer's
+    values = running.statistics().values
+    assert (values["flows"], values["flows_refused"]) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("frame", "kind"),
+    [
+        (ethernet(ip4("10.77.0.200")), "7c01:50"),
+        (ethernet(ip4("224.0.0.9"), to="01005e000009"), "7c01:50"),
+        (ethernet("00" * 1400, kind="88b6"), "7c01:50"),
+        (ethernet("0001080006040001" + "00" * 20, kind="0806", to="ff" * 6), "7c01:2"),
+        (ethernet(ip4(RECEIVER, length=100)), "7c01:2"),
+    ],
+    ids=["unlisted", "multicast", "not-ip", "arp", "small"],
+)
+def test_what_is_no_flow_between_hosts_has_a_class_with_a_bound(
+    bench: Rig, frame: str, kind: str
+) -> None:
+    stand_in, _ = joined(bench)
+    before = sent(bench, kind)
+    bench.run(sys.executable, "-c", RAW, frame)
+    stand_in.keep_until(lambda: sent(bench, kind) > before + 20_000, Mode.CLOSED)
+
+
+def test_unlisted_destinations_share_a_tenth_of_the_line(bench: Rig) -> None:
+    """They had the whole of it: an alias of a VM was rid of coordination."""
+    stand_in, running = joined(bench)
+    bench.run(
+        sys.executable, "-c", RAW.replace("time.sleep(0.0003)", ""), ethernet(ip4("10.9.9.9"))
+    )
+
+    def unlisted() -> int:
+        return running.statistics().values["unlisted_bytes"]
+
+    stand_in.keep_until(lambda: unlisted() > 100_000, Mode.OPEN)
+    before, begun = unlisted(), stand_in.now_ns()
+    stand_in.keep(1.0, Mode.OPEN)
+    rate_bps = (unlisted() - before) * 8e9 / (stand_in.now_ns() - begun)
+    assert rate_bps < 0.11 * LINE_BPS
+
+
+def shell(*lines: str) -> None:
+    for line in lines:
+        subprocess.run(line.split(), check=True)
+
+
+@pytest.fixture
+def machines(bench: Rig) -> Iterator[list[str]]:
+    """Two VMs behind a bridge whose way out is gated."""
+    near, names = bench.near, [f"{bench.near}-vm{number}" for number in (1, 2)]
+    for name in names:
+        namespaces.remove(name)
+        namespaces.create(name)
+    shell(f"ip -n {near} link add br0 type bridge", f"ip -n {near} link set br0 up")
+    shell(f"ip -n {near} addr flush dev e0", f"ip -n {near} link set e0 master br0")
+    shell(f"ip -n {near} addr add {HOST}/24 dev br0")
+    for number, name in enumerate(names):
+        shell(f"ip -n {near} link add vm{number} type veth peer name e0 netns {name}")
+        shell(f"ip -n {near} link set vm{number} master br0 up", f"ip -n {name} link set e0 up")
+    yield names
+    for name in names:
+        namespaces.remove(name)
+
+
+def test_machines_share_a_gate_alike_though_one_claims_to_be_many(
+    bench: Rig, machines: list[str]
+) -> None:
+    """Queues belong to the interface that packets came from, whatever addresses they carry."""
+    stand_in, _ = joined(bench)
+    many = [ethernet(ip4(RECEIVER, source=f"10.99.0.{n + 1}"), to=FAR_MAC) for n in range(50)]
+    start = ["ip", "netns", "exec"]
+    flood = RAW.replace("time.sleep(0.0003)", "")
+    senders = [
+        subprocess.Popen([*start, machines[0], sys.executable, "-c", flood, *many]),
+        subprocess.Popen([*start, machines[1], sys.executable, "-c", RAW, many[0]]),
+    ]
+    try:
+        stand_in.keep_until(lambda: waiting(stand_in, 1) > 1_000_000, Mode.CLOSED)
+        stand_in.keep(1.0, Mode.RATE, Permit(1, 20_000_000))
+        both = sorted(sent(bench, f"7e00:{0x10 + queue:x}") for queue in range(8))[-2:]
+    finally:
+        for sender in senders:
+            sender.kill()
+            sender.wait()
+    assert both[0] > 0.8 * both[1] > 0

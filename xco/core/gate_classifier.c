@@ -1,0 +1,188 @@
+// The classifier's programs in the kernel: loaded, attached, filled and read (gate_classify.bpf.c).
+#include "gate_classifier.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static char problem[256];
+static xco_notice_taker take_notice;
+
+// Keeps the first line of what libbpf warns of: the log of a run has no place for the rest.
+static int note_problem(enum libbpf_print_level level, const char *format, va_list values) {
+    if (level == LIBBPF_WARN && problem[0] == '\0') {
+        vsnprintf(problem, sizeof problem, format, values);
+        problem[strcspn(problem, "\n")] = '\0';
+    }
+    return 0;
+}
+
+const char *xco_classifier_problem(void) {
+    return problem;
+}
+
+static int on_notice(void *context, void *data, size_t length) {
+    if (length >= sizeof(struct xco_notice)) {
+        take_notice(context, data);
+    }
+    return 0;
+}
+
+static int map_of(const struct xco_classifier *classifier, const char *name) {
+    return bpf_object__find_map_fd_by_name(classifier->object, name);
+}
+
+static int program_of(const struct xco_classifier *classifier, const char *name) {
+    struct bpf_program *program = bpf_object__find_program_by_name(classifier->object, name);
+    return program == NULL ? -ENOENT : bpf_program__fd(program);
+}
+
+// Opens the file and says how large the table of hosts is, and what else the programs are told.
+static int open_object(struct xco_classifier *classifier, const char *file,
+                       const struct xco_classify_terms *terms) {
+    if (access(file, R_OK) < 0) {
+        return -errno;
+    }
+    classifier->object = bpf_object__open_file(file, NULL);
+    if (classifier->object == NULL) {
+        return -errno;
+    }
+    struct bpf_map *peers = bpf_object__find_map_by_name(classifier->object, "peers");
+    struct bpf_map *constants = bpf_object__find_map_by_name(classifier->object, ".rodata.terms");
+    if (peers == NULL || constants == NULL ||
+        bpf_map__set_max_entries(peers, terms->hosts) < 0) {
+        return -EINVAL;
+    }
+    return bpf_map__set_initial_value(constants, terms, sizeof *terms);
+}
+
+static struct bpf_link *attach(const struct xco_classifier *classifier, const char *name) {
+    struct bpf_program *program = bpf_object__find_program_by_name(classifier->object, name);
+    return program == NULL ? NULL : bpf_program__attach(program);
+}
+
+static void *shared(const struct xco_classifier *classifier, const char *name, size_t *bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    *bytes = (*bytes + page - 1) / page * page;
+    void *memory = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                        map_of(classifier, name), 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int attach_all(struct xco_classifier *classifier, void *context) {
+    classifier->peer_bytes = classifier->hosts * sizeof *classifier->peers;
+    classifier->passage_bytes = XCO_QUEUES * sizeof *classifier->passages;
+    classifier->peers = shared(classifier, "peers", &classifier->peer_bytes);
+    classifier->passages = shared(classifier, "passages", &classifier->passage_bytes);
+    classifier->classify = program_of(classifier, "xco_classify");
+    classifier->share = program_of(classifier, "xco_share");
+    classifier->places = map_of(classifier, "places");
+    classifier->root = map_of(classifier, "root");
+    classifier->entered = attach(classifier, "xco_entered");
+    classifier->left = attach(classifier, "xco_left");
+    classifier->notices =
+        ring_buffer__new(map_of(classifier, "notices"), on_notice, context, NULL);
+    bool whole = classifier->peers != NULL && classifier->passages != NULL &&
+                 classifier->entered != NULL && classifier->left != NULL &&
+                 classifier->notices != NULL;
+    return whole ? 0 : errno == EPERM ? -EPERM : -EOPNOTSUPP;
+}
+
+int xco_classifier_open(struct xco_classifier *classifier, const char *file,
+                        const struct xco_classify_terms *terms, xco_notice_taker taker,
+                        void *context) {
+    *classifier = (struct xco_classifier){.hosts = terms->hosts};
+    problem[0] = '\0';
+    take_notice = taker;
+    libbpf_set_print(note_problem);
+    int error = open_object(classifier, file, terms);
+    if (error == 0) {
+        int refused = bpf_object__load(classifier->object);
+        error = refused == 0 ? attach_all(classifier, context)
+                : refused == -EPERM ? -EPERM
+                                    : -EOPNOTSUPP;
+    }
+    if (error != 0) {
+        xco_classifier_close(classifier);
+    }
+    return error;
+}
+
+static void unmap(void *memory, size_t bytes) {
+    if (memory != NULL) {
+        munmap(memory, bytes);
+    }
+}
+
+void xco_classifier_close(struct xco_classifier *classifier) {
+    ring_buffer__free(classifier->notices);
+    bpf_link__destroy(classifier->entered);
+    bpf_link__destroy(classifier->left);
+    unmap(classifier->peers, classifier->peer_bytes);
+    unmap(classifier->passages, classifier->passage_bytes);
+    bpf_object__close(classifier->object);
+    *classifier = (struct xco_classifier){0};
+}
+
+int xco_classifier_begin(struct xco_classifier *classifier, unsigned interface) {
+    const struct xco_root root = {.interface = interface};
+    return bpf_map_update_elem(classifier->root, &(uint32_t){0}, &root, BPF_ANY) < 0 ? -errno : 0;
+}
+
+int xco_classifier_place(struct xco_classifier *classifier, const struct xco_place *place,
+                         uint16_t host) {
+    uint32_t value = host;
+    return bpf_map_update_elem(classifier->places, place, &value, BPF_ANY) < 0 ? -errno : 0;
+}
+
+int xco_classifier_displace(struct xco_classifier *classifier, const struct xco_place *place) {
+    return bpf_map_delete_elem(classifier->places, place) < 0 ? -errno : 0;
+}
+
+void xco_classifier_give(struct xco_classifier *classifier, uint16_t host, unsigned gate) {
+    if (host < classifier->hosts) {
+        __atomic_store_n(&classifier->peers[host].gate, gate + 1, __ATOMIC_RELEASE);
+    }
+}
+
+void xco_classifier_take(struct xco_classifier *classifier, uint16_t host) {
+    if (host < classifier->hosts) {
+        __atomic_store_n(&classifier->peers[host].gate, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&classifier->peers[host].wanted, 0, __ATOMIC_RELEASE);
+    }
+}
+
+struct xco_passage xco_classifier_passage(const struct xco_classifier *classifier,
+                                          unsigned queue) {
+    const struct xco_passage *passage = &classifier->passages[queue];
+    // what has left is read first: between the two reads something may enter and leave
+    uint64_t left = __atomic_load_n(&passage->left, __ATOMIC_ACQUIRE);
+    return (struct xco_passage){
+        .entered = __atomic_load_n(&passage->entered, __ATOMIC_ACQUIRE),
+        .left = left,
+    };
+}
+
+void xco_classifier_reset(struct xco_classifier *classifier, unsigned queue) {
+    struct xco_passage *passage = &classifier->passages[queue];
+    __atomic_store_n(&passage->left, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&passage->entered, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&passage->tell, 0, __ATOMIC_RELEASE);
+}
+
+void xco_classifier_arm(struct xco_classifier *classifier, unsigned queue) {
+    __atomic_store_n(&classifier->passages[queue].tell, 1, __ATOMIC_RELEASE);
+}
+
+int xco_classifier_descriptor(const struct xco_classifier *classifier) {
+    return ring_buffer__epoll_fd(classifier->notices);
+}
+
+void xco_classifier_notices(struct xco_classifier *classifier) {
+    ring_buffer__consume(classifier->notices);
+}

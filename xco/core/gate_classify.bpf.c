@@ -1,0 +1,322 @@
+/* Which class a packet that leaves belongs to, and what waits in each class.
+ *
+ * xco_classify stands at the egress hook, before the queues: it writes the class into the packet's
+ * priority, which HTB obeys. xco_share spreads what is behind one gate over queues by the interface
+ * that a packet came from, which no VM can forge. xco_entered and xco_left count at the queues'
+ * tracepoints. docs/xco.md lists what belongs where. */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "gate_maps.h"
+
+#define NO_QUEUE 0xffffffffu
+#define NO_HOST 0xffffffffu
+#define VLAN_ID 0x0fffu
+#define MAC_BYTES 6
+#define IP_TO 16   /* where the destination's address stands in a header */
+#define IP6_TO 24
+#define BULK 64 /* packets that leave the queues at once, at most */
+
+/* What is needed of the kernel's structures, wherever it stands in them. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct net_device {
+    int ifindex;
+};
+struct netdev_queue {
+    struct net_device *dev;
+};
+struct gnet_stats_queue {
+    __u32 requeues;
+};
+struct Qdisc {
+    __u32 handle;
+    struct gnet_stats_queue qstats;
+};
+struct sk_buff {
+    struct sk_buff *next;
+    __u32 priority;
+    char cb[48];
+};
+#pragma clang attribute pop
+
+const volatile struct xco_classify_terms terms SEC(".rodata.terms") = {0};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct xco_place);
+    __type(value, __u32); /* host */
+} places SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1); /* as many as there are hosts, when it is loaded */
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct xco_peer);
+} peers SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, XCO_QUEUES);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct xco_passage);
+} passages SEC(".maps");
+
+/* The packet that is between classifier and queue on this CPU. */
+struct entering {
+    __u32 queue;
+    __u32 bytes;
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct entering);
+} entering SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 65536);
+} notices SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, struct xco_root);
+} root SEC(".maps");
+
+/* What of a packet decides. */
+struct packet {
+    __u16 vlan, protocol;
+    __u32 offset; /* of what follows Ethernet and its tags */
+    __u8 to[MAC_BYTES];
+};
+
+static __always_inline void notify(__u32 kind, __u32 which) {
+    struct xco_notice notice = {kind, which};
+    bpf_ringbuf_output(&notices, &notice, sizeof notice, 0);
+}
+
+/* Reads Ethernet and up to two tags; what the device would add is in the packet's description. */
+static __always_inline int read_packet(struct __sk_buff *skb, struct packet *packet) {
+    __be16 protocol;
+    if (bpf_skb_load_bytes(skb, 0, packet->to, MAC_BYTES) < 0 ||
+        bpf_skb_load_bytes(skb, 12, &protocol, sizeof protocol) < 0) {
+        return -1;
+    }
+    packet->vlan = skb->vlan_present ? skb->vlan_tci & VLAN_ID : 0;
+    packet->offset = ETH_HLEN;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        struct {
+            __be16 tci, protocol;
+        } tag;
+        if (protocol != bpf_htons(ETH_P_8021Q) && protocol != bpf_htons(ETH_P_8021AD)) {
+            break;
+        }
+        if (bpf_skb_load_bytes(skb, packet->offset, &tag, sizeof tag) < 0) {
+            return -1;
+        }
+        packet->vlan = packet->vlan ? packet->vlan : bpf_ntohs(tag.tci) & VLAN_ID;
+        packet->offset += sizeof tag;
+        protocol = tag.protocol;
+    }
+    packet->protocol = bpf_ntohs(protocol);
+    return 0;
+}
+
+/* Returns the host of a place in this VLAN, or in whichever. */
+static __always_inline __u32 host_at(struct xco_place *place, __u16 vlan) {
+    place->vlan = XCO_ANY_VLAN;
+    __u32 *host = bpf_map_lookup_elem(&places, place);
+    if (!host) {
+        place->vlan = vlan;
+        host = bpf_map_lookup_elem(&places, place);
+    }
+    return host ? *host : NO_HOST;
+}
+
+/* Returns the host that a packet goes to: its MAC's, else its IP address's. */
+static __always_inline __u32 host_of(struct __sk_buff *skb, const struct packet *packet) {
+    struct xco_place place = {.kind = XCO_PLACE_MAC};
+    __builtin_memcpy(place.address, packet->to, MAC_BYTES);
+    __u32 host = host_at(&place, packet->vlan);
+    if (host != NO_HOST) {
+        return host;
+    }
+    place = (struct xco_place){.kind = XCO_PLACE_IP};
+    if (packet->protocol == ETH_P_IP) {
+        place.address[10] = place.address[11] = 0xff;
+        if (bpf_skb_load_bytes(skb, packet->offset + IP_TO, place.address + 12, 4) < 0) {
+            return NO_HOST;
+        }
+    } else if (packet->protocol != ETH_P_IPV6 ||
+               bpf_skb_load_bytes(skb, packet->offset + IP6_TO, place.address, 16) < 0) {
+        return NO_HOST;
+    }
+    return host_at(&place, packet->vlan);
+}
+
+/* Whether newcomers wait for each other. */
+static __always_inline int is_crowded(void) {
+    __u32 queue = XCO_QUEUE_NEWCOMERS;
+    struct xco_passage *passage = bpf_map_lookup_elem(&passages, &queue);
+    return passage && passage->entered - passage->left > terms.crowd_bytes;
+}
+
+/* Counts what goes to a host without a gate, and says once that it is much. */
+static __always_inline void count_newcomer(struct xco_peer *peer, __u32 host, __u32 bytes) {
+    __u64 now_ns = bpf_ktime_get_ns();
+    if (now_ns - peer->since_ns > terms.window_ns) {
+        peer->since_ns = now_ns;
+        peer->bytes = 0;
+    }
+    peer->bytes += bytes;
+    if (!peer->wanted && (peer->bytes >= terms.large_bytes || is_crowded())) {
+        peer->wanted = 1;
+        notify(XCO_NOTICE_WANTED, host);
+    }
+}
+
+/* Returns the queue of a packet to a host. */
+static __always_inline __u32 queue_to(__u32 host, __u32 bytes) {
+    struct xco_peer *peer = bpf_map_lookup_elem(&peers, &host);
+    if (!peer) {
+        return XCO_QUEUE_OUTSIDE;
+    }
+    __u32 gate = peer->gate;
+    if (gate == 0) {
+        count_newcomer(peer, host, bytes);
+        return XCO_QUEUE_NEWCOMERS;
+    }
+    return gate <= XCO_QUEUE_OUTSIDE + 1 ? gate - 1 : XCO_QUEUE_OUTSIDE;
+}
+
+/* Returns the queue of a packet; NO_QUEUE: it is small. */
+static __always_inline __u32 queue_of(struct __sk_buff *skb) {
+    struct packet packet;
+    if (read_packet(skb, &packet) < 0 || packet.protocol == ETH_P_ARP) {
+        return NO_QUEUE;
+    }
+    if (skb->len - packet.offset < terms.small_bytes) {
+        return NO_QUEUE;
+    }
+    __u32 host = packet.to[0] & 1 ? NO_HOST : host_of(skb, &packet); /* a group is no host */
+    return host == NO_HOST ? XCO_QUEUE_OUTSIDE : queue_to(host, skb->wire_len);
+}
+
+static __always_inline __u32 class_of(__u32 queue) {
+    __u32 minor = queue == NO_QUEUE             ? XCO_MINOR_SMALL
+                  : queue == XCO_QUEUE_NEWCOMERS ? XCO_MINOR_NEWCOMERS
+                                                 : XCO_MINOR_GATES + queue;
+    return XCO_CLASS_ROOT | minor;
+}
+
+SEC("tc") int xco_classify(struct __sk_buff *skb) {
+    __u32 zero = 0, queue = NO_QUEUE;
+    /* only the host's own root can aim at a class (socket(7), SO_PRIORITY) */
+    if (skb->priority != (XCO_CLASS_ROOT | XCO_MINOR_CONTROL) &&
+        skb->priority != (XCO_CLASS_ROOT | XCO_MINOR_KICK)) {
+        queue = queue_of(skb);
+        skb->priority = class_of(queue);
+    }
+    struct entering *packet = bpf_map_lookup_elem(&entering, &zero);
+    if (packet) {
+        packet->queue = queue;
+        packet->bytes = skb->wire_len;
+    }
+    return TC_ACT_UNSPEC; /* the next filter may have its say */
+}
+
+SEC("tc") int xco_share(struct __sk_buff *skb) {
+    __u32 gate = (skb->priority & 0xffff) - XCO_MINOR_GATES;
+    __u32 from = skb->ingress_ifindex; /* 0: from the host itself, by flow */
+    __u32 spread = (from ? from : bpf_get_hash_recalc(skb)) * 2654435761u; /* Fibonacci hashing */
+    __u32 queue = spread >> (32 - XCO_SOURCE_BITS);
+    return (int)((XCO_SHARE_MAJOR + gate) << 16 | (XCO_MINOR_GATES + queue));
+}
+
+static __always_inline struct xco_root *our_root(void) {
+    __u32 zero = 0;
+    return bpf_map_lookup_elem(&root, &zero);
+}
+
+/* Whether a queue is the root that we count at, on its interface. */
+static __always_inline int is_ours(const struct xco_root *ours, const struct Qdisc *qdisc,
+                                   const struct netdev_queue *place) {
+    return qdisc->handle == XCO_CLASS_ROOT && (__u32)place->dev->ifindex == ours->interface;
+}
+
+SEC("tp_btf/qdisc_enqueue")
+int BPF_PROG(xco_entered, struct Qdisc *qdisc, struct netdev_queue *place) {
+    __u32 zero = 0;
+    struct entering *packet = bpf_map_lookup_elem(&entering, &zero);
+    struct xco_root *ours = our_root();
+    if (!packet || !ours) {
+        return 0;
+    }
+    if (packet->queue == NO_QUEUE || !is_ours(ours, qdisc, place)) {
+        return 0;
+    }
+    __u32 queue = packet->queue;
+    struct xco_passage *passage = bpf_map_lookup_elem(&passages, &queue);
+    packet->queue = NO_QUEUE;
+    if (passage) {
+        passage->entered += packet->bytes; /* under the root's lock: one at a time */
+        if (passage->tell) {
+            passage->tell = 0;
+            notify(XCO_NOTICE_ENTERED, queue);
+        }
+    }
+    return 0;
+}
+
+/* Counts what leaves a queue by the class that the packet carries. */
+static __always_inline void count_left(struct sk_buff *skb) {
+    __u32 class = skb->priority, bytes = 0;
+    __u32 minor = class & 0xffff;
+    __u32 queue = minor == XCO_MINOR_NEWCOMERS ? XCO_QUEUE_NEWCOMERS : minor - XCO_MINOR_GATES;
+    struct xco_passage *passage = bpf_map_lookup_elem(&passages, &queue);
+    if ((class & 0xffff0000) != XCO_CLASS_ROOT || !passage) {
+        return;
+    }
+    /* its length on the wire stands first in what the queues keep with it (struct qdisc_skb_cb) */
+    bpf_probe_read_kernel(&bytes, sizeof bytes, skb->cb);
+    passage->left += bytes;
+}
+
+SEC("tp_btf/qdisc_dequeue")
+int BPF_PROG(xco_left, struct Qdisc *qdisc, struct netdev_queue *place, int packets,
+             struct sk_buff *skb) {
+    struct xco_root *kept = our_root();
+    if (!skb || !kept) {
+        return 0;
+    }
+    if (!is_ours(kept, qdisc, place)) {
+        return 0;
+    }
+    __u32 requeues = qdisc->qstats.requeues;
+    kept->again += requeues - kept->requeues;
+    kept->requeues = requeues;
+    for (int i = 0; i < BULK && skb; i++) {
+        if (kept->again > 0) {
+            kept->again--;
+        } else {
+            count_left(skb);
+        }
+        skb = packets > 1 ? skb->next : 0;
+    }
+    return 0;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL"; /* the kernel's tracing helpers ask for GPL */
