@@ -3,7 +3,7 @@
 # Where it may not or cannot, it says what is missing and ends well: nothing else of xtc needs it.
 set -eu
 cd "$(dirname "$0")/.."
-PACKAGES="gcc libc6-dev make libsodium-dev"
+PACKAGES="gcc libc6-dev make libsodium-dev libbpf-dev clang"
 
 say() { echo "setup-xco: $*" >&2; }
 
@@ -12,12 +12,15 @@ give_up() {
     exit 0
 }
 
-# Whether a program that uses libsodium can be compiled here, with whichever packages.
+# Whether a program that uses libsodium and libbpf can be compiled here, and one for BPF, with
+# whichever packages.
 compiles() {
     command -v make >/dev/null && command -v "${CC:-cc}" >/dev/null &&
-        echo '#include <sodium.h>
-int main(void) { return sodium_init() < 0; }' |
-        "${CC:-cc}" -x c -o /dev/null - -lsodium 2>/dev/null
+        command -v "${CLANG:-clang}" >/dev/null &&
+        echo '#include <bpf/libbpf.h>
+#include <sodium.h>
+int main(void) { return sodium_init() < 0 || libbpf_major_version() == 0; }' |
+        "${CC:-cc}" -x c -o /dev/null - -lsodium -lbpf 2>/dev/null
 }
 
 # Without what is only recommended: no service of this machine is set up or started.
@@ -30,7 +33,7 @@ install_packages() {
 }
 
 if ! compiles; then
-    command -v apt-get >/dev/null || give_up "no compiler, make or libsodium"
+    command -v apt-get >/dev/null || give_up "no compiler, make, libsodium or libbpf"
     [ "$(id -u)" -eq 0 ] || give_up "not root, and one of these is missing: $PACKAGES"
     install_packages || give_up "apt could not install $PACKAGES"
 fi

@@ -3,6 +3,7 @@
 import ctypes
 import subprocess
 from pathlib import Path
+from typing import ClassVar
 
 CORE = Path(__file__).parents[1] / "xco" / "core"
 SHIM = Path(__file__).with_name("xco_coordinator_shim.c")
@@ -49,6 +50,16 @@ def long(value: int) -> ctypes.c_int64:
     return ctypes.c_int64(value)
 
 
+class Way(ctypes.Structure):
+    """struct xco_way."""
+
+    _fields_: ClassVar = [
+        ("count", ctypes.c_uint),
+        ("links", ctypes.c_uint16 * 16),
+        ("shares_bps", ctypes.c_uint64 * 16),
+    ]
+
+
 class Core:
     """A coordinator's core whose clock is a parameter."""
 
@@ -82,8 +93,11 @@ class Core:
     def welcome(self, now: int, status: int, epoch: int = 1) -> None:
         self._shim.shim_welcome(self._state, long(now), ctypes.c_uint64(epoch), status)
 
-    def add(self, now: int, host: int, safe: int = LINE // 4) -> int:
-        return int(self._shim.xco_core_add(self._state, long(now), host, ctypes.c_uint64(safe)))
+    def add(self, now: int, host: int, *way: tuple[int, int]) -> int:
+        """Add a destination behind these links, with what is safe on each."""
+        links, shares = zip(*(way or ((host, LINE // 4),)), strict=True)
+        made = Way(len(links), links, shares)
+        return int(self._shim.xco_core_add(self._state, long(now), host, ctypes.byref(made)))
 
     def look(self, now: int, gate: int, backlog: int, sent: int = 0) -> None:
         self._shim.xco_core_look(self._state, long(now), gate, backlog, ctypes.c_uint64(sent))

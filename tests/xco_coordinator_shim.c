@@ -15,6 +15,7 @@ struct xco_core *shim_begin(const int64_t *times, uint64_t line_bps, uint64_t pa
     struct xco_core_config config = {
         .host = 3,
         .line_bps = line_bps,
+        .outside_bps = line_bps / 10,
         .pace_ppm = pace_ppm,
         .guard_ns = times[0],
         .hysteresis_ns = times[1],

@@ -16,6 +16,11 @@ from xco.output import print_json
 from xco.status import Looker
 from xco.units import format_rate
 
+U32_LIMITS = (
+    "its limits: 64 hosts and 256 flows, which a VM can fill with forged addresses; frames with a "
+    "VLAN tag and BIG TCP share what small packets have; more CPU with each flow"
+)
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The host's coordinator.")
 
 
@@ -44,11 +49,16 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
         "program": str(program("xco-coordinator")),
     }
     gate.check(settings.table.interface)
+    found["classifier"], problem = coordinator.classifier(settings)
     if json:
         print_json(found)
     else:
-        words = "{file}: no mistake found; {host} on {interface}, {rate}"
+        words = (
+            "{file}: no mistake found; {host} on {interface}, {rate}, classified by {classifier}"
+        )
         typer.echo(words.format(**found))
+    if problem:
+        typer.echo(f"u32 classifies: {problem}\n{U32_LIMITS}", err=True)
 
 
 @app.command()

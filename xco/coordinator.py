@@ -15,7 +15,7 @@ import structlog
 from xco import gate
 from xco.coordinator_config import CoordinatorConfig, plain
 from xco.coordinator_status import Served, running_pid
-from xco.core_files import program
+from xco.core_files import CLASSIFIER, find, program
 from xco.errors import ConfigError, CoreError, Denied, GateError, Gone, Unsupported
 from xco.wire import read_key
 
@@ -42,6 +42,31 @@ def run(config: CoordinatorConfig) -> None:
     with Served(config):
         code, last = _coordinated(config, command)
     _judge(config, code, last)
+
+
+def classifier(config: CoordinatorConfig) -> tuple[str, str]:
+    """Return what would classify here, "bpf" or "u32", and why it is not a BPF program.
+
+    Raises:
+        Unsupported: the configuration asks for a program, and none can be loaded.
+    """
+    if config.table.classifier == "u32":
+        return "u32", "coordinator.classifier asks for it"
+    problem = _refusal()
+    if problem and config.table.classifier == "bpf":
+        fix = 'make it possible, or write coordinator.classifier = "auto"'
+        raise Unsupported(config.table.interface, f"no BPF program classifies: {problem}", fix)
+    return ("u32", problem) if problem else ("bpf", "")
+
+
+def _refusal() -> str:
+    """Return why no BPF program can be loaded; nothing if one can."""
+    file = find(CLASSIFIER)
+    if file is None:
+        return f"{CLASSIFIER} is not built: install clang, and build the core again"
+    command = [str(program(PROGRAM)), "--try", str(file)]
+    tried = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own
+    return tried.stderr.strip() if tried.returncode else ""
 
 
 def check_key(config: CoordinatorConfig) -> None:

@@ -35,6 +35,7 @@ _FORM: Final = Format(
         "bypass_share": "a share of the link above 0 and at most 0.5",
         "outside_share": "a share of the link above 0 and at most 1",
         "classifier": '"auto", "bpf" or "u32"',
+        "fallback": '"safe" or "open"',
         "pace": "a share of what is granted, above 0.5 and at most 1",
     }
 )
@@ -65,6 +66,8 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """Of the link, the most for all that goes to no host of the topology."""
     classifier: Literal["auto", "bpf", "u32"] = "auto"
     """What names a packet's class: a BPF program, u32 filters, or whichever the kernel can do."""
+    fallback: Literal["safe", "open"] = "safe"
+    """Without a controller: shares that cannot congest a link, or the line, uncoordinated."""
     newcomer_queue: str = "256KB"
     """What may wait of flows without a queue."""
     flow_queue: str = "4MB"
@@ -228,6 +231,7 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
     yield f"outside_bps {round(config.line_bps * table.outside_share)}"
     if table.classifier != "u32" and (classifier := find(CLASSIFIER)):
         yield f"classifier {classifier}"
+    yield f"fallback_open {int(table.fallback == 'open')}"
     yield f"classifier_needed {int(table.classifier == 'bpf')}"
     yield f"newcomer_bytes {config.sizes['newcomer_queue']}"
     yield f"queue_bytes {config.sizes['flow_queue']}"
@@ -240,7 +244,7 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
         yield f"controller {address} {port}"
     for index, host in enumerate(config.topology.hosts):
         if index != config.host:
-            yield f"safe {index} {_safe_bps(config, index)}"
+            yield from (f"over {index} {link} {bps}" for link, bps in _safe_shares(config, index))
             yield from (f"address {address} {index}" for address in host.addresses)
 
 
@@ -251,17 +255,19 @@ def _tree_known(loaded: TopologyFile) -> bool:
     return not loaded.sources or len(topology.links) == nodes - 1
 
 
-def _safe_bps(config: CoordinatorConfig, destination: int) -> int:
-    """Return the rate to a host that cannot congest any link, in bits/s.
+def _safe_shares(config: CoordinatorConfig, destination: int) -> Iterator[tuple[int, int]]:
+    """Yield the links on the way to a host, and what this host may send over each, in bits/s.
 
     Where the tree is not known, every link between switches may be on the path, and every other
-    host may send over it.
+    host may send over it: they count as one link.
     """
     topology, source = config.topology, config.host
     if config.tree_known:
-        return topology.safe_share_bps(source, destination)
+        yield from topology.link_shares_bps(source, destination)
+        return
     hosts = {host.name for host in topology.hosts}
+    others = len(hosts) - 1
     between = (link for link in topology.links if link.a not in hosts and link.b not in hosts)
     least = min((link.capacity_bps for link in between), default=topology.host_rate_bps(source))
-    shared = min(least, topology.host_rate_bps(destination)) // (len(hosts) - 1)
-    return min(shared, topology.host_rate_bps(source))
+    yield len(hosts), least // others
+    yield destination, topology.host_rate_bps(destination) // others

@@ -25,6 +25,7 @@ _OFFSET: Final = 2**64
 _GAUGES: Final = frozenset(
     {
         "mode",
+        "classifier",
         "host",
         "joined",
         "epoch",

@@ -94,6 +94,14 @@ class Topology:
             for path in paths
         )
 
+    def link_shares_bps(self, source: int, destination: int) -> tuple[tuple[int, int], ...]:
+        """Return the links on the way to a host with what is safe on each, in bits/s.
+
+        That is the link's capacity divided by the hosts whose traffic may cross it.
+        """
+        path = self.spanning.path(source, destination)
+        return tuple((link, self._share_bps(link)) for link in path)
+
     def digest(self) -> bytes:
         """Return 32 bytes that two topologies share if and only if they say the same."""
         return _digest(self.switches, self.hosts, self.links, list(self.active_links))

@@ -149,11 +149,12 @@ key_file /k
 line_bps 1000000000
 small_bps 50000000
 newcomer_bps 50000000
+outside_bps 100000000
 controller 10.0.0.7 7400
 address 10.0.0.2 2
 address fd00::3 3
 address 10.0.0.1 1
-safe 1 1000
+over 1 0 1000
 """
 
 
@@ -225,7 +226,7 @@ def test_what_is_written_for_the_loop_is_what_it_reads(
 ) -> None:
     text = plain(checked(table))
     assert read(shim, text) == ("", 1)
-    assert {"line_bps 1000000000", "safe 1 1000000000", "guard_ns 50000"} <= set(text.split("\n"))
+    assert {"line_bps 1000000000", "over 1 0 1000000000", "guard_ns 50000"} <= set(text.split("\n"))
 
 
 @pytest.mark.parametrize(

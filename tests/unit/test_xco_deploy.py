@@ -244,4 +244,4 @@ def test_without_a_compiler_the_set_up_says_what_is_missing_and_ends_well(tmp_pa
         capture_output=True,
         text=True,
     )
-    assert "no compiler, make or libsodium; xco's compiled core is not built" in done.stderr
+    assert "no compiler, make, libsodium or libbpf; xco's compiled core is not built" in done.stderr

@@ -143,18 +143,33 @@ def config(file: Path) -> CoordinatorConfig:
     return checked(table)
 
 
-def safe_bps(file: Path) -> list[str]:
-    return [line for line in plain(config(file)).splitlines() if line.startswith("safe ")]
+KNOWN = [
+    "over 1 0 1000000000",
+    "over 1 3 500000000",
+    "over 2 0 1000000000",
+    "over 2 6 400000000",
+    "over 2 5 200000000",
+]
+UNKNOWN = [
+    "over 1 3 300000000",
+    "over 1 1 500000000",
+    "over 2 3 300000000",
+    "over 2 2 200000000",
+]
+
+
+def shares(file: Path) -> list[str]:
+    return [line for line in plain(config(file)).splitlines() if line.startswith("over ")]
 
 
 def test_a_host_starts_though_only_the_switches_know_the_tree(file: Path) -> None:
-    assert safe_bps(file) == ["safe 1 500000000", "safe 2 200000000"]
+    assert shares(file) == KNOWN
     known = config(file)
     file.write_text(LOOP)
     unknown = config(file)
     assert (known.tree_known, unknown.tree_known) == (True, False)
     # whichever link the tree takes: the slowest of them, shared by the two other hosts
-    assert safe_bps(file) == ["safe 1 300000000", "safe 2 200000000"]
+    assert shares(file) == UNKNOWN
 
 
 def test_hosts_join_by_their_numbers_whatever_the_links(file: Path) -> None:

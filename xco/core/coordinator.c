@@ -2,6 +2,7 @@
 //
 //   xco-coordinator CONFIGURATION          see coordinator_config.h
 //   xco-coordinator --release INTERFACE    removes the queues that a killed one left
+//   xco-coordinator --try CLASSIFIER       loads the BPF programs of a file, and says what refuses
 #include "coordinator_state.h"
 
 #include <errno.h>
@@ -95,18 +96,42 @@ static int start(struct xco_coordinator *c) {
     return xco_guard_run(c);
 }
 
+static void ignore(void *context, const struct xco_notice *notice) {
+    (void)context;
+    (void)notice;
+}
+
+static int try_classifier(const char *file) {
+    struct xco_classifier classifier;
+    const struct xco_classify_terms terms = {.hosts = 1};
+    int error = xco_classifier_open(&classifier, file, &terms, ignore, NULL);
+    if (error == 0) {
+        xco_classifier_close(&classifier);
+        return XCO_EXIT_OK;
+    }
+    xco_say("%s: %s %s", file, strerror(-error), xco_classifier_problem());
+    return error == -EPERM ? XCO_EXIT_DENIED : XCO_EXIT_UNSUPPORTED;
+}
+
+static int release(const char *interface) {
+    int error = xco_gate_release(interface, DRAIN_BPS, DRAIN_NS);
+    if (error != 0) {
+        xco_say("%s: %s", interface, strerror(-error));
+    }
+    return error == 0 ? XCO_EXIT_OK : error == -EPERM ? XCO_EXIT_DENIED : XCO_EXIT_FAILED;
+}
+
 int main(int count, char **arguments) {
     static struct xco_coordinator coordinator; // too large for the stack
     signal(SIGPIPE, SIG_IGN);                  // a log that nobody reads any more ends nothing
     if (count == 3 && strcmp(arguments[1], "--release") == 0) {
-        int error = xco_gate_release(arguments[2], DRAIN_BPS, DRAIN_NS);
-        if (error != 0) {
-            xco_say("%s: %s", arguments[2], strerror(-error));
-        }
-        return error == 0 ? XCO_EXIT_OK : error == -EPERM ? XCO_EXIT_DENIED : XCO_EXIT_FAILED;
+        return release(arguments[2]);
+    }
+    if (count == 3 && strcmp(arguments[1], "--try") == 0) {
+        return try_classifier(arguments[2]);
     }
     if (count != 2) {
-        fputs("usage: xco-coordinator CONFIGURATION | --release INTERFACE\n", stderr);
+        fputs("usage: xco-coordinator CONFIGURATION | --release INTERFACE | --try CLASSIFIER\n", stderr);
         return XCO_EXIT_CONFIG;
     }
     if (!read_config(&coordinator.config, arguments[1])) {

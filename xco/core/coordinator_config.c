@@ -9,9 +9,9 @@
 
 #define LINE_BYTES 512
 
-// A line, split in a key and at most two values.
+// A line, split in a key and at most three values.
 struct line {
-    char *key, *first, *second;
+    char *key, *first, *second, *third;
 };
 
 // A key with one number, and where it goes.
@@ -99,20 +99,35 @@ static bool add_address(struct xco_coordinator_config *config, const struct line
     return true;
 }
 
-static bool add_safe(struct xco_coordinator_config *config, const struct line *line) {
-    uint64_t host, rate;
+// Makes room for the ways to all hosts up to this one.
+static bool reserve_way(struct xco_coordinator_config *config, size_t host) {
+    if (host < config->host_count) {
+        return true;
+    }
+    size_t count = 2 * (host + 1) < XCO_HOSTS_MAX ? 2 * (host + 1) : XCO_HOSTS_MAX;
+    struct xco_way *ways = reallocarray(config->ways, count, sizeof *ways);
+    if (ways == NULL) {
+        return false;
+    }
+    memset(ways + config->host_count, 0, (count - config->host_count) * sizeof *ways);
+    config->ways = ways;
+    config->host_count = count;
+    return true;
+}
+
+static bool add_over(struct xco_coordinator_config *config, const struct line *line) {
+    uint64_t host, link, share;
     if (!read_number(line->first, 0, XCO_HOSTS_MAX - 1, &host) ||
-        !read_number(line->second, 1, UINT64_MAX, &rate)) {
+        !read_number(line->second, 0, UINT16_MAX, &link) ||
+        !read_number(line->third, 1, UINT64_MAX, &share) || !reserve_way(config, host)) {
         return false;
     }
-    if (config->safe_bps == NULL) {
-        config->safe_bps = calloc(XCO_HOSTS_MAX, sizeof *config->safe_bps);
-        config->host_count = config->safe_bps == NULL ? 0 : XCO_HOSTS_MAX;
-    }
-    if (config->safe_bps == NULL) {
+    struct xco_way *way = &config->ways[host];
+    if (way->count == XCO_WAY_LINKS) {
         return false;
     }
-    config->safe_bps[host] = rate;
+    way->links[way->count] = (uint16_t)link;
+    way->shares_bps[way->count++] = share;
     return true;
 }
 
@@ -129,6 +144,7 @@ static int take_number(struct xco_coordinator_config *c, const struct line *line
         {"flow_bytes", &c->flow_bytes, 1, UINT32_MAX},
         {"flow_window_ns", &c->flow_window_ns, SMALLEST, 60ull * SECOND},
         {"flow_idle_ns", &c->flow_idle_ns, SMALLEST, 86400ull * SECOND},
+        {"fallback_open", &c->core.fallback_open, 0, 1},
         {"classifier_needed", &c->classifier_needed, 0, 1},
         {"outside_bps", &c->core.outside_bps, 8000, UINT64_MAX},
         {"spin_ns", &c->spin_ns, 0, 1000000},
@@ -194,7 +210,7 @@ static int take(struct xco_coordinator_config *config, const struct line *line) 
     if (strcmp(line->key, "address") == 0) {
         return add_address(config, line);
     }
-    return strcmp(line->key, "safe") == 0 ? add_safe(config, line) : take_number(config, line);
+    return strcmp(line->key, "over") == 0 ? add_over(config, line) : take_number(config, line);
 }
 
 static int by_address(const void *a, const void *b) {
@@ -252,6 +268,7 @@ bool xco_config_read(struct xco_coordinator_config *config, FILE *file, char *me
         }
         line.first = strtok_r(NULL, " \n", &rest);
         line.second = strtok_r(NULL, " \n", &rest);
+        line.third = strtok_r(NULL, " \n", &rest);
         int taken = take(config, &line);
         if (taken <= 0) {
             snprintf(message, room, "line %u: %s: %s", number, line.key,
@@ -259,7 +276,9 @@ bool xco_config_read(struct xco_coordinator_config *config, FILE *file, char *me
             return false;
         }
     }
-    qsort(config->addresses, config->address_count, sizeof *config->addresses, by_address);
+    if (config->address_count > 0) {
+        qsort(config->addresses, config->address_count, sizeof *config->addresses, by_address);
+    }
     const char *problem = ferror(file) ? "cannot be read" : lacking(config);
     if (problem != NULL) {
         snprintf(message, room, "%s", problem);
@@ -269,9 +288,9 @@ bool xco_config_read(struct xco_coordinator_config *config, FILE *file, char *me
 
 void xco_config_free(struct xco_coordinator_config *config) {
     free(config->addresses);
-    free(config->safe_bps);
+    free(config->ways);
     config->addresses = NULL;
-    config->safe_bps = NULL;
+    config->ways = NULL;
     config->address_count = config->host_count = 0;
 }
 
@@ -285,7 +304,7 @@ uint16_t xco_config_host(const struct xco_coordinator_config *config,
     return entry == NULL ? XCO_CONTROLLER : entry->host;
 }
 
-uint64_t xco_config_safe_bps(const struct xco_coordinator_config *config, uint16_t host) {
-    uint64_t rate = host < config->host_count ? config->safe_bps[host] : 0;
-    return rate > 0 ? rate : config->tree.newcomer_bps;
+const struct xco_way *xco_config_way(const struct xco_coordinator_config *config, uint16_t host) {
+    static const struct xco_way none;
+    return host < config->host_count ? &config->ways[host] : &none;
 }

@@ -1,7 +1,7 @@
 // The coordinator's plain configuration, as xco/coordinator_config.py writes it.
 //
 // One `key value` a line. Repeated keys: `controller ADDRESS PORT`, `address ADDRESS HOST`,
-// `safe HOST BITS_PER_S`. Every other key is a field below and stands once.
+// `over HOST LINK BITS_PER_S` (a link on the way to a host, and what is safe there). Every other key is a field below and stands once.
 #ifndef XCO_COORDINATOR_CONFIG_H
 #define XCO_COORDINATOR_CONFIG_H
 
@@ -39,7 +39,7 @@ struct xco_coordinator_config {
     size_t controller_count;
     struct xco_address *addresses; // sorted
     size_t address_count;
-    uint64_t *safe_bps; // by host
+    struct xco_way *ways; // by host
     size_t host_count;
 };
 
@@ -50,6 +50,7 @@ void xco_config_free(struct xco_coordinator_config *config);
 // The host that has an address; XCO_CONTROLLER: none, it is outside the topology.
 uint16_t xco_config_host(const struct xco_coordinator_config *config,
                          const struct in6_addr *address);
-uint64_t xco_config_safe_bps(const struct xco_coordinator_config *config, uint16_t host);
+// The way to a host; one without links if the configuration names none.
+const struct xco_way *xco_config_way(const struct xco_coordinator_config *config, uint16_t host);
 
 #endif

@@ -118,7 +118,8 @@ bool xco_core_has_room(const struct xco_core *core) {
     return false;
 }
 
-int xco_core_add(struct xco_core *core, int64_t now_ns, uint16_t host, uint64_t safe_bps) {
+int xco_core_add(struct xco_core *core, int64_t now_ns, uint16_t host,
+                 const struct xco_way *way) {
     unsigned gate = host == XCO_CONTROLLER ? XCO_OUTSIDE : 0;
     while (gate < XCO_OUTSIDE && core->destinations[gate].used) {
         gate++;
@@ -129,7 +130,7 @@ int xco_core_add(struct xco_core *core, int64_t now_ns, uint16_t host, uint64_t 
     core->destinations[gate] = (struct xco_destination){
         .used = true,
         .host = host,
-        .safe_bps = safe_bps,
+        .way = *way,
         .closes_ns = XCO_NEVER,
         .empty_since_ns = XCO_NEVER,
         .look_ns = now_ns,

@@ -11,10 +11,19 @@
 #include "wire.h"
 
 #define XCO_NEVER INT64_MAX
+#define XCO_WAY_LINKS 16
 #define XCO_COMMANDS (XCO_GATES + 4)
+
+// The way to a destination: what may be sent over each of its links without a controller.
+struct xco_way {
+    unsigned count; // 0: only what fits the line
+    uint16_t links[XCO_WAY_LINKS];
+    uint64_t shares_bps[XCO_WAY_LINKS];
+};
 
 struct xco_core_config {
     uint16_t host;
+    uint64_t fallback_open; // 1: without directives gates stand open at the line's rate
     uint64_t line_bps;     // of the host's link
     uint64_t outside_bps;  // of it, for all that goes to no host of the topology
     uint64_t pace_ppm;     // gates open at this part of what is granted, so that no queue stands
@@ -34,7 +43,7 @@ struct xco_destination {
     bool reported;       // as backlogged, by the last report
     bool reported_fast;  // as fast (xco_core_is_fast), by the last report
     uint16_t host;       // XCO_CONTROLLER: outside the topology
-    uint64_t safe_bps;   // what cannot congest a link whoever sends
+    struct xco_way way;
     uint64_t applied_bps; // how its gate stands; 0: closed
     int64_t closes_ns;    // until when it was opened; XCO_NEVER: no end is known
     uint32_t backlog_bytes;
@@ -123,7 +132,8 @@ void xco_core_welcome(struct xco_core *core, int64_t now_ns, const struct xco_he
 void xco_core_directive(struct xco_core *core, int64_t now_ns, const struct xco_header *header,
                         const struct xco_directive *directive);
 // A gate was made for a destination, closed, or removed; -1: there is no room for another.
-int xco_core_add(struct xco_core *core, int64_t now_ns, uint16_t host, uint64_t safe_bps);
+int xco_core_add(struct xco_core *core, int64_t now_ns, uint16_t host,
+                 const struct xco_way *way);
 void xco_core_remove(struct xco_core *core, unsigned gate);
 bool xco_core_has_room(const struct xco_core *core);
 int xco_core_find(const struct xco_core *core, uint16_t host);

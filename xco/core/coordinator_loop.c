@@ -94,8 +94,9 @@ static void act(struct xco_coordinator *c, int64_t now_ns) {
             xco_messages_hello(c);
             break;
         case XCO_SAY_FALLBACK:
-            xco_say("fell back: no directive for %.1f ms: gates stand open at safe shares",
-                    (double)c->core.config.silence_ns / 1e6);
+            xco_say("fell back: no directive for %.1f ms: gates stand open at %s",
+                    (double)c->core.config.silence_ns / 1e6,
+                    c->config.core.fallback_open ? "the line's rate" : "safe shares");
             break;
         case XCO_SAY_CONTROLLED:
             xco_say("under control: directives of epoch %llu",
@@ -157,6 +158,9 @@ static void turn(struct xco_coordinator *c) {
         mend(c, now_ns);
     }
     if (now_ns >= c->publish_ns) {
+        if (c->present && c->places.stand) {
+            xco_places_verify(c);
+        }
         xco_publish(c, now_ns);
     }
 }
@@ -273,9 +277,10 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
         return XCO_EXIT_FAILED;
     }
     xco_core_begin(&c->core, &c->config.core, now_ns);
-    xco_core_add(&c->core, now_ns, XCO_CONTROLLER, c->config.core.line_bps);
+    xco_core_add(&c->core, now_ns, XCO_CONTROLLER, xco_config_way(&c->config, XCO_CONTROLLER));
     become_punctual(c);
-    xco_say("%s: gates stand, open at safe shares until the first directive", c->config.interface);
+    xco_say("%s: gates stand, open at %s until the first directive", c->config.interface,
+            c->config.core.fallback_open ? "the line's rate" : "safe shares");
     go_on(c, &waits);
     xco_messages_leave(c);
     xco_publish(c, xco_now_ns());

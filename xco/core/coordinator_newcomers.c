@@ -15,7 +15,7 @@ static bool add_flow(struct xco_coordinator *c, int64_t now_ns, const struct xco
     int gate = xco_core_find(&c->core, host);
     bool made = gate < 0;
     if (made) {
-        gate = xco_core_add(&c->core, now_ns, host, xco_config_safe_bps(&c->config, host));
+        gate = xco_core_add(&c->core, now_ns, host, xco_config_way(&c->config, host));
     }
     int flow = gate < 0 ? -1 : xco_flows_add(&c->flows, now_ns, pair, (unsigned)gate);
     if (flow < 0) {

@@ -80,13 +80,28 @@ bool xco_order_in_slice(const struct xco_core *core, int64_t now_ns) {
            !current->given_up && now_ns < current->end_ns;
 }
 
-// Several destinations share what is safe on the links that they have in common.
-static uint64_t safe_rate(const struct xco_core *core, const struct xco_destination *destination) {
-    unsigned sharing = 0;
+// How many destinations with a gate lie behind a link.
+static unsigned behind(const struct xco_core *core, uint16_t link) {
+    unsigned count = 0;
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
-        sharing += core->destinations[gate].used;
+        const struct xco_destination *other = &core->destinations[gate];
+        for (unsigned i = 0; other->used && i < other->way.count; i++) {
+            count += other->way.links[i] == link;
+        }
     }
-    return destination->safe_bps / (sharing > 0 ? sharing : 1);
+    return count;
+}
+
+// Destinations divide what is safe on each link that they have in common, and on no other.
+static uint64_t safe_rate(const struct xco_core *core, const struct xco_destination *destination) {
+    uint64_t rate = core->config.line_bps;
+    const struct xco_way *way = &destination->way;
+    for (unsigned i = 0; i < way->count && !core->config.fallback_open; i++) {
+        unsigned sharing = behind(core, way->links[i]);
+        uint64_t share = way->shares_bps[i] / (sharing > 0 ? sharing : 1);
+        rate = share < rate ? share : rate;
+    }
+    return rate;
 }
 
 // A sender at exactly the bottleneck's rate lets its queue stand for ever. 0 would close the gate.

@@ -91,7 +91,7 @@ static void make_gate(struct xco_coordinator *c, uint16_t host) {
     if (!c->present || host >= c->places.classifier.hosts || xco_core_find(&c->core, host) >= 0) {
         return;
     }
-    int gate = xco_core_add(&c->core, now_ns, host, xco_config_safe_bps(&c->config, host));
+    int gate = xco_core_add(&c->core, now_ns, host, xco_config_way(&c->config, host));
     if (gate < 0) {
         refuse(c, host);
         return;
@@ -220,5 +220,12 @@ void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns) {
     }
     if (c->present && c->core.more && xco_core_has_room(&c->core)) {
         forgive(c);
+    }
+}
+
+void xco_places_verify(struct xco_coordinator *c) {
+    int stands = xco_gate_stands(&c->gate);
+    if (stands != 1) {
+        xco_queues_lose(c, stands < 0 ? stands : -ENOENT);
     }
 }

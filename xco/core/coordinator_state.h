@@ -120,6 +120,8 @@ void xco_places_take(struct xco_coordinator *c);
 int xco_places_restore(struct xco_coordinator *c, int64_t now_ns);
 void xco_places_look(struct xco_coordinator *c, int64_t now_ns);
 void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns);
+// Sees that tree and filter still stand: nothing else of a program's work asks the kernel.
+void xco_places_verify(struct xco_coordinator *c);
 
 // Statistics.
 int xco_publish_open(struct xco_coordinator *c);

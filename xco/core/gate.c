@@ -220,13 +220,21 @@ static int ask_root(struct xco_gate *gate, struct xco_reading *root) {
     return xco_gate_ask(gate, &question, root, 1);
 }
 
+static int ask_classifier(struct xco_gate *gate) {
+    struct xco_reading filter;
+    xco_batch_clear(&gate->batch);
+    xco_tree_ask_classifier(&gate->batch, gate->tree.interface);
+    return xco_gate_ask(gate, &gate->batch, &filter, 1);
+}
+
 int xco_gate_stands(struct xco_gate *gate) {
     struct xco_reading root = {0};
     int count = ask_root(gate, &root);
     if (count < 0) {
         return count;
     }
-    return count == 1 && root.handle == XCO_ROOT && strcmp(root.kind, "htb") == 0;
+    bool stands = count == 1 && root.handle == XCO_ROOT && strcmp(root.kind, "htb") == 0;
+    return stands && (gate->tree.classify == 0 || ask_classifier(gate) == 1);
 }
 
 // Opens all gates that there are and waits until nothing waits, or patience ends.

@@ -60,7 +60,8 @@ int xco_gate_kick(struct xco_gate *gate);
 // Whether the name means another interface by now, or one with other frames.
 bool xco_gate_changed(const struct xco_gate *gate);
 
-// Whether our root stands on the interface: 1, 0, or a negative errno.
+// Whether our root stands on the interface, with the classifier before it where it has one: 1, 0, or
+// a negative errno.
 int xco_gate_stands(struct xco_gate *gate);
 
 #endif

@@ -159,6 +159,12 @@ void xco_part_remove_program(struct xco_batch *batch, int interface, uint32_t pa
     xco_batch_message(batch, RTM_DELTFILTER, 0, &what);
 }
 
+void xco_part_ask_program(struct xco_batch *batch, int interface, uint32_t parent) {
+    struct tcmsg what = program_message(interface, parent);
+    what.tcm_handle = 1; // the kernel's choice for the first of a priority
+    begin(batch, RTM_GETTFILTER, NLM_F_ECHO, &what, "bpf");
+}
+
 static struct tcmsg clsact_message(int interface) {
     return (struct tcmsg){.tcm_ifindex = interface,
                           .tcm_parent = TC_H_CLSACT,

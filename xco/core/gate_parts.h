@@ -48,6 +48,7 @@ void xco_part_filter(struct xco_batch *batch, int interface, uint32_t class,
 void xco_part_program(struct xco_batch *batch, int interface, uint32_t parent, int program,
                       const char *name, bool direct);
 void xco_part_remove_program(struct xco_batch *batch, int interface, uint32_t parent);
+void xco_part_ask_program(struct xco_batch *batch, int interface, uint32_t parent);
 void xco_part_clsact(struct xco_batch *batch, int interface);
 void xco_part_remove_clsact(struct xco_batch *batch, int interface);
 void xco_part_ask_filters(struct xco_batch *batch, int interface, uint32_t parent);

@@ -76,6 +76,10 @@ void xco_tree_unclassify(struct xco_batch *batch, int interface) {
     xco_part_remove_program(batch, interface, EGRESS);
 }
 
+void xco_tree_ask_classifier(struct xco_batch *batch, int interface) {
+    xco_part_ask_program(batch, interface, EGRESS);
+}
+
 const char *xco_tree_part(const struct xco_batch *batch, uint32_t place) {
     const struct nlmsghdr *header = (const void *)batch->bytes;
     for (; header->nlmsg_seq < place && place <= batch->count;) {

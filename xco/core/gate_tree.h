@@ -57,6 +57,7 @@ void xco_tree_remove(struct xco_batch *batch, int interface);
 // Adds the request that puts the classifier before the tree, or takes it away.
 void xco_tree_classify(struct xco_batch *batch, const struct xco_tree *tree);
 void xco_tree_unclassify(struct xco_batch *batch, int interface);
+void xco_tree_ask_classifier(struct xco_batch *batch, int interface);
 const char *xco_tree_part(const struct xco_batch *batch, uint32_t place);
 
 // Adds the request that limits all flows without a queue of their own together.
