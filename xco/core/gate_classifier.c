@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char problem[256];
@@ -130,7 +131,11 @@ void xco_classifier_close(struct xco_classifier *classifier) {
 }
 
 int xco_classifier_begin(struct xco_classifier *classifier, unsigned interface) {
-    const struct xco_root root = {.interface = interface};
+    struct stat namespace;
+    if (stat("/proc/self/ns/net", &namespace) < 0) {
+        return -errno;
+    }
+    const struct xco_root root = {.interface = interface, .namespace = (uint32_t)namespace.st_ino};
     return bpf_map_update_elem(classifier->root, &(uint32_t){0}, &root, BPF_ANY) < 0 ? -errno : 0;
 }
 

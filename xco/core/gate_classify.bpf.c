@@ -24,8 +24,18 @@
 
 /* What is needed of the kernel's structures, wherever it stands in them. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct ns_common {
+    unsigned int inum;
+};
+struct net {
+    struct ns_common ns;
+};
+typedef struct {
+    struct net *net;
+} possible_net_t;
 struct net_device {
     int ifindex;
+    possible_net_t nd_net;
 };
 struct netdev_queue {
     struct net_device *dev;
@@ -254,7 +264,9 @@ static __always_inline struct xco_root *our_root(void) {
 /* Whether a queue is the root that we count at, on its interface. */
 static __always_inline int is_ours(const struct xco_root *ours, const struct Qdisc *qdisc,
                                    const struct netdev_queue *place) {
-    return qdisc->handle == XCO_CLASS_ROOT && (__u32)place->dev->ifindex == ours->interface;
+    struct net_device *device = place->dev;
+    return qdisc->handle == XCO_CLASS_ROOT && (__u32)device->ifindex == ours->interface &&
+           device->nd_net.net->ns.inum == ours->namespace;
 }
 
 SEC("tp_btf/qdisc_enqueue")

@@ -45,7 +45,8 @@ struct xco_passage {
 
 /* The root that is counted at. */
 struct xco_root {
-    __u32 interface;
+    __u32 interface; /* its index */
+    __u32 namespace; /* its network namespace, as /proc/self/ns/net has it: others count alike */
     __u32 requeues; /* packets that went back to it because the device was busy */
     __u32 again;    /* of them, those that are still to leave a second time */
 };
