@@ -171,7 +171,7 @@ static void look(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
         state->moved_ns = now_ns;
         backlog = asked(c, gate, backlog);
     }
-    if (backlog == 0) {
+    if (backlog == 0 && c->core.destinations[gate].applied_bps == 0) { // an open one tells too often
         xco_classifier_arm(&c->places.classifier, gate);
     }
     xco_core_look(&c->core, now_ns, gate, backlog < UINT32_MAX ? (uint32_t)backlog : UINT32_MAX,
