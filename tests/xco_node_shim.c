@@ -36,13 +36,13 @@ uint64_t shim_deadline(const struct xco_node *node) {
     return xco_control_deadline(node->core);
 }
 
-size_t shim_take(struct xco_node *node, uint64_t now_ns, uint8_t datagram[XCO_DATAGRAM_MAX]) {
-    uint16_t host;
-    return xco_node_take(node, now_ns, datagram, &host);
+size_t shim_take(struct xco_node *node, uint64_t now_ns, uint8_t datagram[XCO_DATAGRAM_MAX],
+                 uint16_t *host) {
+    return xco_node_take(node, now_ns, datagram, host);
 }
 
-int shim_superseded(const struct xco_node *node) {
-    return xco_control_superseded(node->core);
+int shim_raise(struct xco_node *node, uint64_t now_ns, uint64_t epoch) {
+    return xco_node_raise(node, now_ns, epoch);
 }
 
 int shim_strategy(struct xco_node *node, uint64_t now_ns, uint8_t strategy) {

@@ -15,11 +15,12 @@ import pytest
 from support.waiting import PATIENCE_S, eventually, free_port
 from xco_loop_hosts import UdpHost, now_ns
 
-from benchmarks.xco_gate_rig import CONTROLLER_ADDRESS, HOST, KEY, LINE_BPS, TOPOLOGY, Rig, rig
+from benchmarks.xco_gate_rig import CONTROLLER_ADDRESS, HOST, KEYS, LINE_BPS, TOPOLOGY, Rig, rig
 from lab import namespaces
 from xco import gate
 from xco.core_files import program
 from xco.errors import ControllerError, CoreError
+from xco.keys import host_file
 from xco.messages import Mode, Status, Strategy
 from xco.stats import read_statistics
 from xco.topology_file import load_topology
@@ -51,7 +52,7 @@ runtime_dir = "{folder}"
 def prepared(folder: Path) -> Path:
     values = {"folder": folder, "port": free_port(), "controller": CONTROLLER_ADDRESS}
     (folder / "topology.toml").write_text(TOPOLOGY)
-    (folder / "key").write_bytes(KEY)
+    (folder / "key").write_bytes(host_file(KEYS))
     (folder / "xco.toml").write_text(SETTINGS.format(**values))
     return folder / "xco.toml"
 

@@ -114,10 +114,6 @@ static enum xco_exit run(struct xco_shell *shell) {
         if (xco_now_ns() >= shell->publish_ns) {
             xco_publish(shell, xco_now_ns());
         }
-        if (xco_control_superseded(shell->node.core)) {
-            (void)fprintf(stderr, "another controller has a higher epoch\n");
-            return XCO_EXIT_SUPERSEDED;
-        }
         if (xco_control_failed(shell->node.core)) {
             (void)fprintf(stderr, "out of memory\n");
             return XCO_EXIT_FAILED;

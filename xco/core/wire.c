@@ -1,11 +1,8 @@
 // Encodes and decodes messages; the layouts are those of docs/xco-protocol.md.
 #include "wire.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <string.h>
-#include <unistd.h>
 
 static const uint8_t MAGIC[4] = {'X', 'C', 'O', '1'};
 
@@ -18,8 +15,10 @@ enum {
     PERMIT_BYTES = 12,
 };
 
-_Static_assert(XCO_AUTH_BYTES == crypto_auth_BYTES, "the authenticator's length");
-_Static_assert(XCO_KEY_BYTES == crypto_auth_KEYBYTES, "the key's length");
+_Static_assert(XCO_AUTH_BYTES >= crypto_generichash_BYTES_MIN, "the authenticator's length");
+_Static_assert(XCO_KEY_BYTES == crypto_generichash_KEYBYTES, "the key's length");
+_Static_assert(offsetof(struct xco_waiting, destination) == 0 &&
+                   offsetof(struct xco_permit, destination) == 0, "a destination comes first");
 _Static_assert(XCO_HEADER_BYTES + DIRECTIVE_BYTES + XCO_ENTRIES_MAX * PERMIT_BYTES +
                        XCO_AUTH_BYTES == XCO_DATAGRAM_MAX, "the longest message");
 
@@ -42,24 +41,6 @@ int xco_wire_init(void) {
     return sodium_init() < 0 ? -1 : 0;
 }
 
-int xco_key_read(const char *path, uint8_t key[XCO_KEY_BYTES]) {
-    uint8_t bytes[XCO_KEY_BYTES + 1];
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return -1;
-    }
-    const ssize_t length = read(file, bytes, sizeof bytes);
-    const int problem = length < 0 ? errno : EINVAL;
-    close(file);
-    if (length != XCO_KEY_BYTES) {
-        errno = problem;
-        return -1;
-    }
-    memcpy(key, bytes, XCO_KEY_BYTES);
-    sodium_memzero(bytes, sizeof bytes);
-    return 0;
-}
-
 static bool from_controller(uint8_t type) {
     return type == XCO_WELCOME || type == XCO_DIRECTIVE;
 }
@@ -68,26 +49,55 @@ static bool header_is_sound(const struct xco_header *header) {
     if (header->type < XCO_HELLO || header->type > XCO_LEAVE) {
         return false;
     }
+    if (header->sent_ns >= XCO_TIME_MAX) {
+        return false;
+    }
     return from_controller(header->type) ? header->host == XCO_CONTROLLER
                                          : header->host < XCO_HOSTS_MAX;
 }
 
 static bool welcome_is_sound(const struct xco_welcome *welcome) {
     return welcome->to < XCO_HOSTS_MAX && welcome->status <= XCO_HELLO_FIRST &&
-           welcome->strategy <= XCO_HYBRID;
+           welcome->strategy <= XCO_HYBRID &&
+           (welcome->slice_ns | welcome->silence_ns | welcome->echo_sent_ns |
+            welcome->echo_received_ns) < XCO_TIME_MAX;
+}
+
+// Notes a destination; false: it is no host, or was noted before.
+static bool note(uint64_t *seen, uint16_t destination) {
+    const uint64_t bit = UINT64_C(1) << (destination % 64);
+    if (destination >= XCO_HOSTS_MAX || (seen[destination / 64] & bit) != 0) {
+        return false;
+    }
+    seen[destination / 64] |= bit;
+    return true;
+}
+
+// Whether the destinations of `count` entries of `stride` bytes are hosts, each named once. All bits
+// are 0 again afterwards, which costs less than to clear 8 KiB for each message.
+static bool destinations_are_sound(const void *entries, size_t stride, size_t count) {
+    static _Thread_local uint64_t seen[(XCO_CONTROLLER + 1) / 64];
+    uint16_t destinations[XCO_ENTRIES_MAX];
+    size_t noted = 0;
+    for (; noted < count; noted++) {
+        memcpy(&destinations[noted], (const char *)entries + noted * stride, sizeof *destinations);
+        if (!note(seen, destinations[noted])) {
+            break;
+        }
+    }
+    for (size_t i = 0; i < noted; i++) {
+        seen[destinations[i] / 64] = 0;
+    }
+    return noted == count;
 }
 
 static bool report_is_sound(const struct xco_report *report) {
     if (report->count > XCO_ENTRIES_MAX ||
-        (report->flags & ~(XCO_FLAG_FELL_BACK | XCO_FLAG_MORE)) != 0) {
+        (report->flags & ~(XCO_FLAG_FELL_BACK | XCO_FLAG_MORE)) != 0 ||
+        report->free_ns >= XCO_TIME_MAX) {
         return false;
     }
-    for (size_t i = 0; i < report->count; i++) {
-        if (report->entries[i].destination >= XCO_HOSTS_MAX) {
-            return false;
-        }
-    }
-    return true;
+    return destinations_are_sound(report->entries, sizeof report->entries[0], report->count);
 }
 
 static bool directive_is_sound(const struct xco_directive *directive) {
@@ -98,12 +108,12 @@ static bool directive_is_sound(const struct xco_directive *directive) {
         (endless && directive->mode == XCO_SLICE)) {
         return false;
     }
-    for (size_t i = 0; i < directive->count; i++) {
-        if (directive->entries[i].destination >= XCO_HOSTS_MAX) {
-            return false;
-        }
+    if ((directive->start_ns | directive->end_ns | directive->echo_sent_ns |
+         directive->echo_received_ns) >= XCO_TIME_MAX) {
+        return false;
     }
-    return true;
+    return destinations_are_sound(directive->entries, sizeof directive->entries[0],
+                                  directive->count);
 }
 
 static bool is_sound(const struct xco_message *message) {
@@ -200,6 +210,18 @@ static void put_body(uint8_t **at, const struct xco_message *message) {
     }
 }
 
+// It cannot fail: all lengths are in their ranges.
+static void authenticate(uint8_t tag[XCO_AUTH_BYTES], const uint8_t *plain, size_t length,
+                         const uint8_t key[XCO_KEY_BYTES]) {
+    (void)crypto_generichash(tag, XCO_AUTH_BYTES, plain, length, key, XCO_KEY_BYTES);
+}
+
+static bool is_authentic(const uint8_t *plain, size_t length, const uint8_t key[XCO_KEY_BYTES]) {
+    uint8_t tag[XCO_AUTH_BYTES];
+    authenticate(tag, plain, length, key);
+    return sodium_memcmp(tag, plain + length, sizeof tag) == 0;
+}
+
 size_t xco_wire_encode(const struct xco_message *message, const uint8_t key[XCO_KEY_BYTES],
                        uint8_t datagram[XCO_DATAGRAM_MAX]) {
     if (!is_sound(message)) {
@@ -209,9 +231,7 @@ size_t xco_wire_encode(const struct xco_message *message, const uint8_t key[XCO_
     put_header(&at, &message->header);
     put_body(&at, message);
     const size_t length = (size_t)(at - datagram);
-    if (crypto_auth(at, datagram, length, key) != 0) {
-        return 0;
-    }
+    authenticate(at, datagram, length, key);
     return length + XCO_AUTH_BYTES;
 }
 
@@ -316,7 +336,7 @@ enum xco_wire_result xco_wire_decode(const uint8_t *datagram, size_t length,
         return XCO_WIRE_VERSION_DIFFERS;
     }
     const size_t plain = length - XCO_AUTH_BYTES;
-    if (crypto_auth_verify(datagram + plain, datagram, plain, key) != 0) {
+    if (!is_authentic(datagram, plain, key)) {
         return XCO_WIRE_FORGED;
     }
     message->header.host = (uint16_t)get(&at, 2);
@@ -327,6 +347,15 @@ enum xco_wire_result xco_wire_decode(const uint8_t *datagram, size_t length,
         return XCO_WIRE_MALFORMED;
     }
     return XCO_WIRE_OK;
+}
+
+struct xco_claim xco_wire_claim(const uint8_t *datagram) {
+    const uint8_t *type = datagram + sizeof MAGIC, *host = type + 2, *sequence = host + 2 + 8;
+    return (struct xco_claim){
+        .type = *type,
+        .host = (uint16_t)get(&host, 2),
+        .sequence = get(&sequence, 8),
+    };
 }
 
 enum xco_freshness xco_origin_accept(struct xco_origin *origin, uint64_t epoch, uint64_t sequence) {
