@@ -51,7 +51,7 @@ bool xco_shell_watch(const struct xco_shell *shell, int descriptor);
 // Where the address of a host is kept that may be none of the topology's.
 struct xco_address *xco_shell_address(struct xco_shell *shell, uint16_t host);
 
-// controller_traffic.c: all datagrams that have arrived, and all that are due
+// controller_traffic.c: datagrams that have arrived, so many a turn, and all that are due
 void xco_shell_receive(struct xco_shell *shell);
 void xco_shell_send(struct xco_shell *shell, uint64_t now_ns);
 
