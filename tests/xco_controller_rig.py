@@ -35,6 +35,8 @@ def node_library() -> ctypes.CDLL:
         subprocess.run(command, check=True)
         loaded = ctypes.CDLL(str(library))
     loaded.shim_open.restype = ctypes.c_void_p
+    loaded.shim_shell_open.restype = ctypes.c_void_p
+    loaded.shim_shell_turn.restype = ctypes.c_uint64
     loaded.shim_deadline.restype = loaded.shim_granted_ns.restype = ctypes.c_uint64
     loaded.shim_schedule_bytes.restype = ctypes.c_size_t
     loaded.shim_take.restype = ctypes.c_size_t

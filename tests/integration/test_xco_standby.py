@@ -238,7 +238,7 @@ def test_a_loop_that_refuses_its_settings_is_an_error_not_a_circle(
     first, second = pair
     (tmp_path / "first" / "key").write_bytes(b"short")
     first.step()
-    with pytest.raises(ControllerError, match="a key has exactly 32 bytes"):
+    with pytest.raises(ControllerError, match="a master key has exactly 32 bytes"):
         eventually(lambda: first.step() is not None)
     eventually(lambda: leads(second))
 

@@ -1,5 +1,8 @@
 """What the controller drops in the kernel, or before it checks the authenticator."""
 
+import ctypes
+import os
+import signal
 import socket
 import struct
 from collections.abc import Callable
@@ -7,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from xco_controller_rig import MASTER, host_encode, node_library
-from xco_controller_scenes import EPOCH, MS, Scene
+from xco_controller_scenes import EPOCH, MS, Scene, loop_file
 
 from xco.keys import derive
 from xco.messages import (
@@ -95,6 +98,22 @@ def test_the_kernel_knows_the_length_of_each_type(kind: Message) -> None:
 def forged(sequence: int, host: int = 1, kind: int = Leave.kind) -> bytes:
     plain = struct.pack("<4sBBHQQQ", b"XCO1", kind, 2, host, EPOCH, sequence, 1)
     return authenticated(plain, bytes(32))
+
+
+def test_a_turn_reads_so_many_messages_and_no_more(tmp_path: Path) -> None:
+    path = str(loop_file(tmp_path, star_topology(4, "1Gbps"))).encode()
+    library, problem = node_library(), ctypes.create_string_buffer(512)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    shell = ctypes.c_void_p(library.shim_shell_open(path, problem))
+    try:
+        own = socket.socket(fileno=os.dup(library.shim_shell_udp(shell)))
+        with own, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out:
+            for number in range(300):
+                out.sendto(forged(number), own.getsockname())
+        assert [library.shim_shell_turn(shell) for _ in range(3)] == [128, 256, 300]
+    finally:
+        library.shim_shell_close(shell)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def test_what_is_not_later_is_dropped_before_its_authenticator(scene: Scene) -> None:
