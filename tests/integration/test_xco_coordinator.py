@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 
 import msgspec
@@ -29,6 +30,7 @@ from benchmarks.xco_gate_rig import (
 )
 from xco.cli_report import print_machine
 from xco.coordinator_status import Metrics, Served, status
+from xco.lease import EPOCH_AHEAD_NS
 from xco.status import Machine
 from xco.wire import Directive, Flag, Leave, Mode, Permit, Report, Status, encode
 
@@ -136,6 +138,22 @@ def test_a_lower_epoch_is_refused_even_after_a_restart(bench: Rig) -> None:
     assert refused(stand_in, capture, lambda: encode(lowered(opening(stand_in), 6), KEYS.down))
     assert counted(again, "lower_epochs") == 5
     assert status(again.config).epoch == 7
+
+
+def test_an_epoch_beyond_tomorrow_is_neither_obeyed_nor_kept(bench: Rig) -> None:
+    stand_in, running, capture = held(bench)
+    ahead = time.time_ns() + 2 * EPOCH_AHEAD_NS
+    assert refused(stand_in, capture, lambda: encode(lowered(opening(stand_in), ahead), KEYS.down))
+    assert counted(running, "epochs_ahead") == 5
+    assert counted(running, "epoch") == 1
+    opened(stand_in, capture, 100)
+
+
+def test_a_kept_epoch_beyond_tomorrow_counts_for_nothing(bench: Rig) -> None:
+    Path(bench.folder, "epoch-e0").write_text(f"{2**64 - 1}\n")
+    _, running, _ = held(bench)
+    assert counted(running, "epoch") == 1
+    assert counted(running, "lower_epochs") == 0
 
 
 def test_a_higher_epoch_takes_over_at_once(bench: Rig) -> None:
