@@ -4,7 +4,7 @@ The loop, with all hosts joined, answers the reports of one of them: first alone
 processes send as fast as they can over the loopback interface. ``forged`` are reports with a wrong
 authenticator, which reach the program; ``noise`` is dropped by the socket's filter. The time is the
 loop's own, from a report's arrival in the kernel to its directive. The goal is that a flood adds at
-most 1 ms.
+most 1 ms, on a machine that does nothing else.
 """
 
 import argparse

@@ -46,7 +46,8 @@ from xco.wire import (
 HOST, RECEIVER, OTHER = "10.77.0.1", "10.77.0.100", "10.77.0.101"
 SECOND_VM: Final = "10.77.0.2"
 CONTROLLER_ADDRESS: Final = "10.77.0.250"
-KEYS: Final = derive(bytes(range(32)), 0)
+MASTER: Final = bytes(range(32))
+KEYS: Final = derive(MASTER, 0)
 """Of the gated host, the first of the topology."""
 LINE_BPS: Final = 500_000_000
 SO_TIMESTAMPNS: Final = 35

@@ -1,5 +1,6 @@
 // Encodes and decodes messages; the layouts are those of docs/xco-protocol.md.
 #include "wire.h"
+#include "wire_check.h"
 
 #include <sodium.h>
 #include <string.h>
@@ -17,8 +18,6 @@ enum {
 
 _Static_assert(XCO_AUTH_BYTES >= crypto_generichash_BYTES_MIN, "the authenticator's length");
 _Static_assert(XCO_KEY_BYTES == crypto_generichash_KEYBYTES, "the key's length");
-_Static_assert(offsetof(struct xco_waiting, destination) == 0 &&
-                   offsetof(struct xco_permit, destination) == 0, "a destination comes first");
 _Static_assert(XCO_HEADER_BYTES + DIRECTIVE_BYTES + XCO_ENTRIES_MAX * PERMIT_BYTES +
                        XCO_AUTH_BYTES == XCO_DATAGRAM_MAX, "the longest message");
 
@@ -39,97 +38,6 @@ static uint64_t get(const uint8_t **at, size_t bytes) {
 
 int xco_wire_init(void) {
     return sodium_init() < 0 ? -1 : 0;
-}
-
-static bool from_controller(uint8_t type) {
-    return type == XCO_WELCOME || type == XCO_DIRECTIVE;
-}
-
-static bool header_is_sound(const struct xco_header *header) {
-    if (header->type < XCO_HELLO || header->type > XCO_LEAVE) {
-        return false;
-    }
-    if (header->sent_ns >= XCO_TIME_MAX) {
-        return false;
-    }
-    return from_controller(header->type) ? header->host == XCO_CONTROLLER
-                                         : header->host < XCO_HOSTS_MAX;
-}
-
-static bool welcome_is_sound(const struct xco_welcome *welcome) {
-    return welcome->to < XCO_HOSTS_MAX && welcome->status <= XCO_HELLO_FIRST &&
-           welcome->strategy <= XCO_HYBRID &&
-           (welcome->slice_ns | welcome->silence_ns | welcome->echo_sent_ns |
-            welcome->echo_received_ns) < XCO_TIME_MAX;
-}
-
-// Notes a destination; false: it is no host, or was noted before.
-static bool note(uint64_t *seen, uint16_t destination) {
-    const uint64_t bit = UINT64_C(1) << (destination % 64);
-    if (destination >= XCO_HOSTS_MAX || (seen[destination / 64] & bit) != 0) {
-        return false;
-    }
-    seen[destination / 64] |= bit;
-    return true;
-}
-
-// Whether the destinations of `count` entries of `stride` bytes are hosts, each named once. All bits
-// are 0 again afterwards, which costs less than to clear 8 KiB for each message.
-static bool destinations_are_sound(const void *entries, size_t stride, size_t count) {
-    static _Thread_local uint64_t seen[(XCO_CONTROLLER + 1) / 64];
-    uint16_t destinations[XCO_ENTRIES_MAX];
-    size_t noted = 0;
-    for (; noted < count; noted++) {
-        memcpy(&destinations[noted], (const char *)entries + noted * stride, sizeof *destinations);
-        if (!note(seen, destinations[noted])) {
-            break;
-        }
-    }
-    for (size_t i = 0; i < noted; i++) {
-        seen[destinations[i] / 64] = 0;
-    }
-    return noted == count;
-}
-
-static bool report_is_sound(const struct xco_report *report) {
-    if (report->count > XCO_ENTRIES_MAX ||
-        (report->flags & ~(XCO_FLAG_FELL_BACK | XCO_FLAG_MORE)) != 0 ||
-        report->free_ns >= XCO_TIME_MAX) {
-        return false;
-    }
-    return destinations_are_sound(report->entries, sizeof report->entries[0], report->count);
-}
-
-static bool directive_is_sound(const struct xco_directive *directive) {
-    const bool endless = directive->end_ns == 0;
-    if (directive->to >= XCO_HOSTS_MAX || directive->mode > XCO_OPEN ||
-        directive->count > XCO_ENTRIES_MAX ||
-        (!endless && directive->end_ns < directive->start_ns) ||
-        (endless && directive->mode == XCO_SLICE)) {
-        return false;
-    }
-    if ((directive->start_ns | directive->end_ns | directive->echo_sent_ns |
-         directive->echo_received_ns) >= XCO_TIME_MAX) {
-        return false;
-    }
-    return destinations_are_sound(directive->entries, sizeof directive->entries[0],
-                                  directive->count);
-}
-
-static bool is_sound(const struct xco_message *message) {
-    if (!header_is_sound(&message->header)) {
-        return false;
-    }
-    switch (message->header.type) {
-    case XCO_WELCOME:
-        return welcome_is_sound(&message->body.welcome);
-    case XCO_REPORT:
-        return report_is_sound(&message->body.report);
-    case XCO_DIRECTIVE:
-        return directive_is_sound(&message->body.directive);
-    default:
-        return true;
-    }
 }
 
 static void put_header(uint8_t **at, const struct xco_header *header) {
@@ -224,7 +132,7 @@ static bool is_authentic(const uint8_t *plain, size_t length, const uint8_t key[
 
 size_t xco_wire_encode(const struct xco_message *message, const uint8_t key[XCO_KEY_BYTES],
                        uint8_t datagram[XCO_DATAGRAM_MAX]) {
-    if (!is_sound(message)) {
+    if (!xco_wire_is_sound(message)) {
         return 0;
     }
     uint8_t *at = datagram;
@@ -343,7 +251,7 @@ enum xco_wire_result xco_wire_decode(const uint8_t *datagram, size_t length,
     message->header.epoch = get(&at, 8);
     message->header.sequence = get(&at, 8);
     message->header.sent_ns = get(&at, 8);
-    if (!get_body(at, plain - XCO_HEADER_BYTES, message) || !is_sound(message)) {
+    if (!get_body(at, plain - XCO_HEADER_BYTES, message) || !xco_wire_is_sound(message)) {
         return XCO_WIRE_MALFORMED;
     }
     return XCO_WIRE_OK;
