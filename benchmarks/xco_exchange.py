@@ -8,7 +8,6 @@ directive's departure. The goal is a p99 of 1 ms. The wire is the loopback inter
 import argparse
 import json
 import os
-import secrets
 import socket
 import statistics
 import subprocess
@@ -27,6 +26,7 @@ from rich.table import Table
 from xco.controller_config import ControllerTable, checked
 from xco.core_files import program
 from xco.errors import ControllerError
+from xco.keys import derive, new_master
 from xco.loopfile import loop_text
 from xco.messages import Directive, Flag, Header, Hello, Mode, Report, Waiting
 from xco.stats import Snapshot, read_statistics
@@ -55,8 +55,9 @@ class Row:
 class Host:
     """A host with a socket of its own."""
 
-    def __init__(self, index: int, topology: Topology, port: int, key: bytes) -> None:
-        self.index, self._digest, self._key = index, topology.hosts_digest(), key
+    def __init__(self, index: int, topology: Topology, port: int, master: bytes) -> None:
+        self.index, self._digest = index, topology.hosts_digest()
+        self._keys = derive(master, index)
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.settimeout(PATIENCE_S)
         self._socket.connect(("127.0.0.1", port))
@@ -64,6 +65,8 @@ class Host:
 
     def join(self) -> None:
         """Say hello and wait for the first directive."""
+        self._send(Hello(self._header(), self._digest))
+        self._epoch = self._received().header.epoch
         self._send(Hello(self._header(), self._digest))
         self.hear(Mode.CLOSED)
 
@@ -75,19 +78,22 @@ class Host:
     def hear(self, mode: Mode) -> Directive:
         """Wait for a directive of a mode that has not been heard."""
         while True:
-            message = decode(self._socket.recv(2000), self._key)
+            message = self._received()
             self._epoch = message.header.epoch
             if isinstance(message, Directive):
                 self._heard = message.header.sequence
                 if message.mode is mode:
                     return message
 
+    def _received(self) -> Message:
+        return decode(self._socket.recv(2000), self._keys.down)
+
     def _header(self) -> Header:
         self._sequence += 1
         return Header(self.index, self._epoch, self._sequence, now_ns())
 
     def _send(self, message: Message) -> None:
-        self._socket.send(encode(message, self._key))
+        self._socket.send(encode(message, self._keys.up))
 
 
 def now_ns() -> int:
@@ -97,9 +103,9 @@ def now_ns() -> int:
 
 @contextmanager
 def running_loop(topology: Topology) -> Iterator[tuple[Path, bytes]]:
-    """Run the loop; give its statistics file and its key."""
+    """Run the loop; give its statistics file and its master key."""
     with tempfile.TemporaryDirectory() as name:
-        folder, key = Path(name), secrets.token_bytes(32)
+        folder, key = Path(name), new_master()
         (folder / "key").write_bytes(key)
         # Slices long enough that none ends by itself, and nobody is dropped for being quiet.
         times = {"slice": "20ms", "drop": "50s"}

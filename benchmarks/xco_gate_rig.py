@@ -25,6 +25,7 @@ from lab import launch, links, namespaces
 from xco.coordinator_config import CoordinatorConfig, checked, plain
 from xco.core_files import program
 from xco.errors import WireError
+from xco.keys import derive, host_file
 from xco.stats import Snapshot, read_statistics
 from xco.wire import (
     CONTROLLER,
@@ -45,7 +46,9 @@ from xco.wire import (
 HOST, RECEIVER, OTHER = "10.77.0.1", "10.77.0.100", "10.77.0.101"
 SECOND_VM: Final = "10.77.0.2"
 CONTROLLER_ADDRESS: Final = "10.77.0.250"
-KEY: Final = bytes(range(32))
+MASTER: Final = bytes(range(32))
+KEYS: Final = derive(MASTER, 0)
+"""Of the gated host, the first of the topology."""
 LINE_BPS: Final = 500_000_000
 SO_TIMESTAMPNS: Final = 35
 SO_SNDBUFFORCE: Final = 32
@@ -126,7 +129,7 @@ class StandIn:
         """Take what has arrived, waiting so long for the first; answers each HELLO."""
         while select.select([self.socket], [], [], seconds)[0]:
             datagram, ancillary, _, self.peer = self.socket.recvmsg(2048, 64)
-            self._take(decode(datagram, KEY), arrived_ns(ancillary))
+            self._take(decode(datagram, KEYS.up), arrived_ns(ancillary))
             seconds = 0.0
 
     def _take(self, message: Message, at_ns: int) -> None:
@@ -146,7 +149,7 @@ class StandIn:
     def welcome(self) -> None:
         """Answer a HELLO."""
         rest = (0, self.status, Strategy.TIMESLICE, 2_000_000, self.silence_ns, *self._echo)
-        self.send(encode(Welcome(self._header(), *rest), KEY))
+        self.send(encode(Welcome(self._header(), *rest), KEYS.down))
 
     def allow_silence(self, silence_ns: int) -> None:
         """Change how long the coordinator waits for a directive, now and at each HELLO."""
@@ -161,7 +164,7 @@ class StandIn:
     def direct(self, mode: Mode, start: int, end: int, *permits: Permit) -> Directive:
         """Send a directive."""
         directive = self.directive(mode, start, end, *permits)
-        self.send(encode(directive, KEY))
+        self.send(encode(directive, KEYS.down))
         self.directed_ns.append(time.monotonic_ns())
         return directive
 
@@ -320,7 +323,7 @@ class Rig:
     def config(self, **changes: Any) -> CoordinatorConfig:
         """Return a configuration for the near end."""
         (self.folder / "topology.toml").write_text(TOPOLOGY)
-        (self.folder / "key").write_bytes(KEY)
+        (self.folder / "key").write_bytes(host_file(KEYS))
         table = {
             "host": "a",
             "interface": "e0",

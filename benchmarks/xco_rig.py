@@ -4,7 +4,6 @@ What runs on the hosts can be changed while the fabric stands: nothing but each 
 way `uncoordinated`), or coordinators that a controller directs by one of its strategies.
 """
 
-import secrets
 import subprocess
 import tempfile
 import time
@@ -24,6 +23,7 @@ from xco.coordinator_config import CoordinatorConfig, plain
 from xco.coordinator_config import checked as coordinator_checked
 from xco.core_files import program
 from xco.errors import ControllerError
+from xco.keys import derive, host_file, new_master
 from xco.loopfile import write_loop_file
 from xco.stats import Snapshot, read_statistics
 from xco.supervise import command
@@ -69,7 +69,8 @@ class XcoRig:
         """Write key and topology; nothing runs yet."""
         self.fabric, self._folder = fabric, folder
         self.settings = settings or LAB
-        (folder / "key").write_bytes(secrets.token_bytes(32))
+        self._master = new_master()
+        (folder / "key").write_bytes(self._master)
         (folder / "topology.toml").write_text(topology_text(fabric.describe()))
         self._controller: subprocess.Popen[bytes] | None = None
         self._coordinators: dict[str, subprocess.Popen[bytes]] = {}
@@ -190,12 +191,14 @@ class XcoRig:
             "host": host.name,
             "interface": DATA_INTERFACE,
             "topology": str(self._folder / "topology.toml"),
-            "key_file": str(self._folder / "key"),
+            "key_file": str(folder / "key"),
             "controllers": [f"{CONTROLLER_ADDRESS}:{PORT}"],
             "state_dir": str(folder),
             "runtime_dir": str(folder),
         } | dict(self.settings.coordinator)
-        return coordinator_checked(raw, str(folder / "xco.toml"))
+        config = coordinator_checked(raw, str(folder / "xco.toml"))
+        (folder / "key").write_bytes(host_file(derive(self._master, config.host)))
+        return config
 
     def _run(self, host: FabricHost | None, name: str, file: Path) -> "subprocess.Popen[bytes]":
         with self.log.open("ab") as log:

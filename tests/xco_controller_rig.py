@@ -6,10 +6,13 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from xco.wire import Message, decode, encode
+from xco.keys import derive
+from xco.wire import CONTROLLER, Message, decode, encode
 
-KEY = bytes(range(32))
-DATAGRAM_MAX = 872
+MASTER = bytes(range(32))
+KEY = derive(MASTER, 0).up
+"""Any key, where but one is needed."""
+DATAGRAM_MAX = 856
 CORE = Path(__file__).parent.parent / "xco" / "core"
 SHIM = Path(__file__).parent / "xco_node_shim.c"
 # Not optimised: the tests wait for the compiler longer than for what it makes.
@@ -32,6 +35,8 @@ def node_library() -> ctypes.CDLL:
         subprocess.run(command, check=True)
         loaded = ctypes.CDLL(str(library))
     loaded.shim_open.restype = ctypes.c_void_p
+    loaded.shim_shell_open.restype = ctypes.c_void_p
+    loaded.shim_shell_turn.restype = ctypes.c_uint64
     loaded.shim_deadline.restype = loaded.shim_granted_ns.restype = ctypes.c_uint64
     loaded.shim_schedule_bytes.restype = ctypes.c_size_t
     loaded.shim_take.restype = ctypes.c_size_t
@@ -45,6 +50,12 @@ def again(datagram: bytes, key: bytes = KEY) -> bytes | int:
     out = ctypes.create_string_buffer(DATAGRAM_MAX)
     length = node_library().shim_again(datagram, ctypes.c_size_t(len(datagram)), key, out)
     return out.raw[:length] if length > 0 else -length
+
+
+def host_encode(message: Message) -> bytes:
+    """Return the datagram of a message with its sender's key."""
+    host = message.header.host
+    return encode(message, derive(MASTER, host if host < CONTROLLER else 0).up)
 
 
 class Node:
@@ -65,7 +76,7 @@ class Node:
         return bool(self._library.shim_reload(self._node, str(loop_file).encode(), self.problem))
 
     def receive(self, now_ns: int, message: Message | bytes, arrived_ns: int | None = None) -> int:
-        datagram = message if isinstance(message, bytes) else encode(message, KEY)
+        datagram = message if isinstance(message, bytes) else host_encode(message)
         arrived = ctypes.c_uint64(now_ns if arrived_ns is None else arrived_ns)
         length = ctypes.c_size_t(len(datagram))
         now = ctypes.c_uint64(now_ns)
@@ -80,14 +91,15 @@ class Node:
 
     def take(self, now_ns: int) -> list[Message]:
         messages = []
-        out = ctypes.create_string_buffer(DATAGRAM_MAX)
-        while length := self._library.shim_take(self._node, ctypes.c_uint64(now_ns), out):
-            messages.append(decode(out.raw[:length], KEY))
+        out, to = ctypes.create_string_buffer(DATAGRAM_MAX), ctypes.c_uint16()
+        now, place = ctypes.c_uint64(now_ns), ctypes.byref(to)
+        while length := self._library.shim_take(self._node, now, out, place):
+            messages.append(decode(out.raw[:length], derive(MASTER, to.value).down))
         return messages
 
-    @property
-    def superseded(self) -> bool:
-        return bool(self._library.shim_superseded(self._node))
+    def raise_epoch(self, now_ns: int, epoch: int) -> bool:
+        numbers = ctypes.c_uint64(now_ns), ctypes.c_uint64(epoch)
+        return bool(self._library.shim_raise(self._node, *numbers))
 
     def set_strategy(self, now_ns: int, strategy: int) -> bool:
         return bool(

@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 
 import msgspec
-from xco_controller_rig import KEY, Node
+from xco_controller_rig import MASTER, Node
 
 from xco.controller_config import ControllerConfig, ControllerTable, checked
 from xco.loopfile import loop_text
@@ -49,7 +49,7 @@ def star(hosts: int) -> str:
 
 def controller_config(folder: Path, **settings: object) -> ControllerConfig:
     """Return settings whose files are all in a folder; the key is there."""
-    (folder / "key").write_bytes(KEY)
+    (folder / "key").write_bytes(MASTER)
     places = {"topology": "topology.toml", "key": "key", "lease": str(folder)}
     quiet = {"listen": "127.0.0.1:0", "run_dir": str(folder), "realtime": 0}
     times = {"lead": "200us", "guard": "30us", "pace": 0.98}
@@ -60,7 +60,8 @@ def controller_config(folder: Path, **settings: object) -> ControllerConfig:
 def loop_file(folder: Path, topology: Topology, epoch: int = EPOCH, **settings: object) -> Path:
     """Write a loop file and its key into a folder."""
     path = folder / "controller.loop"
-    path.write_text(loop_text(controller_config(folder, **settings), topology, epoch))
+    config = controller_config(folder, **settings)
+    path.write_text(loop_text(config, topology, epoch, now_ns=EPOCH))
     return path
 
 
@@ -69,7 +70,7 @@ class Speaker:
 
     def __init__(self, host: int, digest: bytes, first_sequence: int = 1) -> None:
         self.host, self.digest = host, digest
-        self.epoch = 0
+        self.epoch = EPOCH
         self.heard: list[Directive] = []
         self.welcomes: list[Welcome] = []
         self._sequences = count(first_sequence)

@@ -7,14 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from support.waiting import PATIENCE_S, eventually
-from xco_controller_rig import KEY
+from xco_controller_rig import MASTER, host_encode
 from xco_controller_scenes import EPOCH, Speaker, loop_file
 
 from xco.errors import ControllerError
-from xco.messages import Directive, Message, Welcome
+from xco.keys import derive
+from xco.messages import Directive, Message, Status, Welcome
 from xco.stats import read_statistics
 from xco.topology import Topology
-from xco.wire import decode, encode
+from xco.wire import decode
 
 PATIENT = {"silence": "20s", "drop": "60s"}
 """Settings with which a host may stand still as long as this program."""
@@ -38,13 +39,13 @@ class UdpHost(Speaker):
         self._socket.close()
 
     def send(self, message: Message | bytes) -> bytes:
-        datagram = message if isinstance(message, bytes) else encode(message, KEY)
+        datagram = message if isinstance(message, bytes) else host_encode(message)
         self._socket.sendto(datagram, ("127.0.0.1", self.port))
         return datagram
 
     def receive(self, patience_s: float = PATIENCE_S) -> Message:
         self._socket.settimeout(patience_s)
-        message = decode(self._socket.recv(2000), KEY)
+        message = decode(self._socket.recv(2000), derive(MASTER, self.host).down)
         self.hear(message)
         return message
 
@@ -59,7 +60,7 @@ class UdpHost(Speaker):
         self.send(self.hello(now_ns()))
         while not isinstance(message := self.receive(), Welcome):
             pass
-        return message
+        return message if message.status is not Status.HELLO_FIRST else self.join()
 
     def next_directive(self, wanted: Callable[[Directive], bool] = lambda _: True) -> Directive:
         """Return the next directive of a certain kind."""

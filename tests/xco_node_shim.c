@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "controller_node.h"
+#include "controller_shell.h"
 #include "controller_state.h"
 
 struct xco_node *shim_open(const char *path, char problem[XCO_CONFIG_PROBLEM_BYTES]) {
@@ -36,13 +37,13 @@ uint64_t shim_deadline(const struct xco_node *node) {
     return xco_control_deadline(node->core);
 }
 
-size_t shim_take(struct xco_node *node, uint64_t now_ns, uint8_t datagram[XCO_DATAGRAM_MAX]) {
-    uint16_t host;
-    return xco_node_take(node, now_ns, datagram, &host);
+size_t shim_take(struct xco_node *node, uint64_t now_ns, uint8_t datagram[XCO_DATAGRAM_MAX],
+                 uint16_t *host) {
+    return xco_node_take(node, now_ns, datagram, host);
 }
 
-int shim_superseded(const struct xco_node *node) {
-    return xco_control_superseded(node->core);
+int shim_raise(struct xco_node *node, uint64_t now_ns, uint64_t epoch) {
+    return xco_node_raise(node, now_ns, epoch);
 }
 
 int shim_strategy(struct xco_node *node, uint64_t now_ns, uint8_t strategy) {
@@ -74,6 +75,32 @@ const char *shim_counter_names(void) {
 #define XCO_NAME(name) #name " "
     return XCO_CONTROLLER_COUNTERS(XCO_NAME);
 #undef XCO_NAME
+}
+
+// A controller with its sockets, which the test calls instead of the loop.
+struct xco_shell *shim_shell_open(const char *path, char problem[XCO_CONFIG_PROBLEM_BYTES]) {
+    struct xco_shell *shell = calloc(1, sizeof *shell);
+    *shell = (struct xco_shell){.path = path, .epoll = -1, .udp = -1, .timer = -1,
+                                .signals = -1, .listener = -1};
+    for (size_t i = 0; i < XCO_CLIENTS_MAX; i++) {
+        shell->clients[i] = -1;
+    }
+    (void)(xco_node_open(&shell->node, path, problem) && xco_shell_open(shell, problem));
+    return shell;
+}
+
+int shim_shell_udp(const struct xco_shell *shell) {
+    return shell->udp;
+}
+
+uint64_t shim_shell_turn(struct xco_shell *shell) {
+    xco_shell_receive(shell);
+    return xco_control_counters(shell->node.core)->dropped_forged;
+}
+
+void shim_shell_close(struct xco_shell *shell) {
+    xco_shell_close(shell);
+    free(shell);
 }
 
 // Decodes and encodes again; a length, or minus the enum xco_wire_result.

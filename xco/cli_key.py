@@ -1,7 +1,5 @@
-"""xco key: makes the key that controllers and coordinators share."""
+"""xco key: makes the controllers' master key, and the key file of each host."""
 
-import os
-import secrets
 from pathlib import Path
 from typing import Annotated
 
@@ -9,15 +7,11 @@ import typer
 
 from xco.command import Json
 from xco.errors import ConfigError
+from xco.keys import derive, host_file, new_master, read_master, write_new
 from xco.output import print_json
-from xco.wire import KEY_BYTES
+from xco.topology_file import load_file
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The key of all messages.")
-
-
-@app.callback()
-def _group() -> None:
-    """Have a group though there is one command."""
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The keys of all messages.")
 
 
 @app.command()
@@ -25,21 +19,34 @@ def make(
     file: Annotated[Path, typer.Argument(help="Where it goes, such as /etc/xtc/xco.key.")],
     json: Json = False,
 ) -> None:
-    """Make a key that its owner alone can read; a file that is there already stays.
+    """Make a master key that its owner alone can read; a file that is there already stays.
 
-    Copy it to every host and to the controllers: whoever has it can open and close all gates.
+    Copy it to the controllers only: whoever has it can open and close all gates.
     """
-    try:
-        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(secrets.token_bytes(KEY_BYTES))
-    except FileExistsError as error:
-        fix = "give another name: hosts know the old key"
-        raise ConfigError(str(file), "", "is there already", fix) from error
-    except OSError as error:
-        fix = "give a file that you may write"
-        raise ConfigError(str(file), "", error.strerror or "cannot be made", fix) from error
+    write_new(file, new_master())
     if json:
         print_json({"key": str(file)})
     else:
-        typer.echo(f"{file}: made; copy it to every host and to the controllers")
+        typer.echo(f"{file}: made; copy it to the other controllers, and to no other machine")
+
+
+@app.command()
+def host(
+    master: Annotated[Path, typer.Argument(help="The controllers' master key.")],
+    name: Annotated[str, typer.Argument(help="A host of the topology.", metavar="HOST-NAME")],
+    topology: Annotated[Path, typer.Option(help="The topology file that all share.")],
+    out: Annotated[Path, typer.Option(help="Where the host's key goes.")],
+    json: Json = False,
+) -> None:
+    """Make the key file of one host; a file that is there already stays.
+
+    Copy it to that host only. With it the host can report as itself, and check its directives.
+    """
+    number = load_file(topology).topology.host_index(name)
+    if number is None:
+        raise ConfigError(str(topology), f"host.{name}", "no such host", "name one of the file")
+    write_new(out, host_file(derive(read_master(master), number)))
+    if json:
+        print_json({"key": str(out), "host": name, "number": number})
+    else:
+        typer.echo(f"{out}: made; move it to {name}, and to no other machine")

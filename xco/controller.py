@@ -22,6 +22,7 @@ from xco.core_files import program
 from xco.errors import ConfigError, ControllerError, TopologyError, XcoError
 from xco.lease import Lease, make_lease
 from xco.loopfile import replace_file, write_loop_file
+from xco.stats import read_statistics
 from xco.supervise import Exit, Loop, command
 from xco.topology import Topology
 from xco.topology_file import load_file
@@ -32,7 +33,7 @@ LOOK_EVERY_S = 0.05
 RETRY_S = 0.5
 """How long a loop that ended at once is left alone before it is started again."""
 LONGEST_PAUSE_S = 60.0
-"""Who is overtaken again and again waits twice as long each time, but no longer than this."""
+"""Who hears of higher epochs again and again waits twice as long each time, but no longer."""
 HEALTHY_S = 5.0
 """A loop that ran so long is started again without a pause."""
 SHELL_KEEPS = ("lease", "metrics")
@@ -67,7 +68,7 @@ class Controller:
         self._program = program("xco-controller")
         self._loop: Loop | None = None
         self._started = self._not_before = 0.0
-        self._pause_s = RETRY_S
+        self._raise_after, self._pause_s = 0.0, RETRY_S
         self._unsaid = False
         self._told = ""
         self._problems: dict[str, str] = {}
@@ -92,6 +93,8 @@ class Controller:
             self._bury(ended)
         elif not self._lease.still():
             self._stand_by("the lease was lost")
+        else:
+            self._raise_epoch()
 
     def reload(self) -> None:
         """Read settings and topology again and go over to them, or keep those in force.
@@ -162,7 +165,6 @@ class Controller:
             return
         if epoch is None:
             self._tell("stands_by", "another controller leads")
-            self._pause_s = RETRY_S  # who leads has the same lease
             self._say(problem="")
             return
         if not self._prepare(epoch):
@@ -204,30 +206,51 @@ class Controller:
         return True
 
     def _bury(self, ended: Exit) -> None:
-        """Start the loop again in a new epoch, or give way to who has a higher one."""
+        """Start the loop again in a new epoch."""
         assert self._loop is not None
         said = self._loop.said()
-        lived = self._clock() - self._started
+        lived_s = self._clock() - self._started
         self._end_loop()
         if ended is Exit.CONFIG:
             self._lease.release()
             check_listen(self.config, self._path)
             raise ControllerError(str(self.config.loop_file), said, "correct the settings")
         log.error("loop_ended", how=ended.name.lower(), said=said)
-        if ended is Exit.SUPERSEDED:
-            self._give_way(lived)
-        elif lived < HEALTHY_S and self.state.starts > 1:
+        if lived_s < HEALTHY_S and self.state.starts > 1:
             self._not_before = self._clock() + RETRY_S
         else:
             self._try_to_lead()
 
-    def _give_way(self, lived_s: float) -> None:
-        """Stand by for a while, for longer each time: two with a lease each would take turns."""
-        if lived_s > 2 * LONGEST_PAUSE_S:
+    def _raise_epoch(self) -> None:
+        """Go on above an epoch that hosts have heard of, as long as the lease is certain.
+
+        The pause between two of these doubles: two controllers with a lease each, or a host that
+        makes epochs up, would else begin all hosts again and again.
+        """
+        now_s = self._clock()
+        if now_s < self._raise_after:
+            return
+        heard = _epoch_heard(self.config)
+        if heard < self.state.epoch:
+            return
+        if now_s > self._raise_after + 2 * LONGEST_PAUSE_S:
             self._pause_s = RETRY_S
-        self._stand_by("another controller has a higher epoch: does it use another lease?")
-        self._not_before = self._clock() + self._pause_s
+        self._raise_after = now_s + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        try:
+            self._go_on_above(heard)
+        except ControllerError as error:
+            self._say(problem=str(error))
+
+    def _go_on_above(self, heard: int) -> None:
+        epoch = self._lease.acquire(above=heard)
+        if epoch is None or epoch <= heard:
+            return
+        write_loop_file(self.config, self._topology, epoch)
+        command(self.config.command_socket, f"epoch {epoch}")
+        log.warning("epoch_raised", heard=heard, epoch=epoch)
+        problem = "hosts had heard a higher epoch: does another controller use another lease?"
+        self._say(epoch=epoch, problem=problem)
 
     def _stand_by(self, problem: str) -> None:
         if problem and problem != self._problems.get("lead"):
@@ -275,6 +298,14 @@ class Controller:
             self._unsaid = True
         else:
             self._unsaid = False
+
+
+def _epoch_heard(config: ControllerConfig) -> int:
+    """Return the highest epoch above its own that the loop has heard of; 0: none."""
+    try:
+        return read_statistics(config.stats_file).values["epoch_heard"]
+    except ControllerError:
+        return 0
 
 
 def _settings(config: ControllerConfig, keys: Iterable[str]) -> dict[str, object]:

@@ -22,6 +22,7 @@ from xco.stats import Snapshot, read_statistics
 
 GAUGES = {
     "epoch": "The epoch of the loop",
+    "epoch_heard": "The highest epoch above its own that hosts have heard of; 0: none",
     "hosts_joined": "Hosts that are scheduled",
     "hosts_coordinated": "Hosts that send only when they are told to",
     "links_contended": "Directed links whose senders could congest them",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from xco.controller_config import ControllerConfig
 from xco.errors import ConfigError, ControllerError
-from xco.wire import read_key
+from xco.keys import read_master
 
 
 def check_key(config: ControllerConfig, path: Path) -> None:
@@ -15,7 +15,7 @@ def check_key(config: ControllerConfig, path: Path) -> None:
         ConfigError: it cannot, or is none; names the settings' key.
     """
     try:
-        read_key(config.key)
+        read_master(config.key)
     except ConfigError as error:
         problem = f"{config.key}: {error.problem}"
         raise ConfigError(str(path), "controller.key", problem, error.fix) from error

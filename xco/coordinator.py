@@ -17,7 +17,7 @@ from xco.coordinator_config import CoordinatorConfig, plain
 from xco.coordinator_status import Served, running_pid
 from xco.core_files import CLASSIFIER, find, program
 from xco.errors import ConfigError, CoreError, Denied, GateError, Gone, Unsupported
-from xco.wire import read_key
+from xco.keys import read_host_keys
 
 PROGRAM: Final = "xco-coordinator"
 _ERRORS: Final[dict[int, type[GateError]]] = {3: Unsupported, 4: Denied, 5: Gone}
@@ -70,13 +70,13 @@ def _refusal() -> str:
 
 
 def check_key(config: CoordinatorConfig) -> None:
-    """See that the key's file holds a key.
+    """See that the key's file holds the keys of this host.
 
     Raises:
-        ConfigError: the file cannot be read or has another length.
+        ConfigError: the file cannot be read, or is not of this host.
     """
     try:
-        read_key(Path(config.table.key_file))
+        read_host_keys(Path(config.table.key_file), config.host, config.table.host)
     except ConfigError as error:
         problem = f"{error.file}: {error.problem}"
         raise ConfigError(config.file, "coordinator.key_file", problem, error.fix) from error

@@ -15,6 +15,8 @@ from typing import Protocol
 
 from xco.errors import ControllerError
 
+EPOCH_AHEAD_NS = 86_400 * 10**9
+"""An epoch that is further ahead of the clock is damaged, and counts for nothing."""
 Clock = Callable[[], int]
 """A clock: nanoseconds since 1970."""
 
@@ -22,8 +24,10 @@ Clock = Callable[[], int]
 class Lease(Protocol):
     """One controller's part in who coordinates."""
 
-    def acquire(self) -> int | None:
+    def acquire(self, above: int = 0) -> int | None:
         """Return a new epoch if this controller holds the lease now; None while another does.
+
+        It is higher than `above`, one that hosts have heard, unless that is too far ahead.
 
         A controller that holds it already gets another epoch.
 
@@ -52,12 +56,12 @@ class FileLease:
         self._lock_path, self._epoch_path = directory / "lease", directory / "epoch"
         self._lock = -1
 
-    def acquire(self) -> int | None:
+    def acquire(self, above: int = 0) -> int | None:
         """Return a new epoch, or None; see `Lease`."""
         try:
             if not self.still() and not self._take():
                 return None
-            return self._new_epoch()
+            return self._new_epoch(above)
         except OSError as error:
             self.release()
             fix = "give the controller a lease directory that it may write to"
@@ -90,8 +94,8 @@ class FileLease:
             self.release()
         return self.still()
 
-    def _new_epoch(self) -> int:
-        epoch = max(self._clock(), self._last_epoch() + 1)
+    def _new_epoch(self, above: int) -> int:
+        epoch = next_epoch(self._clock(), self._last_epoch(), above)
         beside = self._epoch_path.with_name("epoch.new")
         with beside.open("w") as file:
             file.write(f"{epoch}\n")
@@ -115,6 +119,12 @@ class FileLease:
             os.fsync(directory)
         finally:
             os.close(directory)
+
+
+def next_epoch(now_ns: int, *given: int) -> int:
+    """Return an epoch above those given before, except those too far ahead of the clock."""
+    most = now_ns + EPOCH_AHEAD_NS
+    return max(now_ns, *(epoch + 1 for epoch in given if epoch <= most))
 
 
 def make_lease(where: str, holder: str) -> Lease:

@@ -17,7 +17,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from xco.errors import ControllerError
-from xco.lease import Clock
+from xco.lease import EPOCH_AHEAD_NS, Clock, next_epoch
 
 T = TypeVar("T")
 
@@ -43,7 +43,8 @@ CREATE TABLE IF NOT EXISTS xco_epoch (
 _NEXT: Final = """
 INSERT INTO xco_epoch AS kept (epoch, holder) VALUES (:least, :holder)
 ON CONFLICT (sole) DO UPDATE
-SET epoch = greatest(kept.epoch + 1, excluded.epoch), holder = excluded.holder
+SET epoch = greatest(CASE WHEN kept.epoch <= :most THEN kept.epoch + 1 END, excluded.epoch),
+    holder = excluded.holder
 RETURNING epoch"""
 
 
@@ -65,14 +66,16 @@ class PostgresLease:
         self._asked: Future[Any] = Future()
         """What the database was asked last; its connection is not touched before that is done."""
 
-    def acquire(self) -> int | None:
+    def acquire(self, above: int = 0) -> int | None:
         """Return a new epoch, or None; see `Lease`."""
         try:
             if not self.still():
                 self._take()
             if self._connection is None:
                 return None
-            return self._ask(partial(_new_epoch, self._connection, self._clock(), self._holder))
+            return self._ask(
+                partial(_new_epoch, self._connection, self._clock(), above, self._holder)
+            )
         except (SQLAlchemyError, TimeoutError) as error:
             self.release()
             problem = str(error.__cause__ or error).partition("\n")[0] or "no answer in time"
@@ -139,9 +142,10 @@ def _holds(connection: Connection) -> bool:
     return int(connection.execute(_HELD, {"key": KEY}).scalar_one()) == 1
 
 
-def _new_epoch(connection: Connection, least: int, holder: str) -> int:
+def _new_epoch(connection: Connection, now_ns: int, above: int, holder: str) -> int:
     connection.execute(text(_TABLE))
-    values = {"least": least, "holder": holder}
+    least, most = next_epoch(now_ns, above), now_ns + EPOCH_AHEAD_NS
+    values = {"least": least, "most": most, "holder": holder}
     return int(connection.execute(text(_NEXT), values).scalar_one())
 
 

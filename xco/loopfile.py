@@ -1,12 +1,14 @@
 """Writes what the controller's loop reads: settings, hosts and links, one `key value` a line."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from xco.controller_config import ControllerConfig
 from xco.errors import ConfigError, ControllerError
+from xco.lease import EPOCH_AHEAD_NS
 from xco.topology import Topology
 from xco.wire import HOSTS_MAX
 
@@ -23,8 +25,12 @@ _TIMES = {
 }
 
 
-def loop_text(config: ControllerConfig, topology: Topology, epoch: int) -> str:
+def loop_text(
+    config: ControllerConfig, topology: Topology, epoch: int, now_ns: int | None = None
+) -> str:
     """Return the loop file's text for a topology that has been checked.
+
+    `now_ns` is since 1970, the wall clock's if not given.
 
     Raises:
         ConfigError: a weight names no host, or there are more hosts than the protocol can number.
@@ -32,8 +38,10 @@ def loop_text(config: ControllerConfig, topology: Topology, epoch: int) -> str:
     if len(topology.hosts) > HOSTS_MAX:
         problem = f"{len(topology.hosts)} hosts, at most {HOSTS_MAX}"
         raise ConfigError(str(config.topology), "host", problem, "split the network")
+    most = (time.time_ns() if now_ns is None else now_ns) + EPOCH_AHEAD_NS
     lines = [
         *_settings(config, epoch),
+        f"epoch_most {most}",
         f"digest {topology.hosts_digest().hex()}",
         f"hosts {len(topology.hosts)}",
         f"switches {len(topology.switches)}",

@@ -19,7 +19,6 @@ class Exit(IntEnum):
     STOPPED = 0
     FAILED = 1
     CONFIG = 2
-    SUPERSEDED = 3
 
 
 class Loop:
@@ -73,7 +72,7 @@ class Loop:
 
 
 def command(path: Path, line: str) -> None:
-    """Send one command to a loop: `reload`, `strategy NAME`, `stop`, `ping`.
+    """Send one command to a loop: `epoch NUMBER`, `reload`, `strategy NAME`, `stop`, `ping`.
 
     Raises:
         ControllerError: no loop answers there, or it says why it does not obey.

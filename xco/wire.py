@@ -1,17 +1,17 @@
 """Messages between the controller and the local coordinators, as xco/core/wire.h lays them out.
 
-One datagram is one message: a header, a body, and an authenticator over both (libsodium's
-crypto_auth, which is HMAC-SHA-512 cut to 32 bytes). docs/xco-protocol.md tells the protocol.
+One datagram is one message: a header, a body, and an authenticator over both (keyed BLAKE2b of 16
+bytes; xco/keys.py has the keys). docs/xco-protocol.md tells the protocol.
 """
 
+import hashlib
 import hmac
 import struct
 from collections.abc import Callable, Sequence
 from enum import Enum
-from pathlib import Path
 from typing import Final, TypeVar
 
-from xco.errors import ConfigError, Forged, Malformed, Stale
+from xco.errors import Forged, Malformed, Stale
 from xco.messages import (
     Directive,
     Flag,
@@ -45,21 +45,21 @@ __all__ = [
     "Welcome",
     "decode",
     "encode",
-    "read_key",
 ]
 
-VERSION: Final = 1
+VERSION: Final = 2
 CONTROLLER: Final = 0xFFFF
 """The header's host in messages of the controller."""
 HOSTS_MAX: Final = 0xFFFE
 """Hosts are 0 to 0xfffd."""
-KEY_BYTES: Final = 32
 DIGEST_BYTES: Final = 32
 ENTRIES_MAX: Final = 64
 """Destinations in one report or directive."""
+TIME_MAX: Final = 1 << 61
+"""Times and durations are below: sums of four cannot overflow in C."""
+AUTH_BYTES: Final = 16
 
 _MAGIC = b"XCO1"
-_AUTH_BYTES = 32
 _HEADER = struct.Struct("<4sBBHQQQ")
 _HELLO = struct.Struct("<32s")
 _WELCOME = struct.Struct("<HBBIQQQQ")
@@ -67,26 +67,10 @@ _REPORT = struct.Struct("<HHIQQQ")
 _WAITING = struct.Struct("<HHII")
 _DIRECTIVE = struct.Struct("<HBBHHQQQQ")
 _PERMIT = struct.Struct("<HHQ")
-DATAGRAM_MAX: Final = _HEADER.size + _DIRECTIVE.size + ENTRIES_MAX * _PERMIT.size + _AUTH_BYTES
+DATAGRAM_MAX: Final = _HEADER.size + _DIRECTIVE.size + ENTRIES_MAX * _PERMIT.size + AUTH_BYTES
 
 _E = TypeVar("_E", bound=Enum)
 _FROM_CONTROLLER = (Welcome.kind, Directive.kind)
-
-
-def read_key(path: Path) -> bytes:
-    """Read a key file of exactly 32 bytes.
-
-    Raises:
-        ConfigError: the file cannot be read or has another length.
-    """
-    fix = f"copy the controller's, or make one there: xco key make {path}"
-    try:
-        key = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(str(path), "", error.strerror or "cannot be read", fix) from error
-    if len(key) != KEY_BYTES:
-        raise ConfigError(str(path), "", f"{len(key)} bytes, not {KEY_BYTES}", fix)
-    return key
 
 
 def encode(message: Message, key: bytes) -> bytes:
@@ -97,6 +81,7 @@ def encode(message: Message, key: bytes) -> bytes:
     """
     header = message.header
     _check_sender(message.kind, header.host)
+    _check_instants(sent_ns=header.sent_ns)
     try:
         plain = _HEADER.pack(
             _MAGIC,
@@ -119,17 +104,18 @@ def decode(datagram: bytes, key: bytes) -> Message:
         Malformed: not a message of this protocol and version, or one that breaks a rule.
         Forged: the authenticator does not fit.
     """
-    if not _HEADER.size + _AUTH_BYTES <= len(datagram) <= DATAGRAM_MAX:
+    if not _HEADER.size + AUTH_BYTES <= len(datagram) <= DATAGRAM_MAX:
         raise Malformed("length", f"{len(datagram)} bytes")
     magic, kind, version, host, epoch, sequence, sent_ns = _HEADER.unpack_from(datagram)
     if magic != _MAGIC:
         raise Malformed("magic", repr(magic))
     if version != VERSION:
         raise Malformed("version", f"{version}, not {VERSION}")
-    plain, authenticator = datagram[:-_AUTH_BYTES], datagram[-_AUTH_BYTES:]
+    plain, authenticator = datagram[:-AUTH_BYTES], datagram[-AUTH_BYTES:]
     if not hmac.compare_digest(_authenticator(plain, key), authenticator):
         raise Forged("authenticator", "another key, or altered on the way")
     _check_sender(kind, host)
+    _check_instants(sent_ns=sent_ns)
     reader = _READERS[kind]
     return reader(Header(host, epoch, sequence, sent_ns), plain[_HEADER.size :])
 
@@ -160,7 +146,7 @@ def authenticated(plain: bytes, key: bytes) -> bytes:
 
 
 def _authenticator(plain: bytes, key: bytes) -> bytes:
-    return hmac.digest(key, plain, "sha512")[:_AUTH_BYTES]
+    return hashlib.blake2b(plain, digest_size=AUTH_BYTES, key=key).digest()
 
 
 def _check_sender(kind: int, host: int) -> None:
@@ -192,6 +178,7 @@ def _hello_bytes(message: Hello) -> bytes:
 
 def _welcome_bytes(message: Welcome) -> bytes:
     _check_destination("to", message.to)
+    _check_welcome(message)
     return _WELCOME.pack(
         message.to,
         message.status,
@@ -206,6 +193,7 @@ def _welcome_bytes(message: Welcome) -> bytes:
 
 def _report_bytes(message: Report) -> bytes:
     _check_entries(message.waiting)
+    _check_instants(free_ns=message.free_ns)
     head = _REPORT.pack(
         message.flags,
         len(message.waiting),
@@ -224,7 +212,7 @@ def _report_bytes(message: Report) -> bytes:
 def _directive_bytes(message: Directive) -> bytes:
     _check_destination("to", message.to)
     _check_entries(message.permits)
-    _check_times(message.mode, message.start_ns, message.end_ns)
+    _check_times(message)
     head = _DIRECTIVE.pack(
         message.to,
         message.mode,
@@ -245,6 +233,8 @@ def _check_entries(entries: Sequence[Waiting] | Sequence[Permit]) -> None:
         raise Malformed("count", f"{len(entries)} entries, at most {ENTRIES_MAX}")
     for entry in entries:
         _check_destination("destination", entry.destination)
+    if len({entry.destination for entry in entries}) < len(entries):
+        raise Malformed("destination", "named twice")
 
 
 def _check_destination(field: str, host: int) -> None:
@@ -252,11 +242,32 @@ def _check_destination(field: str, host: int) -> None:
         raise Malformed(field, f"{host} is no host")
 
 
-def _check_times(mode: int, start_ns: int, end_ns: int) -> None:
-    if end_ns != 0 and end_ns < start_ns:
+def _check_times(message: Directive) -> None:
+    if message.end_ns != 0 and message.end_ns < message.start_ns:
         raise Malformed("end_ns", "before the start")
-    if mode == Mode.SLICE and end_ns == 0:
+    if message.mode == Mode.SLICE and message.end_ns == 0:
         raise Malformed("end_ns", "a timeslice without an end")
+    _check_instants(
+        start_ns=message.start_ns,
+        end_ns=message.end_ns,
+        echo_sent_ns=message.echo_sent_ns,
+        echo_received_ns=message.echo_received_ns,
+    )
+
+
+def _check_welcome(message: Welcome) -> None:
+    _check_instants(
+        slice_ns=message.slice_ns,
+        silence_ns=message.silence_ns,
+        echo_sent_ns=message.echo_sent_ns,
+        echo_received_ns=message.echo_received_ns,
+    )
+
+
+def _check_instants(**instants: int) -> None:
+    for field, value in instants.items():
+        if value >= TIME_MAX:
+            raise Malformed(field, f"{value} ns is too far away")
 
 
 def _check_zero(*reserved: int) -> None:
@@ -279,7 +290,9 @@ def _read_welcome(header: Header, body: bytes) -> Welcome:
     to, status, strategy, reserved, *times = _WELCOME.unpack(body)
     _check_zero(reserved)
     _check_destination("to", to)
-    return Welcome(header, to, _of(Status, status), _of(Strategy, strategy), *times)
+    message = Welcome(header, to, _of(Status, status), _of(Strategy, strategy), *times)
+    _check_welcome(message)
+    return message
 
 
 def _read_report(header: Header, body: bytes) -> Report:
@@ -291,6 +304,7 @@ def _read_report(header: Header, body: bytes) -> Report:
     _check_zero(reserved, *(row[1] for row in rows))
     waiting = tuple(Waiting(row[0], row[2], row[3]) for row in rows)
     _check_entries(waiting)
+    _check_instants(free_ns=free_ns)
     return Report(header, _of(Flag, flags), heard, gave_up, waiting, free_ns)
 
 
@@ -306,8 +320,10 @@ def _read_directive(header: Header, body: bytes) -> Directive:
     permits = tuple(Permit(row[0], row[2]) for row in rows)
     _check_destination("to", to)
     _check_entries(permits)
-    _check_times(mode, start_ns, end_ns)
-    return Directive(header, to, _of(Mode, mode), start_ns, end_ns, sent_ns, received_ns, permits)
+    times = start_ns, end_ns, sent_ns, received_ns
+    message = Directive(header, to, _of(Mode, mode), *times, permits)
+    _check_times(message)
+    return message
 
 
 def _read_leave(header: Header, body: bytes) -> Leave:

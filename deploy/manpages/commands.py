@@ -73,7 +73,8 @@ XCO = Program(
     files={
         "/etc/xtc/xco.toml": "the settings of controller and coordinator",
         "/etc/xtc/topology.toml": "hosts, switches and links; `xco topology check` finds mistakes",
-        "/etc/xtc/xco.key": "the key of all messages; `xco key make` makes it",
+        "/etc/xtc/xco.key": "the controllers' master key; `xco key make` makes it",
+        "/etc/xtc/xco-host.key": "the key of this host; `xco key host` makes it",
         "/var/lib/xco": "the lease, and the highest epochs that were given and obeyed",
         "/run/xco": "what controller and coordinator publish of themselves",
     },

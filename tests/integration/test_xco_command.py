@@ -15,11 +15,21 @@ import pytest
 from support.waiting import PATIENCE_S, eventually, free_port
 from xco_loop_hosts import UdpHost, now_ns
 
-from benchmarks.xco_gate_rig import CONTROLLER_ADDRESS, HOST, KEY, LINE_BPS, TOPOLOGY, Rig, rig
+from benchmarks.xco_gate_rig import (
+    CONTROLLER_ADDRESS,
+    HOST,
+    KEYS,
+    LINE_BPS,
+    MASTER,
+    TOPOLOGY,
+    Rig,
+    rig,
+)
 from lab import namespaces
 from xco import gate
 from xco.core_files import program
 from xco.errors import ControllerError, CoreError
+from xco.keys import host_file
 from xco.messages import Mode, Status, Strategy
 from xco.stats import read_statistics
 from xco.topology_file import load_topology
@@ -40,7 +50,7 @@ metrics = "127.0.0.1:{port}"
 host = "a"
 interface = "e0"
 topology = "{folder}/topology.toml"
-key_file = "{folder}/key"
+key_file = "{folder}/host.key"
 controllers = ["{controller}:7400"]
 priority = 0
 state_dir = "{folder}"
@@ -51,7 +61,8 @@ runtime_dir = "{folder}"
 def prepared(folder: Path) -> Path:
     values = {"folder": folder, "port": free_port(), "controller": CONTROLLER_ADDRESS}
     (folder / "topology.toml").write_text(TOPOLOGY)
-    (folder / "key").write_bytes(KEY)
+    (folder / "key").write_bytes(MASTER)
+    (folder / "host.key").write_bytes(host_file(KEYS))
     (folder / "xco.toml").write_text(SETTINGS.format(**values))
     return folder / "xco.toml"
 

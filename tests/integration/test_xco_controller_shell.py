@@ -13,11 +13,11 @@ import pytest
 from structlog.testing import capture_logs
 from support.stalls import Stalls
 from support.waiting import eventually
-from xco_controller_rig import KEY
+from xco_controller_rig import MASTER
 from xco_controller_scenes import settings_text, star
 from xco_loop_hosts import UdpHost, now_ns
 
-from xco.controller import LONGEST_PAUSE_S, RETRY_S, Controller
+from xco.controller import RETRY_S, Controller
 from xco.controller_config import load_controller_config
 from xco.controller_metrics import controller_status
 from xco.controller_state import Role
@@ -56,7 +56,7 @@ def controller(controller_program: Path, tmp_path: Path, clock: Clock) -> Iterat
     assert controller_program.exists()
     (tmp_path / "topology.toml").write_text(TOPOLOGY)
     (tmp_path / "xco.toml").write_text(settings_text(tmp_path, tmp_path))
-    (tmp_path / "key").write_bytes(KEY)
+    (tmp_path / "key").write_bytes(MASTER)
     path = tmp_path / "xco.toml"
     lease = FileLease(tmp_path / "lease")
     made = Controller(load_controller_config(path), lease, path=path, clock=clock)
@@ -78,33 +78,49 @@ def overtake(controller: Controller) -> None:
     """Let a host tell the leader that it has heard a higher epoch."""
     eventually(lambda: leads(controller))
     port = read_statistics(controller.config.stats_file).values["port"]
-    host = UdpHost(0, controller.config.topology.read_bytes()[:0].ljust(32), port)
-    host.epoch = controller.state.epoch + 1
+    host = UdpHost(0, bytes(32), port)
+    host.epoch = higher = controller.state.epoch + 10**9
 
-    def stepped_down() -> bool:
+    def heard() -> bool:
         host.send(host.report(now_ns(), 1))
-        controller.step()
-        return controller.state.role is Role.STANDBY
+        return read_statistics(controller.config.stats_file).values["epoch_heard"] == higher
 
-    eventually(stepped_down)
+    eventually(heard)
     host.close()
 
 
-def test_who_is_overtaken_again_and_again_waits_longer_each_time(
+def test_a_higher_epoch_is_answered_by_one_above_it_ever_less_often(
     controller: Controller, clock: Clock
 ) -> None:
-    pause_s = RETRY_S
+    eventually(lambda: leads(controller))
+    loop, pause_s = controller.state.loop_pid, RETRY_S
     for _ in range(3):
+        before = controller.state.epoch
         overtake(controller)
-        assert "does it use another lease?" in controller.state.problem
+        controller.step()
+        assert controller.state.epoch > before + 10**9
+        assert "does another controller use another lease?" in controller.state.problem
+        before = controller.state.epoch
+        overtake(controller)
         clock.now_s += 0.9 * pause_s
         controller.step()
-        assert controller.state.role is Role.STANDBY
+        assert controller.state.epoch == before, "not yet"
         clock.now_s += 0.2 * pause_s
-        pause_s *= 2
-    overtake(controller)
-    clock.now_s += LONGEST_PAUSE_S
+        controller.step()
+        assert controller.state.epoch > before
+        clock.now_s += 2.1 * pause_s
+        pause_s *= 4
+    assert (controller.state.role, controller.state.loop_pid) == (Role.LEADER, loop)
     eventually(lambda: leads(controller))
+
+
+def test_a_leader_whose_lease_is_lost_answers_no_higher_epoch(
+    controller: Controller, tmp_path: Path
+) -> None:
+    overtake(controller)
+    (tmp_path / "lease" / "lease").unlink()
+    controller.step()
+    assert (controller.state.role, controller.state.problem) == (Role.STANDBY, "the lease was lost")
 
 
 def test_a_directory_for_run_files_is_not_changed_while_it_runs(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 
 import msgspec
@@ -17,7 +18,7 @@ from support.waiting import PATIENCE_S, eventually, free_port
 
 from benchmarks.xco_gate_rig import (
     DEEP_ROOM_BYTES,
-    KEY,
+    KEYS,
     LINE_BPS,
     SECOND_VM,
     Capture,
@@ -29,6 +30,7 @@ from benchmarks.xco_gate_rig import (
 )
 from xco.cli_report import print_machine
 from xco.coordinator_status import Metrics, Served, status
+from xco.lease import EPOCH_AHEAD_NS
 from xco.status import Machine
 from xco.wire import Directive, Flag, Leave, Mode, Permit, Report, Status, encode
 
@@ -110,14 +112,14 @@ def opening(stand_in: StandIn) -> Directive:
 
 def test_forged_and_stale_directives_are_ignored_and_counted(bench: Rig) -> None:
     stand_in, running, capture = held(bench)
-    whole = encode(opening(stand_in), KEY)  # old by the time that it is sent
+    whole = encode(opening(stand_in), KEYS.down)  # old by the time that it is sent
     misdirected = partial(stand_in.directive, Mode.RATE, 0, 0, TO_B)
     assert refused(stand_in, capture, lambda: encode(opening(stand_in), bytes(32)))
     assert refused(stand_in, capture, lambda: whole[:-1] + bytes([whole[-1] ^ 1]))
     assert refused(stand_in, capture, lambda: b"no message")
-    assert refused(stand_in, capture, lambda: encode(replace(misdirected(), to=2), KEY))
+    assert refused(stand_in, capture, lambda: encode(replace(misdirected(), to=2), KEYS.down))
     assert refused(stand_in, capture, lambda: whole)
-    assert refused(stand_in, capture, lambda: encode(lowered(opening(stand_in), 0), KEY))
+    assert refused(stand_in, capture, lambda: encode(lowered(opening(stand_in), 0), KEYS.down))
     keys = ("forged", "malformed", "misdirected", "stale", "lower_epochs")
     # of the misdirected one, those after the first are duplicates
     assert [counted(running, key) for key in keys] == [10, 5, 1, 4 + 5, 5]
@@ -133,9 +135,25 @@ def test_a_lower_epoch_is_refused_even_after_a_restart(bench: Rig) -> None:
     stand_in.wait_for(lambda: isinstance(stand_in.others[-1], Leave))
     stand_in.reports.clear()
     again = started(bench, stand_in, capture, 1)
-    assert refused(stand_in, capture, lambda: encode(lowered(opening(stand_in), 6), KEY))
+    assert refused(stand_in, capture, lambda: encode(lowered(opening(stand_in), 6), KEYS.down))
     assert counted(again, "lower_epochs") == 5
     assert status(again.config).epoch == 7
+
+
+def test_an_epoch_beyond_tomorrow_is_neither_obeyed_nor_kept(bench: Rig) -> None:
+    stand_in, running, capture = held(bench)
+    ahead = time.time_ns() + 2 * EPOCH_AHEAD_NS
+    assert refused(stand_in, capture, lambda: encode(lowered(opening(stand_in), ahead), KEYS.down))
+    assert counted(running, "epochs_ahead") == 5
+    assert counted(running, "epoch") == 1
+    opened(stand_in, capture, 100)
+
+
+def test_a_kept_epoch_beyond_tomorrow_counts_for_nothing(bench: Rig) -> None:
+    Path(bench.folder, "epoch-e0").write_text(f"{2**64 - 1}\n")
+    _, running, _ = held(bench)
+    assert counted(running, "epoch") == 1
+    assert counted(running, "lower_epochs") == 0
 
 
 def test_a_higher_epoch_takes_over_at_once(bench: Rig) -> None:

@@ -13,6 +13,7 @@ from xco.wire import (
     DATAGRAM_MAX,
     ENTRIES_MAX,
     HOSTS_MAX,
+    TIME_MAX,
     Directive,
     Flag,
     Header,
@@ -33,24 +34,34 @@ from xco.wire import (
 )
 
 U64 = st.integers(0, 2**64 - 1)
+TIMES = st.integers(0, TIME_MAX - 1)
 U32 = st.integers(0, 2**32 - 1)
 HOSTS = st.integers(0, HOSTS_MAX - 1)
-FROM_HOST = st.builds(Header, HOSTS, U64, U64, U64)
-FROM_CONTROLLER = st.builds(Header, st.just(CONTROLLER), U64, U64, U64)
-WAITING = st.lists(st.builds(Waiting, HOSTS, U32, U32), max_size=ENTRIES_MAX).map(tuple)
-PERMITS = st.lists(st.builds(Permit, HOSTS, U64), max_size=ENTRIES_MAX).map(tuple)
+FROM_HOST = st.builds(Header, HOSTS, U64, U64, TIMES)
+FROM_CONTROLLER = st.builds(Header, st.just(CONTROLLER), U64, U64, TIMES)
+WAITING = st.lists(
+    st.builds(Waiting, HOSTS, U32, U32),
+    max_size=ENTRIES_MAX,
+    unique_by=lambda entry: entry.destination,
+).map(tuple)
+PERMITS = st.lists(
+    st.builds(Permit, HOSTS, U64),
+    max_size=ENTRIES_MAX,
+    unique_by=lambda entry: entry.destination,
+).map(tuple)
 MALFORMED, FORGED, VERSION_DIFFERS = 1, 2, 3
 
 
 @st.composite
 def directives(draw: st.DrawFn) -> Directive:
     mode = draw(st.sampled_from(Mode))
-    start = draw(st.integers(1, 2**63))
-    end = draw(st.integers(start, 2**64 - 1))
+    start = draw(st.integers(1, TIME_MAX - 1))
+    end = draw(st.integers(start, TIME_MAX - 1))
     if mode is not Mode.SLICE and draw(st.booleans()):
         end = 0
     header = draw(FROM_CONTROLLER)
-    return Directive(header, draw(HOSTS), mode, start, end, draw(U64), draw(U64), draw(PERMITS))
+    echoes = draw(TIMES), draw(TIMES)
+    return Directive(header, draw(HOSTS), mode, start, end, *echoes, draw(PERMITS))
 
 
 MESSAGES = st.one_of(
@@ -61,12 +72,12 @@ MESSAGES = st.one_of(
         HOSTS,
         st.sampled_from(Status),
         st.sampled_from(Strategy),
-        U64,
-        U64,
-        U64,
-        U64,
+        TIMES,
+        TIMES,
+        TIMES,
+        TIMES,
     ),
-    st.builds(Report, FROM_HOST, st.integers(0, 3).map(Flag), U64, U64, WAITING),
+    st.builds(Report, FROM_HOST, st.integers(0, 3).map(Flag), U64, U64, WAITING, TIMES),
     directives(),
     st.builds(Leave, FROM_HOST),
 )
@@ -123,7 +134,7 @@ def test_any_bytes_are_judged_alike(datagram: bytes) -> None:
 def test_any_alteration_by_who_has_the_key_is_judged_alike(
     message: Message, data: st.DataObject
 ) -> None:
-    plain = bytearray(encode(message, KEY)[:-32])
+    plain = bytearray(encode(message, KEY)[:-16])
     for _ in range(data.draw(st.integers(1, 4))):
         plain[data.draw(st.integers(4, len(plain) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.one_of(st.just(len(plain)), st.integers(0, len(plain))))
@@ -149,6 +160,6 @@ def test_epochs_and_sequences_only_rise(sent: list[tuple[int, int]]) -> None:
 
 @given(st.integers(ENTRIES_MAX + 1, 2**16 - 1))
 def test_more_entries_than_there_is_room_for_are_refused(count: int) -> None:
-    head = struct.pack("<4sBBHQQQ", b"XCO1", Report.kind, 1, 0, 1, 1, 1)
+    head = struct.pack("<4sBBHQQQ", b"XCO1", Report.kind, 2, 0, 1, 1, 1)
     body = struct.pack("<HHIQQ", 0, count, 0, 0, 0) + bytes(12 * ENTRIES_MAX)
     assert verdicts(authenticated(head + body, KEY)) == (MALFORMED, MALFORMED)

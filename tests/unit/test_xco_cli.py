@@ -30,8 +30,8 @@ from xco.errors import (
     UnitError,
     XcoError,
 )
+from xco.keys import derive, host_file, read_host_keys, read_master
 from xco.status import Looker
-from xco.wire import read_key
 
 TOPOLOGY = """
 [switch.s]
@@ -67,7 +67,7 @@ lease = "{folder}"
 host = "a"
 interface = "eth0"
 topology = "{folder}/topology.toml"
-key_file = "{folder}/key"
+key_file = "{folder}/host.key"
 controllers = ["127.0.0.1:7400"]
 runtime_dir = "{folder}"
 state_dir = "{folder}"
@@ -81,6 +81,9 @@ def logging_as_before() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+MASTER = bytes(range(32))
+
+
 class Shell:
     """Runs xco in this process, as the shell would, in a folder of its own."""
 
@@ -88,7 +91,8 @@ class Shell:
         self.folder, self._patch, self._capture = folder, patch, capture
         (folder / "topology.toml").write_text(TOPOLOGY)
         (folder / "xco.toml").write_text(SETTINGS.format(folder=folder))
-        (folder / "key").write_bytes(bytes(range(32)))
+        (folder / "key").write_bytes(MASTER)
+        (folder / "host.key").write_bytes(host_file(derive(MASTER, 0)))
 
     def __call__(self, *words: str, code: int = 0) -> str:
         """Run a command that must end with this exit code; return what it said."""
@@ -313,12 +317,28 @@ def test_a_key_is_made_once_for_its_owner_alone(shell: Shell) -> None:
     file = shell.folder / "new.key"
     assert shell.json("key", "make", str(file)) == {"key": str(file)}
     assert file.stat().st_mode & 0o777 == 0o600
-    key = read_key(file)
+    key = read_master(file)
     assert "is there already" in shell("key", "make", str(file), code=2)
-    assert read_key(file) == key
+    assert read_master(file) == key
     assert shell("key", "make", str(shell.folder / "other.key"))
-    assert read_key(shell.folder / "other.key") != key
+    assert read_master(shell.folder / "other.key") != key
     assert "No such file" in shell("key", "make", str(shell.folder / "none" / "key"), code=2)
+
+
+def test_a_host_gets_a_key_of_its_own(shell: Shell) -> None:
+    master, topology = shell.folder / "key", str(shell.folder / "topology.toml")
+    words = ("key", "host", str(master), "b", "--topology", topology, "--out")
+    out = shell.folder / "b.key"
+    assert shell.json(*words, str(out)) == {"key": str(out), "host": "b", "number": 1}
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert read_host_keys(out, 1, "b") == derive(MASTER, 1)
+    assert MASTER not in out.read_bytes()
+    assert "is there already" in shell(*words, str(out), code=2)
+    assert "move it to b" in shell(*words, str(shell.folder / "again.key"))
+    nobody = ("key", "host", str(master), "x", "--topology", topology, "--out", "y")
+    assert "host.x: no such host" in shell(*nobody, code=2)
+    from_host = ("key", "host", str(out), "b", "--topology", topology, "--out", "y")
+    assert "is the key of a host, not the master key" in shell(*from_host, code=2)
 
 
 # --- status and top

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import structlog
-from test_xco_cli import Shell
+from test_xco_cli import MASTER, Shell
 from xco_statistics_rig import coordinator_names, write_statistics
 
 from xco import coordinator, gate
 from xco.coordinator_config import load_config
 from xco.coordinator_status import STALE_NS
 from xco.errors import GateError
+from xco.keys import derive, host_file
 
 
 @pytest.fixture
@@ -32,18 +33,27 @@ def host(
 
 @pytest.mark.parametrize("word", ["run", "check"])
 @pytest.mark.parametrize(
-    ("key", "problem"), [(None, "No such file or directory"), (b"short", "5 bytes, not 32")]
+    ("key", "problem"),
+    [
+        (None, "No such file or directory"),
+        (b"short", "5 bytes, no key of a host"),
+        (MASTER, "is a master key, which only controllers may hold"),
+        (
+            host_file(derive(MASTER, 1)),
+            "is the key of host number 1; a is number 0 of the topology",
+        ),
+    ],
 )
-def test_a_key_that_is_none_is_to_be_the_controllers(
+def test_a_key_of_this_host_is_needed(
     host: Shell, monkeypatch: pytest.MonkeyPatch, word: str, key: bytes | None, problem: str
 ) -> None:
     monkeypatch.setenv("XCO_CORE", str(host.folder))
     (host.folder / "xco-coordinator").touch(mode=0o755)
-    file = host.folder / "key"
+    file = host.folder / "host.key"
     file.unlink()
     if key is not None:
         file.write_bytes(key)
-    fix = f"copy the controller's, or make one there: xco key make {file}"
+    fix = "make it on a controller: xco key host MASTER a --topology FILE --out host.key"
     said = host("coordinator", word, code=2)
     where = f"{host.folder}/xco.toml: coordinator.key_file: {file}"
     assert f"{where}: {problem} ({fix})" in said

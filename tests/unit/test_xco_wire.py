@@ -1,15 +1,15 @@
-"""The layout of the messages, byte by byte, and the key file."""
+"""The layout of the messages, byte by byte."""
 
-import hmac
-from pathlib import Path
+import hashlib
 
 import pytest
 from xco_controller_rig import KEY, again
 
-from xco.errors import ConfigError, Malformed
+from xco.errors import Malformed
 from xco.wire import (
     CONTROLLER,
     DATAGRAM_MAX,
+    TIME_MAX,
     Directive,
     Flag,
     Header,
@@ -22,7 +22,6 @@ from xco.wire import (
     authenticated,
     decode,
     encode,
-    read_key,
 )
 
 HEADER = Header(host=3, epoch=5, sequence=7, sent_ns=9)
@@ -31,8 +30,8 @@ OURS = Header(host=CONTROLLER, epoch=5, sequence=7, sent_ns=9)
 
 def test_a_report_is_laid_out_as_documented() -> None:
     datagram = encode(Report(HEADER, Flag.MORE, 11, 13, (Waiting(2, 1500, 1000),), 15), KEY)
-    assert datagram[:-32].hex(" ", 4) == (
-        "58434f31 03010300 05000000 00000000 07000000 00000000 09000000 00000000"
+    assert datagram[:-16].hex(" ", 4) == (
+        "58434f31 03020300 05000000 00000000 07000000 00000000 09000000 00000000"
         " 02000100 00000000 0b000000 00000000 0d000000 00000000 0f000000 00000000"
         " 02000000 dc050000 e8030000"
     )
@@ -40,7 +39,7 @@ def test_a_report_is_laid_out_as_documented() -> None:
 
 def test_a_directive_is_laid_out_as_documented() -> None:
     message = Directive(OURS, 3, Mode.SLICE, 100, 200, 1, 2, (Permit(2, 10**9),))
-    assert encode(message, KEY)[32:-32].hex(" ", 4) == (
+    assert encode(message, KEY)[32:-16].hex(" ", 4) == (
         "03000100 01000000 64000000 00000000 c8000000 00000000"
         " 01000000 00000000 02000000 00000000 02000000 00ca9a3b 00000000"
     )
@@ -48,7 +47,7 @@ def test_a_directive_is_laid_out_as_documented() -> None:
 
 @pytest.mark.parametrize("bit", range(2, 16))
 def test_flags_nobody_knows_are_refused_by_python_and_c(bit: int) -> None:
-    plain = bytearray(encode(Report(HEADER, Flag.NONE, 0, 0, (), 0), KEY)[:-32])
+    plain = bytearray(encode(Report(HEADER, Flag.NONE, 0, 0, (), 0), KEY)[:-16])
     plain[32:34] = (1 << bit).to_bytes(2, "little")
     datagram = authenticated(bytes(plain), KEY)
     with pytest.raises(Malformed) as caught:
@@ -58,9 +57,10 @@ def test_flags_nobody_knows_are_refused_by_python_and_c(bit: int) -> None:
         Flag(1 << bit)
 
 
-def test_the_authenticator_is_libsodiums() -> None:
+def test_the_authenticator_is_keyed_blake2b() -> None:
     datagram = encode(Hello(HEADER, bytes(32)), KEY)
-    assert datagram[-32:] == hmac.digest(KEY, datagram[:-32], "sha512")[:32]
+    assert datagram[-16:] == hashlib.blake2b(datagram[:-16], key=KEY, digest_size=16).digest()
+    assert again(datagram) == datagram
 
 
 def test_the_longest_message_fits_a_frame() -> None:
@@ -80,20 +80,12 @@ def test_the_longest_message_fits_a_frame() -> None:
         (Directive(OURS, 3, Mode.RATE, 2, 1, 0, 0), "end_ns"),
         (Report(HEADER, Flag.NONE, 0, 0, (Waiting(0xFFFF, 1, 1),)), "destination"),
         (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1),) * 65), "count"),
+        (Report(HEADER, Flag.NONE, 0, 0, (Waiting(1, 1, 1),) * 2), "destination"),
+        (Directive(OURS, 3, Mode.RATE, 1, 0, 0, 0, (Permit(1, 1),) * 2), "destination"),
+        (Hello(Header(3, 5, 7, TIME_MAX), bytes(32)), "sent_ns"),
     ],
 )
 def test_what_breaks_a_rule_is_not_sent(message: Message, field: str) -> None:
     with pytest.raises(Malformed) as caught:
         encode(message, KEY)
     assert caught.value.field == field
-
-
-def test_a_key_of_another_length_is_named_with_the_way_to_make_one(tmp_path: Path) -> None:
-    path = tmp_path / "key"
-    path.write_bytes(bytes(31))
-    with pytest.raises(ConfigError, match=r"31 bytes, not 32 \(copy the controller's, or"):
-        read_key(path)
-    with pytest.raises(ConfigError, match=f"No such file.*: xco key make {tmp_path}/none"):
-        read_key(tmp_path / "none")
-    path.write_bytes(KEY)
-    assert read_key(path) == KEY

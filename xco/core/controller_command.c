@@ -1,6 +1,7 @@
 // Commands on a Unix socket of packets: who may open the socket's file may command.
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -73,6 +74,12 @@ static bool set_strategy(struct xco_shell *shell, const char *name) {
     return false;
 }
 
+static bool raise_epoch(struct xco_shell *shell, const char *text) {
+    char *end;
+    const uint64_t epoch = strtoull(text, &end, 10);
+    return *end == '\0' && xco_node_raise(&shell->node, xco_now_ns(), epoch);
+}
+
 // Carries out one command; returns what went wrong, or NULL.
 static const char *obey(struct xco_shell *shell, const char *command,
                         char problem[XCO_CONFIG_PROBLEM_BYTES]) {
@@ -90,7 +97,10 @@ static const char *obey(struct xco_shell *shell, const char *command,
         return set_strategy(shell, command + 9) ? NULL
                                                 : "strategies are timeslice, rate and hybrid";
     }
-    return "commands are ping, reload, stop and strategy NAME";
+    if (strncmp(command, "epoch ", 6) == 0) {
+        return raise_epoch(shell, command + 6) ? NULL : "a new epoch is higher than the last";
+    }
+    return "commands are epoch NUMBER, ping, reload, stop and strategy NAME";
 }
 
 static void forget(struct xco_shell *shell, int client) {

@@ -31,6 +31,7 @@ struct key {
 
 static const struct key KEYS[] = {
     {"epoch", U64, CORE(epoch), 1, UINT64_MAX},
+    {"epoch_most", U64, CORE(epoch_most), 1, UINT64_MAX},
     {"slice_ns", U64, CORE(slice_ns), 100000, MINUTE_NS},
     {"lead_ns", U64, CORE(lead_ns), 0, MINUTE_NS},
     {"guard_ns", U64, CORE(guard_ns), 0, MINUTE_NS},
@@ -208,9 +209,9 @@ static bool read_line(struct reading *reading, char *line, const char *path, uns
 // What no single line can say.
 static const char *check_whole(const struct xco_controller_config *config) {
     const struct xco_control_settings *core = &config->core;
-    if (core->epoch == 0 || core->slice_ns == 0 || core->silence_ns == 0 ||
+    if (core->epoch == 0 || core->epoch_most == 0 || core->slice_ns == 0 || core->silence_ns == 0 ||
         core->heartbeat_ns == 0 || core->drop_ns == 0 || core->pace_permille == 0) {
-        return "epoch, slice_ns, silence_ns, heartbeat_ns, drop_ns or pace_permille is missing";
+        return "epoch, epoch_most, slice_ns, silence_ns, heartbeat_ns, drop_ns or pace_permille is missing";
     }
     if (config->listen[0] == '\0' || config->key_path[0] == '\0') {
         return "listen or key is missing";

@@ -172,8 +172,7 @@ uint64_t xco_control_paced(const struct xco_control *core, uint64_t rate_bps) {
 
 enum xco_verdict xco_control_receive(struct xco_control *core, uint64_t now_ns, uint64_t arrived_ns,
                                      const struct xco_message *message) {
-    return core->superseded ? XCO_DROPPED
-                            : xco_peers_receive(core, now_ns, arrived_ns, message);
+    return xco_peers_receive(core, now_ns, arrived_ns, message);
 }
 
 bool xco_control_set_strategy(struct xco_control *core, uint64_t now_ns, uint8_t strategy) {
@@ -215,7 +214,8 @@ static void plan_if_due(struct xco_control *core, uint64_t now_ns) {
 
 void xco_control_advance(struct xco_control *core, uint64_t now_ns) {
     struct xco_timer due;
-    while (!core->superseded && xco_timers_take_due(&core->timers, now_ns, &due)) {
+    core->began_ns = core->began_ns == 0 ? now_ns : core->began_ns;
+    while (xco_timers_take_due(&core->timers, now_ns, &due)) {
         switch (due.kind) {
         case XCO_TIMER_SLICE:
             xco_slices_ending(core, now_ns, due.host, due.stamp);
@@ -233,7 +233,7 @@ void xco_control_advance(struct xco_control *core, uint64_t now_ns) {
 }
 
 uint64_t xco_control_deadline(const struct xco_control *core) {
-    return core->superseded ? UINT64_MAX : xco_timers_next(&core->timers);
+    return xco_timers_next(&core->timers);
 }
 
 static void take_header(struct xco_control *core, uint64_t now_ns, uint8_t type,
@@ -311,11 +311,11 @@ static void take_directive(struct xco_control *core, uint64_t now_ns, uint32_t h
 }
 
 bool xco_control_take(struct xco_control *core, uint64_t now_ns, struct xco_message *message) {
-    if (core->stranger.due && !core->superseded) {
+    if (core->stranger.due) {
         take_refusal(core, now_ns, message);
         return true;
     }
-    while (core->outbox_count > 0 && !core->superseded) {
+    while (core->outbox_count > 0) {
         const uint32_t host = core->outbox[core->outbox_first];
         struct xco_peer *peer = core->peers[host];
         if (peer->welcome_due) {

@@ -16,6 +16,7 @@
 
 struct xco_control_settings {
     uint64_t epoch;
+    uint64_t epoch_most;   // no controller gives a higher one at the start; it rises with time
     uint64_t slice_ns;     // length of a timeslice (paper: 1 to 10 ms)
     uint64_t lead_ns;      // how long ahead of its start a slice is announced; below slice_ns
     uint64_t guard_ns;     // between the end of a slice and the start of another sender's
@@ -69,8 +70,12 @@ uint64_t xco_control_deadline(const struct xco_control *core);
 // Takes the next message to be sent, stamped with `now_ns`.
 bool xco_control_take(struct xco_control *core, uint64_t now_ns, struct xco_message *message);
 
-// Another controller has a higher epoch: stop at once, send nothing.
-bool xco_control_superseded(const struct xco_control *core);
+// Whether a message could be obeyed if it were authentic: from a host, and later than its last. It
+// costs far less than the authenticator; what is refused is counted.
+bool xco_control_heeds(struct xco_control *core, const struct xco_claim *claim);
+
+// Goes on in a higher epoch, with all hosts that have joined; false: it is not higher.
+bool xco_control_raise(struct xco_control *core, uint64_t now_ns, uint64_t epoch);
 
 // Memory ran out, and what the core knows is not whole: stop and start again.
 bool xco_control_failed(const struct xco_control *core);

@@ -6,6 +6,7 @@
 
 #define XCO_CONTROLLER_COUNTERS(X) \
     X(epoch)                       \
+    X(epoch_heard)                 \
     X(hosts_joined)                \
     X(hosts_coordinated)           \
     X(links_contended)             \
@@ -18,6 +19,8 @@
     X(dropped_duplicate)           \
     X(dropped_late)                \
     X(dropped_lower_epoch)         \
+    X(dropped_higher_epoch)        \
+    X(dropped_epoch_ahead)         \
     X(dropped_not_joined)          \
     X(dropped_unknown_host)        \
     X(dropped_topology)            \

@@ -3,6 +3,7 @@
 // With --with-parent it ends when its standard input does: it does not outlive the shell that holds
 // the lease. Exit codes are those of enum xco_exit.
 #include <errno.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "controller_shell.h"
+#include "privileges.h"
 
 #define EVENTS 16
 
@@ -114,10 +116,6 @@ static enum xco_exit run(struct xco_shell *shell) {
         if (xco_now_ns() >= shell->publish_ns) {
             xco_publish(shell, xco_now_ns());
         }
-        if (xco_control_superseded(shell->node.core)) {
-            (void)fprintf(stderr, "another controller has a higher epoch\n");
-            return XCO_EXIT_SUPERSEDED;
-        }
         if (xco_control_failed(shell->node.core)) {
             (void)fprintf(stderr, "out of memory\n");
             return XCO_EXIT_FAILED;
@@ -137,6 +135,10 @@ static enum xco_exit open_and_run(struct xco_shell *shell, bool with_parent) {
         return XCO_EXIT_CONFIG;
     }
     go_realtime(shell);
+    if (!xco_privileges_drop(XCO_KEEP(CAP_IPC_LOCK))) { // later memory is locked as well
+        (void)fprintf(stderr, "privileges cannot be dropped: %s\n", strerror(errno));
+        return XCO_EXIT_FAILED;
+    }
     return run(shell);
 }
 

@@ -4,10 +4,12 @@
 
 #include "controller_config.h"
 #include "controller_core.h"
+#include "wire_keys.h"
 
 struct xco_node {
     struct xco_control *core;
-    uint8_t key[XCO_KEY_BYTES];
+    uint8_t master[XCO_KEY_BYTES];
+    struct xco_host_keys *keys; // one a host
     struct xco_controller_config config;
 };
 
@@ -21,6 +23,9 @@ void xco_node_close(struct xco_node *node);
 // says why. Hosts join anew, as the topology may be another one.
 bool xco_node_reload(struct xco_node *node, const char *path,
                      char problem[XCO_CONFIG_PROBLEM_BYTES]);
+
+// Goes on in a higher epoch, which the loop file says by now; false: it is not higher.
+bool xco_node_raise(struct xco_node *node, uint64_t now_ns, uint64_t epoch);
 
 // Obeys a datagram that is read now and arrived before, or counts why not; *host is its sender
 // unless XCO_DROPPED, a number that may be none of the topology's.

@@ -20,18 +20,30 @@ static struct xco_peer *find_peer(struct xco_control *core, uint32_t host) {
     return core->peers[host];
 }
 
-static bool is_fresh(struct xco_control *core, struct xco_peer *peer,
-                     const struct xco_header *header) {
-    switch (xco_origin_accept_host(&peer->origin, header->sequence)) {
-    case XCO_FRESH:
+// Whether a sequence is later than the last of its host; who has never spoken has none.
+static bool is_later(struct xco_control *core, const struct xco_claim *claim) {
+    const struct xco_peer *peer = core->peers[claim->host];
+    if (peer == NULL || claim->sequence > peer->origin.sequence) {
         return true;
-    case XCO_DUPLICATE:
+    }
+    if (claim->sequence == peer->origin.sequence) {
         core->counters.dropped_duplicate++;
-        return false;
-    default:
+    } else {
         core->counters.dropped_late++;
+    }
+    return false;
+}
+
+bool xco_control_heeds(struct xco_control *core, const struct xco_claim *claim) {
+    if (claim->host == XCO_CONTROLLER) {
+        core->counters.dropped_direction++;
         return false;
     }
+    if (claim->host < core->network.hosts) {
+        return is_later(core, claim);
+    }
+    core->counters.dropped_unknown_host++;
+    return claim->type == XCO_HELLO && claim->host < XCO_HOSTS_MAX;
 }
 
 static enum xco_verdict welcome(struct xco_control *core, uint32_t host, uint8_t status) {
@@ -57,7 +69,6 @@ static void remove_host(struct xco_control *core, uint64_t now_ns, uint32_t host
 static enum xco_verdict hello(struct xco_control *core, uint64_t now_ns, uint32_t host,
                               const struct xco_hello *hello) {
     struct xco_peer *peer = core->peers[host];
-    core->counters.received_hellos++;
     remove_host(core, now_ns, host, now_ns); // it started again: whatever it had is gone
     xco_fallen_note(core, host, false);
     if (memcmp(hello->digest, core->settings.digest, XCO_DIGEST_BYTES) != 0) {
@@ -119,15 +130,45 @@ static enum xco_verdict report(struct xco_control *core, uint64_t now_ns, uint32
     return XCO_OBEYED;
 }
 
-static enum xco_verdict of_another_epoch(struct xco_control *core, uint32_t host) {
+// A host that has not heard of this epoch may say what was recorded before it: it is told the epoch
+// first, and what it says then is of now.
+static enum xco_verdict of_lower_epoch(struct xco_control *core, const struct xco_header *header) {
     core->counters.dropped_lower_epoch++;
-    return welcome(core, host, XCO_HELLO_FIRST);
+    return welcome(core, header->host, XCO_HELLO_FIRST);
+}
+
+// Hosts that obey a higher epoch do not hear us; whoever holds the lease may go on above it. What
+// lies too far ahead is no epoch that a controller gives.
+static enum xco_verdict of_higher_epoch(struct xco_control *core, uint64_t now_ns, uint64_t epoch) {
+    const uint64_t elapsed = core->began_ns == 0 ? 0 : now_ns - core->began_ns;
+    if (epoch - core->settings.epoch_most > elapsed && epoch > core->settings.epoch_most) {
+        core->counters.dropped_epoch_ahead++;
+        return XCO_DROPPED;
+    }
+    core->counters.dropped_higher_epoch++;
+    if (epoch > core->counters.epoch_heard) {
+        core->counters.epoch_heard = epoch;
+    }
+    return XCO_DROPPED;
+}
+
+bool xco_control_raise(struct xco_control *core, uint64_t now_ns, uint64_t epoch) {
+    if (epoch <= core->settings.epoch) {
+        return false;
+    }
+    core->settings.epoch = core->counters.epoch = epoch;
+    for (uint32_t host = 0; host < core->network.hosts; host++) {
+        if (core->peers[host] != NULL && core->peers[host]->joined) {
+            xco_peers_begin_again(core, now_ns, host);
+        }
+    }
+    xco_control_dirty(core, now_ns);
+    return true;
 }
 
 // Remembers to tell a host that it is none of this topology; of several, the last.
 static enum xco_verdict refuse(struct xco_control *core, uint64_t arrived_ns,
                                const struct xco_header *header) {
-    core->counters.dropped_unknown_host++;
     if (header->type != XCO_HELLO || header->host == XCO_CONTROLLER) {
         return XCO_DROPPED;
     }
@@ -135,41 +176,28 @@ static enum xco_verdict refuse(struct xco_control *core, uint64_t arrived_ns,
     return XCO_ANSWERED;
 }
 
-// Whether this is a message that hosts send.
-static bool is_addressed(struct xco_control *core, const struct xco_header *header) {
-    if (header->type != XCO_HELLO && header->type != XCO_REPORT && header->type != XCO_LEAVE) {
-        core->counters.dropped_direction++;
-        core->superseded = header->epoch > core->settings.epoch; // a controller that follows us
-        return false;
-    }
-    return true;
-}
-
 enum xco_verdict xco_peers_receive(struct xco_control *core, uint64_t now_ns, uint64_t arrived_ns,
                                    const struct xco_message *message) {
     const struct xco_header *header = &message->header;
-    if (!is_addressed(core, header)) {
-        return XCO_DROPPED;
-    }
     if (header->host >= core->network.hosts) {
         return refuse(core, arrived_ns, header);
     }
     struct xco_peer *peer = find_peer(core, header->host);
-    if (peer == NULL || !is_fresh(core, peer, header)) {
+    if (peer == NULL || xco_origin_accept_host(&peer->origin, header->sequence) != XCO_FRESH) {
         return XCO_DROPPED;
     }
+    core->counters.received_hellos += header->type == XCO_HELLO;
     if (header->epoch > core->settings.epoch) {
-        core->superseded = true;
-        return XCO_DROPPED;
+        return of_higher_epoch(core, now_ns, header->epoch);
     }
     peer->heard_ns = now_ns;
     peer->echo_sent_ns = header->sent_ns;
     peer->echo_received_ns = arrived_ns;
+    if (header->epoch < core->settings.epoch) {
+        return of_lower_epoch(core, header);
+    }
     if (header->type == XCO_HELLO) {
         return hello(core, now_ns, header->host, &message->body.hello);
-    }
-    if (header->epoch < core->settings.epoch) {
-        return of_another_epoch(core, header->host);
     }
     if (!peer->joined) {
         core->counters.dropped_not_joined++;

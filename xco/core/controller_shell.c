@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "controller_filter.h"
+
 #define RECEIVE_BUFFER (4 << 20) // a burst of 4000 reports
 
 uint64_t xco_now_ns(void) {
@@ -56,6 +58,7 @@ static bool open_udp(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BY
     (void)setsockopt(shell->udp, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     const int on = 1; // without the kernel's stamps, what is read counts as having arrived just now
     (void)setsockopt(shell->udp, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
+    (void)xco_filter_attach(shell->udp); // without it, what is no message is dropped here
     good = xco_shell_watch(shell, shell->udp);
     return good || failed(problem, "epoll");
 }

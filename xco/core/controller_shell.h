@@ -16,7 +16,6 @@ enum xco_exit {
     XCO_EXIT_STOPPED = 0,
     XCO_EXIT_FAILED = 1,     // something broke: start again
     XCO_EXIT_CONFIG = 2,     // the loop file cannot be used: starting again does not help
-    XCO_EXIT_SUPERSEDED = 3, // another controller has a higher epoch
 };
 
 struct xco_address {
@@ -52,12 +51,12 @@ bool xco_shell_watch(const struct xco_shell *shell, int descriptor);
 // Where the address of a host is kept that may be none of the topology's.
 struct xco_address *xco_shell_address(struct xco_shell *shell, uint16_t host);
 
-// controller_traffic.c: all datagrams that have arrived, and all that are due
+// controller_traffic.c: datagrams that have arrived, so many a turn, and all that are due
 void xco_shell_receive(struct xco_shell *shell);
 void xco_shell_send(struct xco_shell *shell, uint64_t now_ns);
 
 // controller_command.c: requests on the command socket, one a packet, each answered by a packet:
-// `reload`, `strategy NAME`, `stop`, `ping`; answers are `ok` or `error: ...`
+// `epoch NUMBER`, `reload`, `strategy NAME`, `stop`, `ping`; answers are `ok` or `error: ...`
 bool xco_command_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BYTES]);
 void xco_command_close(struct xco_shell *shell);
 void xco_command_accept(struct xco_shell *shell);

@@ -93,12 +93,12 @@ struct xco_control {
     uint64_t sequence;
     uint64_t stamp;
     uint64_t clock_ns;     // of the scheduler, which must not go back
+    uint64_t began_ns;     // the first instant that was seen; 0: none yet
     uint64_t plan_from_ns; // when the plan that is to be computed begins to hold
     uint64_t planned_ns;
     uint64_t plan_timed_ns; // the earliest timer that is set for it; 0: none
     bool plan_dirty;
     bool plan_urgent; // turns have changed: what they leave of the links is not what it was
-    bool superseded;
     bool failed;
     struct xco_counters counters;
 };

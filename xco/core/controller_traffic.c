@@ -7,6 +7,7 @@
 #include "controller_shell.h"
 
 #define BATCH 32
+#define BATCHES 4 // a turn: a flood delays no signal, no command and no statistics
 #define CONTROL_BYTES 64        // a stamp, and what else the kernel may add
 #define LONGEST_WAIT_NS 100000000 // older stamps are a step of the wall clock
 
@@ -74,23 +75,37 @@ static void receive_one(struct xco_shell *shell, const struct clocks *clocks, st
     *xco_shell_address(shell, host) = batch->addresses[i];
 }
 
-void xco_shell_receive(struct xco_shell *shell) {
-    struct batch batch;
-    int count;
-    do {
-        prepare(&batch);
-        for (size_t i = 0; i < BATCH; i++) {
-            batch.messages[i].msg_hdr.msg_control = batch.control[i];
-            batch.messages[i].msg_hdr.msg_controllen = sizeof batch.control[i];
-        }
-        count = recvmmsg(shell->udp, batch.messages, BATCH, MSG_DONTWAIT, NULL);
-        const struct clocks clocks = read_clocks(); // after all of them have arrived
-        for (int i = 0; i < count; i++) {
-            receive_one(shell, &clocks, &batch, (size_t)i);
-        }
-        xco_control_advance(shell->node.core, clocks.now_ns);
+// Does what fell due while messages were read.
+static void keep_time(struct xco_shell *shell, struct clocks *clocks) {
+    if (xco_now_ns() >= xco_control_deadline(shell->node.core)) {
+        *clocks = read_clocks();
+        xco_control_advance(shell->node.core, clocks->now_ns);
         xco_shell_send(shell, xco_now_ns());
-    } while (count == BATCH);
+    }
+}
+
+// Takes a batch; whether more may wait.
+static bool receive_batch(struct xco_shell *shell) {
+    struct batch batch;
+    prepare(&batch);
+    for (size_t i = 0; i < BATCH; i++) {
+        batch.messages[i].msg_hdr.msg_control = batch.control[i];
+        batch.messages[i].msg_hdr.msg_controllen = sizeof batch.control[i];
+    }
+    const int count = recvmmsg(shell->udp, batch.messages, BATCH, MSG_DONTWAIT, NULL);
+    struct clocks clocks = read_clocks(); // after all of them have arrived
+    for (int i = 0; i < count; i++) {
+        receive_one(shell, &clocks, &batch, (size_t)i);
+        keep_time(shell, &clocks);
+    }
+    xco_control_advance(shell->node.core, clocks.now_ns);
+    xco_shell_send(shell, xco_now_ns());
+    return count == BATCH;
+}
+
+void xco_shell_receive(struct xco_shell *shell) {
+    for (int batches = 0; batches < BATCHES && receive_batch(shell); batches++) {
+    }
 }
 
 // Fills a batch with what is due to hosts whose address is known.

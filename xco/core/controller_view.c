@@ -3,10 +3,6 @@
 
 #include "controller_state.h"
 
-bool xco_control_superseded(const struct xco_control *core) {
-    return core->superseded;
-}
-
 bool xco_control_failed(const struct xco_control *core) {
     return core->failed;
 }

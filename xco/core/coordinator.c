@@ -81,15 +81,16 @@ static int start(struct xco_coordinator *c) {
         xco_say("libsodium cannot be had");
         return XCO_EXIT_FAILED;
     }
-    if (xco_key_read(c->config.key_file, c->key) < 0) {
-        xco_say("%s: no key of %d bytes: %s", c->config.key_file, XCO_KEY_BYTES, strerror(errno));
+    const char *problem = xco_host_keys_read(c->config.key_file, c->config.core.host, &c->keys);
+    if (problem != NULL) {
+        xco_say("%s: %s", c->config.key_file, problem);
         return XCO_EXIT_CONFIG;
     }
     if (!hold(c->config.interface)) {
         xco_say("%s: a coordinator is running: stop it first", c->config.interface);
         return XCO_EXIT_BUSY;
     }
-    c->origin.epoch = xco_epoch_read(c->config.epoch_file);
+    c->origin.epoch = xco_messages_epoch(c);
     c->flows.large_bytes = (uint32_t)c->config.flow_bytes;
     c->flows.window_ns = (int64_t)c->config.flow_window_ns;
     c->flows.idle_ns = (int64_t)c->config.flow_idle_ns;

@@ -8,18 +8,28 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "coordinator_state.h"
 
 #define STACK_BYTES 65536 // all memory is locked
+#define DAY_NS UINT64_C(86400000000000)
 
-uint64_t xco_epoch_read(const char *path) {
+uint64_t xco_epoch_most(int64_t wall_ns) {
+    return (uint64_t)wall_ns + DAY_NS;
+}
+
+uint64_t xco_epoch_read(const char *path, uint64_t most) {
     unsigned long long epoch = 0;
     FILE *file = path[0] == '\0' ? NULL : fopen(path, "re");
     if (file != NULL) {
         epoch = fscanf(file, "%llu", &epoch) == 1 ? epoch : 0;
         fclose(file);
+    }
+    if (epoch > most) {
+        xco_say("%s: epoch %llu is too far ahead of this clock: ignored", path, epoch);
+        return 0;
     }
     return epoch;
 }
@@ -56,6 +66,12 @@ static int write_epoch(const char *path, uint64_t epoch) {
     return error == 0 ? sync_folder(path) : error;
 }
 
+static int64_t wall_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 // Writes what is wanted, as often as it is asked.
 static void *keep(void *argument) {
     struct xco_keeper *keeper = argument;
@@ -74,7 +90,7 @@ static void *keep(void *argument) {
 
 int xco_keeper_start(struct xco_keeper *keeper, const char *path) {
     keeper->path = path;
-    keeper->wanted = keeper->kept = xco_epoch_read(path);
+    keeper->wanted = keeper->kept = xco_epoch_read(path, xco_epoch_most(wall_ns()));
     keeper->asks = eventfd(0, EFD_CLOEXEC);
     keeper->tells = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (keeper->asks < 0 || keeper->tells < 0) {

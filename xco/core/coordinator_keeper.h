@@ -13,8 +13,11 @@ struct xco_keeper {
     int tells; // readable when more is kept
 };
 
-// The epoch that a file keeps; 0: none.
-uint64_t xco_epoch_read(const char *path);
+// The highest epoch that is obeyed at an instant of CLOCK_REALTIME: a day ahead of this clock.
+uint64_t xco_epoch_most(int64_t wall_ns);
+
+// The epoch that a file keeps; 0: none, or one that is higher than `most`, which is damaged.
+uint64_t xco_epoch_read(const char *path, uint64_t most);
 
 // Starts the thread; 0 or a negative errno. Its scheduling is the caller's of this moment. `path`
 // stays the caller's.

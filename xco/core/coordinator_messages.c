@@ -64,7 +64,7 @@ static void send_all(struct xco_coordinator *c, struct xco_message *message) {
     message->header.epoch = c->origin.epoch;
     message->header.sequence = ++c->sequence;
     message->header.sent_ns = (uint64_t)xco_now_ns();
-    size_t length = xco_wire_encode(message, c->key, datagram);
+    size_t length = xco_wire_encode(message, c->keys.up, datagram);
     for (size_t i = 0; i < c->config.controller_count; i++) {
         bool sent = length > 0 && send_to(c, &c->config.controllers[i], datagram, length);
         c->counts.send_errors += !sent;
@@ -107,10 +107,29 @@ static void hold(struct xco_coordinator *c, const struct xco_message *message, i
     *held = (struct xco_held){.used = true, .message = *message, .arrived_ns = now_ns};
 }
 
+uint64_t xco_messages_epoch(const struct xco_coordinator *c) {
+    return xco_epoch_read(c->config.epoch_file, xco_epoch_most(clock_ns(CLOCK_REALTIME)));
+}
+
+// No controller gives an epoch far ahead of the time; who obeyed it would obey no other any more.
+static bool is_ahead(struct xco_coordinator *c, uint64_t epoch) {
+    if (epoch <= xco_epoch_most(clock_ns(CLOCK_REALTIME))) {
+        return false;
+    }
+    if (c->counts.epochs_ahead++ == 0) {
+        xco_say("epoch %llu of the controller is a day ahead of this clock: set the clocks",
+                (unsigned long long)epoch);
+    }
+    return true;
+}
+
 static void obey(struct xco_coordinator *c, const struct xco_message *message, int64_t now_ns) {
     const struct xco_header *header = &message->header;
     if (!xco_core_answers(&c->core, now_ns, message)) {
         c->counts.stale++;
+        return;
+    }
+    if (is_ahead(c, header->epoch)) {
         return;
     }
     if (!xco_keeper_has(&c->keeper, header->epoch)) {
@@ -147,7 +166,7 @@ void xco_messages_kept(struct xco_coordinator *c) {
 static void take(struct xco_coordinator *c, const uint8_t *datagram, size_t length,
                  int64_t arrived_ns) {
     struct xco_message message;
-    enum xco_wire_result result = xco_wire_decode(datagram, length, c->key, &message);
+    enum xco_wire_result result = xco_wire_decode(datagram, length, c->keys.down, &message);
     bool to_hosts = result == XCO_WIRE_OK && message.header.host == XCO_CONTROLLER &&
                     (message.header.type == XCO_DIRECTIVE || message.header.type == XCO_WELCOME);
     c->counts.received++;

@@ -10,10 +10,12 @@
 #include "gate_classifier.h"
 #include "gate_watch.h"
 #include "stats.h"
+#include "wire_keys.h"
 
 // What is counted beside the core's own counts.
 struct xco_counts {
-    uint64_t received, malformed, forged, stale, lower_epochs, reports, hellos, send_errors;
+    uint64_t received, malformed, forged, stale, lower_epochs, epochs_ahead,
+        reports, hellos, send_errors;
     uint64_t gate_errors, remakes, flows_made, flows_removed, flows_refused, unwatched;
     uint64_t gate_changes, gate_late_ns, gate_late_max_ns, gate_set_ns, gate_set_max_ns;
     uint64_t flow_ready_ns, flow_ready_max_ns, looks, wakes;
@@ -57,7 +59,7 @@ struct xco_coordinator {
     struct xco_origin origin; // of the controller's messages
     struct xco_counts counts;
     struct xco_stats statistics;
-    uint8_t key[XCO_KEY_BYTES];
+    struct xco_host_keys keys;
     uint64_t sequence; // of our last message
     struct xco_keeper keeper;
     struct xco_held held[2]; // a WELCOME, a DIRECTIVE
@@ -100,6 +102,8 @@ void xco_messages_take(struct xco_coordinator *c);
 void xco_messages_report(struct xco_coordinator *c);
 void xco_messages_hello(struct xco_coordinator *c);
 void xco_messages_leave(struct xco_coordinator *c);
+// The highest epoch that was kept, or 0.
+uint64_t xco_messages_epoch(const struct xco_coordinator *c);
 // An epoch is kept by now: what waited for that is obeyed.
 void xco_messages_kept(struct xco_coordinator *c);
 

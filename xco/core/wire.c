@@ -1,11 +1,9 @@
 // Encodes and decodes messages; the layouts are those of docs/xco-protocol.md.
 #include "wire.h"
+#include "wire_check.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <string.h>
-#include <unistd.h>
 
 static const uint8_t MAGIC[4] = {'X', 'C', 'O', '1'};
 
@@ -18,8 +16,8 @@ enum {
     PERMIT_BYTES = 12,
 };
 
-_Static_assert(XCO_AUTH_BYTES == crypto_auth_BYTES, "the authenticator's length");
-_Static_assert(XCO_KEY_BYTES == crypto_auth_KEYBYTES, "the key's length");
+_Static_assert(XCO_AUTH_BYTES >= crypto_generichash_BYTES_MIN, "the authenticator's length");
+_Static_assert(XCO_KEY_BYTES == crypto_generichash_KEYBYTES, "the key's length");
 _Static_assert(XCO_HEADER_BYTES + DIRECTIVE_BYTES + XCO_ENTRIES_MAX * PERMIT_BYTES +
                        XCO_AUTH_BYTES == XCO_DATAGRAM_MAX, "the longest message");
 
@@ -40,86 +38,6 @@ static uint64_t get(const uint8_t **at, size_t bytes) {
 
 int xco_wire_init(void) {
     return sodium_init() < 0 ? -1 : 0;
-}
-
-int xco_key_read(const char *path, uint8_t key[XCO_KEY_BYTES]) {
-    uint8_t bytes[XCO_KEY_BYTES + 1];
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) {
-        return -1;
-    }
-    const ssize_t length = read(file, bytes, sizeof bytes);
-    const int problem = length < 0 ? errno : EINVAL;
-    close(file);
-    if (length != XCO_KEY_BYTES) {
-        errno = problem;
-        return -1;
-    }
-    memcpy(key, bytes, XCO_KEY_BYTES);
-    sodium_memzero(bytes, sizeof bytes);
-    return 0;
-}
-
-static bool from_controller(uint8_t type) {
-    return type == XCO_WELCOME || type == XCO_DIRECTIVE;
-}
-
-static bool header_is_sound(const struct xco_header *header) {
-    if (header->type < XCO_HELLO || header->type > XCO_LEAVE) {
-        return false;
-    }
-    return from_controller(header->type) ? header->host == XCO_CONTROLLER
-                                         : header->host < XCO_HOSTS_MAX;
-}
-
-static bool welcome_is_sound(const struct xco_welcome *welcome) {
-    return welcome->to < XCO_HOSTS_MAX && welcome->status <= XCO_HELLO_FIRST &&
-           welcome->strategy <= XCO_HYBRID;
-}
-
-static bool report_is_sound(const struct xco_report *report) {
-    if (report->count > XCO_ENTRIES_MAX ||
-        (report->flags & ~(XCO_FLAG_FELL_BACK | XCO_FLAG_MORE)) != 0) {
-        return false;
-    }
-    for (size_t i = 0; i < report->count; i++) {
-        if (report->entries[i].destination >= XCO_HOSTS_MAX) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool directive_is_sound(const struct xco_directive *directive) {
-    const bool endless = directive->end_ns == 0;
-    if (directive->to >= XCO_HOSTS_MAX || directive->mode > XCO_OPEN ||
-        directive->count > XCO_ENTRIES_MAX ||
-        (!endless && directive->end_ns < directive->start_ns) ||
-        (endless && directive->mode == XCO_SLICE)) {
-        return false;
-    }
-    for (size_t i = 0; i < directive->count; i++) {
-        if (directive->entries[i].destination >= XCO_HOSTS_MAX) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool is_sound(const struct xco_message *message) {
-    if (!header_is_sound(&message->header)) {
-        return false;
-    }
-    switch (message->header.type) {
-    case XCO_WELCOME:
-        return welcome_is_sound(&message->body.welcome);
-    case XCO_REPORT:
-        return report_is_sound(&message->body.report);
-    case XCO_DIRECTIVE:
-        return directive_is_sound(&message->body.directive);
-    default:
-        return true;
-    }
 }
 
 static void put_header(uint8_t **at, const struct xco_header *header) {
@@ -200,18 +118,28 @@ static void put_body(uint8_t **at, const struct xco_message *message) {
     }
 }
 
+// It cannot fail: all lengths are in their ranges.
+static void authenticate(uint8_t tag[XCO_AUTH_BYTES], const uint8_t *plain, size_t length,
+                         const uint8_t key[XCO_KEY_BYTES]) {
+    (void)crypto_generichash(tag, XCO_AUTH_BYTES, plain, length, key, XCO_KEY_BYTES);
+}
+
+static bool is_authentic(const uint8_t *plain, size_t length, const uint8_t key[XCO_KEY_BYTES]) {
+    uint8_t tag[XCO_AUTH_BYTES];
+    authenticate(tag, plain, length, key);
+    return sodium_memcmp(tag, plain + length, sizeof tag) == 0;
+}
+
 size_t xco_wire_encode(const struct xco_message *message, const uint8_t key[XCO_KEY_BYTES],
                        uint8_t datagram[XCO_DATAGRAM_MAX]) {
-    if (!is_sound(message)) {
+    if (!xco_wire_is_sound(message)) {
         return 0;
     }
     uint8_t *at = datagram;
     put_header(&at, &message->header);
     put_body(&at, message);
     const size_t length = (size_t)(at - datagram);
-    if (crypto_auth(at, datagram, length, key) != 0) {
-        return 0;
-    }
+    authenticate(at, datagram, length, key);
     return length + XCO_AUTH_BYTES;
 }
 
@@ -316,17 +244,26 @@ enum xco_wire_result xco_wire_decode(const uint8_t *datagram, size_t length,
         return XCO_WIRE_VERSION_DIFFERS;
     }
     const size_t plain = length - XCO_AUTH_BYTES;
-    if (crypto_auth_verify(datagram + plain, datagram, plain, key) != 0) {
+    if (!is_authentic(datagram, plain, key)) {
         return XCO_WIRE_FORGED;
     }
     message->header.host = (uint16_t)get(&at, 2);
     message->header.epoch = get(&at, 8);
     message->header.sequence = get(&at, 8);
     message->header.sent_ns = get(&at, 8);
-    if (!get_body(at, plain - XCO_HEADER_BYTES, message) || !is_sound(message)) {
+    if (!get_body(at, plain - XCO_HEADER_BYTES, message) || !xco_wire_is_sound(message)) {
         return XCO_WIRE_MALFORMED;
     }
     return XCO_WIRE_OK;
+}
+
+struct xco_claim xco_wire_claim(const uint8_t *datagram) {
+    const uint8_t *type = datagram + sizeof MAGIC, *host = type + 2, *sequence = host + 2 + 8;
+    return (struct xco_claim){
+        .type = *type,
+        .host = (uint16_t)get(&host, 2),
+        .sequence = get(&sequence, 8),
+    };
 }
 
 enum xco_freshness xco_origin_accept(struct xco_origin *origin, uint64_t epoch, uint64_t sequence) {

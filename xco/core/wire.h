@@ -1,8 +1,9 @@
 // Messages between the controller and the local coordinators: layout, authenticator, freshness.
 //
-// One datagram is one message: a header, a body, and an authenticator over both (crypto_auth of
-// libsodium, HMAC-SHA512-256). All numbers are little-endian. Messages are states, not increments:
-// losing one is cured by the next. docs/xco-protocol.md tells the protocol, xco/wire.py mirrors it.
+// One datagram is one message: a header, a body, and an authenticator over both (keyed BLAKE2b of 16
+// bytes; the key is the host's for this direction, see wire_keys.h). All numbers are little-endian.
+// Messages are states, not increments: losing one is cured by the next. docs/xco-protocol.md tells
+// the protocol, xco/wire.py mirrors it.
 #ifndef XCO_WIRE_H
 #define XCO_WIRE_H
 
@@ -10,15 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define XCO_WIRE_VERSION 1
+#define XCO_WIRE_VERSION 2
 #define XCO_CONTROLLER 0xffffu   // the header's host in messages of the controller
 #define XCO_HOSTS_MAX 0xfffeu    // hosts are 0 to 0xfffd
 #define XCO_KEY_BYTES 32
-#define XCO_AUTH_BYTES 32
+#define XCO_AUTH_BYTES 16
 #define XCO_DIGEST_BYTES 32
 #define XCO_HEADER_BYTES 32
 #define XCO_ENTRIES_MAX 64       // destinations in one report or directive
-#define XCO_DATAGRAM_MAX 872     // a directive of 64 entries; below every usual MTU
+#define XCO_DATAGRAM_MAX 856     // a directive of 64 entries; below every usual MTU
+#define XCO_TIME_MAX (UINT64_C(1) << 61) // times and durations are below: sums of four cannot overflow
 
 enum xco_type {
     XCO_HELLO = 1,     // host to controller: let me join
@@ -123,9 +125,6 @@ enum xco_wire_result {
 // Call once before anything else; 0, or -1 if libsodium cannot be had.
 int xco_wire_init(void);
 
-// Reads a key file (exactly 32 bytes); 0, or -1 with errno (EINVAL: another length).
-int xco_key_read(const char *path, uint8_t key[XCO_KEY_BYTES]);
-
 // Writes a message, authenticated; returns its length, or 0 if it breaks a rule (unknown type, too
 // many entries).
 size_t xco_wire_encode(const struct xco_message *message, const uint8_t key[XCO_KEY_BYTES],
@@ -136,6 +135,15 @@ size_t xco_wire_encode(const struct xco_message *message, const uint8_t key[XCO_
 enum xco_wire_result xco_wire_decode(const uint8_t *datagram, size_t length,
                                      const uint8_t key[XCO_KEY_BYTES],
                                      struct xco_message *message);
+
+// Reads host and sequence of what may be a message, before its authenticator is checked: to look up
+// the key, and to drop what could not be obeyed anyhow. The length is at least XCO_HEADER_BYTES.
+struct xco_claim {
+    uint8_t type;
+    uint16_t host;
+    uint64_t sequence;
+};
+struct xco_claim xco_wire_claim(const uint8_t *datagram);
 
 // What is known of a sender: the highest epoch, and the highest sequence within it.
 struct xco_origin {
