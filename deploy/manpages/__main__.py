@@ -8,13 +8,13 @@ from pathlib import Path
 
 from typer.main import get_command
 
-from deploy.manpages import commands, configuration
+from deploy.manpages import commands, configuration, coordination
 from policer.cli import app as policer
 from xco.cli import app as xco
 from xco.cli_lazy import load
 from xtc.cli import app
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def main(directory: str) -> None:
@@ -27,7 +27,13 @@ def main(directory: str) -> None:
     policers = commands.page(get_command(policer), date, commands.POLICER)
     (target / "policer.8").write_text(policers)
     (target / "xco.8").write_text(commands.page(load(get_command(xco)), date, commands.XCO))
-    (target / "xtc.toml.5").write_text(configuration.page(DOCUMENT.read_text(), date))
+    (target / "xtc.toml.5").write_text(configuration.page(text("configuration.md"), date))
+    (target / "xco.toml.5").write_text(coordination.page(text("xco.md"), date))
+
+
+def text(name: str) -> str:
+    """Return a document."""
+    return (DOCS / name).read_text()
 
 
 if __name__ == "__main__":

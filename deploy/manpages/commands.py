@@ -71,7 +71,7 @@ XCO = Program(
     name="xco",
     purpose="coordinate which V2V flows may send, so that no link is congested",
     files={
-        "/etc/xtc/xco.toml": "the settings of controller and coordinator",
+        "/etc/xtc/xco.toml": "the settings of controller and coordinator, see xco.toml(5)",
         "/etc/xtc/topology.toml": "hosts, switches and links; `xco topology check` finds mistakes",
         "/etc/xtc/xco.key": "the key of all messages; `xco key make` makes it",
         "/var/lib/xco": "the lease, and the highest epochs that were given and obeyed",
@@ -88,7 +88,7 @@ XCO = Program(
         "the coordinator, whose host's traffic then flows unshaped",
         "SIGHUP": "has the controller read settings and topology anew",
     },
-    see=(("xtc", 8), ("policer", 8)),
+    see=(("xco.toml", 5), ("xtc", 8), ("policer", 8)),
 )
 
 
