@@ -51,7 +51,8 @@ complete zsh zsh/vendor-completions/_policer
 complete fish fish/vendor_completions.d/policer.fish
 DOC=$ROOT/usr/share/doc/xtc-policer
 install -D -m 644 -t "$DOC" $SOURCE/copyright
-install -D -m 644 -t "$DOC/examples" deploy/prometheus/*.yml deploy/grafana/*.json
+install -D -m 644 -t "$DOC/examples" deploy/prometheus/policer.yml deploy/prometheus/xtc.yml \
+    deploy/grafana/*.json
 gzip -9nc $SOURCE/changelog >"$DOC/changelog.gz"
 install -D -m 644 $SOURCE/policer/lintian-overrides "$ROOT/usr/share/lintian/overrides/xtc-policer"
 
