@@ -70,6 +70,12 @@ def test_the_units_call_commands_that_there_are(name: str) -> None:
             command = command.commands[word]
 
 
+def test_the_coordinator_may_load_programs_that_sort_frames() -> None:
+    text = UNITS["coordinator"].read_text()
+    assert "CAP_BPF" in service("coordinator")["CapabilityBoundingSet"].split()
+    assert "bpf" in re.findall(r"(?m)^SystemCallFilter=(@.+)$", text)[0].split()
+
+
 def test_whatever_ends_a_coordinator_its_interface_is_released() -> None:
     unit = service("coordinator")
     assert unit["ExecStopPost"] == "/usr/bin/xco coordinator release"
@@ -245,12 +251,14 @@ def test_the_packages_hold_xco_and_not_what_is_compiled() -> None:
     assert "xco" in PROJECT["tool"]["mypy"]["packages"]
 
 
-def test_the_core_is_built_where_tests_and_demo_need_it() -> None:
+def test_the_core_is_built_where_tests_packages_and_demo_need_it() -> None:
     def recipe(*targets: str) -> str:
         command = ["make", "-n", "--no-print-directory", "-o", ".venv/.ready", *targets]
         return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
     assert "sh scripts/setup-xco.sh" in recipe("test")
+    package = recipe("deb").splitlines()
+    assert package.index("sh scripts/setup-xco.sh") < package.index("sh deploy/debian/build-xco.sh")
     built, demo = recipe("demo-xco").splitlines()
     assert built == "sh scripts/setup-xco.sh"
     assert demo.endswith("-m benchmarks.demo_xco")
