@@ -39,8 +39,10 @@ install -D -m 644 -t "$ROOT/etc/xtc" deploy/etc/policer.toml
 
 # 3. Documents, alert rules, dashboard, and completion, which the program writes itself.
 $BIN/python -m deploy.manpages $WORK/man
-install -D -m 644 -t "$ROOT/usr/share/man/man8" $WORK/man/policer.8
-gzip -9n "$ROOT/usr/share/man/man8/policer.8"
+for page in policer.8 policer.toml.5; do
+    install -D -m 644 "$WORK/man/$page" "$ROOT/usr/share/man/man${page##*.}/$page"
+    gzip -9n "$ROOT/usr/share/man/man${page##*.}/$page"
+done
 complete() { # SHELL FILE
     mkdir -p "$ROOT/usr/share/$(dirname "$2")"
     _POLICER_COMPLETE="source_$1" $BIN/python -c \

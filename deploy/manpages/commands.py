@@ -51,7 +51,7 @@ POLICER = Program(
     name="policer",
     purpose="keep a fleet of virtual routers at their contracts",
     files={
-        "/etc/xtc/policer.toml": "the settings; `policer config check` finds mistakes",
+        "/etc/xtc/policer.toml": "the settings, see policer.toml(5)",
         "/var/lib/xtc-policer/policer.db": "contracts, events, tokens and punishments",
     },
     status={
@@ -65,7 +65,7 @@ POLICER = Program(
         "SIGHUP": "reads the settings anew; those of `[server]`, `[store]`, `[link]` and "
         "`[lease]` take effect at the next start",
     },
-    see=(("xtc", 8),),
+    see=(("policer.toml", 5), ("xtc", 8)),
 )
 XCO = Program(
     name="xco",

@@ -27,7 +27,7 @@ pytestmark = [
 ]
 BUILDS = {"xtc": "build.sh", "xtc-policer": "build-policer.sh", "xco": "build-xco.sh"}
 UNITS = ("xtc.service", "xtc-policer.service", "xco-controller.service", "xco-coordinator.service")
-PAGES = ("xtc.8", "xtc.toml.5", "policer.8", "xco.8", "xco.toml.5")
+PAGES = ("xtc.8", "xtc.toml.5", "policer.8", "policer.toml.5", "xco.8", "xco.toml.5")
 BEGUN = "/root/begun"
 """A file that is as old as the copy."""
 SETTINGS = b"""

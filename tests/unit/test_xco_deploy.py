@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from xco_statistics_rig import controller_names, coordinator_names
 
-from deploy.manpages import commands, configuration, coordination, roff
+from deploy.manpages import commands, configuration, roff, settings
 from xco.cli import app
 from xco.cli_lazy import load
 from xco.command import exit_code
@@ -217,26 +217,26 @@ def test_the_manual_is_free_of_warnings() -> None:
 
 
 def test_every_key_is_in_the_manual_of_the_settings() -> None:
-    page = coordination.page(DOCUMENT, DATE)
+    page = settings.page(settings.XCO, DOCUMENT, DATE)
     shown = page.partition(".SH TABLES")[2].partition(".SH EXAMPLE")[0]
     keys = re.findall(r"(?m)^\.TP\n\\fB(\w+)\\fR$", shown)
-    structures = coordination.TABLES.values()
+    structures = settings.XCO.tables.values()
     assert keys == [key for structure in structures for key in structure.__struct_fields__]
     assert "[controller]\n\\&topology = " in page.partition(".SH EXAMPLE")[2]
 
 
 def test_a_key_that_nobody_explains_has_no_manual() -> None:
     with pytest.raises(configuration.UndocumentedError, match=r"docs/xco\.md .* coordinator\.hang"):
-        coordination.page(DOCUMENT.replace("| `hang`", "| `hung`"), DATE)
+        settings.page(settings.XCO, DOCUMENT.replace("| `hang`", "| `hung`"), DATE)
 
 
 def test_a_document_without_an_example_has_no_manual() -> None:
     with pytest.raises(ValueError, match="no example"):
-        coordination.page(DOCUMENT.replace("# /etc/xtc/xco.toml\n", ""), DATE)
+        settings.page(settings.XCO, DOCUMENT.replace("# /etc/xtc/xco.toml\n", ""), DATE)
 
 
 def test_the_manual_of_the_settings_is_free_of_warnings() -> None:
-    check_manual(coordination.page(DOCUMENT, DATE))
+    check_manual(settings.page(settings.XCO, DOCUMENT, DATE))
 
 
 # --- build
