@@ -54,9 +54,10 @@ test-kernels: .venv/.ready shield
 	sh tests/system/xen/requirements.sh
 	$(BIN)/python -m pytest -m kernels tests/system
 
-deb: .venv/.ready shield
+deb: .venv/.ready shield core
 	sh deploy/debian/build.sh
 	sh deploy/debian/build-policer.sh
+	sh deploy/debian/build-xco.sh
 
 man: .venv/.ready
 	$(BIN)/python -m deploy.manpages build/man

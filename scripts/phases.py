@@ -27,6 +27,7 @@ RATES: Final = (
 )
 """What judges rates, as the names of its files go on after `test_`; what takes longest begins."""
 SLOW_BESIDE: Final = (
+    *("packages_installed", "xco_package"),
     *("policer_postgres", "policer_package", "policer_page_live", "xco_coordinator"),
     *("deploy_package", "policer_rest_postgres", "xco_command", "notebook_runs"),
     *("policer_serve", "policer_page_access", "policer_service"),

@@ -39,8 +39,10 @@ install -D -m 644 -t "$ROOT/etc/xtc" deploy/etc/policer.toml
 
 # 3. Documents, alert rules, dashboard, and completion, which the program writes itself.
 $BIN/python -m deploy.manpages $WORK/man
-install -D -m 644 -t "$ROOT/usr/share/man/man8" $WORK/man/policer.8
-gzip -9n "$ROOT/usr/share/man/man8/policer.8"
+for page in policer.8 policer.toml.5; do
+    install -D -m 644 "$WORK/man/$page" "$ROOT/usr/share/man/man${page##*.}/$page"
+    gzip -9n "$ROOT/usr/share/man/man${page##*.}/$page"
+done
 complete() { # SHELL FILE
     mkdir -p "$ROOT/usr/share/$(dirname "$2")"
     _POLICER_COMPLETE="source_$1" $BIN/python -c \
@@ -51,7 +53,8 @@ complete zsh zsh/vendor-completions/_policer
 complete fish fish/vendor_completions.d/policer.fish
 DOC=$ROOT/usr/share/doc/xtc-policer
 install -D -m 644 -t "$DOC" $SOURCE/copyright
-install -D -m 644 -t "$DOC/examples" deploy/prometheus/*.yml deploy/grafana/*.json
+install -D -m 644 -t "$DOC/examples" deploy/prometheus/policer.yml deploy/prometheus/xtc.yml \
+    deploy/grafana/*.json
 gzip -9nc $SOURCE/changelog >"$DOC/changelog.gz"
 install -D -m 644 $SOURCE/policer/lintian-overrides "$ROOT/usr/share/lintian/overrides/xtc-policer"
 

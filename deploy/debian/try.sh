@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs both packages in a Debian 12 of its own, uses, removes and purges them. Root; two minutes.
+# Installs the three packages in a Debian 12 of its own, uses, removes and purges them. Root; two minutes.
 set -eu
 cd "$(dirname "$0")/../.."
 DEB=$(readlink -f "${1:-$(ls dist/xtc_*.deb)}")
 POLICER=$(readlink -f "${2:-$(ls dist/xtc-policer_*.deb)}")
+XCO=$(readlink -f "${3:-$(ls dist/xco_*.deb)}")
 BASE=$PWD/build/debian
 
 if [ ! -d "$BASE" ]; then
@@ -13,7 +14,7 @@ if [ ! -d "$BASE" ]; then
 fi
 
 # The mounts live and die with this namespace; what is installed is in memory.
-export DEB POLICER BASE
+export DEB POLICER XCO BASE
 exec unshare --mount sh -eu <<'INSIDE'
 mount -t tmpfs none /mnt
 mkdir /mnt/up /mnt/work /mnt/system
@@ -22,6 +23,7 @@ mount -t proc proc /mnt/system/proc
 cp /etc/resolv.conf /mnt/system/etc/
 cp "$DEB" /mnt/system/xtc.deb
 cp "$POLICER" /mnt/system/policer.deb
+cp "$XCO" /mnt/system/xco.deb
 in_it() { chroot /mnt/system env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"; }
 apt_get() { in_it env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -y "$@"; }
 say() { echo "== $*"; }
@@ -75,6 +77,21 @@ test -e /mnt/system/var/lib/xtc-policer/policer.db
 test ! -e /mnt/system/usr/lib/xtc-policer
 apt_get purge xtc-policer >/dev/null
 test ! -e /mnt/system/var/lib/xtc-policer
+
+say "xco: install, look, remove, purge"
+apt_get install --no-install-recommends /xco.deb >/dev/null
+in_it xco --version
+in_it man xco | grep -q 'xco coordinator release'
+in_it man xco.toml | grep -q hysteresis
+in_it bash -ic '. /usr/share/bash-completion/bash_completion; _completion_loader xco;
+    COMP_WORDS=(xco coo) COMP_CWORD=1; _xco_completion xco; test "${COMPREPLY[0]}" = coordinator' 2>/dev/null
+if in_it xco coordinator check 2>/dev/null; then echo "a coordinator without settings"; exit 1; fi
+test ! -e /mnt/system/etc/systemd/system/multi-user.target.wants/xco-coordinator.service
+apt_get remove xco >/dev/null
+test -e /mnt/system/etc/xtc/xco.toml
+test ! -e /mnt/system/usr/lib/xco
+apt_get purge xco >/dev/null
+test ! -e /mnt/system/etc/xtc/xco.toml
 
 say "upgrade to the same, with a changed configuration"
 echo '# changed' >>/mnt/system/etc/xtc/xtc.toml

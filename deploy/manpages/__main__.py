@@ -8,13 +8,14 @@ from pathlib import Path
 
 from typer.main import get_command
 
-from deploy.manpages import commands, configuration
+from deploy.manpages import commands, configuration, settings
 from policer.cli import app as policer
 from xco.cli import app as xco
 from xco.cli_lazy import load
 from xtc.cli import app
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "configuration.md"
 
 
 def main(directory: str) -> None:
@@ -28,6 +29,9 @@ def main(directory: str) -> None:
     (target / "policer.8").write_text(policers)
     (target / "xco.8").write_text(commands.page(load(get_command(xco)), date, commands.XCO))
     (target / "xtc.toml.5").write_text(configuration.page(DOCUMENT.read_text(), date))
+    for one in (settings.POLICER, settings.XCO):
+        said = (ROOT / one.document).read_text()
+        (target / f"{one.program}.toml.5").write_text(settings.page(one, said, date))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ POLICER = Program(
     name="policer",
     purpose="keep a fleet of virtual routers at their contracts",
     files={
-        "/etc/xtc/policer.toml": "the settings; `policer config check` finds mistakes",
+        "/etc/xtc/policer.toml": "the settings, see policer.toml(5)",
         "/var/lib/xtc-policer/policer.db": "contracts, events, tokens and punishments",
     },
     status={
@@ -65,13 +65,13 @@ POLICER = Program(
         "SIGHUP": "reads the settings anew; those of `[server]`, `[store]`, `[link]` and "
         "`[lease]` take effect at the next start",
     },
-    see=(("xtc", 8),),
+    see=(("policer.toml", 5), ("xtc", 8)),
 )
 XCO = Program(
     name="xco",
     purpose="coordinate which V2V flows may send, so that no link is congested",
     files={
-        "/etc/xtc/xco.toml": "the settings of controller and coordinator",
+        "/etc/xtc/xco.toml": "the settings of controller and coordinator, see xco.toml(5)",
         "/etc/xtc/topology.toml": "hosts, switches and links; `xco topology check` finds mistakes",
         "/etc/xtc/xco.key": "the controllers' master key; `xco key make` makes it",
         "/etc/xtc/xco-host.key": "the key of this host; `xco key host` makes it",
@@ -89,7 +89,7 @@ XCO = Program(
         "the coordinator, whose host's traffic then flows unshaped",
         "SIGHUP": "has the controller read settings and topology anew",
     },
-    see=(("xtc", 8), ("policer", 8)),
+    see=(("xco.toml", 5), ("xtc", 8), ("policer", 8)),
 )
 
 

@@ -34,10 +34,10 @@ class Row(NamedTuple):
 
 
 class UndocumentedError(Exception):
-    """A key of the schema has no row in docs/configuration.md."""
+    """A key of the schema has no row in the document that explains it."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(f"docs/configuration.md does not explain {key}")
+    def __init__(self, key: str, document: str = "docs/configuration.md") -> None:
+        super().__init__(f"{document} does not explain {key}")
 
 
 def page(document: str, date: str) -> str:

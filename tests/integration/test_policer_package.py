@@ -99,6 +99,7 @@ def test_everything_of_the_policer_has_its_place(files: Path) -> None:
         "usr/bin/policer",
         "lib/systemd/system/xtc-policer.service",
         "usr/share/man/man8/policer.8.gz",
+        "usr/share/man/man5/policer.toml.5.gz",
         "usr/share/bash-completion/completions/policer",
         "usr/share/zsh/vendor-completions/_policer",
         "usr/share/fish/vendor_completions.d/policer.fish",

@@ -16,14 +16,14 @@ from documents_rig import check_manual
 from typer.main import get_command
 
 from deploy.locked import added, closure, names_of, parse
-from deploy.manpages import commands, roff
+from deploy.manpages import commands, configuration, roff, settings
 from policer.cli import app
 from policer.cli_reach import POLICER_CODES
 from policer.errors import SettingsError, StoreGone
 from policer.fleet import Fleet
 from policer.metrics import Metrics
 from policer.serve import DEAD_AFTER_S
-from policer.settings import STATE, LeaseSection, Settings
+from policer.settings import SECTIONS, STATE, LeaseSection, Settings
 from policer.settingsfile import load_settings, parse_settings
 from xtc.command import exit_code
 from xtc.metrics import Metrics as DaemonMetrics
@@ -35,6 +35,7 @@ RULES = [DEPLOY / "prometheus" / f"{name}.yml" for name in ("policer", "xtc")]
 BOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
 STARTING = DEPLOY / "etc" / "policer.toml"
 DATE = "2026-11-21"
+DOCUMENT = (ROOT / "docs" / "policer.md").read_text()
 SUFFIXES = {
     "counter": ("_total",),
     "histogram": ("_bucket", "_count", "_sum"),
@@ -348,6 +349,26 @@ def test_every_command_of_the_policer_is_in_its_manual() -> None:
 
 def test_the_policers_manual_is_free_of_warnings() -> None:
     check_manual(manual())
+
+
+def test_every_key_is_in_the_manual_of_the_policers_settings() -> None:
+    page = settings.page(settings.POLICER, DOCUMENT, DATE)
+    shown = page.partition(".SH TABLES")[2].partition(".SH EXAMPLE")[0]
+    keys = re.findall(r"(?m)^\.TP\n\\fB(\w+)\\fR$", shown)
+    structures = settings.POLICER.tables.values()
+    assert {*structures, Settings} == set(SECTIONS)
+    fields = [key for structure in structures for key in structure.__struct_fields__]
+    tables = {"grants", "habits", "rules", "patience"}
+    assert keys == [key for key in fields if key not in tables]
+
+
+def test_a_key_of_the_policer_that_nobody_explains_has_no_manual() -> None:
+    with pytest.raises(configuration.UndocumentedError, match=r"docs/policer\.md .* lease\.ttl_s"):
+        settings.page(settings.POLICER, DOCUMENT.replace("| `ttl_s`", "| `ttl`"), DATE)
+
+
+def test_the_manual_of_the_policers_settings_is_free_of_warnings() -> None:
+    check_manual(settings.page(settings.POLICER, DOCUMENT, DATE))
 
 
 LOCK = (

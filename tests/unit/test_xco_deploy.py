@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from xco_statistics_rig import controller_names, coordinator_names
 
-from deploy.manpages import commands, roff
+from deploy.manpages import commands, configuration, roff, settings
 from xco.cli import app
 from xco.cli_lazy import load
 from xco.command import exit_code
@@ -34,6 +34,7 @@ SETTINGS = DEPLOY / "etc" / "xco.toml"
 EXAMPLE = DEPLOY / "etc" / "topology-example.toml"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DATE = "2026-11-21"
+DOCUMENT = (ROOT / "docs" / "xco.md").read_text()
 
 
 # --- units
@@ -67,6 +68,12 @@ def test_the_units_call_commands_that_there_are(name: str) -> None:
         for word in line.split():
             assert isinstance(command, TyperGroup)
             command = command.commands[word]
+
+
+def test_the_coordinator_may_load_programs_that_sort_frames() -> None:
+    text = UNITS["coordinator"].read_text()
+    assert "CAP_BPF" in service("coordinator")["CapabilityBoundingSet"].split()
+    assert "bpf" in re.findall(r"(?m)^SystemCallFilter=(@.+)$", text)[0].split()
 
 
 def test_whatever_ends_a_coordinator_its_interface_is_released() -> None:
@@ -209,6 +216,29 @@ def test_the_manual_is_free_of_warnings() -> None:
     check_manual(manual())
 
 
+def test_every_key_is_in_the_manual_of_the_settings() -> None:
+    page = settings.page(settings.XCO, DOCUMENT, DATE)
+    shown = page.partition(".SH TABLES")[2].partition(".SH EXAMPLE")[0]
+    keys = re.findall(r"(?m)^\.TP\n\\fB(\w+)\\fR$", shown)
+    structures = settings.XCO.tables.values()
+    assert keys == [key for structure in structures for key in structure.__struct_fields__]
+    assert "[controller]\n\\&topology = " in page.partition(".SH EXAMPLE")[2]
+
+
+def test_a_key_that_nobody_explains_has_no_manual() -> None:
+    with pytest.raises(configuration.UndocumentedError, match=r"docs/xco\.md .* coordinator\.hang"):
+        settings.page(settings.XCO, DOCUMENT.replace("| `hang`", "| `hung`"), DATE)
+
+
+def test_a_document_without_an_example_has_no_manual() -> None:
+    with pytest.raises(ValueError, match="no example"):
+        settings.page(settings.XCO, DOCUMENT.replace("# /etc/xtc/xco.toml\n", ""), DATE)
+
+
+def test_the_manual_of_the_settings_is_free_of_warnings() -> None:
+    check_manual(settings.page(settings.XCO, DOCUMENT, DATE))
+
+
 # --- build
 
 
@@ -221,12 +251,14 @@ def test_the_packages_hold_xco_and_not_what_is_compiled() -> None:
     assert "xco" in PROJECT["tool"]["mypy"]["packages"]
 
 
-def test_the_core_is_built_where_tests_and_demo_need_it() -> None:
+def test_the_core_is_built_where_tests_packages_and_demo_need_it() -> None:
     def recipe(*targets: str) -> str:
         command = ["make", "-n", "--no-print-directory", "-o", ".venv/.ready", *targets]
         return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
 
     assert "sh scripts/setup-xco.sh" in recipe("test")
+    package = recipe("deb").splitlines()
+    assert package.index("sh scripts/setup-xco.sh") < package.index("sh deploy/debian/build-xco.sh")
     built, demo = recipe("demo-xco").splitlines()
     assert built == "sh scripts/setup-xco.sh"
     assert demo.endswith("-m benchmarks.demo_xco")
