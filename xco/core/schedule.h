@@ -19,7 +19,7 @@
  * reservations in its way. With n flows backlogged when it began to wait, a flow is therefore
  * served within `patience_ns + (n + 1) * T`, under both policies, as long as the caller calls
  * `xco_schedule_expired` or `_gave_up` within T of each grant. With patience_ns = XCO_FOREVER there
- * is no bound. In the aligned mode it is hosts * (hosts - 1) slots (see `xco_schedule_slot`).
+ * is no bound.
  *
  * No globals. No call allocates but `_new`, and those that add flows when the flow table must grow;
  * they do so before they change anything. One thread at a time. Time is a parameter, in nanoseconds
@@ -60,8 +60,6 @@ struct xco_schedule_options {
     const struct xco_tree_link *links;
     uint32_t policy;       /* enum xco_policy */
     uint32_t limit_rates;  /* 1: a host faster than its path is granted the path's rate */
-    uint32_t aligned;      /* 1: all slices end together; grants come from xco_schedule_slot only */
-    uint32_t reserved;     /* 0 */
     uint64_t threshold_ns; /* preempt no grant younger than this; XCO_FOREVER: preempt none */
     uint64_t patience_ns;  /* how long a flow may wait before its links are reserved for it */
     uint64_t memory_ns;    /* XCO_FAIR: what was served this long ago counts half; > 0 */
@@ -105,15 +103,6 @@ int xco_schedule_gave_up(struct xco_schedule *schedule, uint64_t now_ns, uint32_
 /* The host is gone: its grant ends, its backlog is dropped, its history forgotten. */
 int xco_schedule_leave(struct xco_schedule *schedule, uint64_t now_ns, uint32_t host,
                        struct xco_grant *grants);
-
-/* The aligned mode: all slices end now, and a maximal set of flows is granted for the next slot.
- * Writes what each host that may send is granted (at most as many as there are hosts) and returns
- * their number. Hosts take turns at choosing first, and who chooses first takes its destinations in
- * turns: a flow waits at most hosts * (destinations of its host) slots. -EINVAL: not aligned.
- * Between slots, `_backlogged`, `_add`, `_gave_up` and `_leave` only keep the books. */
-int xco_schedule_slot(struct xco_schedule *schedule, uint64_t now_ns, struct xco_grant *grants);
-/* Many hosts at once have nothing left for their destination. */
-int xco_schedule_gave_up_all(struct xco_schedule *schedule, const uint32_t *hosts, size_t count);
 
 /* The weight of a flow under XCO_FAIR, 1 unless said; finite and > 0. Counts from its next wait on.
  * A flow that was given one is kept until its host leaves. 0, -EINVAL or -ENOMEM. */

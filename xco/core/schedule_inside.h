@@ -67,8 +67,6 @@ struct queue {
     uint32_t tail;
 };
 
-struct slots; /* the aligned mode's, schedule_slots.c */
-
 struct xco_schedule {
     uint32_t host_count;
     uint32_t node_count;
@@ -76,7 +74,6 @@ struct xco_schedule {
     uint32_t classes;
     bool fair;
     bool limit_rates;
-    bool aligned;
     uint64_t threshold_ns;
     uint64_t patience_ns;
     double memory_ns;
@@ -113,8 +110,6 @@ struct xco_schedule {
     uint32_t group;
     struct xco_grant *grants;
     int grant_count;
-
-    struct slots *slots;
 };
 
 static inline uint32_t link_sources(const struct xco_schedule *s) {
@@ -160,18 +155,5 @@ void flow_wait(struct xco_schedule *s, uint32_t flow);
 void flow_drop(struct xco_schedule *s, uint32_t flow);
 void slice_end(struct xco_schedule *s, uint32_t host);
 void settle(struct xco_schedule *s);
-
-/* schedule_slots.c: the aligned mode. */
-struct slots *slots_new(const struct xco_schedule *s);
-void slots_free(struct slots *slots);
-size_t slots_bytes(const struct xco_schedule *s);
-int slots_room(struct xco_schedule *s, size_t more); /* flows_room, where flows are in the pool */
-void slots_set(struct xco_schedule *s, uint32_t host, const uint32_t *destinations, size_t count);
-void slots_add(struct xco_schedule *s, uint32_t host, uint32_t destination);
-void slots_gave_up(struct xco_schedule *s, uint32_t host);
-void slots_leave(struct xco_schedule *s, uint32_t host);
-struct xco_grant slots_current(const struct xco_schedule *s, uint32_t host);
-uint32_t slots_backlog(const struct xco_schedule *s, uint32_t host);
-const char *slots_check(const struct xco_schedule *s);
 
 #endif

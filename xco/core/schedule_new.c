@@ -20,10 +20,10 @@ static const char *wrong_link(const struct xco_schedule_options *o, uint32_t i) 
 static const char *wrong_options(const struct xco_schedule_options *o) {
     if (o->hosts == 0 || o->hosts > XCO_MOST_HOSTS || o->switches > XCO_MOST_HOSTS)
         return "hosts, switches: 1 to 1,000,000 hosts, at most as many switches";
-    if (o->policy > XCO_FAIR || o->reserved != 0)
+    if (o->policy > XCO_FAIR)
         return "policy: not one that is known";
-    if (o->policy == XCO_FAIR && (o->aligned || o->memory_ns == 0))
-        return "policy: fair needs a memory above 0, and is not for aligned slots";
+    if (o->policy == XCO_FAIR && o->memory_ns == 0)
+        return "policy: fair needs a memory above 0";
     if (!(o->least_share > 0.0 && o->least_share <= 1.0))
         return "least_share: must be above 0 and at most 1";
     if (o->hosts + o->switches > 1 && !o->links)
@@ -155,8 +155,7 @@ static int make_tables(struct xco_schedule *s) {
     s->queues = malloc(queues * sizeof *s->queues);
     s->sources = malloc(sources * sizeof *s->sources);
     s->is_source = calloc(sources, sizeof *s->is_source);
-    s->slots = s->aligned ? slots_new(s) : NULL;
-    if (!s->hosts || !s->queues || !s->sources || !s->is_source || (s->aligned && !s->slots))
+    if (!s->hosts || !s->queues || !s->sources || !s->is_source)
         return -ENOMEM;
     memset(s->queues, 0xff, queues * sizeof *s->queues);
     for (uint32_t x = 0; x < s->host_count; x++) {
@@ -175,7 +174,6 @@ static struct xco_schedule *from_options(const struct xco_schedule_options *o) {
     s->link_count = s->node_count - 1;
     s->fair = o->policy == XCO_FAIR;
     s->limit_rates = o->limit_rates != 0;
-    s->aligned = o->aligned != 0;
     s->threshold_ns = o->threshold_ns;
     s->patience_ns = o->patience_ns;
     s->memory_ns = o->memory_ns ? (double)o->memory_ns : 1.0;
@@ -210,7 +208,6 @@ struct xco_schedule *xco_schedule_new(const struct xco_schedule_options *options
 void xco_schedule_free(struct xco_schedule *s) {
     if (!s)
         return;
-    slots_free(s->slots);
     free(s->nodes);
     free(s->directed);
     free(s->hosts);

@@ -4,8 +4,6 @@
 struct xco_grant xco_schedule_current(const struct xco_schedule *s, uint32_t host) {
     if (host >= s->host_count)
         return (struct xco_grant){host, XCO_NONE, 0};
-    if (s->aligned)
-        return slots_current(s, host);
     const struct host *sender = &s->hosts[host];
     if (sender->sending == XCO_NONE)
         return (struct xco_grant){host, XCO_NONE, 0};
@@ -42,7 +40,7 @@ uint64_t xco_schedule_full_rate_bps(const struct xco_schedule *s, uint32_t host,
 uint32_t xco_schedule_backlog(const struct xco_schedule *s, uint32_t host) {
     if (host >= s->host_count)
         return 0;
-    return s->aligned ? slots_backlog(s, host) : s->hosts[host].backlog;
+    return s->hosts[host].backlog;
 }
 
 size_t xco_schedule_bytes(const struct xco_schedule *s) {
@@ -51,7 +49,7 @@ size_t xco_schedule_bytes(const struct xco_schedule *s) {
     return sizeof *s + s->node_count * sizeof *s->nodes + s->host_count * sizeof *s->hosts +
            2 * (size_t)s->link_count * sizeof *s->directed + queues * sizeof *s->queues +
            sources * (sizeof *s->sources + sizeof *s->is_source) +
-           s->flow_room * sizeof *s->flows + (sizeof *s->table << s->table_bits) + slots_bytes(s);
+           s->flow_room * sizeof *s->flows + (sizeof *s->table << s->table_bits);
 }
 
 /* Eq. 1: what senders were granted is what is not free, on every link, and never too much. */
@@ -127,8 +125,6 @@ static const char *check_flows(const struct xco_schedule *s) {
 }
 
 const char *xco_schedule_check(const struct xco_schedule *s) {
-    if (s->aligned)
-        return slots_check(s);
     const char *wrong = check_links(s);
     return wrong ? wrong : check_flows(s);
 }
