@@ -68,7 +68,7 @@ int xco_schedule_backlogged(struct xco_schedule *s, uint64_t now_ns, uint32_t ho
     for (size_t i = 0; i < count; i++)
         if (!valid(s, host, destinations[i]))
             return -EINVAL;
-    if (flows_room(s, count))
+    if (backlog_room(s, host, destinations, count))
         return -ENOMEM;
     begin(s, now_ns, grants);
     s->group++;
@@ -82,7 +82,7 @@ int xco_schedule_add(struct xco_schedule *s, uint64_t now_ns, uint32_t host, uin
                      struct xco_grant *grants) {
     if (!valid(s, host, destination))
         return -EINVAL;
-    if (flows_room(s, 1))
+    if (backlog_room(s, host, &destination, 1))
         return -ENOMEM;
     begin(s, now_ns, grants);
     become_backlogged(s, host, destination);
@@ -153,7 +153,7 @@ int xco_schedule_weigh(struct xco_schedule *s, uint32_t host, uint32_t destinati
         return -ENOMEM;
     uint32_t found = flow_find(s, host, destination);
     uint32_t flow = found == XCO_NONE ? flow_make(s, host, destination) : found;
-    if (s->flows[flow].state == RESTING && s->flows[flow].queue != XCO_NONE)
+    if (s->flows[flow].place == AT_REST)
         rest_remove(s, flow);
     s->flows[flow].weight = weight;
     s->flows[flow].weighted = true;

@@ -130,37 +130,45 @@ static int root_tree(struct xco_schedule *s, const struct xco_schedule_options *
     return result;
 }
 
-/* Flows are told apart by the power of two of their rate, so that a link that has less left than
- * some class needs does not look at those. */
-static void make_classes(struct xco_schedule *s, const struct xco_schedule_options *o) {
-    uint64_t least[MOST_CLASSES] = {0};
-    for (uint32_t i = 0; i < s->link_count; i++) {
-        uint64_t capacity = o->links[i].capacity_bps;
-        int power = 63 - __builtin_clzll(capacity);
-        if (least[power] == 0 || capacity < least[power])
-            least[power] = capacity;
-    }
-    for (int power = 0; power < MOST_CLASSES; power++) {
-        if (least[power] == 0)
-            continue;
-        s->class_of[power] = (uint8_t)s->classes;
-        s->class_least[s->classes++] = least_rate(s, least[power]);
-    }
+static int by_rate(const void *a, const void *b) {
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Flows are parked apart by their full rate, which is always some link's capacity, so that a link
+ * that has less left than some need does not look at those. */
+static int make_classes(struct xco_schedule *s, const struct xco_schedule_options *o) {
+    s->class_rate = malloc((s->link_count + 1) * sizeof *s->class_rate);
+    if (!s->class_rate)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < s->link_count; i++)
+        s->class_rate[i] = o->links[i].capacity_bps;
+    qsort(s->class_rate, s->link_count, sizeof *s->class_rate, by_rate);
+    for (uint32_t i = 0; i < s->link_count; i++)
+        if (i == 0 || s->class_rate[i] != s->class_rate[i - 1])
+            s->class_rate[s->classes++] = s->class_rate[i];
+    return 0;
 }
 
 static int make_tables(struct xco_schedule *s) {
-    size_t queues = (size_t)link_sources(s) * s->classes + s->host_count;
+    size_t parked = 2 * (size_t)(s->node_count - s->host_count) * s->classes + 1;
     size_t sources = (size_t)link_sources(s) + s->host_count;
     s->hosts = calloc(s->host_count, sizeof *s->hosts);
-    s->queues = malloc(queues * sizeof *s->queues);
+    s->parked = malloc(parked * sizeof *s->parked);
+    s->from = calloc(s->host_count, sizeof *s->from);
+    s->to = calloc(s->host_count, sizeof *s->to);
+    s->ready = malloc(s->host_count * sizeof *s->ready);
     s->sources = malloc(sources * sizeof *s->sources);
-    s->is_source = calloc(sources, sizeof *s->is_source);
-    if (!s->hosts || !s->queues || !s->sources || !s->is_source)
+    s->source_at = calloc(sources, sizeof *s->source_at);
+    if (!s->hosts || !s->parked || !s->from || !s->to || !s->ready || !s->sources || !s->source_at)
         return -ENOMEM;
-    memset(s->queues, 0xff, queues * sizeof *s->queues);
+    memset(s->parked, 0xff, parked * sizeof *s->parked);
     for (uint32_t x = 0; x < s->host_count; x++) {
         s->hosts[x].sending = s->hosts[x].held_for = s->hosts[x].flows = XCO_NONE;
         s->hosts[x].weight = 1.0;
+        s->ready[x] = true;
+        backlog_init(&s->from[x]);
+        backlog_init(&s->to[x]);
     }
     return flows_room(s, 1);
 }
@@ -178,7 +186,7 @@ static struct xco_schedule *from_options(const struct xco_schedule_options *o) {
     s->patience_ns = o->patience_ns;
     s->memory_ns = o->memory_ns ? (double)o->memory_ns : 1.0;
     s->least_share = o->least_share;
-    s->oldest = s->youngest = s->returned = s->flow_free = XCO_NONE;
+    s->oldest = s->youngest = s->flow_free = XCO_NONE;
     s->resting = (struct queue){XCO_NONE, XCO_NONE};
     s->nodes = calloc(s->node_count, sizeof *s->nodes);
     s->directed = calloc(2 * (size_t)s->node_count, sizeof *s->directed);
@@ -192,10 +200,10 @@ struct xco_schedule *xco_schedule_new(const struct xco_schedule_options *options
     struct xco_schedule *s = wrong ? NULL : from_options(options);
     if (s && s->nodes && s->directed)
         result = root_tree(s, options, &wrong);
-    if (result == 0) {
-        make_classes(s, options);
+    if (result == 0)
+        result = make_classes(s, options);
+    if (result == 0)
         result = make_tables(s);
-    }
     if (result == 0)
         return s;
     xco_schedule_free(s);
@@ -211,9 +219,17 @@ void xco_schedule_free(struct xco_schedule *s) {
     free(s->nodes);
     free(s->directed);
     free(s->hosts);
-    free(s->queues);
+    for (uint32_t x = 0; s->from && s->to && x < s->host_count; x++) {
+        backlog_free(&s->from[x]);
+        backlog_free(&s->to[x]);
+    }
+    free(s->from);
+    free(s->to);
+    free(s->ready);
+    free(s->class_rate);
+    free(s->parked);
     free(s->sources);
-    free(s->is_source);
+    free(s->source_at);
     free(s->flows);
     free(s->table);
     free(s);
