@@ -157,6 +157,7 @@ uint32_t flow_make(struct xco_schedule *s, uint32_t host, uint32_t destination) 
     flow->next = flow->previous = flow->child = flow->older = flow->younger = XCO_NONE;
     flow->rate_class = class_of(s, full_rate);
     flow->full_rate = full_rate;
+    path_top(s, host, destination, &flow->up, &flow->down);
     flow->weight = s->hosts[host].weight;
     flow->rank = -INFINITY;
     flow->state = RESTING;

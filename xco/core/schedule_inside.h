@@ -31,7 +31,7 @@ enum flow_state {
 struct flow {
     _Alignas(64) uint32_t host;
     uint32_t destination;
-    uint32_t place;          /* the link between switches where it is parked, AT_REST or XCO_NONE */
+    uint32_t place;          /* the heap where it is parked, AT_REST or XCO_NONE */
     uint32_t next;           /* in the heap its next sibling, at rest who rests after it */
     uint32_t previous;       /* in the heap its elder sibling or parent, at rest who rests before */
     uint32_t child;          /* in the heap */
@@ -49,6 +49,7 @@ struct flow {
     uint32_t group;         /* the last backlog group that it was in */
     uint32_t after, before; /* the other flows of its host, in a ring */
     uint32_t at_source, at_target; /* its entries in the backlogs of both its ends */
+    uint32_t up, down; /* the links at the top of its path, if both are between switches */
 };
 
 struct host {
@@ -84,6 +85,13 @@ struct source {
     bool done;     /* nothing fits, until it is opened again */
 };
 
+/* The switches right below a node. Flows that climb to it from one and descend to another are
+ * parked by both, so that each link's end finds those that the other link does not block. */
+struct siblings {
+    uint32_t first, count; /* in `children` */
+    uint32_t pairs;        /* the first place of those for two of them */
+};
+
 struct queue {
     uint32_t head, tail;
 };
@@ -107,7 +115,11 @@ struct xco_schedule {
     uint64_t *class_rate; /* full rates that flows can have, ascending */
     uint32_t classes;
 
-    uint32_t *parked;            /* roots of heaps, by link between switches and class */
+    uint32_t *parked;            /* roots of heaps, by place, see `place_of_link` */
+    size_t place_count;
+    struct siblings *siblings;   /* by node */
+    uint32_t *children;          /* switches below switches, side by side */
+    uint32_t *ordinal;           /* of a node among its siblings */
     struct backlog *from, *to;   /* by host */
     size_t entry_room;           /* of all backlogs */
     bool *ready;                 /* by host: it is idle, and reserved for no flow */
@@ -144,8 +156,20 @@ static inline bool is_hosts(const struct xco_schedule *s, uint32_t link) {
     return link < 2 * s->host_count;
 }
 
-static inline uint32_t *parked_at(const struct xco_schedule *s, uint32_t link, uint32_t class) {
-    return &s->parked[(size_t)(link - 2 * s->host_count) * s->classes + class];
+/* Places are heaps of parked flows of one class: first by link between switches, then by pairs. */
+static inline uint32_t place_of_link(const struct xco_schedule *s, uint32_t link, uint32_t class) {
+    return (link - 2 * s->host_count) * s->classes + class;
+}
+
+static inline uint32_t first_pair(const struct xco_schedule *s) {
+    return 2 * (s->node_count - s->host_count) * s->classes;
+}
+
+static inline uint32_t place_of_pair(const struct xco_schedule *s, uint32_t up, uint32_t down,
+                                     uint32_t class) {
+    const struct siblings *all = &s->siblings[s->nodes[up >> 1].parent];
+    uint32_t pair = s->ordinal[up >> 1] * all->count + s->ordinal[down >> 1];
+    return all->pairs + pair * s->classes + class;
 }
 
 /* The least that is worth granting to a flow with this full rate. */
@@ -166,6 +190,7 @@ void ring_last(struct xco_schedule *s, uint32_t flow); /* make it the last of it
 /* schedule_queues.c: where flows are parked, and in which order they wait or rest. */
 bool flow_before(const struct xco_schedule *s, uint32_t a, uint32_t b);
 void flow_park(struct xco_schedule *s, uint32_t flow, uint32_t link);
+bool place_blocks(const struct xco_schedule *s, const struct flow *flow);
 void flow_unpark(struct xco_schedule *s, uint32_t flow);
 void age_push(struct xco_schedule *s, uint32_t flow);
 void age_remove(struct xco_schedule *s, uint32_t flow);

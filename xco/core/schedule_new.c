@@ -150,11 +150,35 @@ static int make_classes(struct xco_schedule *s, const struct xco_schedule_option
     return 0;
 }
 
+/* Number the switches below each node, and the places for flows between two of them. */
+static int make_siblings(struct xco_schedule *s) {
+    s->siblings = calloc(s->node_count, sizeof *s->siblings);
+    s->children = malloc(s->node_count * sizeof *s->children);
+    s->ordinal = calloc(s->node_count, sizeof *s->ordinal);
+    if (!s->siblings || !s->children || !s->ordinal)
+        return -ENOMEM;
+    for (uint32_t i = s->host_count; i < s->node_count; i++)
+        if (s->nodes[i].parent != XCO_NONE)
+            s->ordinal[i] = s->siblings[s->nodes[i].parent].count++;
+    uint32_t first = 0;
+    s->place_count = first_pair(s);
+    for (uint32_t i = 0; i < s->node_count; i++) {
+        struct siblings *all = &s->siblings[i];
+        all->first = first;
+        all->pairs = (uint32_t)s->place_count;
+        first += all->count;
+        s->place_count += (size_t)all->count * all->count * s->classes;
+    }
+    for (uint32_t i = s->host_count; i < s->node_count; i++)
+        if (s->nodes[i].parent != XCO_NONE)
+            s->children[s->siblings[s->nodes[i].parent].first + s->ordinal[i]] = i;
+    return s->place_count < AT_REST ? 0 : -ENOMEM;
+}
+
 static int make_tables(struct xco_schedule *s) {
-    size_t parked = 2 * (size_t)(s->node_count - s->host_count) * s->classes + 1;
     size_t sources = (size_t)link_sources(s) + s->host_count;
     s->hosts = calloc(s->host_count, sizeof *s->hosts);
-    s->parked = malloc(parked * sizeof *s->parked);
+    s->parked = malloc((s->place_count + 1) * sizeof *s->parked);
     s->from = calloc(s->host_count, sizeof *s->from);
     s->to = calloc(s->host_count, sizeof *s->to);
     s->ready = malloc(s->host_count * sizeof *s->ready);
@@ -162,7 +186,7 @@ static int make_tables(struct xco_schedule *s) {
     s->source_at = calloc(sources, sizeof *s->source_at);
     if (!s->hosts || !s->parked || !s->from || !s->to || !s->ready || !s->sources || !s->source_at)
         return -ENOMEM;
-    memset(s->parked, 0xff, parked * sizeof *s->parked);
+    memset(s->parked, 0xff, (s->place_count + 1) * sizeof *s->parked);
     for (uint32_t x = 0; x < s->host_count; x++) {
         s->hosts[x].sending = s->hosts[x].held_for = s->hosts[x].flows = XCO_NONE;
         s->hosts[x].weight = 1.0;
@@ -203,6 +227,8 @@ struct xco_schedule *xco_schedule_new(const struct xco_schedule_options *options
     if (result == 0)
         result = make_classes(s, options);
     if (result == 0)
+        result = make_siblings(s);
+    if (result == 0)
         result = make_tables(s);
     if (result == 0)
         return s;
@@ -228,6 +254,9 @@ void xco_schedule_free(struct xco_schedule *s) {
     free(s->ready);
     free(s->class_rate);
     free(s->parked);
+    free(s->siblings);
+    free(s->children);
+    free(s->ordinal);
     free(s->sources);
     free(s->source_at);
     free(s->flows);

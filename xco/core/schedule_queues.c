@@ -1,5 +1,5 @@
 /* Where flows are parked: heaps by rank; and lists of those that wait, and rest, by age. */
-#include "schedule_inside.h"
+#include "schedule_paths.h"
 
 /* Whether flow a comes before b: served less by weight under XCO_FAIR, else waiting longer. */
 bool flow_before(const struct xco_schedule *s, uint32_t a, uint32_t b) {
@@ -74,7 +74,7 @@ void flow_unpark(struct xco_schedule *s, uint32_t flow) {
     struct flow *old = &s->flows[flow];
     if (old->place == XCO_NONE)
         return;
-    uint32_t *root = parked_at(s, old->place, old->rate_class);
+    uint32_t *root = &s->parked[old->place];
     uint32_t below = meld_all(s, old->child);
     old->place = XCO_NONE;
     if (*root == flow) {
@@ -91,18 +91,31 @@ void flow_unpark(struct xco_schedule *s, uint32_t flow) {
     *root = meld(s, *root, below);
 }
 
+static uint32_t place_of(const struct xco_schedule *s, const struct flow *flow, uint32_t link) {
+    if (link == flow->up || link == flow->down)
+        return place_of_pair(s, flow->up, flow->down, flow->rate_class);
+    return place_of_link(s, link, flow->rate_class);
+}
+
 /* Let a flow wait at a link that blocks it. At a host's link that is where it is backlogged. */
 void flow_park(struct xco_schedule *s, uint32_t flow, uint32_t link) {
     struct flow *new = &s->flows[flow];
-    if (new->place == link)
-        return;
     flow_unpark(s, flow);
     if (is_hosts(s, link))
         return;
-    uint32_t *root = parked_at(s, link, new->rate_class);
-    new->place = link;
+    new->place = place_of(s, new, link);
     new->child = new->next = new->previous = XCO_NONE;
-    *root = meld(s, *root, flow);
+    s->parked[new->place] = meld(s, s->parked[new->place], flow);
+}
+
+/* Whether the links that a flow is parked at still block it. */
+bool place_blocks(const struct xco_schedule *s, const struct flow *flow) {
+    uint64_t least = least_rate(s, flow->full_rate);
+    if (flow->place == XCO_NONE)
+        return false;
+    if (flow->place >= first_pair(s))
+        return link_open(s, flow->up) < least || link_open(s, flow->down) < least;
+    return link_open(s, flow->place / s->classes + 2 * s->host_count) < least;
 }
 
 /* Put a flow that begins to wait last in the order of waiting. */

@@ -31,26 +31,52 @@ static bool fits(struct xco_schedule *s, uint32_t flow, uint64_t *rate) {
             flow_unpark(s, flow);
         return can;
     }
-    uint32_t link = tried->place;
-    if (link == XCO_NONE || link_open(s, link) >= least_rate(s, tried->full_rate))
-        link = path_blocked(s, tried, rate);
+    if (place_blocks(s, tried))
+        return false;
+    uint32_t link = path_blocked(s, tried, rate);
     if (link != XCO_NONE)
         flow_park(s, flow, link);
     return link == XCO_NONE;
 }
 
+static bool better(const struct xco_schedule *s, uint32_t flow, uint32_t first) {
+    return first == XCO_NONE || flow_before(s, flow, first);
+}
+
+/* The first in rank of a place and of one found before; who does not fit is parked elsewhere. */
+static uint32_t first_in(struct xco_schedule *s, uint32_t place, uint32_t first) {
+    const uint32_t *root = &s->parked[place];
+    uint64_t rate;
+    while (*root != XCO_NONE && better(s, *root, first))
+        if (fits(s, *root, &rate))
+            return *root;
+    return first;
+}
+
+/* The same for what is parked by a link and one of its siblings the other way. */
+static uint32_t first_in_pairs(struct xco_schedule *s, uint32_t link, uint32_t class,
+                               uint32_t first) {
+    const struct siblings *all = &s->siblings[s->nodes[link >> 1].parent];
+    uint64_t least = least_rate(s, s->class_rate[class]);
+    for (uint32_t i = 0; i < all->count; i++) {
+        uint32_t other = 2 * s->children[all->first + i] + (link % 2 == UP ? DOWN : UP);
+        uint32_t up = link % 2 == UP ? link : other, down = link % 2 == UP ? other : link;
+        uint32_t place = place_of_pair(s, up, down, class);
+        if (s->parked[place] != XCO_NONE && link_open(s, other) >= least)
+            first = first_in(s, place, first);
+    }
+    return first;
+}
+
 /* The first in rank of those parked at a link between switches that fit. */
 static uint32_t first_parked(struct xco_schedule *s, uint32_t link) {
-    uint64_t open = link_open(s, link), rate;
+    uint64_t open = link_open(s, link);
     uint32_t first = XCO_NONE;
     for (uint32_t class = 0; class < s->classes; class++) {
-        const uint32_t *root = parked_at(s, link, class);
         if (least_rate(s, s->class_rate[class]) > open)
             break;
-        while (*root != XCO_NONE && !fits(s, *root, &rate))
-            ; /* it is parked elsewhere now */
-        if (*root != XCO_NONE && (first == XCO_NONE || flow_before(s, *root, first)))
-            first = *root;
+        first = first_in(s, place_of_link(s, link, class), first);
+        first = first_in_pairs(s, link, class, first);
     }
     return first;
 }
@@ -58,10 +84,6 @@ static uint32_t first_parked(struct xco_schedule *s, uint32_t link) {
 /* Whether an entry is worth a look at its flow: not if its rank is too low. */
 static bool worth(const struct xco_schedule *s, const struct entry *entry, uint32_t first) {
     return first == XCO_NONE || !(entry->rank > s->flows[first].rank);
-}
-
-static bool better(const struct xco_schedule *s, uint32_t flow, uint32_t first) {
-    return first == XCO_NONE || flow_before(s, flow, first);
 }
 
 /* The first in rank of a ready host's flows that fit. */

@@ -45,10 +45,11 @@ uint32_t xco_schedule_backlog(const struct xco_schedule *s, uint32_t host) {
 
 size_t xco_schedule_bytes(const struct xco_schedule *s) {
     size_t sources = (size_t)link_sources(s) + s->host_count;
-    size_t parked = 2 * (size_t)(s->node_count - s->host_count) * s->classes + 1;
+    size_t node = sizeof *s->nodes + sizeof *s->siblings + sizeof *s->children +
+                  sizeof *s->ordinal + 2 * sizeof *s->directed;
     size_t host = sizeof *s->hosts + 2 * sizeof *s->from + sizeof *s->ready;
-    return sizeof *s + s->node_count * sizeof *s->nodes + s->host_count * host +
-           2 * (size_t)s->node_count * sizeof *s->directed + parked * sizeof *s->parked +
+    return sizeof *s + s->node_count * node + s->host_count * host +
+           (s->place_count + 1) * sizeof *s->parked +
            sources * (sizeof *s->sources + sizeof *s->source_at) +
            ((size_t)s->link_count + 1) * sizeof *s->class_rate +
            s->entry_room * sizeof(struct entry) + s->flow_room * sizeof *s->flows +
@@ -101,7 +102,7 @@ static const char *check_waiting(const struct xco_schedule *s, const struct flow
     uint64_t least = least_rate(s, flow->full_rate);
     if (link_open(s, 2 * flow->destination + DOWN) < least)
         return NULL;
-    if (flow->place == XCO_NONE || link_open(s, flow->place) >= least)
+    if (!place_blocks(s, flow))
         return "a flow is not parked at a link that blocks it";
     return NULL;
 }
