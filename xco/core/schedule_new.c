@@ -84,6 +84,7 @@ static uint32_t reach(struct xco_schedule *s, const struct xco_schedule_options 
     for (uint32_t i = 0; i < s->node_count; i++)
         s->nodes[i].depth = XCO_NONE;
     s->nodes[root] = child_of(XCO_NONE, 0, 0);
+    s->nodes[root].free[DOWN] = UINT64_MAX; /* no link: nothing is blocked there */
     adjacency->order[reached++] = root;
     for (uint32_t done = 0; done < reached; done++) {
         uint32_t at = adjacency->order[done];

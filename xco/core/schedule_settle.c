@@ -1,6 +1,4 @@
 /* Who is granted what after something got free: what waits there is tried until it is full. */
-#include <math.h>
-
 #include "schedule_paths.h"
 
 /* Try what a link or host that got free is reserved for, before all others. */
@@ -81,20 +79,13 @@ static uint32_t first_parked(struct xco_schedule *s, uint32_t link) {
     return first;
 }
 
-/* Whether an entry is worth a look at its flow: not if its rank is too low. */
-static bool worth(const struct xco_schedule *s, const struct entry *entry, uint32_t first) {
-    return first == XCO_NONE || !(entry->rank > s->flows[first].rank);
-}
-
-/* The first in rank of a ready host's flows that fit. */
-static uint32_t first_from(struct xco_schedule *s, uint32_t host) {
-    const struct backlog *from = &s->from[host];
-    uint32_t first = XCO_NONE;
-    uint64_t rate, least = least_rate(s, s->class_rate[0]);
-    for (uint32_t i = 0; s->ready[host] && i < from->count; i++) {
-        const struct entry *entry = &from->entries[i];
-        const struct node *target = &s->nodes[entry->peer];
-        if ((target->free[DOWN] < least && target->parent != XCO_NONE) || !worth(s, entry, first))
+/* Take from up to 64 entries, a bit each, the first in rank of those that fit. */
+static uint32_t first_of(struct xco_schedule *s, const struct entry *entries, uint64_t maybe,
+                         uint32_t first) {
+    uint64_t rate;
+    for (; maybe; maybe &= maybe - 1) {
+        const struct entry *entry = &entries[__builtin_ctzll(maybe)];
+        if (first != XCO_NONE && entry->rank > s->flows[first].rank)
             continue;
         if (better(s, entry->flow, first) && fits(s, entry->flow, &rate))
             first = entry->flow;
@@ -102,20 +93,35 @@ static uint32_t first_from(struct xco_schedule *s, uint32_t host) {
     return first;
 }
 
+/* The first in rank of a ready host's flows that fit. Which may is told without branches. */
+static uint32_t first_from(struct xco_schedule *s, uint32_t host) {
+    const struct backlog *from = &s->from[host];
+    uint32_t first = XCO_NONE, end = s->ready[host] ? from->count : 0;
+    uint64_t least = least_rate(s, s->class_rate[0]);
+    for (uint32_t at = 0; at < end; at += 64) {
+        const struct entry *entries = &from->entries[at];
+        uint32_t count = end - at < 64 ? end - at : 64;
+        uint64_t maybe = 0;
+        for (uint32_t i = 0; i < count; i++)
+            maybe |= (uint64_t)(s->nodes[entries[i].peer].free[DOWN] >= least) << i;
+        first = first_of(s, entries, maybe, first);
+    }
+    return first;
+}
+
 /* The first in rank of the flows to a host that fit. */
 static uint32_t first_to(struct xco_schedule *s, uint32_t host) {
     const struct backlog *to = &s->to[host];
-    uint32_t first = XCO_NONE;
-    uint64_t rate, least = least_rate(s, s->class_rate[0]);
+    bool open = link_open(s, 2 * host + DOWN) >= least_rate(s, s->class_rate[0]);
     bool preempts = !s->fair && s->threshold_ns != XCO_FOREVER;
-    if (link_open(s, 2 * host + DOWN) < least)
-        return XCO_NONE;
-    for (uint32_t i = 0; i < to->count; i++) {
-        const struct entry *entry = &to->entries[i];
-        if (!(s->ready[entry->peer] || preempts) || !worth(s, entry, first))
-            continue;
-        if (better(s, entry->flow, first) && fits(s, entry->flow, &rate))
-            first = entry->flow;
+    uint32_t first = XCO_NONE, end = open ? to->count : 0;
+    for (uint32_t at = 0; at < end; at += 64) {
+        const struct entry *entries = &to->entries[at];
+        uint32_t count = end - at < 64 ? end - at : 64;
+        uint64_t maybe = 0;
+        for (uint32_t i = 0; i < count; i++)
+            maybe |= (uint64_t)(s->ready[entries[i].peer] || preempts) << i;
+        first = first_of(s, entries, maybe, first);
     }
     return first;
 }
