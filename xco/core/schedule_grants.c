@@ -1,6 +1,4 @@
 /* How a grant begins and ends, who waits for one, and what is reserved. */
-#include <math.h>
-
 #include "schedule_paths.h"
 
 /* Note that a link or host got free: what waits there is tried before the event is over. */
@@ -93,17 +91,15 @@ void flow_drop(struct xco_schedule *s, uint32_t flow) {
         flow_forget(s, flow);
 }
 
-/* Add what the flow was served just now, by weight, to its share: log2(2^share + 2^more). The
- * weight is the host's: each of its backlogged flows has an even part of it. */
+/* Add what the flow was served just now, by weight, to its share. The weight is the host's: each
+ * of its backlogged flows has an even part of it. */
 static void account(struct xco_schedule *s, const struct host *host, struct flow *flow) {
     uint64_t duration = s->now_ns - host->started_ns;
     if (!s->fair || duration == 0)
         return;
     double flows = host->backlog + (flow->drained ? 1.0 : 0.0);
     double served = (double)host->rate * (double)duration * flows / flow->weight;
-    double more = log2(served) + (double)s->now_ns / s->memory_ns;
-    double high = fmax(flow->rank, more), low = fmin(flow->rank, more);
-    flow->rank = high + log2(1.0 + exp2(low - high));
+    flow->rank = share_more(&s->shares, flow->rank, served, s->now_ns);
 }
 
 /* The host sends no more; what it used is free. Its flow is left to the caller. */

@@ -98,6 +98,20 @@ struct queue {
 
 static const uint32_t AT_REST = XCO_NONE - 1;
 
+/* Tables for what was served, schedule_shares.c. */
+enum { SHARE_STEPS = 54 * 64 + 2, LOGARITHMS = 256 };
+
+struct logarithm {
+    uint64_t bits; /* of the double that it is of */
+    double log2;
+};
+
+struct shares {
+    double per_ns; /* halvings */
+    double sum[SHARE_STEPS];
+    struct logarithm known[LOGARITHMS];
+};
+
 struct xco_schedule {
     uint32_t host_count;
     uint32_t node_count;
@@ -126,6 +140,8 @@ struct xco_schedule {
     uint32_t oldest, youngest; /* waiting flows that can ever be granted, in the order of waiting */
     struct queue resting;      /* XCO_FAIR: who rests longest first */
     uint32_t rest_count;
+
+    struct shares shares;
 
     struct flow *flows;
     uint32_t flow_room;
@@ -205,6 +221,10 @@ int backlog_room(struct xco_schedule *s, uint32_t host, const uint32_t *destinat
 void backlog_add(struct xco_schedule *s, uint32_t flow);
 void backlog_remove(struct xco_schedule *s, uint32_t flow);
 void backlog_rank(struct xco_schedule *s, uint32_t flow); /* its rank has changed */
+
+/* schedule_shares.c: a share is log2 of what was served; more than 0 is added at a time. */
+void shares_init(struct shares *shares, double memory_ns);
+double share_more(struct shares *shares, double share, double served, uint64_t now_ns);
 
 /* schedule_grants.c: how a grant begins and ends, and who holds what. */
 void source_open(struct xco_schedule *s, uint32_t source);

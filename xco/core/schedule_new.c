@@ -211,6 +211,7 @@ static struct xco_schedule *from_options(const struct xco_schedule_options *o) {
     s->patience_ns = o->patience_ns;
     s->memory_ns = o->memory_ns ? (double)o->memory_ns : 1.0;
     s->least_share = o->least_share;
+    shares_init(&s->shares, s->memory_ns);
     s->oldest = s->youngest = s->flow_free = XCO_NONE;
     s->resting = (struct queue){XCO_NONE, XCO_NONE};
     s->nodes = calloc(s->node_count, sizeof *s->nodes);
