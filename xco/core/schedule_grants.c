@@ -13,8 +13,11 @@ void source_open(struct xco_schedule *s, uint32_t what) {
 
 static void open_path(struct xco_schedule *s, const struct flow *flow) {
     uint32_t link;
-    FOR_PATH(s->nodes, flow->host, flow->destination, link)
-        source_open(s, link);
+    FOR_PATH(s->nodes, flow->host, flow->destination, link) {
+        bool own = is_hosts(s, link) && link % 2 == UP; /* only a reservation waits there */
+        if (!own || s->nodes[link >> 1].owner[UP] != XCO_NONE)
+            source_open(s, link);
+    }
 }
 
 static void host_changed(struct xco_schedule *s, uint32_t host) {

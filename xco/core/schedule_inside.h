@@ -196,6 +196,14 @@ static inline uint64_t least_rate(const struct xco_schedule *s, uint64_t full_ra
     return least ? least : 1;
 }
 
+/* Whether flow a comes before b: served less by weight under XCO_FAIR, else waiting longer. */
+static inline bool flow_before(const struct xco_schedule *s, uint32_t a, uint32_t b) {
+    const struct flow *x = &s->flows[a], *y = &s->flows[b];
+    if (x->rank < y->rank || x->rank > y->rank)
+        return x->rank < y->rank;
+    return x->order < y->order;
+}
+
 /* schedule_flows.c: the table of flows. */
 int flows_room(struct xco_schedule *s, size_t more); /* 0, or -ENOMEM and nothing changed */
 uint32_t flow_find(const struct xco_schedule *s, uint32_t host, uint32_t destination);
@@ -204,10 +212,14 @@ void flow_forget(struct xco_schedule *s, uint32_t flow);
 void ring_last(struct xco_schedule *s, uint32_t flow); /* make it the last of its host's flows */
 
 /* schedule_queues.c: where flows are parked, and in which order they wait or rest. */
-bool flow_before(const struct xco_schedule *s, uint32_t a, uint32_t b);
 void flow_park(struct xco_schedule *s, uint32_t flow, uint32_t link);
 bool place_blocks(const struct xco_schedule *s, const struct flow *flow);
-void flow_unpark(struct xco_schedule *s, uint32_t flow);
+void heap_leave(struct xco_schedule *s, uint32_t flow);
+static inline void flow_unpark(struct xco_schedule *s, uint32_t flow) {
+    if (s->flows[flow].place != XCO_NONE)
+        heap_leave(s, flow);
+}
+
 void age_push(struct xco_schedule *s, uint32_t flow);
 void age_remove(struct xco_schedule *s, uint32_t flow);
 void rest_push(struct xco_schedule *s, uint32_t flow);

@@ -1,14 +1,6 @@
 /* Where flows are parked: heaps by rank; and lists of those that wait, and rest, by age. */
 #include "schedule_paths.h"
 
-/* Whether flow a comes before b: served less by weight under XCO_FAIR, else waiting longer. */
-bool flow_before(const struct xco_schedule *s, uint32_t a, uint32_t b) {
-    const struct flow *x = &s->flows[a], *y = &s->flows[b];
-    if (x->rank < y->rank || x->rank > y->rank)
-        return x->rank < y->rank;
-    return x->order < y->order;
-}
-
 static void list_push(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
     struct flow *new = &s->flows[flow];
     new->next = XCO_NONE;
@@ -70,10 +62,8 @@ static uint32_t meld_all(struct xco_schedule *s, uint32_t first) {
     return root;
 }
 
-void flow_unpark(struct xco_schedule *s, uint32_t flow) {
+void heap_leave(struct xco_schedule *s, uint32_t flow) {
     struct flow *old = &s->flows[flow];
-    if (old->place == XCO_NONE)
-        return;
     uint32_t *root = &s->parked[old->place];
     uint32_t below = meld_all(s, old->child);
     old->place = XCO_NONE;

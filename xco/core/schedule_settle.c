@@ -19,7 +19,7 @@ static void try_owner(struct xco_schedule *s, uint32_t what) {
 
 /* Whether a flow may be granted now, and how much. If not, it is left where that is noticed when
  * it changes: parked at a link between switches that blocks it, or in its hosts' backlogs. */
-static bool fits(struct xco_schedule *s, uint32_t flow, uint64_t *rate) {
+static inline bool fits(struct xco_schedule *s, uint32_t flow, uint64_t *rate) {
     const struct flow *tried = &s->flows[flow];
     if (tried->state != WAITING)
         return false;
@@ -135,19 +135,20 @@ static uint32_t first_at(struct xco_schedule *s, uint32_t what) {
 }
 
 /* Return the first in rank of all that wait at what got free and fit. */
-static uint32_t next_candidate(struct xco_schedule *s, uint64_t *rate) {
+static uint32_t next_candidate(struct xco_schedule *s) {
     uint32_t first = XCO_NONE;
+    uint64_t rate;
     for (uint32_t i = 0; i < s->source_count; i++) {
         struct source *source = &s->sources[i];
         if (source->done)
             continue;
-        if (source->best == XCO_NONE || !fits(s, source->best, rate))
+        if (source->best == XCO_NONE || !fits(s, source->best, &rate))
             source->best = first_at(s, source->what);
         source->done = source->best == XCO_NONE;
         if (!source->done && better(s, source->best, first))
             first = source->best;
     }
-    return first != XCO_NONE && fits(s, first, rate) ? first : XCO_NONE;
+    return first;
 }
 
 /* Reserve links and host for who has waited longest, as long as patience is over and none is
@@ -180,10 +181,11 @@ static void try_owners(struct xco_schedule *s) {
 void settle(struct xco_schedule *s) {
     uint64_t rate = 0;
     try_owners(s);
-    for (uint32_t flow; (flow = next_candidate(s, &rate)) != XCO_NONE; try_owners(s)) {
-        if (s->ready[s->flows[flow].host])
+    for (uint32_t flow; (flow = next_candidate(s)) != XCO_NONE; try_owners(s)) {
+        bool ready = s->ready[s->flows[flow].host];
+        if (ready && path_blocked(s, &s->flows[flow], &rate) == XCO_NONE)
             grant(s, flow, rate);
-        else
+        else if (!ready && can_preempt(s, flow, &rate))
             preempt(s, flow, rate);
     }
     for (uint32_t i = 0; i < s->source_count; i++)
