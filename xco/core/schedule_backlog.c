@@ -36,11 +36,13 @@ static int room_for(struct xco_schedule *s, struct backlog *backlog, size_t more
 
 /* The memory of what was backlogged once is not kept. */
 static void give_back(struct xco_schedule *s, struct backlog *backlog) {
-    if (backlog->count != 0 || backlog->entries == backlog->first)
+    if (backlog->count > FIRST_ENTRIES / 2 || backlog->entries == backlog->first)
         return;
+    memcpy(backlog->first, backlog->entries, backlog->count * sizeof *backlog->entries);
     s->entry_room -= backlog->room;
     free(backlog->entries);
-    backlog_init(backlog);
+    backlog->entries = backlog->first;
+    backlog->room = FIRST_ENTRIES;
 }
 
 int backlog_room(struct xco_schedule *s, uint32_t host, const uint32_t *destinations,

@@ -25,6 +25,10 @@ static void host_changed(struct xco_schedule *s, uint32_t host) {
         s->hosts[host].sending == XCO_NONE && s->hosts[host].held_for == XCO_NONE;
 }
 
+static void target_changed(struct xco_schedule *s, uint32_t host) {
+    s->room[host] = s->nodes[host].free[DOWN] >= least_rate(s, s->class_rate[0]);
+}
+
 /* Begin to wait, last in order. It is tried if its host is ready. */
 void flow_wait(struct xco_schedule *s, uint32_t flow) {
     struct flow *new = &s->flows[flow];
@@ -111,6 +115,7 @@ static uint32_t stop(struct xco_schedule *s, uint32_t host) {
     uint32_t flow = sender->sending;
     account(s, sender, &s->flows[flow]);
     path_release(s, &s->flows[flow], sender->rate);
+    target_changed(s, s->flows[flow].destination);
     open_path(s, &s->flows[flow]);
     sender->sending = XCO_NONE;
     host_changed(s, host);
@@ -145,6 +150,7 @@ void grant(struct xco_schedule *s, uint32_t flow, uint64_t rate) {
         age_remove(s, flow);
     }
     path_occupy(s, winner, rate);
+    target_changed(s, winner->destination);
     winner->state = SENDING;
     host->sending = flow;
     host->rate = rate;

@@ -73,7 +73,7 @@ struct entry {
 enum { FIRST_ENTRIES = 4 };
 
 struct backlog {
-    struct entry *entries; /* `first`, or more of them elsewhere until it is empty again */
+    struct entry *entries; /* `first`, or elsewhere while there are more */
     uint32_t count, room;
     struct entry first[FIRST_ENTRIES];
 };
@@ -137,6 +137,7 @@ struct xco_schedule {
     struct backlog *from, *to;   /* by host */
     size_t entry_room;           /* of all backlogs */
     bool *ready;                 /* by host: it is idle, and reserved for no flow */
+    bool *room;                  /* by host: its link has room for the smallest flow */
     uint32_t oldest, youngest; /* waiting flows that can ever be granted, in the order of waiting */
     struct queue resting;      /* XCO_FAIR: who rests longest first */
     uint32_t rest_count;

@@ -183,15 +183,17 @@ static int make_tables(struct xco_schedule *s) {
     s->from = calloc(s->host_count, sizeof *s->from);
     s->to = calloc(s->host_count, sizeof *s->to);
     s->ready = malloc(s->host_count * sizeof *s->ready);
+    s->room = malloc(s->host_count * sizeof *s->room);
     s->sources = malloc(sources * sizeof *s->sources);
     s->source_at = calloc(sources, sizeof *s->source_at);
-    if (!s->hosts || !s->parked || !s->from || !s->to || !s->ready || !s->sources || !s->source_at)
+    if (!s->hosts || !s->parked || !s->from || !s->to || !s->ready || !s->room ||
+        !s->sources || !s->source_at)
         return -ENOMEM;
     memset(s->parked, 0xff, (s->place_count + 1) * sizeof *s->parked);
     for (uint32_t x = 0; x < s->host_count; x++) {
         s->hosts[x].sending = s->hosts[x].held_for = s->hosts[x].flows = XCO_NONE;
         s->hosts[x].weight = 1.0;
-        s->ready[x] = true;
+        s->ready[x] = s->room[x] = true;
         backlog_init(&s->from[x]);
         backlog_init(&s->to[x]);
     }
@@ -254,6 +256,7 @@ void xco_schedule_free(struct xco_schedule *s) {
     free(s->from);
     free(s->to);
     free(s->ready);
+    free(s->room);
     free(s->class_rate);
     free(s->parked);
     free(s->siblings);

@@ -97,14 +97,13 @@ static uint32_t first_of(struct xco_schedule *s, const struct entry *entries, ui
 static uint32_t first_from(struct xco_schedule *s, uint32_t host) {
     const struct backlog *from = &s->from[host];
     uint32_t first = XCO_NONE, end = s->ready[host] ? from->count : 0;
-    uint64_t least = least_rate(s, s->class_rate[0]);
     for (uint32_t at = 0; at < end; at += 64) {
         const struct entry *entries = &from->entries[at];
         uint32_t count = end - at < 64 ? end - at : 64;
         uint64_t maybe = 0;
         for (uint32_t i = 0; i < count; i++)
-            maybe |= (uint64_t)(s->nodes[entries[i].peer].free[DOWN] >= least) << i;
-        first = first_of(s, entries, maybe, first);
+            maybe = maybe >> 1 | (uint64_t)s->room[entries[i].peer] << 63;
+        first = first_of(s, entries, maybe >> (64 - count), first);
     }
     return first;
 }
@@ -120,8 +119,8 @@ static uint32_t first_to(struct xco_schedule *s, uint32_t host) {
         uint32_t count = end - at < 64 ? end - at : 64;
         uint64_t maybe = 0;
         for (uint32_t i = 0; i < count; i++)
-            maybe |= (uint64_t)(s->ready[entries[i].peer] || preempts) << i;
-        first = first_of(s, entries, maybe, first);
+            maybe = maybe >> 1 | (uint64_t)(s->ready[entries[i].peer] | preempts) << 63;
+        first = first_of(s, entries, maybe >> (64 - count), first);
     }
     return first;
 }
