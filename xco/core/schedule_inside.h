@@ -226,6 +226,10 @@ void age_remove(struct xco_schedule *s, uint32_t flow);
 void rest_push(struct xco_schedule *s, uint32_t flow);
 void rest_remove(struct xco_schedule *s, uint32_t flow);
 
+/* schedule_places.c: parts of a new schedule; 0 or -ENOMEM. */
+int classes_make(struct xco_schedule *s, const struct xco_schedule_options *o);
+int siblings_make(struct xco_schedule *s);
+
 /* schedule_backlog.c: what is backlogged, by source and by destination. */
 void backlog_init(struct backlog *backlog);
 void backlog_free(struct backlog *backlog);
