@@ -17,7 +17,8 @@ class NativeScheduler:
 
     `policy` is "published" (who has waited longest first, with preemption beyond `threshold_ns`;
     None preempts nobody) or "fair" (weighted max-min of what was served lately: what lies
-    `memory_ns` back counts half; `weights` by (host, destination), 1 unless given). A flow that
+    `memory_ns` back counts half; `weights` by (host, destination), 1 unless given, divided by the
+    host's backlogged flows; no preemption). A flow that
     has waited for `patience_ns` gets its path reserved, so that it is served within `patience_ns`
     plus (backlogged flows + 1) timeslices; None reserves nothing. `limit_rates` grants a sender
     that is faster than its path the path's rate, and whatever a link has left from `least_share`

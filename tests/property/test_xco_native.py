@@ -191,6 +191,24 @@ def test_fair_shares_of_a_bottleneck_are_as_the_weights(weights: list[int]) -> N
         assert abs(run.served[host, receiver] / rounds / weight - 1) < 0.1
 
 
+@pytest.mark.parametrize(("weight", "share"), [(1.0, 1 / 2), (2.0, 2 / 3)])
+def test_weights_are_of_hosts_however_many_destinations_they_have(
+    weight: float, share: float
+) -> None:
+    """Two hosts share an uplink of one host's rate; the first has ten destinations behind it."""
+    topology = dumbbell(2, 11, "1Gbps", "1Gbps")
+    weights = {(0, destination): weight for destination in range(2, 12)}
+    scheduler = NativeScheduler(
+        topology, "fair", weights=weights, patience_ns=None, memory_ns=10_000 * SLICE_NS
+    )
+    run = Run(scheduler, topology)
+    run.report(0, range(2, 12))
+    run.report(1, [12])
+    run.pass_time(600 * SLICE_NS)
+    served = {x: sum(n for (host, _), n in run.served.items() if host == x) for x in (0, 1)}
+    assert served[0] / sum(served.values()) == pytest.approx(share, abs=0.02)
+
+
 def test_a_sanitized_build_survives_random_events() -> None:
     subprocess.run(["make", "-s", "-C", CORE, "sanitize"], check=True, timeout=120)
     fuzz = CORE / "build" / "xco-fuzz-schedule"
