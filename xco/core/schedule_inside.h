@@ -131,6 +131,7 @@ struct xco_schedule {
 
     uint32_t *parked;            /* roots of heaps, by place, see `place_of_link` */
     size_t place_count;
+    uint32_t *paired;            /* by link: how many are parked by it and another */
     struct siblings *siblings;   /* by node */
     uint32_t *children;          /* switches below switches, side by side */
     uint32_t *ordinal;           /* of a node among its siblings */

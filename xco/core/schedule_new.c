@@ -215,6 +215,7 @@ void xco_schedule_free(struct xco_schedule *s) {
     free(s->class_rate);
     free(s->parked);
     free(s->siblings);
+    free(s->paired);
     free(s->children);
     free(s->ordinal);
     free(s->sources);

@@ -29,7 +29,8 @@ int siblings_make(struct xco_schedule *s) {
     s->siblings = calloc(s->node_count, sizeof *s->siblings);
     s->children = malloc(s->node_count * sizeof *s->children);
     s->ordinal = calloc(s->node_count, sizeof *s->ordinal);
-    if (!s->siblings || !s->children || !s->ordinal)
+    s->paired = calloc(link_sources(s), sizeof *s->paired);
+    if (!s->siblings || !s->children || !s->ordinal || !s->paired)
         return -ENOMEM;
     for (uint32_t i = s->host_count; i < s->node_count; i++)
         if (s->nodes[i].parent != XCO_NONE)

@@ -66,6 +66,8 @@ void heap_leave(struct xco_schedule *s, uint32_t flow) {
     struct flow *old = &s->flows[flow];
     uint32_t *root = &s->parked[old->place];
     uint32_t below = meld_all(s, old->child);
+    if (old->place >= first_pair(s))
+        s->paired[old->up]--, s->paired[old->down]--;
     old->place = XCO_NONE;
     if (*root == flow) {
         *root = below;
@@ -94,6 +96,8 @@ void flow_park(struct xco_schedule *s, uint32_t flow, uint32_t link) {
     if (is_hosts(s, link))
         return;
     new->place = place_of(s, new, link);
+    if (new->place >= first_pair(s))
+        s->paired[new->up]++, s->paired[new->down]++;
     new->child = new->next = new->previous = XCO_NONE;
     s->parked[new->place] = meld(s, s->parked[new->place], flow);
 }

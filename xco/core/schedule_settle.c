@@ -74,7 +74,8 @@ static uint32_t first_parked(struct xco_schedule *s, uint32_t link) {
         if (least_rate(s, s->class_rate[class]) > open)
             break;
         first = first_in(s, place_of_link(s, link, class), first);
-        first = first_in_pairs(s, link, class, first);
+        if (s->paired[link])
+            first = first_in_pairs(s, link, class, first);
     }
     return first;
 }

@@ -46,7 +46,8 @@ uint32_t xco_schedule_backlog(const struct xco_schedule *s, uint32_t host) {
 size_t xco_schedule_bytes(const struct xco_schedule *s) {
     size_t sources = (size_t)link_sources(s) + s->host_count;
     size_t node = sizeof *s->nodes + sizeof *s->siblings + sizeof *s->children +
-                  sizeof *s->ordinal + 2 * sizeof *s->directed;
+                  sizeof *s->ordinal + 2 * sizeof *s->directed +
+                  2 * sizeof *s->paired;
     size_t host = sizeof *s->hosts + 2 * sizeof *s->from + sizeof *s->ready +
                   sizeof *s->room;
     return sizeof *s + s->node_count * node + s->host_count * host +
