@@ -3,20 +3,13 @@
 import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from errno import ENOMEM
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from xco.core_files import library
-from xco.errors import ControllerError, CoreError
+from xco.errors import ControllerError
 from xco.grant import Grant, check_group, check_host
 from xco.native_library import FOREVER, NONE, POLICIES, RawGrant, RawLink, RawOptions, loaded
 from xco.topology import Topology
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Indices = NDArray[np.int64]
 
 
 class NativeScheduler:
@@ -24,11 +17,12 @@ class NativeScheduler:
 
     `policy` is "published" (who has waited longest first, with preemption beyond `threshold_ns`;
     None preempts nobody) or "fair" (weighted max-min of what was served lately: what lies
-    `memory_ns` back counts half; `weights` by (host, destination), 1 unless given). A flow that
+    `memory_ns` back counts half; `weights` by (host, destination), 1 unless given, divided by the
+    host's backlogged flows; no preemption). A flow that
     has waited for `patience_ns` gets its path reserved, so that it is served within `patience_ns`
     plus (backlogged flows + 1) timeslices; None reserves nothing. `limit_rates` grants a sender
     that is faster than its path the path's rate, and whatever a link has left from `least_share`
-    of that rate on. With `aligned`, all slices end together and `slot` decides.
+    of that rate on.
 
     Raises:
         ControllerError: an option is out of range.
@@ -46,7 +40,6 @@ class NativeScheduler:
         patience_ns: int | None = 100_000_000,
         memory_ns: int = 100_000_000,
         least_share: float = 0.5,
-        aligned: bool = False,
     ) -> None:
         self._library = loaded(str(library()))
         self._handle: int | None = None
@@ -61,7 +54,6 @@ class NativeScheduler:
             links=_links(topology),
             policy=POLICIES[policy],
             limit_rates=limit_rates,
-            aligned=aligned,
             threshold_ns=FOREVER if threshold_ns is None else _check_ns("threshold", threshold_ns),
             patience_ns=FOREVER if patience_ns is None else _check_ns("patience", patience_ns),
             memory_ns=_check_ns("memory", memory_ns),
@@ -104,43 +96,6 @@ class NativeScheduler:
         """End the grant of a host that is gone; drop its backlog and its history."""
         check_host(host, self._hosts)
         return self._event("leave", now, host)
-
-    def slot(
-        self, now: int
-    ) -> tuple["NDArray[np.int64]", "NDArray[np.int64]", "NDArray[np.int64]"]:
-        """Decide the next of slots that all end together; needs `aligned`, and numpy.
-
-        Returns:
-            Hosts that may send, their destinations, and their rates in bits/s: three arrays of
-            one length, at most the number of hosts.
-
-        Raises:
-            ControllerError: not made with `aligned`.
-            CoreError: numpy is not installed.
-        """
-        try:
-            import numpy as np  # noqa: PLC0415  the only call here that needs it
-        except ImportError as error:
-            raise CoreError("numpy", "is not installed", "pip install numpy") from error
-        count = self._checked(self._library.xco_schedule_slot(self._handle, now, self._buffer))
-        kind = np.dtype([("host", "<u4"), ("destination", "<u4"), ("rate", "<u8")])
-        grants = np.frombuffer(memoryview(self._buffer).cast("B"), kind, count)
-        return (
-            grants["host"].astype(np.int64),
-            grants["destination"].astype(np.int64),
-            grants["rate"].astype(np.int64),
-        )
-
-    def gave_up_all(self, hosts: Sequence[int]) -> None:
-        """Event 2 for many hosts between slots; needs `aligned`.
-
-        Raises:
-            ControllerError: not made with `aligned`, or one is no host.
-        """
-        for host in hosts:
-            check_host(host, self._hosts)
-        array = (ctypes.c_uint32 * len(hosts))(*hosts)
-        self._checked(self._library.xco_schedule_gave_up_all(self._handle, array, len(hosts)))
 
     def current(self, host: int) -> Grant:
         """Return what a host may do now."""
@@ -203,15 +158,11 @@ class NativeScheduler:
         """Return a count of grants.
 
         Raises:
-            ControllerError: the library refused; what it was given has been checked before.
+            ControllerError: there is no memory; what else is refused has been checked before.
         """
-        if result >= 0:
-            return int(result)
-        if result == -ENOMEM:
+        if result < 0:
             raise ControllerError("scheduler", "no memory for more flows", "a larger machine")
-        raise ControllerError(
-            "aligned", "slots and single slices do not mix", "slot() needs it, expired() forbids it"
-        )
+        return int(result)
 
 
 def _grant(raw: RawGrant) -> Grant:

@@ -28,7 +28,7 @@ ROUNDING = 1e-6
 strategies = st.sampled_from(["uncoordinated", "rate", "timeslice", "hybrid"])
 coordinated = st.sampled_from(["rate", "timeslice", "hybrid"])
 choices = st.sampled_from(
-    [("published", "native"), ("fair", "native"), ("published", "aligned"), ("published", "python")]
+    [("published", "native"), ("fair", "native"), ("fair", "native"), ("published", "python")]
 )
 Choice = tuple[Policy, Engine]
 

@@ -104,14 +104,6 @@ def test_the_published_algorithm_serves_everybody_too() -> None:
     assert result.layers[1].utilisation > 0.99
 
 
-def test_aligned_slices_fill_the_uplink_and_end_together() -> None:
-    result = simulated(uplink(13), "timeslice", policy="published", engine="aligned")
-    assert result.loss == 0
-    assert result.layers[1].utilisation > 0.99
-    assert result.events == 13 + 100
-    assert result.decisions == 1000
-
-
 def test_one_flow_at_a_time_crosses_a_port_of_its_own_rate() -> None:
     result = simulated(incast(4), "timeslice", slice_ns=2_000_000, duration_ns=2_000_000)
     assert sorted(flow.goodput_bps for flow in result.flow) == pytest.approx([0, 0, 0, 1e9])
@@ -204,7 +196,6 @@ def test_memory_grows_with_flows_and_not_with_pairs_of_hosts() -> None:
         ({"burst": float("nan")}, "burst"),
         ({"buffer_bytes": -1}, "buffer"),
         ({"engine": "python", "policy": "fair"}, "policy"),
-        ({"engine": "aligned", "policy": "fair"}, "policy"),
     ],
 )
 def test_what_makes_no_sense_is_named(what: dict[str, object], key: str) -> None:

@@ -68,14 +68,10 @@ int xco_schedule_backlogged(struct xco_schedule *s, uint64_t now_ns, uint32_t ho
     for (size_t i = 0; i < count; i++)
         if (!valid(s, host, destinations[i]))
             return -EINVAL;
-    if (slots_room(s, count))
+    if (backlog_room(s, host, destinations, count))
         return -ENOMEM;
     begin(s, now_ns, grants);
     s->group++;
-    if (s->aligned) {
-        slots_set(s, host, destinations, count);
-        return 0;
-    }
     for (size_t i = 0; i < count; i++)
         become_backlogged(s, host, destinations[i]);
     drop_others(s, host);
@@ -86,20 +82,16 @@ int xco_schedule_add(struct xco_schedule *s, uint64_t now_ns, uint32_t host, uin
                      struct xco_grant *grants) {
     if (!valid(s, host, destination))
         return -EINVAL;
-    if (slots_room(s, 1))
+    if (backlog_room(s, host, &destination, 1))
         return -ENOMEM;
     begin(s, now_ns, grants);
-    if (s->aligned) {
-        slots_add(s, host, destination);
-        return 0;
-    }
     become_backlogged(s, host, destination);
     return finish(s, host, false);
 }
 
 int xco_schedule_expired(struct xco_schedule *s, uint64_t now_ns, uint32_t host,
                          struct xco_grant *grants) {
-    if (host >= s->host_count || s->aligned)
+    if (host >= s->host_count)
         return -EINVAL;
     begin(s, now_ns, grants);
     if (s->hosts[host].sending == XCO_NONE)
@@ -113,10 +105,6 @@ int xco_schedule_gave_up(struct xco_schedule *s, uint64_t now_ns, uint32_t host,
     if (host >= s->host_count)
         return -EINVAL;
     begin(s, now_ns, grants);
-    if (s->aligned) {
-        slots_gave_up(s, host);
-        return 0;
-    }
     uint32_t sending = s->hosts[host].sending;
     if (sending == XCO_NONE)
         return 0;
@@ -143,10 +131,6 @@ int xco_schedule_leave(struct xco_schedule *s, uint64_t now_ns, uint32_t host,
     if (host >= s->host_count)
         return -EINVAL;
     begin(s, now_ns, grants);
-    if (s->aligned) {
-        slots_leave(s, host);
-        return 0;
-    }
     bool was_sending = s->hosts[host].sending != XCO_NONE;
     if (was_sending)
         slice_end(s, host);
@@ -169,7 +153,7 @@ int xco_schedule_weigh(struct xco_schedule *s, uint32_t host, uint32_t destinati
         return -ENOMEM;
     uint32_t found = flow_find(s, host, destination);
     uint32_t flow = found == XCO_NONE ? flow_make(s, host, destination) : found;
-    if (s->flows[flow].state == RESTING && s->flows[flow].queue != XCO_NONE)
+    if (s->flows[flow].place == AT_REST)
         rest_remove(s, flow);
     s->flows[flow].weight = weight;
     s->flows[flow].weighted = true;

@@ -4,10 +4,10 @@
  * walks no whole contention groups at an event (docs/decisions/0025-compiled-scheduler.md):
  *
  *  - each directed link of the spanning tree keeps the capacity that is left on it;
- *  - a V2V flow (host, destination) that is backlogged and does not fit waits at one link that
- *    blocked it, or at its host while that one sends to somebody else;
- *  - when a timeslice ends, only what waits at the links that got free is tried, until those are
- *    full.
+ *  - a V2V flow (host, destination) that is backlogged is in a row of its host and in one of its
+ *    destination; if a link between switches blocks it, it is also parked there;
+ *  - when a timeslice ends, only the rows of its two hosts and what is parked at links that got
+ *    free is tried, until those are full.
  *
  * Feasibility (Eq. 1): the rates granted over a link never exceed its capacity.
  * Maximality: after each call no waiting flow of an idle host fits into what is not reserved.
@@ -19,11 +19,11 @@
  * reservations in its way. With n flows backlogged when it began to wait, a flow is therefore
  * served within `patience_ns + (n + 1) * T`, under both policies, as long as the caller calls
  * `xco_schedule_expired` or `_gave_up` within T of each grant. With patience_ns = XCO_FOREVER there
- * is no bound. In the aligned mode it is hosts * (hosts - 1) slots (see `xco_schedule_slot`).
+ * is no bound.
  *
- * No globals. No call allocates but `_new`, and those that add flows when the flow table must grow;
- * they do so before they change anything. One thread at a time. Time is a parameter, in nanoseconds
- * of any clock that does not go back.
+ * No globals. No call allocates but `_new`, and those that add flows when the flow table or a row
+ * must grow; they do so before they change anything. One thread at a time. Time is a parameter,
+ * in nanoseconds of any clock that does not go back.
  */
 #ifndef XCO_SCHEDULE_H
 #define XCO_SCHEDULE_H
@@ -60,9 +60,7 @@ struct xco_schedule_options {
     const struct xco_tree_link *links;
     uint32_t policy;       /* enum xco_policy */
     uint32_t limit_rates;  /* 1: a host faster than its path is granted the path's rate */
-    uint32_t aligned;      /* 1: all slices end together; grants come from xco_schedule_slot only */
-    uint32_t reserved;     /* 0 */
-    uint64_t threshold_ns; /* preempt no grant younger than this; XCO_FOREVER: preempt none */
+    uint64_t threshold_ns; /* XCO_PUBLISHED preempts no younger grant; XCO_FOREVER: none */
     uint64_t patience_ns;  /* how long a flow may wait before its links are reserved for it */
     uint64_t memory_ns;    /* XCO_FAIR: what was served this long ago counts half; > 0 */
     double least_share;    /* in (0, 1]; with limit_rates, grant what a link has left when it is
@@ -106,16 +104,8 @@ int xco_schedule_gave_up(struct xco_schedule *schedule, uint64_t now_ns, uint32_
 int xco_schedule_leave(struct xco_schedule *schedule, uint64_t now_ns, uint32_t host,
                        struct xco_grant *grants);
 
-/* The aligned mode: all slices end now, and a maximal set of flows is granted for the next slot.
- * Writes what each host that may send is granted (at most as many as there are hosts) and returns
- * their number. Hosts take turns at choosing first, and who chooses first takes its destinations in
- * turns: a flow waits at most hosts * (destinations of its host) slots. -EINVAL: not aligned.
- * Between slots, `_backlogged`, `_add`, `_gave_up` and `_leave` only keep the books. */
-int xco_schedule_slot(struct xco_schedule *schedule, uint64_t now_ns, struct xco_grant *grants);
-/* Many hosts at once have nothing left for their destination. */
-int xco_schedule_gave_up_all(struct xco_schedule *schedule, const uint32_t *hosts, size_t count);
-
-/* The weight of a flow under XCO_FAIR, 1 unless said; finite and > 0. Counts from its next wait on.
+/* The weight of a flow under XCO_FAIR, 1 unless said; finite and > 0. Counts from its next wait on,
+ * divided by the number of flows that its host is backlogged for.
  * A flow that was given one is kept until its host leaves. 0, -EINVAL or -ENOMEM. */
 int xco_schedule_weigh(struct xco_schedule *schedule, uint32_t host, uint32_t destination,
                        double weight);

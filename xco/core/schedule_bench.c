@@ -1,6 +1,6 @@
 /* Measures the schedulers on Poisson demands; one JSON object a run on standard output.
  *
- * Usage: xco-bench events|fair|slots|published|demands star|tree|greedy \
+ * Usage: xco-bench events|fair|published|demands star|tree|greedy \
  *                  HOSTS LOAD SECONDS SLICES SEED
  * `star`: one switch; `tree`: the paper's racks and rows; `greedy`: those, and no host ever idle.
  * `demands` writes the demands themselves: "at_ns host destination slices" a line. */
@@ -27,7 +27,6 @@ static struct xco_schedule *schedule_of(const struct run *run) {
         .links = run->network.links,
         .policy = strcmp(run->what, "fair") == 0 ? XCO_FAIR : XCO_PUBLISHED,
         .limit_rates = 1,
-        .aligned = strcmp(run->what, "slots") == 0,
         .threshold_ns = XCO_FOREVER,
         .patience_ns = 100 * (uint64_t)SLICE_NS,
         .memory_ns = 50 * (uint64_t)SLICE_NS,
@@ -65,8 +64,7 @@ static int measure_native(const struct run *run, const struct bench *bench, stru
     if (!schedule)
         return -ENOMEM;
     struct contestant native = {schedule, add, expired, gave_up};
-    int status = strcmp(run->what, "slots") == 0 ? bench_slots(bench, schedule, result)
-                                                 : bench_events(bench, native, result);
+    int status = bench_events(bench, native, result);
     *bytes = xco_schedule_bytes(schedule);
     xco_schedule_free(schedule);
     return status;
@@ -115,16 +113,15 @@ static int measure_both(const struct run *run) {
     struct result speed, latency;
     size_t bytes = 0;
     int status = measure(run, false, &speed, &bytes);
-    bool slots = strcmp(run->what, "slots") == 0;
-    if (status == 0 && !slots)
+    if (status == 0)
         status = measure(run, true, &latency, &bytes);
     if (status == 0)
-        print_result(run, &speed, slots ? &speed : &latency, bytes);
+        print_result(run, &speed, &latency, bytes);
     return status;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 8 || !strstr("events fair slots published demands", argv[1]))
+    if (argc != 8 || !strstr("events fair published demands", argv[1]))
         return fprintf(stderr, "usage: see schedule_bench.c\n"), 2;
     struct run run = {.what = argv[1],
                       .seconds = strtod(argv[5], NULL),

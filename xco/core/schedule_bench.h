@@ -60,11 +60,11 @@ struct contestant {
 };
 
 struct result {
-    uint64_t events; /* or slots */
+    uint64_t events;
     uint64_t decisions;
     uint64_t slices; /* of simulated time */
     double seconds;  /* of one core: other processes' time is not in it */
-    double p50_us, p99_us, p999_us, max_us; /* of one event, or slot */
+    double p50_us, p99_us, p999_us, max_us; /* of one event */
 };
 
 /* Algorithm 1 as published, walking whole contention groups (schedule_bench_published.c). */
@@ -82,7 +82,6 @@ struct bench {
 
 /* 0, or -ENOMEM or what a contestant answered. */
 int bench_events(const struct bench *bench, struct contestant contestant, struct result *result);
-int bench_slots(const struct bench *bench, struct xco_schedule *schedule, struct result *result);
 
 double bench_seconds(void); /* of a clock that does not go back */
 double bench_cpu_seconds(void); /* that this thread had */

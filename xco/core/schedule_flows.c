@@ -136,6 +136,14 @@ static void forget_old(struct xco_schedule *s) {
         flow_forget(s, flow);
 }
 
+/* The place of a full rate among those that flows can have; any for a flow that is stuck. */
+static uint32_t class_of(const struct xco_schedule *s, uint64_t full_rate) {
+    uint32_t class = 0;
+    while (class + 1 < s->classes && s->class_rate[class] < full_rate)
+        class++;
+    return class;
+}
+
 /* Return a new, resting flow. There is room: flows_room was called. */
 uint32_t flow_make(struct xco_schedule *s, uint32_t host, uint32_t destination) {
     forget_old(s);
@@ -145,13 +153,13 @@ uint32_t flow_make(struct xco_schedule *s, uint32_t host, uint32_t destination) 
     s->flow_free = flow->next;
     s->flow_count++;
     uint64_t full_rate = path_full_rate(s, host, destination);
-    uint64_t wanted = full_rate ? full_rate : s->nodes[host].capacity[UP];
-    *flow = (struct flow){.host = host, .destination = destination, .queue = XCO_NONE};
+    *flow = (struct flow){.host = host, .destination = destination, .place = XCO_NONE};
     flow->next = flow->previous = flow->child = flow->older = flow->younger = XCO_NONE;
-    flow->rate_class = s->class_of[63 - __builtin_clzll(wanted)];
+    flow->rate_class = class_of(s, full_rate);
     flow->full_rate = full_rate;
+    path_top(s, host, destination, &flow->up, &flow->down);
     flow->weight = s->hosts[host].weight;
-    flow->share = -INFINITY;
+    flow->rank = -INFINITY;
     flow->state = RESTING;
     ring_add(s, made);
     table_put(s, made);
@@ -160,7 +168,7 @@ uint32_t flow_make(struct xco_schedule *s, uint32_t host, uint32_t destination) 
 
 /* Remove a flow that rests from everywhere. */
 void flow_forget(struct xco_schedule *s, uint32_t flow) {
-    if (s->flows[flow].queue != XCO_NONE)
+    if (s->flows[flow].place == AT_REST)
         rest_remove(s, flow);
     table_remove(s, table_place(s, s->flows[flow].host, s->flows[flow].destination));
     ring_remove(s, flow);

@@ -50,13 +50,12 @@ static void draw_topology(struct trial *t) {
         .switches = switches,
         .links = t->links,
         .limit_rates = (uint32_t)draw(t, 2),
-        .aligned = draw(t, 5) == 0,
         .threshold_ns = draw(t, 2) ? XCO_FOREVER : draw(t, 2 * SLICE_NS),
         .patience_ns = draw(t, 4) ? draw(t, 20 * SLICE_NS) : XCO_FOREVER,
         .memory_ns = 1 + draw(t, 50 * SLICE_NS),
         .least_share = draw(t, 2) ? 1.0 : 0.5,
     };
-    t->options.policy = t->options.aligned ? XCO_PUBLISHED : (uint32_t)draw(t, 2);
+    t->options.policy = (uint32_t)draw(t, 2);
 }
 
 /* A flow begins to wait (again): what is promised depends on how many are backlogged now. */
@@ -98,7 +97,7 @@ static const char *follow(struct trial *t, int count, const struct xco_grant *be
 }
 
 static const char *overdue(const struct trial *t) {
-    for (uint32_t x = 0; x < t->options.hosts && !t->options.aligned; x++)
+    for (uint32_t x = 0; x < t->options.hosts; x++)
         for (uint32_t d = 0; d < t->options.hosts; d++)
             if (t->since_ns[x][d] && t->now_ns > t->bound_ns[x][d])
                 return "a flow waits longer than promised";
@@ -174,15 +173,14 @@ static const char *one_event(struct trial *t, uint64_t until_ns) {
     struct xco_grant before[MOST_NODES];
     for (uint32_t x = 0; x < t->options.hosts; x++)
         before[x] = xco_schedule_current(t->schedule, x);
-    uint32_t ended = t->options.aligned ? XCO_NONE : next_end(t, until_ns);
+    uint32_t ended = next_end(t, until_ns);
     int count;
     if (ended != XCO_NONE) {
         t->now_ns = t->ends_ns[ended];
         count = xco_schedule_expired(t->schedule, t->now_ns, ended, t->grants);
     } else {
         t->now_ns = until_ns;
-        bool slot = t->options.aligned && draw(t, 3) == 0;
-        count = slot ? xco_schedule_slot(t->schedule, t->now_ns, t->grants) : any_event(t);
+        count = any_event(t);
     }
     const char *wrong = follow(t, count, before);
     wrong = wrong ? wrong : overdue(t);
@@ -198,7 +196,7 @@ static const char *run(struct trial *t) {
     t->now_ns = 1;
     for (int i = 0; i < EVENTS && !wrong; i++) {
         uint64_t until_ns = t->now_ns + draw(t, SLICE_NS);
-        while (!wrong && next_end(t, until_ns) != XCO_NONE && !t->options.aligned)
+        while (!wrong && next_end(t, until_ns) != XCO_NONE)
             wrong = one_event(t, until_ns);
         wrong = wrong ? wrong : one_event(t, until_ns);
     }

@@ -20,10 +20,10 @@ static const char *wrong_link(const struct xco_schedule_options *o, uint32_t i) 
 static const char *wrong_options(const struct xco_schedule_options *o) {
     if (o->hosts == 0 || o->hosts > XCO_MOST_HOSTS || o->switches > XCO_MOST_HOSTS)
         return "hosts, switches: 1 to 1,000,000 hosts, at most as many switches";
-    if (o->policy > XCO_FAIR || o->reserved != 0)
+    if (o->policy > XCO_FAIR)
         return "policy: not one that is known";
-    if (o->policy == XCO_FAIR && (o->aligned || o->memory_ns == 0))
-        return "policy: fair needs a memory above 0, and is not for aligned slots";
+    if (o->policy == XCO_FAIR && o->memory_ns == 0)
+        return "policy: fair needs a memory above 0";
     if (!(o->least_share > 0.0 && o->least_share <= 1.0))
         return "least_share: must be above 0 and at most 1";
     if (o->hosts + o->switches > 1 && !o->links)
@@ -84,6 +84,7 @@ static uint32_t reach(struct xco_schedule *s, const struct xco_schedule_options 
     for (uint32_t i = 0; i < s->node_count; i++)
         s->nodes[i].depth = XCO_NONE;
     s->nodes[root] = child_of(XCO_NONE, 0, 0);
+    s->nodes[root].free[DOWN] = UINT64_MAX; /* no link: nothing is blocked there */
     adjacency->order[reached++] = root;
     for (uint32_t done = 0; done < reached; done++) {
         uint32_t at = adjacency->order[done];
@@ -130,38 +131,26 @@ static int root_tree(struct xco_schedule *s, const struct xco_schedule_options *
     return result;
 }
 
-/* Flows are told apart by the power of two of their rate, so that a link that has less left than
- * some class needs does not look at those. */
-static void make_classes(struct xco_schedule *s, const struct xco_schedule_options *o) {
-    uint64_t least[MOST_CLASSES] = {0};
-    for (uint32_t i = 0; i < s->link_count; i++) {
-        uint64_t capacity = o->links[i].capacity_bps;
-        int power = 63 - __builtin_clzll(capacity);
-        if (least[power] == 0 || capacity < least[power])
-            least[power] = capacity;
-    }
-    for (int power = 0; power < MOST_CLASSES; power++) {
-        if (least[power] == 0)
-            continue;
-        s->class_of[power] = (uint8_t)s->classes;
-        s->class_least[s->classes++] = least_rate(s, least[power]);
-    }
-}
-
 static int make_tables(struct xco_schedule *s) {
-    size_t queues = (size_t)link_sources(s) * s->classes + s->host_count;
     size_t sources = (size_t)link_sources(s) + s->host_count;
     s->hosts = calloc(s->host_count, sizeof *s->hosts);
-    s->queues = malloc(queues * sizeof *s->queues);
+    s->parked = malloc((s->place_count + 1) * sizeof *s->parked);
+    s->from = calloc(s->host_count, sizeof *s->from);
+    s->to = calloc(s->host_count, sizeof *s->to);
+    s->ready = malloc(s->host_count * sizeof *s->ready);
+    s->room = malloc(s->host_count * sizeof *s->room);
     s->sources = malloc(sources * sizeof *s->sources);
-    s->is_source = calloc(sources, sizeof *s->is_source);
-    s->slots = s->aligned ? slots_new(s) : NULL;
-    if (!s->hosts || !s->queues || !s->sources || !s->is_source || (s->aligned && !s->slots))
+    s->source_at = calloc(sources, sizeof *s->source_at);
+    if (!s->hosts || !s->parked || !s->from || !s->to || !s->ready || !s->room ||
+        !s->sources || !s->source_at)
         return -ENOMEM;
-    memset(s->queues, 0xff, queues * sizeof *s->queues);
+    memset(s->parked, 0xff, (s->place_count + 1) * sizeof *s->parked);
     for (uint32_t x = 0; x < s->host_count; x++) {
         s->hosts[x].sending = s->hosts[x].held_for = s->hosts[x].flows = XCO_NONE;
         s->hosts[x].weight = 1.0;
+        s->ready[x] = s->room[x] = true;
+        backlog_init(&s->from[x]);
+        backlog_init(&s->to[x]);
     }
     return flows_room(s, 1);
 }
@@ -175,12 +164,12 @@ static struct xco_schedule *from_options(const struct xco_schedule_options *o) {
     s->link_count = s->node_count - 1;
     s->fair = o->policy == XCO_FAIR;
     s->limit_rates = o->limit_rates != 0;
-    s->aligned = o->aligned != 0;
     s->threshold_ns = o->threshold_ns;
     s->patience_ns = o->patience_ns;
     s->memory_ns = o->memory_ns ? (double)o->memory_ns : 1.0;
     s->least_share = o->least_share;
-    s->oldest = s->youngest = s->returned = s->flow_free = XCO_NONE;
+    shares_init(&s->shares, s->memory_ns);
+    s->oldest = s->youngest = s->flow_free = XCO_NONE;
     s->resting = (struct queue){XCO_NONE, XCO_NONE};
     s->nodes = calloc(s->node_count, sizeof *s->nodes);
     s->directed = calloc(2 * (size_t)s->node_count, sizeof *s->directed);
@@ -194,10 +183,12 @@ struct xco_schedule *xco_schedule_new(const struct xco_schedule_options *options
     struct xco_schedule *s = wrong ? NULL : from_options(options);
     if (s && s->nodes && s->directed)
         result = root_tree(s, options, &wrong);
-    if (result == 0) {
-        make_classes(s, options);
+    if (result == 0)
+        result = classes_make(s, options);
+    if (result == 0)
+        result = siblings_make(s);
+    if (result == 0)
         result = make_tables(s);
-    }
     if (result == 0)
         return s;
     xco_schedule_free(s);
@@ -210,13 +201,25 @@ struct xco_schedule *xco_schedule_new(const struct xco_schedule_options *options
 void xco_schedule_free(struct xco_schedule *s) {
     if (!s)
         return;
-    slots_free(s->slots);
     free(s->nodes);
     free(s->directed);
     free(s->hosts);
-    free(s->queues);
+    for (uint32_t x = 0; s->from && s->to && x < s->host_count; x++) {
+        backlog_free(&s->from[x]);
+        backlog_free(&s->to[x]);
+    }
+    free(s->from);
+    free(s->to);
+    free(s->ready);
+    free(s->room);
+    free(s->class_rate);
+    free(s->parked);
+    free(s->siblings);
+    free(s->paired);
+    free(s->children);
+    free(s->ordinal);
     free(s->sources);
-    free(s->is_source);
+    free(s->source_at);
     free(s->flows);
     free(s->table);
     free(s);

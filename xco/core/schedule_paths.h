@@ -39,15 +39,30 @@ static inline uint64_t link_open(const struct xco_schedule *s, uint32_t link) {
 static inline uint32_t path_blocked(const struct xco_schedule *s, const struct flow *flow,
                                     uint64_t *rate) {
     uint64_t least = least_rate(s, flow->full_rate), open = flow->full_rate;
-    uint32_t link;
+    uint32_t link, blocked = XCO_NONE;
     FOR_PATH(s->nodes, flow->host, flow->destination, link) {
         uint64_t here = link_open(s, link);
-        if (here < least)
+        if (here < least && link < 2 * s->host_count)
             return link;
+        if (here < least)
+            blocked = link;
         open = here < open ? here : open;
     }
     *rate = open;
-    return XCO_NONE;
+    return blocked;
+}
+
+/* The two links where a path turns from up to down, if both are between switches. */
+static inline void path_top(const struct xco_schedule *s, uint32_t host, uint32_t destination,
+                            uint32_t *up, uint32_t *down) {
+    uint32_t link, last[2] = {XCO_NONE, XCO_NONE};
+    FOR_PATH(s->nodes, host, destination, link) {
+        last[link & 1] = link;
+    }
+    bool whole = last[UP] != XCO_NONE && last[DOWN] != XCO_NONE && !is_hosts(s, last[UP]) &&
+                 !is_hosts(s, last[DOWN]);
+    *up = whole ? last[UP] : XCO_NONE;
+    *down = whole ? last[DOWN] : XCO_NONE;
 }
 
 static inline void path_occupy(struct xco_schedule *s, const struct flow *flow, uint64_t rate) {

@@ -1,16 +1,5 @@
-/* Where flows wait: queues in order of waiting (published) or heaps by share (fair), and by age. */
-#include "schedule_inside.h"
-
-/* The queue of resting flows has no place among those of links and hosts. */
-static const uint32_t REST = XCO_NONE - 1;
-
-/* Whether flow a comes before b: served less by weight under XCO_FAIR, else waiting longer. */
-bool flow_before(const struct xco_schedule *s, uint32_t a, uint32_t b) {
-    const struct flow *x = &s->flows[a], *y = &s->flows[b];
-    if (s->fair && (x->share < y->share || x->share > y->share))
-        return x->share < y->share;
-    return x->order < y->order;
-}
+/* Where flows are parked: heaps by rank; and lists of those that wait, and rest, by age. */
+#include "schedule_paths.h"
 
 static void list_push(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
     struct flow *new = &s->flows[flow];
@@ -21,17 +10,6 @@ static void list_push(struct xco_schedule *s, struct queue *queue, uint32_t flow
     else
         s->flows[queue->tail].next = flow;
     queue->tail = flow;
-}
-
-static void list_push_front(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
-    struct flow *new = &s->flows[flow];
-    new->previous = XCO_NONE;
-    new->next = queue->head;
-    if (queue->head == XCO_NONE)
-        queue->tail = flow;
-    else
-        s->flows[queue->head].previous = flow;
-    queue->head = flow;
 }
 
 static void list_remove(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
@@ -84,16 +62,15 @@ static uint32_t meld_all(struct xco_schedule *s, uint32_t first) {
     return root;
 }
 
-static void heap_push(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
-    s->flows[flow].child = s->flows[flow].next = s->flows[flow].previous = XCO_NONE;
-    queue->head = meld(s, queue->head, flow);
-}
-
-static void heap_remove(struct xco_schedule *s, struct queue *queue, uint32_t flow) {
-    const struct flow *old = &s->flows[flow];
+void heap_leave(struct xco_schedule *s, uint32_t flow) {
+    struct flow *old = &s->flows[flow];
+    uint32_t *root = &s->parked[old->place];
     uint32_t below = meld_all(s, old->child);
-    if (queue->head == flow) {
-        queue->head = below;
+    if (old->place >= first_pair(s))
+        s->paired[old->up]--, s->paired[old->down]--;
+    old->place = XCO_NONE;
+    if (*root == flow) {
+        *root = below;
         return;
     }
     struct flow *before = &s->flows[old->previous];
@@ -103,32 +80,36 @@ static void heap_remove(struct xco_schedule *s, struct queue *queue, uint32_t fl
         before->next = old->next;
     if (old->next != XCO_NONE)
         s->flows[old->next].previous = old->previous;
-    queue->head = meld(s, queue->head, below);
+    *root = meld(s, *root, below);
 }
 
-void queue_push(struct xco_schedule *s, uint32_t queue, uint32_t flow) {
-    s->flows[flow].queue = queue;
-    if (s->fair)
-        heap_push(s, &s->queues[queue], flow);
-    else
-        list_push(s, &s->queues[queue], flow);
+static uint32_t place_of(const struct xco_schedule *s, const struct flow *flow, uint32_t link) {
+    if (link == flow->up || link == flow->down)
+        return place_of_pair(s, flow->up, flow->down, flow->rate_class);
+    return place_of_link(s, link, flow->rate_class);
 }
 
-void queue_push_front(struct xco_schedule *s, uint32_t queue, uint32_t flow) {
-    s->flows[flow].queue = queue;
-    if (s->fair)
-        heap_push(s, &s->queues[queue], flow);
-    else
-        list_push_front(s, &s->queues[queue], flow);
+/* Let a flow wait at a link that blocks it. At a host's link that is where it is backlogged. */
+void flow_park(struct xco_schedule *s, uint32_t flow, uint32_t link) {
+    struct flow *new = &s->flows[flow];
+    flow_unpark(s, flow);
+    if (is_hosts(s, link))
+        return;
+    new->place = place_of(s, new, link);
+    if (new->place >= first_pair(s))
+        s->paired[new->up]++, s->paired[new->down]++;
+    new->child = new->next = new->previous = XCO_NONE;
+    s->parked[new->place] = meld(s, s->parked[new->place], flow);
 }
 
-void queue_remove(struct xco_schedule *s, uint32_t flow) {
-    struct queue *queue = &s->queues[s->flows[flow].queue];
-    if (s->fair)
-        heap_remove(s, queue, flow);
-    else
-        list_remove(s, queue, flow);
-    s->flows[flow].queue = XCO_NONE;
+/* Whether the links that a flow is parked at still block it. */
+bool place_blocks(const struct xco_schedule *s, const struct flow *flow) {
+    uint64_t least = least_rate(s, flow->full_rate);
+    if (flow->place == XCO_NONE)
+        return false;
+    if (flow->place >= first_pair(s))
+        return link_open(s, flow->up) < least || link_open(s, flow->down) < least;
+    return link_open(s, flow->place / s->classes + 2 * s->host_count) < least;
 }
 
 /* Put a flow that begins to wait last in the order of waiting. */
@@ -156,7 +137,7 @@ void age_remove(struct xco_schedule *s, uint32_t flow) {
 }
 
 void rest_push(struct xco_schedule *s, uint32_t flow) {
-    s->flows[flow].queue = REST;
+    s->flows[flow].place = AT_REST;
     list_push(s, &s->resting, flow);
     s->rest_count++;
 }
@@ -164,5 +145,5 @@ void rest_push(struct xco_schedule *s, uint32_t flow) {
 void rest_remove(struct xco_schedule *s, uint32_t flow) {
     list_remove(s, &s->resting, flow);
     s->rest_count--;
-    s->flows[flow].queue = XCO_NONE;
+    s->flows[flow].place = XCO_NONE;
 }

@@ -1,264 +1,154 @@
 /* Who is granted what after something got free: what waits there is tried until it is full. */
-#include <math.h>
-
 #include "schedule_paths.h"
 
-/* Note that a link or host got free: what waits there is tried before the event is over. */
-void source_open(struct xco_schedule *s, uint32_t source) {
-    if (s->is_source[source])
-        return;
-    s->is_source[source] = true;
-    s->sources[s->source_count++] = source;
-}
-
-static void open_path(struct xco_schedule *s, const struct flow *flow) {
-    uint32_t link;
-    FOR_PATH(s->nodes, flow->host, flow->destination, link)
-        source_open(s, link);
-}
-
-/* What was found too large for what is left at its link waits there again, at its old place. */
-static void put_back(struct xco_schedule *s) {
-    while (s->returned != XCO_NONE) {
-        uint32_t flow = s->returned;
-        s->returned = s->flows[flow].next;
-        queue_push_front(s, s->flows[flow].queue, flow);
-    }
-}
-
-static bool host_open(const struct host *host) {
-    return host->sending == XCO_NONE && host->held_for == XCO_NONE;
-}
-
-/* Begin to wait, last in order: at the host first, from where it is tried if the host is idle. */
-void flow_wait(struct xco_schedule *s, uint32_t flow) {
-    struct flow *new = &s->flows[flow];
-    if (new->state == RESTING && new->queue != XCO_NONE)
-        rest_remove(s, flow);
-    new->state = new->full_rate ? WAITING : STUCK;
-    new->drained = false;
-    new->since_ns = s->now_ns;
-    new->order = ++s->orders;
-    if (new->state == STUCK)
-        return;
-    age_push(s, flow);
-    queue_push(s, queue_of_host(s, new->host), flow);
-    if (host_open(&s->hosts[new->host]))
-        source_open(s, link_sources(s) + new->host);
-}
-
-static void hold(struct xco_schedule *s, uint32_t flow) {
-    const struct flow *owner = &s->flows[flow];
-    uint32_t link;
-    FOR_PATH(s->nodes, owner->host, owner->destination, link) {
-        s->nodes[link >> 1].held[link & 1] = owner->full_rate;
-        s->nodes[link >> 1].owner[link & 1] = flow;
-    }
-    s->hosts[owner->host].held_for = flow;
-}
-
-static void unhold(struct xco_schedule *s, uint32_t flow) {
-    const struct flow *owner = &s->flows[flow];
-    uint32_t link;
-    FOR_PATH(s->nodes, owner->host, owner->destination, link) {
-        s->nodes[link >> 1].held[link & 1] = 0;
-        s->nodes[link >> 1].owner[link & 1] = XCO_NONE;
-    }
-    s->hosts[owner->host].held_for = XCO_NONE;
-}
-
-/* The flow has nothing left. What it was served is remembered where that counts. */
-void flow_drop(struct xco_schedule *s, uint32_t flow) {
-    struct flow *old = &s->flows[flow];
-    if (old->state == RESERVED) {
-        unhold(s, flow);
-        open_path(s, old);
-        if (s->hosts[old->host].sending == XCO_NONE)
-            source_open(s, link_sources(s) + old->host);
-    } else if (old->state == WAITING) {
-        queue_remove(s, flow);
-        age_remove(s, flow);
-    }
-    old->state = RESTING;
-    old->drained = false;
-    old->since_ns = s->now_ns;
-    s->hosts[old->host].backlog--;
-    if (s->fair && !old->weighted)
-        rest_push(s, flow);
-    else if (!old->weighted)
-        flow_forget(s, flow);
-}
-
-/* Add what the flow was served just now, by weight, to its share: log2(2^share + 2^more). */
-static void account(struct xco_schedule *s, const struct host *host, struct flow *flow) {
-    uint64_t duration = s->now_ns - host->started_ns;
-    if (!s->fair || duration == 0)
-        return;
-    double served = (double)host->rate * (double)duration / flow->weight;
-    double more = log2(served) + (double)s->now_ns / s->memory_ns;
-    double high = fmax(flow->share, more), low = fmin(flow->share, more);
-    flow->share = high + log2(1.0 + exp2(low - high));
-}
-
-/* The host sends no more; what it used is free. Its flow is left to the caller. */
-static uint32_t stop(struct xco_schedule *s, uint32_t host) {
-    struct host *sender = &s->hosts[host];
-    uint32_t flow = sender->sending;
-    account(s, sender, &s->flows[flow]);
-    path_release(s, &s->flows[flow], sender->rate);
-    put_back(s);
-    open_path(s, &s->flows[flow]);
-    sender->sending = XCO_NONE;
-    s->owners_tried = s->first_source = 0; /* what was full may have room again */
-    return flow;
-}
-
-/* After its slice a flow waits anew, or is dropped if it has nothing left. */
-static void after_slice(struct xco_schedule *s, uint32_t flow) {
-    if (s->flows[flow].drained) {
-        s->hosts[s->flows[flow].host].backlog++;
-        flow_drop(s, flow);
-    } else {
-        flow_wait(s, flow);
-    }
-}
-
-/* The slice of a host that sends has ended. */
-void slice_end(struct xco_schedule *s, uint32_t host) {
-    uint32_t flow = stop(s, host);
-    source_open(s, link_sources(s) + host);
-    after_slice(s, flow);
-}
-
-static void grant(struct xco_schedule *s, uint32_t flow, uint64_t rate) {
-    struct flow *winner = &s->flows[flow];
-    struct host *host = &s->hosts[winner->host];
-    if (winner->state == RESERVED)
-        unhold(s, flow);
-    else
-        age_remove(s, flow);
-    path_occupy(s, winner, rate);
-    winner->state = SENDING;
-    host->sending = flow;
-    host->rate = rate;
-    host->started_ns = s->now_ns;
-    host->event = s->event;
-    s->grants[s->grant_count++] = (struct xco_grant){winner->host, winner->destination, rate};
-}
-
-/* Lines 15 and 44: a host that has just started, or was scheduled by this event, is left alone. */
-static bool may_preempt(const struct xco_schedule *s, const struct host *host) {
-    return !s->fair && s->threshold_ns != XCO_FOREVER && host->event != s->event &&
-           s->now_ns - host->started_ns >= s->threshold_ns;
-}
-
-/* Whether an owner may have its full rate: on its own path nothing is held for anybody else. */
-static bool owner_fits(const struct xco_schedule *s, const struct flow *flow) {
-    uint32_t link;
-    FOR_PATH(s->nodes, flow->host, flow->destination, link) {
-        if (link_free(s, link) < flow->full_rate)
-            return false;
-    }
-    return true;
-}
-
-static bool fits(const struct xco_schedule *s, const struct flow *flow, uint64_t *rate) {
-    *rate = flow->full_rate;
-    if (flow->state == RESERVED)
-        return owner_fits(s, flow);
-    return path_blocked(s, flow, rate) == XCO_NONE;
-}
-
-/* Lines 40 to 46: let a host that sends to somebody else turn to this flow, if it fits then. */
-static bool preempt(struct xco_schedule *s, uint32_t flow) {
-    const struct flow *winner = &s->flows[flow];
-    struct host *host = &s->hosts[winner->host];
-    if (!may_preempt(s, host) || (host->held_for != XCO_NONE && host->held_for != flow))
-        return false;
-    const struct flow *old = &s->flows[host->sending];
-    uint64_t rate;
-    path_release(s, old, host->rate);
-    bool wins = fits(s, winner, &rate);
-    path_occupy(s, old, host->rate);
-    if (!wins)
-        return false;
-    uint32_t loser = stop(s, winner->host);
-    grant(s, flow, rate);
-    after_slice(s, loser);
-    return true;
-}
-
 /* Try what a link or host that got free is reserved for, before all others. */
-static void try_owner(struct xco_schedule *s, uint32_t source) {
-    uint32_t flow = source < link_sources(s) ? s->nodes[source >> 1].owner[source & 1]
-                                             : s->hosts[source - link_sources(s)].held_for;
+static void try_owner(struct xco_schedule *s, uint32_t what) {
+    uint32_t flow = what < link_sources(s) ? s->nodes[what >> 1].owner[what & 1]
+                                           : s->hosts[what - link_sources(s)].held_for;
     if (flow == XCO_NONE)
         return;
     const struct flow *owner = &s->flows[flow];
-    if (s->hosts[owner->host].sending != XCO_NONE)
-        preempt(s, flow);
-    else if (owner_fits(s, owner))
-        grant(s, flow, owner->full_rate);
+    uint64_t rate;
+    if (s->hosts[owner->host].sending == XCO_NONE) {
+        if (owner_fits(s, owner))
+            grant(s, flow, owner->full_rate);
+    } else if (can_preempt(s, flow, &rate)) {
+        preempt(s, flow, rate);
+    }
 }
 
-/* The first in order of those that wait at a link and may fit into what is left of it. */
-static uint32_t first_at_link(const struct xco_schedule *s, uint32_t link) {
-    uint64_t open = link_open(s, link);
-    uint32_t first = XCO_NONE;
-    for (uint32_t class = 0; class < s->classes; class++) {
-        uint32_t head = s->queues[queue_of_link(s, link, class)].head;
-        if (head == XCO_NONE || s->class_least[class] > open)
-            continue;
-        if (first == XCO_NONE || flow_before(s, head, first))
-            first = head;
+/* Whether a flow may be granted now, and how much. If not, it is left where that is noticed when
+ * it changes: parked at a link between switches that blocks it, or in its hosts' backlogs. */
+static inline bool fits(struct xco_schedule *s, uint32_t flow, uint64_t *rate) {
+    const struct flow *tried = &s->flows[flow];
+    if (tried->state != WAITING)
+        return false;
+    if (!s->ready[tried->host]) {
+        bool can = can_preempt(s, flow, rate);
+        if (!can)
+            flow_unpark(s, flow);
+        return can;
+    }
+    if (place_blocks(s, tried))
+        return false;
+    uint32_t link = path_blocked(s, tried, rate);
+    if (link != XCO_NONE)
+        flow_park(s, flow, link);
+    return link == XCO_NONE;
+}
+
+static bool better(const struct xco_schedule *s, uint32_t flow, uint32_t first) {
+    return first == XCO_NONE || flow_before(s, flow, first);
+}
+
+/* The first in rank of a place and of one found before; who does not fit is parked elsewhere. */
+static uint32_t first_in(struct xco_schedule *s, uint32_t place, uint32_t first) {
+    const uint32_t *root = &s->parked[place];
+    uint64_t rate;
+    while (*root != XCO_NONE && better(s, *root, first))
+        if (fits(s, *root, &rate))
+            return *root;
+    return first;
+}
+
+/* The same for what is parked by a link and one of its siblings the other way. */
+static uint32_t first_in_pairs(struct xco_schedule *s, uint32_t link, uint32_t class,
+                               uint32_t first) {
+    const struct siblings *all = &s->siblings[s->nodes[link >> 1].parent];
+    uint64_t least = least_rate(s, s->class_rate[class]);
+    for (uint32_t i = 0; i < all->count; i++) {
+        uint32_t other = 2 * s->children[all->first + i] + (link % 2 == UP ? DOWN : UP);
+        uint32_t up = link % 2 == UP ? link : other, down = link % 2 == UP ? other : link;
+        uint32_t place = place_of_pair(s, up, down, class);
+        if (s->parked[place] != XCO_NONE && link_open(s, other) >= least)
+            first = first_in(s, place, first);
     }
     return first;
 }
 
-static uint32_t first_at(const struct xco_schedule *s, uint32_t source) {
-    if (source < link_sources(s))
-        return first_at_link(s, source);
-    uint32_t host = source - link_sources(s);
-    return host_open(&s->hosts[host]) ? s->queues[queue_of_host(s, host)].head : XCO_NONE;
+/* The first in rank of those parked at a link between switches that fit. */
+static uint32_t first_parked(struct xco_schedule *s, uint32_t link) {
+    uint64_t open = link_open(s, link);
+    uint32_t first = XCO_NONE;
+    for (uint32_t class = 0; class < s->classes; class++) {
+        if (least_rate(s, s->class_rate[class]) > open)
+            break;
+        first = first_in(s, place_of_link(s, link, class), first);
+        if (s->paired[link])
+            first = first_in_pairs(s, link, class, first);
+    }
+    return first;
 }
 
-/* XCO_FAIR: the best of all that wait at what got free; published: source by source, hosts last. */
-static uint32_t next_candidate(struct xco_schedule *s, uint32_t *source) {
-    uint32_t best = XCO_NONE;
-    for (uint32_t i = s->first_source; i < s->source_count; i++) {
-        uint32_t first = first_at(s, s->sources[i]);
-        if (first == XCO_NONE || (best != XCO_NONE && !flow_before(s, first, best)))
+/* Take from up to 64 entries, a bit each, the first in rank of those that fit. */
+static uint32_t first_of(struct xco_schedule *s, const struct entry *entries, uint64_t maybe,
+                         uint32_t first) {
+    uint64_t rate;
+    for (; maybe; maybe &= maybe - 1) {
+        const struct entry *entry = &entries[__builtin_ctzll(maybe)];
+        if (first != XCO_NONE && entry->rank > s->flows[first].rank)
             continue;
-        best = first;
-        *source = s->sources[i];
-        if (s->fair)
-            continue;
-        s->first_source = i;
-        return best;
+        if (better(s, entry->flow, first) && fits(s, entry->flow, &rate))
+            first = entry->flow;
     }
-    return best;
+    return first;
 }
 
-/* Grant a flow what it asks for, or let it wait at what blocks it. */
-static void try_flow(struct xco_schedule *s, uint32_t flow, uint32_t source) {
-    struct flow *tried = &s->flows[flow];
-    queue_remove(s, flow);
-    if (!host_open(&s->hosts[tried->host])) {
-        if (s->hosts[tried->host].sending == XCO_NONE || !preempt(s, flow))
-            queue_push(s, queue_of_host(s, tried->host), flow);
-        return;
+/* The first in rank of a ready host's flows that fit. Which may is told without branches. */
+static uint32_t first_from(struct xco_schedule *s, uint32_t host) {
+    const struct backlog *from = &s->from[host];
+    uint32_t first = XCO_NONE, end = s->ready[host] ? from->count : 0;
+    for (uint32_t at = 0; at < end; at += 64) {
+        const struct entry *entries = &from->entries[at];
+        uint32_t count = end - at < 64 ? end - at : 64;
+        uint64_t maybe = 0;
+        for (uint32_t i = 0; i < count; i++)
+            maybe = maybe >> 1 | (uint64_t)s->room[entries[i].peer] << 63;
+        first = first_of(s, entries, maybe >> (64 - count), first);
     }
-    uint64_t rate = 0;
-    uint32_t link = path_blocked(s, tried, &rate);
-    if (link == XCO_NONE) {
-        grant(s, flow, rate);
-    } else if (link == source) {
-        tried->queue = queue_of_link(s, link, tried->rate_class);
-        tried->next = s->returned;
-        s->returned = flow;
-    } else {
-        queue_push(s, queue_of_link(s, link, tried->rate_class), flow);
+    return first;
+}
+
+/* The first in rank of the flows to a host that fit. */
+static uint32_t first_to(struct xco_schedule *s, uint32_t host) {
+    const struct backlog *to = &s->to[host];
+    bool open = link_open(s, 2 * host + DOWN) >= least_rate(s, s->class_rate[0]);
+    bool preempts = !s->fair && s->threshold_ns != XCO_FOREVER;
+    uint32_t first = XCO_NONE, end = open ? to->count : 0;
+    for (uint32_t at = 0; at < end; at += 64) {
+        const struct entry *entries = &to->entries[at];
+        uint32_t count = end - at < 64 ? end - at : 64;
+        uint64_t maybe = 0;
+        for (uint32_t i = 0; i < count; i++)
+            maybe = maybe >> 1 | (uint64_t)(s->ready[entries[i].peer] | preempts) << 63;
+        first = first_of(s, entries, maybe >> (64 - count), first);
     }
+    return first;
+}
+
+static uint32_t first_at(struct xco_schedule *s, uint32_t what) {
+    if (what >= link_sources(s))
+        return first_from(s, what - link_sources(s));
+    if (!is_hosts(s, what))
+        return first_parked(s, what);
+    return what % 2 == DOWN ? first_to(s, what / 2) : XCO_NONE;
+}
+
+/* Return the first in rank of all that wait at what got free and fit. */
+static uint32_t next_candidate(struct xco_schedule *s) {
+    uint32_t first = XCO_NONE;
+    uint64_t rate;
+    for (uint32_t i = 0; i < s->source_count; i++) {
+        struct source *source = &s->sources[i];
+        if (source->done)
+            continue;
+        if (source->best == XCO_NONE || !fits(s, source->best, &rate))
+            source->best = first_at(s, source->what);
+        source->done = source->best == XCO_NONE;
+        if (!source->done && better(s, source->best, first))
+            first = source->best;
+    }
+    return first;
 }
 
 /* Reserve links and host for who has waited longest, as long as patience is over and none is
@@ -275,26 +165,31 @@ static void reserve_oldest(struct xco_schedule *s) {
             if (s->nodes[link >> 1].owner[link & 1] != XCO_NONE)
                 return;
         }
-        queue_remove(s, flow);
+        flow_unpark(s, flow);
         age_remove(s, flow);
         old->state = RESERVED;
         hold(s, flow);
     }
 }
 
+static void try_owners(struct xco_schedule *s) {
+    while (s->owners_tried < s->source_count)
+        try_owner(s, s->sources[s->owners_tried++].what);
+}
+
 /* Grant until nothing that waits fits: Algorithm 1's main loop, less those it cannot matter to. */
 void settle(struct xco_schedule *s) {
-    uint32_t source = XCO_NONE, flow;
-    do {
-        while (s->owners_tried < s->source_count)
-            try_owner(s, s->sources[s->owners_tried++]);
-        flow = next_candidate(s, &source);
-        if (flow != XCO_NONE)
-            try_flow(s, flow, source);
-    } while (flow != XCO_NONE || s->owners_tried < s->source_count);
-    put_back(s);
+    uint64_t rate = 0;
+    try_owners(s);
+    for (uint32_t flow; (flow = next_candidate(s)) != XCO_NONE; try_owners(s)) {
+        bool ready = s->ready[s->flows[flow].host];
+        if (ready && path_blocked(s, &s->flows[flow], &rate) == XCO_NONE)
+            grant(s, flow, rate);
+        else if (!ready && can_preempt(s, flow, &rate))
+            preempt(s, flow, rate);
+    }
     for (uint32_t i = 0; i < s->source_count; i++)
-        s->is_source[s->sources[i]] = false;
-    s->source_count = s->owners_tried = s->first_source = 0;
+        s->source_at[s->sources[i].what] = 0;
+    s->source_count = s->owners_tried = 0;
     reserve_oldest(s);
 }

@@ -4,8 +4,6 @@
 struct xco_grant xco_schedule_current(const struct xco_schedule *s, uint32_t host) {
     if (host >= s->host_count)
         return (struct xco_grant){host, XCO_NONE, 0};
-    if (s->aligned)
-        return slots_current(s, host);
     const struct host *sender = &s->hosts[host];
     if (sender->sending == XCO_NONE)
         return (struct xco_grant){host, XCO_NONE, 0};
@@ -42,16 +40,22 @@ uint64_t xco_schedule_full_rate_bps(const struct xco_schedule *s, uint32_t host,
 uint32_t xco_schedule_backlog(const struct xco_schedule *s, uint32_t host) {
     if (host >= s->host_count)
         return 0;
-    return s->aligned ? slots_backlog(s, host) : s->hosts[host].backlog;
+    return s->hosts[host].backlog;
 }
 
 size_t xco_schedule_bytes(const struct xco_schedule *s) {
     size_t sources = (size_t)link_sources(s) + s->host_count;
-    size_t queues = (size_t)link_sources(s) * s->classes + s->host_count;
-    return sizeof *s + s->node_count * sizeof *s->nodes + s->host_count * sizeof *s->hosts +
-           2 * (size_t)s->link_count * sizeof *s->directed + queues * sizeof *s->queues +
-           sources * (sizeof *s->sources + sizeof *s->is_source) +
-           s->flow_room * sizeof *s->flows + (sizeof *s->table << s->table_bits) + slots_bytes(s);
+    size_t node = sizeof *s->nodes + sizeof *s->siblings + sizeof *s->children +
+                  sizeof *s->ordinal + 2 * sizeof *s->directed +
+                  2 * sizeof *s->paired;
+    size_t host = sizeof *s->hosts + 2 * sizeof *s->from + sizeof *s->ready +
+                  sizeof *s->room;
+    return sizeof *s + s->node_count * node + s->host_count * host +
+           (s->place_count + 1) * sizeof *s->parked +
+           sources * (sizeof *s->sources + sizeof *s->source_at) +
+           ((size_t)s->link_count + 1) * sizeof *s->class_rate +
+           s->entry_room * sizeof(struct entry) + s->flow_room * sizeof *s->flows +
+           (sizeof *s->table << s->table_bits);
 }
 
 /* Eq. 1: what senders were granted is what is not free, on every link, and never too much. */
@@ -78,16 +82,30 @@ static const char *check_links(const struct xco_schedule *s) {
     return NULL;
 }
 
+static const char *check_entries(const struct xco_schedule *s, uint32_t index) {
+    const struct flow *flow = &s->flows[index];
+    const struct backlog *from = &s->from[flow->host], *to = &s->to[flow->destination];
+    if (flow->at_source >= from->count || from->entries[flow->at_source].flow != index ||
+        flow->at_target >= to->count || to->entries[flow->at_target].flow != index)
+        return "a backlogged flow is not among those of its hosts";
+    if (flow->rank < from->entries[flow->at_source].rank ||
+        flow->rank > to->entries[flow->at_target].rank)
+        return flow->state == SENDING ? NULL : "a flow's rank is not what its hosts know";
+    return NULL;
+}
+
+/* A flow that a host's link does not block is parked at one that does, or it is not noticed. */
 static const char *check_waiting(const struct xco_schedule *s, const struct flow *flow) {
-    const struct host *host = &s->hosts[flow->host];
-    bool at_host = flow->queue == queue_of_host(s, flow->host);
-    if (host->sending == XCO_NONE && host->held_for == XCO_NONE) {
-        uint64_t rate;
-        if (at_host)
-            return "a flow waits for an idle host";
-        if (path_blocked(s, flow, &rate) == XCO_NONE)
-            return "a flow that fits is not granted";
-    }
+    uint64_t rate;
+    if (!s->ready[flow->host])
+        return NULL;
+    if (path_blocked(s, flow, &rate) == XCO_NONE)
+        return "a flow that fits is not granted";
+    uint64_t least = least_rate(s, flow->full_rate);
+    if (link_open(s, 2 * flow->destination + DOWN) < least)
+        return NULL;
+    if (!place_blocks(s, flow))
+        return "a flow is not parked at a link that blocks it";
     return NULL;
 }
 
@@ -102,7 +120,14 @@ static const char *check_flow(const struct xco_schedule *s, uint32_t index) {
         return "a host is held for a flow that is not reserved";
     if (flow->drained && flow->state != SENDING)
         return "a drained flow is kept";
-    return flow->state == WAITING ? check_waiting(s, flow) : NULL;
+    if (s->room[flow->destination] !=
+        (s->nodes[flow->destination].free[DOWN] >= least_rate(s, s->class_rate[0])))
+        return "a host's link has room and has not, or the other way round";
+    if (s->ready[flow->host] != (host->sending == XCO_NONE && host->held_for == XCO_NONE))
+        return "a host is ready and is not, or the other way round";
+    const char *wrong = flow->state == RESTING || flow->state == STUCK ? NULL
+                                                                       : check_entries(s, index);
+    return !wrong && flow->state == WAITING ? check_waiting(s, flow) : wrong;
 }
 
 static const char *check_flows(const struct xco_schedule *s) {
@@ -127,8 +152,6 @@ static const char *check_flows(const struct xco_schedule *s) {
 }
 
 const char *xco_schedule_check(const struct xco_schedule *s) {
-    if (s->aligned)
-        return slots_check(s);
     const char *wrong = check_links(s);
     return wrong ? wrong : check_flows(s);
 }

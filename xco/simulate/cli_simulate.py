@@ -40,7 +40,7 @@ def simulate(
         typer.Option(help="uncoordinated, rate, timeslice, hybrid; several are compared."),
     ] = None,
     policy: Annotated[str | None, typer.Option(help="published or fair.")] = None,
-    engine: Annotated[str | None, typer.Option(help="native, aligned or python.")] = None,
+    engine: Annotated[str | None, typer.Option(help="native or python.")] = None,
     seconds: Annotated[float | None, typer.Option(help="Simulated time.")] = None,
     slot: Annotated[str | None, typer.Option(help="The simulator's step, such as 200us.")] = None,
     slice_: Annotated[str | None, typer.Option("--slice", help="A timeslice, such as 2ms.")] = None,

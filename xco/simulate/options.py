@@ -31,7 +31,7 @@ FORM: Final = Format(
         "setup": "tree, incast or uplink",
         "strategy": "uncoordinated, rate, timeslice or hybrid",
         "policy": "published or fair",
-        "engine": "native, aligned or python",
+        "engine": "native or python",
         "traffic": "halves or shuffled",
         "seconds": "a number above 0, such as 1.5",
         "kind": "udp or tcp",

@@ -25,14 +25,6 @@ class Pairs:
         """Return where a host's pairs are."""
         return slice(int(self.begins[host]), int(self.begins[host + 1]))
 
-    def indices(self, host: Indices, destination: Indices) -> Indices:
-        """Return the indices of pairs, which must exist; all of one shape."""
-        hosts = len(self.begins) - 1
-        found: Indices = np.searchsorted(
-            self.host * hosts + self.destination, host * hosts + destination
-        )
-        return found
-
     def index(self, host: int, destination: int) -> int:
         """Return the index of a pair, which must exist."""
         own = self.of(host)

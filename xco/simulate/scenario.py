@@ -9,7 +9,7 @@ from xco.topology import Topology
 
 Strategy = Literal["uncoordinated", "rate", "timeslice", "hybrid"]
 Policy = Literal["published", "fair"]
-Engine = Literal["native", "aligned", "python"]
+Engine = Literal["native", "python"]
 
 MAX_SLOTS = 10_000_000
 MAX_SLOT_NS = 10_000_000
@@ -26,8 +26,7 @@ class Scenario:
     policy: Policy = "fair"
     """How the scheduler chooses: Algorithm 1 as published, or weighted max-min."""
     engine: Engine = "native"
-    """The compiled scheduler, the same with slices that all end together, or Algorithm 1 in Python
-    (both with policy `published` only)."""
+    """The compiled scheduler, or Algorithm 1 in Python (with policy `published` only)."""
     duration_ns: int = 1_000_000_000
     slot_ns: int = 200_000
     slice_ns: int = 2_000_000

@@ -8,7 +8,7 @@ from xco.simulate.hybrid import Hybrid
 from xco.simulate.pairs import pairs
 from xco.simulate.routes import Routes
 from xco.simulate.scenario import Scenario
-from xco.simulate.timeslices import AlignedSlices, Timeslices
+from xco.simulate.timeslices import Timeslices
 
 
 def coordination_of(scenario: Scenario, routes: Routes, capacity: Floats) -> Coordination:
@@ -39,7 +39,5 @@ def _slices(scenario: Scenario) -> Timeslices:
         scenario.topology,
         policy=scenario.policy,
         threshold_ns=scenario.threshold_ns,
-        aligned=scenario.engine == "aligned",
     )
-    made = AlignedSlices if scenario.engine == "aligned" else Timeslices
-    return made(native, of_hosts, **times)
+    return Timeslices(native, of_hosts, **times)

@@ -5,7 +5,6 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from xco.native import NativeScheduler
 from xco.schedule import Grant, Scheduler
 from xco.simulate.arrays import Flags, Floats, Indices
 from xco.simulate.pairs import Pairs
@@ -100,37 +99,3 @@ class Timeslices:
             pair = self._pairs.index(host, grant.destination)
             self._granted[host], self._rate[pair] = pair, grant.rate_bps
             self._ends[host], self._idle[host] = now + self._slice_ns, 0
-
-
-class AlignedSlices(Timeslices):
-    """Slices that all begin and end together: one decision for all hosts at the end of each.
-
-    What is given up within a slice goes to nobody before the next.
-    """
-
-    def __init__(
-        self,
-        scheduler: NativeScheduler,
-        pairs: Pairs,
-        *,
-        slot_ns: int,
-        slice_ns: int,
-        idle_slots: int,
-    ) -> None:
-        """Take what `Timeslices` takes; the scheduler must have been made with `aligned`."""
-        super().__init__(
-            scheduler, pairs, slot_ns=slot_ns, slice_ns=slice_ns, idle_slots=idle_slots
-        )
-        self._slots = scheduler
-
-    def _expire(self, now: int) -> None:
-        if now % self._slice_ns:
-            return
-        began = perf_counter_ns()
-        hosts, destinations, rates = self._slots.slot(now)
-        self.spent_ns += perf_counter_ns() - began
-        self.events += 1
-        self.decisions += len(hosts)
-        pair = self._pairs.indices(hosts, destinations)
-        self._granted[:], self._rate[:] = NOBODY, 0.0
-        self._granted[hosts], self._rate[pair] = pair, rates
