@@ -41,6 +41,7 @@ static bool allocate(struct xco_control *core) {
     core->outbox = calloc(hosts, sizeof *core->outbox);
     return core->peers != NULL && core->channels != NULL && core->grants != NULL &&
            core->outbox != NULL && xco_fallen_init(core) &&
+           xco_calendar_init(&core->calendar, xco_network_directed(&core->network)) &&
            xco_fill_init(&core->fill, &core->network) == 0;
 }
 
@@ -85,6 +86,7 @@ void xco_control_free(struct xco_control *core) {
     xco_network_free(&core->network);
     xco_timers_free(&core->timers);
     xco_fill_free(&core->fill);
+    xco_calendar_free(&core->calendar);
     free(core->weights);
     free(core->peers);
     free(core->channels);

@@ -2,6 +2,7 @@
 #ifndef XCO_CONTROLLER_STATE_H
 #define XCO_CONTROLLER_STATE_H
 
+#include "controller_calendar.h"
 #include "controller_core.h"
 #include "controller_fill.h"
 #include "controller_timers.h"
@@ -10,6 +11,7 @@
 // A host's turn to send: from announcing it until it ends, is given up, or is taken away.
 struct xco_turn {
     uint32_t destination; // XCO_NONE: no turn
+    uint64_t rate_bps;    // the rate that was granted
     uint64_t told_bps;    // the rate that the host is told
     uint64_t start_ns;
     uint64_t end_ns;
@@ -64,8 +66,6 @@ struct xco_below {
 
 // What is known of a directed link.
 struct xco_channel {
-    uint64_t free_ns;       // when the last turn that crossed it ends or ended
-    uint32_t free_by;       // whose that was
     uint32_t seen_host;     // scratch of the contention's census: the host counted last
     uint64_t demand_bps;    // what its senders could send
     uint64_t contended_ns;  // when it last was contended
@@ -79,6 +79,7 @@ struct xco_control {
     struct xco_schedule *schedule;
     struct xco_peer **peers; // one a host; NULL: never heard of
     struct xco_channel *channels;
+    struct xco_calendar calendar;
     struct xco_below *below; // one a node
     uint32_t fallen;         // hosts that have fallen back
     struct xco_stranger stranger;
