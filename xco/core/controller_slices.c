@@ -58,10 +58,11 @@ static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
     turn->destination = XCO_NONE;
 }
 
-// What a link has beyond what the scheduler has granted of it.
+// What a link has beyond what the scheduler has granted and what was promised beside that.
 static uint64_t spare_of(const struct xco_control *core, uint32_t link) {
     const uint64_t capacity = xco_network_capacity(&core->network, link);
-    const uint64_t used = xco_schedule_used_bps(core->schedule, link);
+    const uint64_t used = xco_schedule_used_bps(core->schedule, link) +
+                          core->extras.links[link].rate_bps;
     return capacity > used ? capacity - used : 0;
 }
 
@@ -143,6 +144,16 @@ static void preempt(struct xco_control *core, uint32_t host, uint64_t at_ns) {
     }
 }
 
+// Takes what new turns need from rates beside turns; what turns leave is planned later.
+static void make_room(struct xco_control *core, int changed, uint64_t now_ns, uint64_t at_ns) {
+    for (int i = 0; i < changed; i++) {
+        if (core->grants[i].destination != XCO_NONE) {
+            xco_yield(core, &core->grants[i], now_ns, at_ns);
+        }
+    }
+    xco_control_dirty(core, at_ns);
+}
+
 // Carries out what one event changed, from `at_ns` on. The turn of the host whose event it was has
 // been stopped before; `renews` is its sequence, for a turn that goes on without a gap.
 static void carry_out(struct xco_control *core, int changed, uint64_t now_ns, uint64_t at_ns,
@@ -170,9 +181,8 @@ static void carry_out(struct xco_control *core, int changed, uint64_t now_ns, ui
             close_host(core, grant->host, now_ns, stop);
         }
     }
-    if (changed > 0) {
-        core->plan_urgent = true;
-        xco_control_dirty(core, at_ns);
+    if (changed > 0 && core->settings.strategy == XCO_HYBRID) {
+        make_room(core, changed, now_ns, at_ns);
     }
 }
 
@@ -343,4 +353,5 @@ void xco_slices_leave(struct xco_control *core, uint64_t now_ns, uint32_t host, 
     const int changed = xco_schedule_leave(core->schedule, schedule_clock(core, now_ns), host,
                                            core->grants);
     carry_out(core, changed, now_ns, now_ns, host, 0);
+    xco_control_dirty(core, stop_ns);
 }

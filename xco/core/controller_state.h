@@ -4,6 +4,7 @@
 
 #include "controller_calendar.h"
 #include "controller_core.h"
+#include "controller_extras.h"
 #include "controller_fill.h"
 #include "controller_timers.h"
 #include "schedule.h"
@@ -85,6 +86,7 @@ struct xco_control {
     struct xco_stranger stranger;
     struct xco_timers timers;
     struct xco_fill fill;
+    struct xco_extras extras; // of `hybrid`
     struct xco_grant *grants; // room for what one event of the scheduler changes
     struct xco_flow *flows;
     size_t flows_room;
@@ -96,9 +98,9 @@ struct xco_control {
     uint64_t clock_ns;     // of the scheduler, which must not go back
     uint64_t plan_from_ns; // when the plan that is to be computed begins to hold
     uint64_t planned_ns;
+    uint64_t plan_visits;  // of flows, by the last plan: what it cost
     uint64_t plan_timed_ns; // the earliest timer that is set for it; 0: none
     bool plan_dirty;
-    bool plan_urgent; // turns have changed: what they leave of the links is not what it was
     bool superseded;
     bool failed;
     struct xco_counters counters;
@@ -133,6 +135,15 @@ uint64_t xco_fallen_leave(const struct xco_control *core, uint32_t link, uint64_
 
 // controller_rates.c: rate and hybrid
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns);
+uint64_t xco_rates_left(const struct xco_control *core, uint32_t link); // beside turns
+bool xco_rates_worth(const struct xco_control *core, uint32_t host, uint64_t rate_bps);
+// What a plan permits to a destination at an instant.
+uint64_t xco_rate_at(const struct xco_directive *plan, uint16_t destination, uint64_t at_ns);
+
+// controller_yield.c: what rates beside turns give back to a turn that begins, and their record
+void xco_yield(struct xco_control *core, const struct xco_grant *grant, uint64_t now_ns,
+               uint64_t at_ns);
+void xco_yield_note(struct xco_control *core, uint64_t now_ns);
 
 // controller_contention.c: who is coordinated
 void xco_contention_census(struct xco_control *core, uint64_t now_ns);
