@@ -253,7 +253,9 @@ bool xco_config_read(struct xco_coordinator_config *config, FILE *file, char *me
             return false;
         }
     }
-    qsort(config->addresses, config->address_count, sizeof *config->addresses, by_address);
+    if (config->address_count > 0) {
+        qsort(config->addresses, config->address_count, sizeof *config->addresses, by_address);
+    }
     const char *problem = ferror(file) ? "cannot be read" : lacking(config);
     if (problem != NULL) {
         snprintf(message, room, "%s", problem);
