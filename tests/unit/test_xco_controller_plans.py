@@ -1,12 +1,16 @@
 """How often rates are planned, and what keeps links free in between; in simulated time."""
 
+import random
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from pathlib import Path
 
 import pytest
-from xco_controller_scenes import MS, US, Scene
+from xco_controller_scenes import MS, US, Scene, Speaker
 
 from xco.messages import Mode
+from xco.strategy.timeslice import Turn, congested
 from xco.topologies import star_topology
 from xco.topology import Host, Link, Switch, Topology
 
@@ -88,3 +92,35 @@ def test_the_gap_between_plans_grows_with_what_they_cost(scene: NewScene) -> Non
         return many.node.counters["plans_computed"] - before
 
     assert plans(16) < plans(1) / 4
+
+
+def sent_by(host: Speaker, gave_up: dict[int, int], end_ns: int) -> Iterator[Turn]:
+    """Yield what a host sends that obeys at once, given when it gave up what."""
+    changes = [max(one.header.sent_ns, one.start_ns) for one in host.heard]
+    for index, (one, since) in enumerate(zip(host.heard, changes, strict=True)):
+        own_end = min(one.end_ns or end_ns, gave_up.get(one.header.sequence, end_ns))
+        until = min([own_end, *changes[index + 1 :]])
+        for permit in one.permits:
+            if since < until:
+                yield Turn(host.host, permit.destination, permit.rate_bps, since, until)
+
+
+@pytest.mark.parametrize("seed", [31, 69, 91, 143, 148, 217, 229, 368])
+def test_turns_and_rates_beside_them_fit_into_each_link(scene: NewScene, seed: int) -> None:
+    """Reports in a random order; directives follow each other before they are sent or begin."""
+    draw = random.Random(seed)
+    six = scene(SHARED, strategy="hybrid", preempt_after="100us", silence="1s", drop="10s")
+    gave_up: dict[int, dict[int, int]] = defaultdict(dict)
+    for _ in repeat(None, 60):
+        six.run_until(six.now_ns + draw.choice([0, 0, 1, 5, 20, 50, 200, 1000]) * US)
+        host = draw.randrange(6)
+        now = six.hosts[host].directive
+        sequence = free = 0
+        if draw.random() < 0.4 and now.mode is Mode.SLICE and now.start_ns <= six.now_ns:
+            sequence = now.header.sequence
+            free = gave_up[host].setdefault(sequence, six.now_ns + draw.choice([0, 100, 700]) * US)
+        group = draw.sample([other for other in range(6) if other != host], draw.randrange(4))
+        six.report(host, *group, gave_up=sequence, free_ns=free)
+    six.run_until(six.now_ns + 10 * MS)
+    turns = [turn for host in six.hosts for turn in sent_by(host, gave_up[host.host], six.now_ns)]
+    assert congested(SHARED, turns) == set()

@@ -120,12 +120,25 @@ void xco_control_timer(struct xco_control *core, uint64_t at_ns, uint32_t kind, 
     }
 }
 
+// Keeps what a host obeys until its new plan starts. Where that has not been sent yet, it is to be
+// sent before the new plan. Rates that were announced for an earlier instant than the new plan's are
+// taken back, and what they would have lowered falls now.
+static void hold(struct xco_peer *peer, const struct xco_directive *plan, uint64_t now_ns) {
+    if (peer->plan.start_ns <= now_ns && !peer->cut_due) {
+        peer->held = peer->plan;
+        peer->cut_due = peer->plan_due && plan->start_ns > now_ns;
+    } else if (peer->plan.start_ns > now_ns && plan->start_ns > peer->plan.start_ns &&
+               peer->plan.mode == peer->held.mode && peer->plan.end_ns == peer->held.end_ns) {
+        xco_rates_clip(&peer->held, &peer->plan, now_ns);
+        peer->cut_due = true;
+    }
+}
+
 void xco_control_plan(struct xco_control *core, uint32_t host, const struct xco_directive *plan,
                       uint64_t now_ns) {
     struct xco_peer *peer = core->peers[host];
-    if (peer->plan.start_ns <= now_ns && !peer->cut_due) {
-        peer->held = peer->plan;
-    }
+    hold(peer, plan, now_ns);
+    peer->held.to = (uint16_t)host;
     peer->plan = *plan;
     peer->plan.to = (uint16_t)host;
     peer->plan_due = true;

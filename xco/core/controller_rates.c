@@ -137,7 +137,7 @@ static bool rises(const struct xco_directive *plan, const struct xco_directive *
 }
 
 // Takes back what rises: the plan that can hold at once.
-static void clip(struct xco_directive *plan, const struct xco_directive *before, uint64_t at_ns) {
+void xco_rates_clip(struct xco_directive *plan, const struct xco_directive *before, uint64_t at_ns) {
     uint16_t kept = 0;
     for (size_t i = 0; i < plan->count; i++) {
         struct xco_permit entry = plan->entries[i];
@@ -154,11 +154,11 @@ static void clip(struct xco_directive *plan, const struct xco_directive *before,
 static uint64_t only_falls(struct xco_control *core, const struct xco_peer *peer,
                            struct xco_directive *plan, uint64_t now_ns, uint64_t from_ns) {
     xco_control_plan_at(core, from_ns + core->settings.lead_ns);
-    clip(plan, &peer->plan, from_ns);
+    xco_rates_clip(plan, &peer->plan, from_ns);
     if (peer->plan.start_ns <= now_ns) {
         return from_ns;
     }
-    clip(plan, &peer->held, now_ns); // it is still obeyed, and may start before what is announced
+    xco_rates_clip(plan, &peer->held, now_ns); // it is still obeyed, and may start before what is announced
     return peer->plan.start_ns < from_ns ? peer->plan.start_ns : from_ns;
 }
 

@@ -137,6 +137,8 @@ uint64_t xco_fallen_leave(const struct xco_control *core, uint32_t link, uint64_
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns);
 uint64_t xco_rates_left(const struct xco_control *core, uint32_t link); // beside turns
 bool xco_rates_worth(const struct xco_control *core, uint32_t host, uint64_t rate_bps);
+// Takes from a plan what it permits beyond another one at an instant.
+void xco_rates_clip(struct xco_directive *plan, const struct xco_directive *before, uint64_t at_ns);
 // What a plan permits to a destination at an instant.
 uint64_t xco_rate_at(const struct xco_directive *plan, uint16_t destination, uint64_t at_ns);
 
