@@ -7,10 +7,11 @@ hosts always have something to send to the other half of the network and report 
 asks for a link that is free, uses its turn for 1 to 3 ms, and gives it up. A reaction is the time
 from that host's report to the receipt of the directive that answers it, by the kernel's stamp.
 
-The controller's CPU time is that of its process; messages are those that it received and sent. With
-two or more CPUs the controller runs on the first and the generator on the last, so that neither
-takes the other's time; the generator's own speed bounds what is offered. `reports` is what was sent
-of what the heartbeat asks for: far below 100 % the generator or the controller was saturated.
+The controller's CPU time is that of its process, with the kernel's part. Messages are those that it
+read and sent, by its counters, from the generator's start to its end. With two or more CPUs the
+controller runs on the first and the generator on the last. `reports` is what was sent of what the
+heartbeat asks for: far below 100 % the generator was saturated. `lost` counts wishes that were not
+answered within 100 ms.
 """
 
 import argparse
@@ -35,11 +36,20 @@ from benchmarks.xco_scheduler import CORE, topology_of
 from xco.controller_config import ControllerTable, checked
 from xco.errors import ControllerError
 from xco.loopfile import loop_text
-from xco.stats import read_statistics
+from xco.stats import Snapshot, read_statistics
 from xco.topology import Topology
 
 BUILD: Final = CORE / "build"
 EPOCH: Final = 1_800_000_000
+MESSAGES: Final = (
+    "received_hellos",
+    "received_reports",
+    "dropped_not_joined",
+    "dropped_lower_epoch",
+    "directives_sent",
+    "welcomes_sent",
+)
+"""What the controller received and sent, by its counters."""
 HEARTBEAT_US: Final = 5000
 PATIENCE_S: Final = 10.0
 SIZES: Final = (64, 256, 1024, 4800)
@@ -76,25 +86,25 @@ def measure(hosts: int, strategy: str, seconds: int) -> Load:
     with tempfile.TemporaryDirectory(prefix="xco-load-") as name:
         folder = Path(name)
         with _controller(folder, topology, strategy) as process:
-            before, began = _statistics(folder), time.monotonic()
-            found = _generate(folder, topology, process.pid, seconds)
-            after, ended = _statistics(folder), time.monotonic()
-    messages = found["sent"] - found["lost"] + found["received"]
+            found, before, after = _generate(folder, topology, process.pid, seconds)
+    elapsed = found["elapsed"]
+    messages = sum(after.values[name] - before.values[name] for name in MESSAGES) / elapsed
+    core_share = found["cpu_seconds"] / found["seconds"]
     wanted = found["seconds"] * 1e6 / HEARTBEAT_US * hosts
     return Load(
         hosts=hosts,
         strategy=strategy,
         joined=int(found["joined"]),
         reports_share=found["sent"] / wanted,
-        messages_per_s=messages / found["seconds"],
-        core_share=found["cpu_seconds"] / found["seconds"],
-        messages_per_core_s=messages / found["cpu_seconds"],
+        messages_per_s=messages,
+        core_share=core_share,
+        messages_per_core_s=messages / core_share,
         answers=int(found["answers"]),
         unanswered=int(found["unanswered"]),
         p50_us=found["p50_us"],
         p99_us=found["p99_us"],
-        slices_per_s=(after["slices_started"] - before["slices_started"]) / (ended - began),
-        realtime=bool(after["realtime"]),
+        slices_per_s=(after.values["slices_started"] - before.values["slices_started"]) / elapsed,
+        realtime=bool(after.values["realtime"]),
     )
 
 
@@ -126,15 +136,23 @@ def _pin(pid: int, cpu: int) -> None:
         os.sched_setaffinity(pid, {cpu})
 
 
-def _statistics(folder: Path) -> dict[str, int]:
-    return read_statistics(folder / "controller.stats").values
+def _statistics(folder: Path) -> Snapshot:
+    return read_statistics(folder / "controller.stats")
+
+
+def _statistics_since(folder: Path, since_ns: int) -> Snapshot:
+    """Return what was published after an instant: a flooded controller publishes nothing."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := _statistics(folder)).updated_ns < since_ns and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found
 
 
 def _wait_until_up(folder: Path, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while process.poll() is None and time.monotonic() < deadline:
         try:
-            if _statistics(folder)["port"] > 0:
+            if _statistics(folder).values["port"] > 0:
                 return
         except ControllerError:
             pass  # it is not published yet
@@ -142,19 +160,25 @@ def _wait_until_up(folder: Path, process: subprocess.Popen[str]) -> None:
     raise SystemExit("the controller does not start")
 
 
-def _generate(folder: Path, topology: Topology, pid: int, seconds: int) -> dict[str, float]:
+def _generate(
+    folder: Path, topology: Topology, pid: int, seconds: int
+) -> tuple[dict[str, float], Snapshot, Snapshot]:
     hosts = len(topology.hosts)
-    port = _statistics(folder)["port"]
+    port = _statistics(folder).values["port"]
     digest = topology.hosts_digest().hex()
     numbers = [hosts, HEARTBEAT_US, seconds]
     command = [str(BUILD / "xco-load"), str(port), str(pid), str(folder / "key"), digest]
     command += map(str, numbers)
+    before, began_ns = _statistics(folder), time.monotonic_ns()
     generator = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     _pin(generator.pid, max(os.sched_getaffinity(0)))
     output, _ = generator.communicate()
+    ended_ns = time.monotonic_ns()
     if generator.returncode != 0:
         raise SystemExit("the generator failed")
-    return msgspec.json.decode(output, type=dict[str, float])
+    found = msgspec.json.decode(output, type=dict[str, float])
+    found["elapsed"] = (ended_ns - began_ns) / 1e9
+    return found, before, _statistics_since(folder, ended_ns)
 
 
 def show(found: list[Load]) -> None:
