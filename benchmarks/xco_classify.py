@@ -1,7 +1,8 @@
 """What classifying costs who sends: CPU a packet without a coordinator, with u32, with BPF.
 
-One process sends UDP packets over a veth pair to 1, 64 and 256 addresses of 64 hosts in turn; the far
-end drops them by their MAC address. Ways take turns within each repetition. Needs root and a compiler.
+One process sends UDP packets over a veth pair to 1, 64 and 256 addresses of 64 hosts in turn; the
+far end drops them by their MAC address. Ways take turns within each repetition. Needs root and a
+compiler.
 """
 
 import argparse
@@ -64,7 +65,7 @@ def measured(way: str) -> Iterator[tuple[int, float]]:
     """Yield counts of destinations, and what a packet to one of them costs, in ns."""
     with tempfile.TemporaryDirectory() as folder, rig("xcobc") as bench:
         sender = Path(folder, "sender")
-        subprocess.run(["cc", "-O2", "-o", sender, SOURCE], check=True)  # noqa: S603, S607  our own
+        subprocess.run(["cc", "-O2", "-o", sender, SOURCE], check=True)  # noqa: S607  our own
         prepare(bench)
         with coordinated(bench, way):
             for count in DESTINATIONS:
@@ -74,10 +75,10 @@ def measured(way: str) -> Iterator[tuple[int, float]]:
 def prepare(bench: Rig) -> None:
     """Give the addresses a way out, and a MAC address that nobody has."""
     ip = ["ip", "-n", bench.near]
-    subprocess.run([*ip, "route", "add", f"{FIRST}/23", "dev", "e0"], check=True)  # noqa: S603
+    subprocess.run([*ip, "route", "add", f"{FIRST}/23", "dev", "e0"], check=True)
     for number in range(max(DESTINATIONS)):
         place = [str(FIRST + number), "lladdr", NOBODY, "dev", "e0"]
-        subprocess.run([*ip, "neigh", "add", *place], check=True)  # noqa: S603
+        subprocess.run([*ip, "neigh", "add", *place], check=True)
 
 
 @contextmanager
@@ -101,8 +102,10 @@ def coordinated(bench: Rig, way: str) -> Iterator[None]:
 def network() -> str:
     """Return a switch with our host, the controller's, and 64 of four addresses each."""
     hosts = [("a", [HOST]), ("k", [CONTROLLER_ADDRESS])]
-    for number in range(HOSTS):
-        hosts.append((f"h{number}", [str(FIRST + number + HOSTS * k) for k in range(4)]))
+    hosts += [
+        (f"h{number}", [str(FIRST + number + HOSTS * k) for k in range(4)])
+        for number in range(HOSTS)
+    ]
     tables = [f"[host.{name}]\naddresses = {json.dumps(addresses)}" for name, addresses in hosts]
     links = [f'[[link]]\nbetween = ["{name}", "s"]\ncapacity = "40Gbps"' for name, _ in hosts]
     return "\n".join(["[switch.s]", *tables, *links])
@@ -112,7 +115,7 @@ def cost(bench: Rig, sender: Path, count: int) -> float:
     """Return what a packet costs once every address has its queue, in ns."""
     command = ["ip", "netns", "exec", bench.near, str(sender), str(FIRST), str(count)]
     for packets in (PACKETS, PACKETS):
-        done = subprocess.run(  # noqa: S603  our own program
+        done = subprocess.run(
             [*command, str(packets), str(PAYLOAD)], capture_output=True, text=True, check=True
         )
     return float(done.stdout)

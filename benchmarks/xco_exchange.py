@@ -108,7 +108,7 @@ def running_loop(topology: Topology) -> Iterator[tuple[Path, bytes]]:
         folder, key = Path(name), new_master()
         (folder / "key").write_bytes(key)
         # Slices long enough that none ends by itself, and nobody is dropped for being quiet.
-        times = {"slice": "20ms", "drop": "50s"}
+        times = {"slice": "10ms", "drop": "50s"}
         places = {"topology": "topology", "key": "key", "run_dir": name}
         raw = {"listen": "127.0.0.1:0", **times, **places}
         table = msgspec.convert(raw, ControllerTable)

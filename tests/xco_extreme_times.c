@@ -25,9 +25,10 @@ int main(void) {
     const struct xco_core_config config = {.line_bps = 1000000000, .pace_ppm = 980000,
         .guard_ns = 60000000000, .hysteresis_ns = 50000, .heartbeat_ns = 5000000,
         .silence_ns = 50000000, .hello_ns = 100000000, .poll_open_ns = 50000};
+    const struct xco_way way = {1, {0}, {1000000}};
     for (unsigned mix = 0; mix < COUNT * COUNT * COUNT * COUNT * COUNT; mix++) {
         xco_core_begin(&core, &config, 0);
-        (void)xco_core_add(&core, 0, 1, 1000000);
+        (void)xco_core_add(&core, 0, 1, &way);
         obey(TIMES[mix % COUNT], TIMES[mix / COUNT % COUNT], TIMES[mix / 16 % COUNT], 0, 0);
         obey(TIMES[mix % COUNT], TIMES[mix / COUNT % COUNT], TIMES[mix / 16 % COUNT],
              TIMES[mix / 64 % COUNT], TIMES[mix / 256]);

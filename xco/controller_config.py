@@ -14,6 +14,8 @@ from xco.units import format_duration, parse_duration
 
 DEFAULT_PATH: Final = Path("/etc/xtc/xco.toml")
 RUN_DIR: Final = "/run/xco"
+LONGEST_SLICE_NS: Final = 10_000_000
+"""Gates bound what a slice sends by its tokens up to this length (xco/core/gate_tree.c)."""
 POLICIES: Final = ("published", "fair")
 """Of the scheduler, numbered as enum xco_policy in xco/core/schedule.h."""
 
@@ -191,6 +193,7 @@ def checked(table: ControllerTable, weights: Mapping[str, int], path: Path) -> C
 def check_times(durations_ns: Mapping[str, int], path: Path) -> None:
     """See that the timing inequality holds (docs/xco-protocol.md).
 
+    ``slice <= 10 ms``: a gate's tokens bound what a slice sends.
     ``lead + guard < slice``: a slice is announced within the one before.
     ``3 * heartbeat <= silence``: two directives may be lost before a host falls back.
     ``silence <= drop``: nobody is scheduled in place of a host that may still obey.
@@ -200,6 +203,7 @@ def check_times(durations_ns: Mapping[str, int], path: Path) -> None:
     """
     times = durations_ns
     _at_least("slice", times["slice"], 100_000, path)
+    _at_most("slice", times["slice"], LONGEST_SLICE_NS, path)
     _at_least("slice", times["slice"], times["lead"] + times["guard"] + 1, path)
     _at_least("heartbeat", times["heartbeat"], 100_000, path)
     _at_least("silence", times["silence"], 3 * times["heartbeat"], path)
@@ -210,6 +214,13 @@ def _at_least(key: str, value_ns: int, least_ns: int, path: Path) -> None:
     if value_ns < least_ns:
         problem = f"{format_duration(value_ns)} is too short for the other times"
         fix = f"write at least {format_duration(least_ns)}"
+        raise ConfigError(str(path), f"controller.{key}", problem, fix)
+
+
+def _at_most(key: str, value_ns: int, most_ns: int, path: Path) -> None:
+    if value_ns > most_ns:
+        problem = f"{format_duration(value_ns)} is longer than a gate can bound"
+        fix = f"write at most {format_duration(most_ns)}"
         raise ConfigError(str(path), f"controller.{key}", problem, fix)
 
 

@@ -17,7 +17,6 @@ from xco_loop_hosts import UdpHost, now_ns
 
 from benchmarks.xco_gate_rig import (
     CONTROLLER_ADDRESS,
-    HOST,
     KEYS,
     LINE_BPS,
     MASTER,

@@ -40,6 +40,10 @@ def is_slice(directive: Directive) -> bool:
     return directive.mode is Mode.SLICE
 
 
+def is_rate(directive: Directive) -> bool:
+    return directive.mode is Mode.RATE
+
+
 def test_who_joins_is_told_the_times(start_loop: StartLoop) -> None:
     welcome = start_loop(STAR, patient=False).host(0).join()
     assert (welcome.status, welcome.strategy) == (Status.JOINED, Strategy.TIMESLICE)
@@ -73,7 +77,7 @@ def test_each_backlog_is_answered_by_a_slice_at_once(start_loop: StartLoop, stal
 
 
 def test_slices_follow_each_other_without_a_gap(start_loop: StartLoop) -> None:
-    loop = start_loop(STAR, slice="60ms", lead="50ms")
+    loop = start_loop(STAR, slice="10ms", lead="9ms")
     hosts = loop.joined(0, 1)
     for host in hosts:
         host.send(host.report(now_ns(), 3))
@@ -114,14 +118,14 @@ def test_what_is_not_obeyed_is_counted_by_its_reason(start_loop: StartLoop) -> N
 
 
 def test_a_lost_directive_is_sent_again_when_its_host_reports(start_loop: StartLoop) -> None:
-    loop = start_loop(STAR, slice="10s", heartbeat="15s", silence="60s", drop="60s")
+    loop = start_loop(STAR, strategy="rate", heartbeat="15s", silence="60s", drop="60s")
     (host,) = loop.joined(0)
     host.send(host.report(now_ns(), 3))
-    lost = host.next_directive(is_slice)
+    lost = host.next_directive(is_rate)
     host.heard.remove(lost)
     time.sleep(0.01)
     host.send(host.report(now_ns(), 3))
-    again = host.next_directive(is_slice)
+    again = host.next_directive(is_rate)
     assert (again.start_ns, again.end_ns, again.permits) == (
         lost.start_ns,
         lost.end_ns,
@@ -341,6 +345,7 @@ def answers(loop: RunningLoop) -> bool:
         (("link 3 4 1000000000", "link 3 4 0"), "a link has no capacity"),
         (("link 3 4 1000000000\n", ""), "one link less than nodes"),
         (("lead_ns 200000", "lead_ns 2000000"), "shorter than slice_ns"),
+        (("slice_ns 2000000", "slice_ns 10000001"), r"slice_ns is not a number in its range"),
         (("silence_ns 50000000", "silence_ns 29999999"), "at least three heartbeat_ns"),
         (("listen 127.0.0.1", "listen nowhere"), "listen nowhere"),
         (("epoch 1800000000\n", ""), "epoch, epoch_most, slice_ns"),

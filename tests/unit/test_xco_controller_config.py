@@ -96,6 +96,7 @@ def test_a_weight_without_a_host_is_named(tmp_path: Path) -> None:
         ('topology = "t"\nslise = "2ms"', "slise: no such key .*did you mean slice"),
         ('topology = "t"\nslice = "soon"', r"controller\.slice: 'soon' is not"),
         ('topology = "t"\nslice = "10us"', r"slice: 10us is too short .*at least 100us"),
+        ('topology = "t"\nslice = "11ms"', r"slice: 11ms is longer .*at most 10ms"),
         ('topology = "t"\nlead = "2ms"', r"controller\.slice: 2ms is too short"),
         ('topology = "t"\nsilence = "20ms"', r"controller\.silence: .*at least 30ms"),
         ('topology = "t"\ndrop = "40ms"', r"controller\.drop: .*at least 50ms"),

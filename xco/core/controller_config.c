@@ -26,13 +26,14 @@ struct key {
 };
 
 #define MINUTE_NS UINT64_C(60000000000)
+#define SLICE_MOST_NS UINT64_C(10000000) // gates bound what a slice sends up to here (gate_tree.c)
 #define CORE(field) offsetof(struct xco_controller_config, core.field)
 #define SHELL(field) offsetof(struct xco_controller_config, field)
 
 static const struct key KEYS[] = {
     {"epoch", U64, CORE(epoch), 1, UINT64_MAX},
     {"epoch_most", U64, CORE(epoch_most), 1, UINT64_MAX},
-    {"slice_ns", U64, CORE(slice_ns), 100000, MINUTE_NS},
+    {"slice_ns", U64, CORE(slice_ns), 100000, SLICE_MOST_NS},
     {"lead_ns", U64, CORE(lead_ns), 0, MINUTE_NS},
     {"guard_ns", U64, CORE(guard_ns), 0, MINUTE_NS},
     {"silence_ns", U64, CORE(silence_ns), 1000000, MINUTE_NS},

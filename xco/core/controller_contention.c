@@ -44,6 +44,7 @@ static void count_demand(struct xco_control *core) {
         for (size_t i = 0; peer != NULL && peer->joined && i < peer->report.count; i++) {
             if (is_counted(core, host, &peer->report.entries[i])) {
                 count_flow(core, host, &peer->report.entries[i]);
+                core->plan_visits++;
             }
         }
     }

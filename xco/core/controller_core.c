@@ -4,9 +4,10 @@
 
 #include "controller_state.h"
 
-// Rates and contention are computed at most so often a host, however many reports arrive: about
-// ten times what the computation takes.
+// Rates and contention are computed at most so often, however much happens: a plan's time is about a
+// tenth of the gap after it. That time grows with the hosts and with the visits to their flows.
 #define PLAN_GAP_NS_PER_HOST 1000u
+#define PLAN_GAP_NS_PER_VISIT 1000u
 
 static struct xco_schedule *new_schedule(const struct xco_control *core, const char **problem) {
     const struct xco_control_settings *settings = &core->settings;
@@ -41,6 +42,8 @@ static bool allocate(struct xco_control *core) {
     core->outbox = calloc(hosts, sizeof *core->outbox);
     return core->peers != NULL && core->channels != NULL && core->grants != NULL &&
            core->outbox != NULL && xco_fallen_init(core) &&
+           xco_extras_init(&core->extras, xco_network_directed(&core->network)) &&
+           xco_calendar_init(&core->calendar, xco_network_directed(&core->network)) &&
            xco_fill_init(&core->fill, &core->network) == 0;
 }
 
@@ -85,6 +88,8 @@ void xco_control_free(struct xco_control *core) {
     xco_network_free(&core->network);
     xco_timers_free(&core->timers);
     xco_fill_free(&core->fill);
+    xco_calendar_free(&core->calendar);
+    xco_extras_free(&core->extras);
     free(core->weights);
     free(core->peers);
     free(core->channels);
@@ -115,12 +120,25 @@ void xco_control_timer(struct xco_control *core, uint64_t at_ns, uint32_t kind, 
     }
 }
 
+// Keeps what a host obeys until its new plan starts. Where that has not been sent yet, it is to be
+// sent before the new plan. Rates that were announced for an earlier instant than the new plan's are
+// taken back, and what they would have lowered falls now.
+static void hold(struct xco_peer *peer, const struct xco_directive *plan, uint64_t now_ns) {
+    if (peer->plan.start_ns <= now_ns && !peer->cut_due) {
+        peer->held = peer->plan;
+        peer->cut_due = peer->plan_due && plan->start_ns > now_ns;
+    } else if (peer->plan.start_ns > now_ns && plan->start_ns > peer->plan.start_ns &&
+               peer->plan.mode == peer->held.mode && peer->plan.end_ns == peer->held.end_ns) {
+        xco_rates_clip(&peer->held, &peer->plan, now_ns);
+        peer->cut_due = true;
+    }
+}
+
 void xco_control_plan(struct xco_control *core, uint32_t host, const struct xco_directive *plan,
                       uint64_t now_ns) {
     struct xco_peer *peer = core->peers[host];
-    if (peer->plan.start_ns <= now_ns && !peer->cut_due) {
-        peer->held = peer->plan;
-    }
+    hold(peer, plan, now_ns);
+    peer->held.to = (uint16_t)host;
     peer->plan = *plan;
     peer->plan.to = (uint16_t)host;
     peer->plan_due = true;
@@ -180,6 +198,7 @@ bool xco_control_set_strategy(struct xco_control *core, uint64_t now_ns, uint8_t
         return false;
     }
     core->settings.strategy = strategy;
+    xco_extras_clear(&core->extras, xco_network_directed(&core->network));
     for (uint32_t host = 0; host < core->network.hosts; host++) {
         if (core->peers[host] != NULL && core->peers[host]->joined) {
             xco_peers_begin_again(core, now_ns, host);
@@ -194,13 +213,14 @@ static void plan_if_due(struct xco_control *core, uint64_t now_ns) {
     if (!core->plan_dirty) {
         return;
     }
-    const uint64_t gap = UINT64_C(1) * PLAN_GAP_NS_PER_HOST * core->network.hosts;
-    if (!core->plan_urgent && core->planned_ns != 0 && now_ns < core->planned_ns + gap) {
+    const uint64_t gap = UINT64_C(1) * PLAN_GAP_NS_PER_HOST * core->network.hosts +
+                         PLAN_GAP_NS_PER_VISIT * core->plan_visits;
+    if (core->planned_ns != 0 && now_ns < core->planned_ns + gap) {
         xco_control_plan_at(core, core->planned_ns + gap);
         return;
     }
     core->plan_dirty = false;
-    core->plan_urgent = false;
+    core->plan_visits = 0;
     core->planned_ns = now_ns;
     core->counters.plans_computed++;
     if (core->settings.on_demand) {

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// A flow of a usual path costs about as much as so many links.
+#define LINKS_A_VISIT 16u
+
 int xco_fill_init(struct xco_fill *fill, const struct xco_network *network) {
     const size_t links = xco_network_directed(network);
     fill->left_bps = calloc(links, sizeof *fill->left_bps);
@@ -54,6 +57,7 @@ void xco_fill_equal(struct xco_fill *fill, const struct xco_network *network,
     for (size_t i = 0; i < count; i++) {
         flows[i].rate_bps = least_share(fill, network, &flows[i]);
     }
+    fill->visits = count;
 }
 
 // Returns the least share over all links that are loaded.
@@ -105,7 +109,9 @@ void xco_fill_max_min(struct xco_fill *fill, const struct xco_network *network,
         load_path(fill, network, &flows[i], flows[i].weight, true);
     }
     size_t open = count;
+    fill->visits = 0;
     while (open > 0) {
+        fill->visits += open + links / LINKS_A_VISIT;
         open = settle_level(fill, network, flows, open, water_level(fill, links));
     }
 }

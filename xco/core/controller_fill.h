@@ -18,6 +18,7 @@ struct xco_flow {
 struct xco_fill {
     uint64_t *left_bps; // set by the caller before each call: what the flows may use
     uint64_t *load;     // flows, or their weights
+    uint64_t visits;    // of flows by the last call: what it cost
 };
 
 int xco_fill_init(struct xco_fill *fill, const struct xco_network *network); // -1: no memory

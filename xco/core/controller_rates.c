@@ -75,15 +75,18 @@ static size_t gather(struct xco_control *core) {
     return count;
 }
 
-// What the flows may use of each link: all of it, or what turns leave.
+uint64_t xco_rates_left(const struct xco_control *core, uint32_t link) {
+    const uint64_t capacity = xco_network_capacity(&core->network, link);
+    const uint64_t used = core->settings.strategy == XCO_BY_RATE
+                              ? 0
+                              : xco_schedule_used_bps(core->schedule, link);
+    const uint64_t left = xco_fallen_leave(core, link, capacity > used ? capacity - used : 0);
+    return xco_control_paced(core, left);
+}
+
 static void set_left(struct xco_control *core) {
     for (uint32_t link = 0; link < xco_network_directed(&core->network); link++) {
-        const uint64_t capacity = xco_network_capacity(&core->network, link);
-        const uint64_t used = core->settings.strategy == XCO_BY_RATE
-                                  ? 0
-                                  : xco_schedule_used_bps(core->schedule, link);
-        const uint64_t left = xco_fallen_leave(core, link, capacity > used ? capacity - used : 0);
-        core->fill.left_bps[link] = xco_control_paced(core, left);
+        core->fill.left_bps[link] = xco_rates_left(core, link);
     }
 }
 
@@ -97,7 +100,7 @@ static int by_source(const void *left, const void *right) {
 }
 
 // What a plan permits to a destination at an instant.
-static uint64_t rate_at(const struct xco_directive *plan, uint16_t destination, uint64_t at_ns) {
+uint64_t xco_rate_at(const struct xco_directive *plan, uint16_t destination, uint64_t at_ns) {
     if (plan->mode == XCO_OPEN) {
         return UINT64_MAX;
     }
@@ -114,7 +117,7 @@ static bool is_same(const struct xco_directive *a, const struct xco_directive *b
         return false;
     }
     for (size_t i = 0; i < a->count; i++) {
-        if (a->entries[i].rate_bps != rate_at(b, a->entries[i].destination, 0)) {
+        if (a->entries[i].rate_bps != xco_rate_at(b, a->entries[i].destination, 0)) {
             return false;
         }
     }
@@ -126,7 +129,7 @@ static bool rises(const struct xco_directive *plan, const struct xco_directive *
                   uint64_t at_ns) {
     for (size_t i = 0; i < plan->count; i++) {
         const struct xco_permit *entry = &plan->entries[i];
-        if (entry->rate_bps > rate_at(before, entry->destination, at_ns)) {
+        if (entry->rate_bps > xco_rate_at(before, entry->destination, at_ns)) {
             return true;
         }
     }
@@ -134,11 +137,11 @@ static bool rises(const struct xco_directive *plan, const struct xco_directive *
 }
 
 // Takes back what rises: the plan that can hold at once.
-static void clip(struct xco_directive *plan, const struct xco_directive *before, uint64_t at_ns) {
+void xco_rates_clip(struct xco_directive *plan, const struct xco_directive *before, uint64_t at_ns) {
     uint16_t kept = 0;
     for (size_t i = 0; i < plan->count; i++) {
         struct xco_permit entry = plan->entries[i];
-        const uint64_t rate = rate_at(before, entry.destination, at_ns);
+        const uint64_t rate = xco_rate_at(before, entry.destination, at_ns);
         entry.rate_bps = entry.rate_bps < rate ? entry.rate_bps : rate;
         if (entry.rate_bps > 0) {
             plan->entries[kept++] = entry;
@@ -151,11 +154,11 @@ static void clip(struct xco_directive *plan, const struct xco_directive *before,
 static uint64_t only_falls(struct xco_control *core, const struct xco_peer *peer,
                            struct xco_directive *plan, uint64_t now_ns, uint64_t from_ns) {
     xco_control_plan_at(core, from_ns + core->settings.lead_ns);
-    clip(plan, &peer->plan, from_ns);
+    xco_rates_clip(plan, &peer->plan, from_ns);
     if (peer->plan.start_ns <= now_ns) {
         return from_ns;
     }
-    clip(plan, &peer->held, now_ns); // it is still obeyed, and may start before what is announced
+    xco_rates_clip(plan, &peer->held, now_ns); // it is still obeyed, and may start before what is announced
     return peer->plan.start_ns < from_ns ? peer->plan.start_ns : from_ns;
 }
 
@@ -200,9 +203,9 @@ static struct xco_directive begun(const struct xco_control *core, uint32_t host)
     };
 }
 
-static bool is_worth_it(const struct xco_control *core, const struct xco_flow *flow) {
+bool xco_rates_worth(const struct xco_control *core, uint32_t host, uint64_t rate_bps) {
     return core->settings.strategy == XCO_BY_RATE ||
-           flow->rate_bps >= xco_network_host_rate(&core->network, flow->source) / LEAST_SHARE;
+           rate_bps >= xco_network_host_rate(&core->network, host) / LEAST_SHARE;
 }
 
 // Tells a host its flows, which are `count` from `flows` on; returns how many are its own.
@@ -212,7 +215,8 @@ static size_t tell_host(struct xco_control *core, uint32_t host, const struct xc
     const bool announced = plan.mode == XCO_SLICE && plan.start_ns > now_ns; // keep to its start
     size_t own = 0;
     for (; own < count && flows[own].source == host; own++) {
-        if (!announced && plan.count < XCO_ENTRIES_MAX && is_worth_it(core, &flows[own])) {
+        if (!announced && plan.count < XCO_ENTRIES_MAX &&
+            xco_rates_worth(core, host, flows[own].rate_bps)) {
             plan.entries[plan.count++] = (struct xco_permit){
                 (uint16_t)flows[own].destination, flows[own].rate_bps};
         }
@@ -240,5 +244,9 @@ void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
         if (is_planned(core->peers[host])) {
             told += tell_host(core, host, core->flows + told, count - told, now_ns);
         }
+    }
+    core->plan_visits += core->fill.visits;
+    if (core->settings.strategy == XCO_HYBRID) {
+        xco_yield_note(core, now_ns);
     }
 }

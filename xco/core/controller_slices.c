@@ -1,8 +1,8 @@
 // Timeslices: tells the scheduler of its three events, and turns its grants into directives.
 //
 // The end of a slice is decided `lead_ns` before it comes, so that the next sender knows its start
-// when the last one ends. Each link remembers until when it is taken: a turn starts when all links
-// of its path are free, and a guard time later where somebody else was the last.
+// when the last one ends. A turn starts when each link of its path has room for it next to the turns
+// that have been ended and still send (controller_calendar.h), a guard time after those of others.
 #include <string.h>
 
 #include "controller_state.h"
@@ -17,7 +17,28 @@ static uint64_t later(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-// Ends a host's turn at `stop_ns`: its links are free from `free_ns` on.
+// Notes on the links of a host's turn that it goes on until an instant.
+static void note_rest(struct xco_control *core, uint32_t host, const struct xco_turn *turn,
+                      uint64_t until_ns) {
+    const struct xco_rest rest = {.until_ns = until_ns, .rate_bps = turn->rate_bps, .host = host};
+    uint32_t path[XCO_PATH_MAX];
+    const size_t length = xco_network_path(&core->network, host, turn->destination, path);
+    for (size_t i = 0; i < length; i++) {
+        core->failed = !xco_calendar_note(&core->calendar, path[i], rest) || core->failed;
+    }
+}
+
+// Notes at which rate a host's turn takes over from its rests on the links of a path.
+static void renew_rests(struct xco_control *core, uint32_t host, uint32_t destination,
+                        uint64_t rate_bps) {
+    uint32_t path[XCO_PATH_MAX];
+    const size_t length = xco_network_path(&core->network, host, destination, path);
+    for (size_t i = 0; i < length; i++) {
+        xco_calendar_renew(&core->calendar, path[i], host, rate_bps);
+    }
+}
+
+// Ends a host's turn at `stop_ns`; it is on its links until `free_ns` (0: no longer).
 static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
                       uint64_t free_ns) {
     struct xco_peer *peer = core->peers[host];
@@ -25,14 +46,9 @@ static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
     if (turn->destination == XCO_NONE) {
         return;
     }
-    uint32_t path[XCO_PATH_MAX];
-    const size_t length = xco_network_path(&core->network, host, turn->destination, path);
-    for (size_t i = 0; i < length; i++) {
-        struct xco_channel *channel = &core->channels[path[i]];
-        if (free_ns > channel->free_ns) {
-            channel->free_ns = free_ns;
-            channel->free_by = host;
-        }
+    renew_rests(core, host, turn->destination, 0);
+    if (free_ns != 0) {
+        note_rest(core, host, turn, free_ns);
     }
     if (stop_ns < turn->end_ns && turn->end_ns > turn->start_ns) {
         const uint64_t from = stop_ns > turn->start_ns ? stop_ns : turn->start_ns;
@@ -42,20 +58,27 @@ static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
     turn->destination = XCO_NONE;
 }
 
-// The first instant from `at_ns` on at which the whole path is free for the host.
-static uint64_t path_free(const struct xco_control *core, uint32_t host, uint32_t destination,
+// What a link has beyond what the scheduler has granted and what was promised beside that.
+static uint64_t spare_of(const struct xco_control *core, uint32_t link) {
+    const uint64_t capacity = xco_network_capacity(&core->network, link);
+    const uint64_t used = xco_schedule_used_bps(core->schedule, link) +
+                          core->extras.links[link].rate_bps;
+    return capacity > used ? capacity - used : 0;
+}
+
+// The first instant from `at_ns` on at which the whole path has room for a host's new turn.
+static uint64_t path_free(struct xco_control *core, const struct xco_grant *grant, uint64_t now_ns,
                           uint64_t at_ns) {
     uint32_t path[XCO_PATH_MAX];
-    const size_t length = xco_network_path(&core->network, host, destination, path);
-    uint64_t start = at_ns;
+    const size_t length = xco_network_path(&core->network, grant->host, grant->destination, path);
+    struct xco_wish wish = {grant->host, at_ns, 0, core->settings.guard_ns};
+    const uint64_t over_ns = now_ns > wish.guard_ns ? now_ns - wish.guard_ns : 0;
     for (size_t i = 0; i < length; i++) {
-        const struct xco_channel *channel = &core->channels[path[i]];
-        const uint64_t guard = channel->free_by == host ? 0 : core->settings.guard_ns;
-        if (channel->free_ns != 0 && channel->free_ns + guard > start) {
-            start = channel->free_ns + guard;
-        }
+        xco_calendar_forget(&core->calendar, path[i], over_ns);
+        wish.spare_bps = spare_of(core, path[i]);
+        wish.at_ns = xco_calendar_start(&core->calendar, path[i], &wish);
     }
-    return start;
+    return wish.at_ns;
 }
 
 // What a host is told of the rate that it was granted: what hosts that have fallen back leave.
@@ -73,9 +96,10 @@ static uint64_t told_rate(const struct xco_control *core, const struct xco_grant
 static void start_turn(struct xco_control *core, const struct xco_grant *grant, uint64_t now_ns,
                        uint64_t at_ns, uint64_t before_sequence) {
     struct xco_peer *peer = core->peers[grant->host];
-    const uint64_t start = path_free(core, grant->host, grant->destination, at_ns);
+    const uint64_t start = path_free(core, grant, now_ns, at_ns);
     peer->turn = (struct xco_turn){
         .destination = grant->destination,
+        .rate_bps = grant->rate_bps,
         .told_bps = told_rate(core, grant),
         .start_ns = start,
         .end_ns = start + core->settings.slice_ns,
@@ -120,6 +144,16 @@ static void preempt(struct xco_control *core, uint32_t host, uint64_t at_ns) {
     }
 }
 
+// Takes what new turns need from rates beside turns; what turns leave is planned later.
+static void make_room(struct xco_control *core, int changed, uint64_t now_ns, uint64_t at_ns) {
+    for (int i = 0; i < changed; i++) {
+        if (core->grants[i].destination != XCO_NONE) {
+            xco_yield(core, &core->grants[i], now_ns, at_ns);
+        }
+    }
+    xco_control_dirty(core, at_ns);
+}
+
 // Carries out what one event changed, from `at_ns` on. The turn of the host whose event it was has
 // been stopped before; `renews` is its sequence, for a turn that goes on without a gap.
 static void carry_out(struct xco_control *core, int changed, uint64_t now_ns, uint64_t at_ns,
@@ -133,6 +167,12 @@ static void carry_out(struct xco_control *core, int changed, uint64_t now_ns, ui
     for (int i = 0; i < changed; i++) {
         preempt(core, core->grants[i].host, stop);
     }
+    for (int i = 0; i < changed; i++) { // all, before the first is given its start
+        const struct xco_grant *grant = &core->grants[i];
+        if (grant->destination != XCO_NONE) {
+            renew_rests(core, grant->host, grant->destination, grant->rate_bps);
+        }
+    }
     for (int i = 0; i < changed; i++) {
         const struct xco_grant *grant = &core->grants[i];
         if (grant->destination != XCO_NONE) {
@@ -141,9 +181,8 @@ static void carry_out(struct xco_control *core, int changed, uint64_t now_ns, ui
             close_host(core, grant->host, now_ns, stop);
         }
     }
-    if (changed > 0) {
-        core->plan_urgent = true;
-        xco_control_dirty(core, at_ns);
+    if (changed > 0 && core->settings.strategy == XCO_HYBRID) {
+        make_room(core, changed, now_ns, at_ns);
     }
 }
 
@@ -314,4 +353,5 @@ void xco_slices_leave(struct xco_control *core, uint64_t now_ns, uint32_t host, 
     const int changed = xco_schedule_leave(core->schedule, schedule_clock(core, now_ns), host,
                                            core->grants);
     carry_out(core, changed, now_ns, now_ns, host, 0);
+    xco_control_dirty(core, stop_ns);
 }

@@ -2,7 +2,9 @@
 #ifndef XCO_CONTROLLER_STATE_H
 #define XCO_CONTROLLER_STATE_H
 
+#include "controller_calendar.h"
 #include "controller_core.h"
+#include "controller_extras.h"
 #include "controller_fill.h"
 #include "controller_timers.h"
 #include "schedule.h"
@@ -10,6 +12,7 @@
 // A host's turn to send: from announcing it until it ends, is given up, or is taken away.
 struct xco_turn {
     uint32_t destination; // XCO_NONE: no turn
+    uint64_t rate_bps;    // the rate that was granted
     uint64_t told_bps;    // the rate that the host is told
     uint64_t start_ns;
     uint64_t end_ns;
@@ -64,8 +67,6 @@ struct xco_below {
 
 // What is known of a directed link.
 struct xco_channel {
-    uint64_t free_ns;       // when the last turn that crossed it ends or ended
-    uint32_t free_by;       // whose that was
     uint32_t seen_host;     // scratch of the contention's census: the host counted last
     uint64_t demand_bps;    // what its senders could send
     uint64_t contended_ns;  // when it last was contended
@@ -79,11 +80,13 @@ struct xco_control {
     struct xco_schedule *schedule;
     struct xco_peer **peers; // one a host; NULL: never heard of
     struct xco_channel *channels;
+    struct xco_calendar calendar;
     struct xco_below *below; // one a node
     uint32_t fallen;         // hosts that have fallen back
     struct xco_stranger stranger;
     struct xco_timers timers;
     struct xco_fill fill;
+    struct xco_extras extras; // of `hybrid`
     struct xco_grant *grants; // room for what one event of the scheduler changes
     struct xco_flow *flows;
     size_t flows_room;
@@ -96,9 +99,9 @@ struct xco_control {
     uint64_t began_ns;     // the first instant that was seen; 0: none yet
     uint64_t plan_from_ns; // when the plan that is to be computed begins to hold
     uint64_t planned_ns;
+    uint64_t plan_visits;  // of flows, by the last plan: what it cost
     uint64_t plan_timed_ns; // the earliest timer that is set for it; 0: none
     bool plan_dirty;
-    bool plan_urgent; // turns have changed: what they leave of the links is not what it was
     bool failed;
     struct xco_counters counters;
 };
@@ -132,6 +135,17 @@ uint64_t xco_fallen_leave(const struct xco_control *core, uint32_t link, uint64_
 
 // controller_rates.c: rate and hybrid
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns);
+uint64_t xco_rates_left(const struct xco_control *core, uint32_t link); // beside turns
+bool xco_rates_worth(const struct xco_control *core, uint32_t host, uint64_t rate_bps);
+// Takes from a plan what it permits beyond another one at an instant.
+void xco_rates_clip(struct xco_directive *plan, const struct xco_directive *before, uint64_t at_ns);
+// What a plan permits to a destination at an instant.
+uint64_t xco_rate_at(const struct xco_directive *plan, uint16_t destination, uint64_t at_ns);
+
+// controller_yield.c: what rates beside turns give back to a turn that begins, and their record
+void xco_yield(struct xco_control *core, const struct xco_grant *grant, uint64_t now_ns,
+               uint64_t at_ns);
+void xco_yield_note(struct xco_control *core, uint64_t now_ns);
 
 // controller_contention.c: who is coordinated
 void xco_contention_census(struct xco_control *core, uint64_t now_ns);

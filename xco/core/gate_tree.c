@@ -31,7 +31,7 @@
 #define CLOSED_MPU 65000u   // more than any bucket holds
 #define REFILL 1000u         // a slice's bucket is refilled at this part of its rate
 #define SLOWEST_BPS 8000u
-#define LONGEST_NS 12000000 // slices are 10 ms at most; a longer bucket would exceed the kernel's
+#define LONGEST_NS 12000000 // slices are 10 ms at most (controller_config.c); the kernel bounds more
 
 // Where no program classifies: small packets and newcomers, told apart by u32.
 static void build_filters(struct xco_batch *batch, const struct xco_tree *tree) {
