@@ -13,7 +13,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <linux/capability.h>
+
 #include "coordinator_progress.h"
+#include "privileges.h"
 
 // By the index of the interface that was gated: it may have another name by now.
 static int release(const struct xco_coordinator *c) {
@@ -69,6 +72,10 @@ static int wait_for(const struct xco_coordinator *c, pid_t loop, const sigset_t 
 
 static int guard(const struct xco_coordinator *c, pid_t loop, const sigset_t *signals) {
     become_watchful(c);
+    uint64_t kept = XCO_KEEP(CAP_NET_ADMIN) | XCO_KEEP(CAP_NET_RAW) | XCO_KEEP(CAP_IPC_LOCK);
+    if (!xco_privileges_drop(kept)) {
+        xco_say("the guard's privileges cannot be dropped: %s", strerror(errno));
+    }
     int status = wait_for(c, loop, signals);
     int error = release(c);
     if (WIFEXITED(status)) {

@@ -1,5 +1,6 @@
 // The coordinator's loop: waits, opens and closes in time, and hears what comes; part of its shell.
 #include "coordinator_state.h"
+#include "privileges.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -12,6 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <linux/capability.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
@@ -261,13 +263,21 @@ static void go_on(struct xco_coordinator *c, const struct waits *waits) {
     }
 }
 
+// Before the first thread is started. What is kept makes the queues again, and sets gates in time.
+static int give_up_privileges(void) {
+    uint64_t kept = XCO_KEEP(CAP_NET_ADMIN) | XCO_KEEP(CAP_NET_RAW) | XCO_KEEP(CAP_BPF) |
+                    XCO_KEEP(CAP_SYS_NICE) | XCO_KEEP(CAP_IPC_LOCK);
+    return xco_privileges_drop(kept) ? 0 : -errno;
+}
+
 int xco_loop_run(struct xco_coordinator *c, int parent) {
     struct waits waits;
     int64_t now_ns = xco_now_ns();
     c->watch = -1;
     int error = xco_messages_open(c);
-    error = error == 0 ? xco_keeper_start(&c->keeper, c->config.epoch_file) : error;
     error = error == 0 ? xco_places_open(c) : error;
+    error = error == 0 ? give_up_privileges() : error;
+    error = error == 0 ? xco_keeper_start(&c->keeper, c->config.epoch_file) : error;
     error = error == 0 ? xco_queues_make(c, now_ns) : error;
     if (error != 0) {
         return (int)xco_queues_explain(c, error);
