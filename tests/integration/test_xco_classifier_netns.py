@@ -100,7 +100,7 @@ def test_forged_sources_open_nothing(bench: Rig) -> None:
         for n in range(300)
     ]
     bench.run(sys.executable, "-c", RAW, *frames)
-    stand_in.keep_until(lambda: waiting(stand_in, 1) > 50_000, Mode.CLOSED)  # its own buffer's
+    stand_in.keep_until(lambda: waiting(stand_in, 1) > 20_000, Mode.CLOSED)
     stand_in.keep_until(lambda: running.statistics().values["flows"] == 1, Mode.CLOSED)
     assert running.statistics().values["flows_refused"] == 0
 
