@@ -1,6 +1,8 @@
 """The compiled controller with real sockets: joining, exchanges, what is dropped, how it ends."""
 
+import ctypes
 import dataclasses
+import os
 import re
 import signal
 import socket
@@ -34,6 +36,8 @@ GUARD_NS = 30_000
 CAP_IPC_LOCK = 14
 LATE = Header(0, EPOCH, 2**64 - 1, 1)
 LONGEST_WAIT_NS = 100 * MS
+CONTROL_CLASS = 0x7C01_0001
+SYS_PIDFD_GETFD = 438
 
 
 def is_slice(directive: Directive) -> bool:
@@ -365,3 +369,22 @@ def test_a_loop_file_that_cannot_be_used_is_refused_by_line_and_key(
     )
     assert ended.returncode == Exit.CONFIG
     assert re.search(said, ended.stderr), ended.stderr
+
+
+@pytest.mark.root
+def test_directives_do_not_wait_at_the_gates_of_a_coordinator_on_the_same_machine(
+    start_loop: StartLoop,
+) -> None:
+    """They are to the host whose gate they open."""
+    loop = start_loop(STAR)
+    pidfd = os.pidfd_open(loop.process.pid)
+    libc = ctypes.CDLL(None, use_errno=True)
+    priorities = []
+    for file in Path(f"/proc/{loop.process.pid}/fd").iterdir():
+        if not os.readlink(file).startswith("socket:"):
+            continue
+        with socket.socket(fileno=libc.syscall(SYS_PIDFD_GETFD, pidfd, int(file.name), 0)) as one:
+            if one.type == socket.SOCK_DGRAM and one.family != socket.AF_UNIX:
+                priorities.append(one.getsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY))
+    os.close(pidfd)
+    assert priorities == [CONTROL_CLASS]

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "controller_filter.h"
+#include "gate_maps.h"
 
 #define RECEIVE_BUFFER (4 << 20) // a burst of 4000 reports
 
@@ -58,6 +59,10 @@ static bool open_udp(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BY
     (void)setsockopt(shell->udp, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     const int on = 1; // without the kernel's stamps, what is read counts as having arrived just now
     (void)setsockopt(shell->udp, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
+    // On a host with a coordinator directives must not wait at its gates. Refused without
+    // CAP_NET_ADMIN, which only such a host needs to give.
+    const int class = XCO_CLASS_ROOT | XCO_MINOR_CONTROL;
+    (void)setsockopt(shell->udp, SOL_SOCKET, SO_PRIORITY, &class, sizeof class);
     (void)xco_filter_attach(shell->udp); // without it, what is no message is dropped here
     good = xco_shell_watch(shell, shell->udp);
     return good || failed(problem, "epoll");
