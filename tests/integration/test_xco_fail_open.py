@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -216,6 +217,20 @@ def test_a_second_one_is_refused_and_the_firsts_queues_stand_untouched(
     assert refusal in bench.log.read_text()
     assert second.returncode == 1
     assert first.poll() is None
+
+
+def test_nobody_else_can_take_the_name_that_keeps_a_second_one_out(bench: Rig) -> None:
+    """It was a name in the network namespace, which any process there could take first."""
+
+    def take() -> socket.socket:
+        taken = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        taken.bind("\0xco-coordinator-e0")
+        return taken
+
+    stand_in = bench.stand_in()
+    with namespaces.inside(bench.near, take):
+        shell(bench, "run")
+        stand_in.wait_for(lambda: stand_in.reports)
 
 
 def test_without_their_shell_guard_and_loop_go_on_until_the_refusal_tells_how_to_stop_them(

@@ -6,17 +6,20 @@
 #include "coordinator_state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define SAID_BYTES 512
+#define RUN "/run/xco"
+#define LOCKS RUN "/locks"
 #define DRAIN_NS 100000000
 #define DRAIN_BPS 1000000000 // the rate of the link is not known without a configuration
 
@@ -66,14 +69,18 @@ static bool read_config(struct xco_coordinator_config *config, const char *path)
     return good;
 }
 
-// Holds a name that only one process of this network namespace can have, until it ends (unix(7)).
-static bool hold(const char *interface) {
-    struct sockaddr_un name = {.sun_family = AF_UNIX};
-    int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "xco-coordinator-%s",
-                          interface);
-    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-    int holder = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    return holder >= 0 && bind(holder, (struct sockaddr *)&name, size) == 0;
+// Holds a file that only one process can, until it ends: of the interface, in its network namespace.
+// Only root can reach its folder: a name in the namespace itself could be taken by anybody.
+static int hold(const char *interface) {
+    char path[XCO_PATH_BYTES];
+    struct stat namespace;
+    if ((mkdir(RUN, 0755) < 0 && errno != EEXIST) || (mkdir(LOCKS, 0700) < 0 && errno != EEXIST) ||
+        stat("/proc/self/ns/net", &namespace) < 0) {
+        return -errno;
+    }
+    snprintf(path, sizeof path, LOCKS "/%s-%llu", interface, (unsigned long long)namespace.st_ino);
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return file < 0 || flock(file, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
 }
 
 static int start(struct xco_coordinator *c) {
@@ -86,9 +93,14 @@ static int start(struct xco_coordinator *c) {
         xco_say("%s: %s", c->config.key_file, problem);
         return XCO_EXIT_CONFIG;
     }
-    if (!hold(c->config.interface)) {
+    int error = hold(c->config.interface);
+    if (error == -EWOULDBLOCK) {
         xco_say("%s: a coordinator is running: stop it first", c->config.interface);
         return XCO_EXIT_BUSY;
+    }
+    if (error != 0) {
+        xco_say("%s: its lock cannot be taken: %s", LOCKS, strerror(-error));
+        return XCO_EXIT_FAILED;
     }
     c->origin.epoch = xco_messages_epoch(c);
     c->flows.large_bytes = (uint32_t)c->config.flow_bytes;
