@@ -110,17 +110,6 @@ static bool is_crowded(struct xco_coordinator *c) {
            reading.backlog_bytes > CROWD * c->gate.tree.frame_bytes;
 }
 
-// Whether a packet is one of our own messages, which need no queue, or looks like one.
-static bool is_message(const struct xco_coordinator *c, const struct xco_pair *pair) {
-    for (size_t i = 0; i < c->config.controller_count; i++) {
-        const struct in6_addr *controller = &c->config.controllers[i].sin6_addr;
-        if (memcmp(controller, &pair->destination, sizeof *controller) == 0) {
-            return xco_config_host(&c->config, controller) == XCO_CONTROLLER;
-        }
-    }
-    return false;
-}
-
 void xco_queues_scan(struct xco_coordinator *c, int64_t now_ns) {
     struct xco_sight sights[SIGHTS];
     bool made = false;
@@ -131,8 +120,7 @@ void xco_queues_scan(struct xco_coordinator *c, int64_t now_ns) {
     bool crowded = count > 0 && is_crowded(c);
     for (int i = 0; i < count && c->present; i++) {
         int64_t since_ns;
-        if (!is_message(c, &sights[i].pair) &&
-            xco_flows_see(&c->flows, now_ns, &sights[i], crowded, &since_ns)) {
+        if (xco_flows_see(&c->flows, now_ns, &sights[i], crowded, &since_ns)) {
             made = make_flow(c, now_ns, &sights[i].pair, since_ns) || made;
         }
     }
