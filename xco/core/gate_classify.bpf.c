@@ -112,9 +112,10 @@ struct packet {
     __u8 to[MAC_BYTES];
 };
 
-static __always_inline void notify(__u32 kind, __u32 which) {
+/* Tells the coordinator; nonzero where there is no room. */
+static __always_inline long notify(__u32 kind, __u32 which) {
     struct xco_notice notice = {kind, which};
-    bpf_ringbuf_output(&notices, &notice, sizeof notice, 0);
+    return bpf_ringbuf_output(&notices, &notice, sizeof notice, 0);
 }
 
 /* Reads Ethernet and up to two tags; what the device would add is in the packet's description. */
@@ -193,8 +194,7 @@ static __always_inline void count_newcomer(struct xco_peer *peer, __u32 host, __
     }
     peer->bytes += bytes;
     if (!peer->wanted && (peer->bytes >= terms.large_bytes || is_crowded())) {
-        peer->wanted = 1;
-        notify(XCO_NOTICE_WANTED, host);
+        peer->wanted = notify(XCO_NOTICE_WANTED, host) == 0;
     }
 }
 
@@ -286,8 +286,7 @@ int BPF_PROG(xco_entered, struct Qdisc *qdisc, struct netdev_queue *place) {
     if (passage) {
         passage->entered += packet->bytes; /* under the root's lock: one at a time */
         if (passage->tell) {
-            passage->tell = 0;
-            notify(XCO_NOTICE_ENTERED, queue);
+            passage->tell = notify(XCO_NOTICE_ENTERED, queue) != 0;
         }
     }
     return 0;

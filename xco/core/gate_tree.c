@@ -50,7 +50,9 @@ static void build_filters(struct xco_batch *batch, const struct xco_tree *tree) 
 
 void xco_tree_build(struct xco_batch *batch, const struct xco_tree *tree) {
     xco_part_htb(batch, tree->interface, TC_H_ROOT, XCO_ROOT, CLASS_SMALL & 0xffffu);
-    xco_part_class(batch, tree, XCO_CLASS_CONTROL, UNLIMITED_BPS, 0, XCO_MAKE);
+    // bounded as well: root of a container's user namespace may write any priority (socket(7)), and
+    // devices like macvlan hand it on
+    xco_part_class(batch, tree, XCO_CLASS_CONTROL, tree->small_bps, 0, XCO_MAKE);
     xco_part_class(batch, tree, CLASS_SMALL, tree->small_bps, 1, XCO_MAKE);
     xco_part_class(batch, tree, CLASS_NEWCOMERS, tree->newcomer_bps, TURN_NEWCOMERS,
                    XCO_MAKE);

@@ -1,7 +1,7 @@
 // The tree of queues on a host's outgoing interface, as requests to the kernel.
 //
 //   7c01: htb                           the root; our mark
-//   ├── 7c01:1  control                 the coordinator's own messages, never limited
+//   ├── 7c01:1  control                 our own messages, limited to a share
 //   ├── 7c01:2  small                   small packets and all that is not IP, limited to a share
 //   ├── 7c01:3  newcomers               flows that are small or not yet known, limited to a share
 //   ├── 7c01:4  kick                    takes the frames that make the kernel look again; drops them
