@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import zmq.auth
@@ -89,12 +89,17 @@ class Pair:
         """Wait until the leader holds the routers of all hosts, and is at work there."""
         deadline = time.monotonic() + LONGEST_S
         while time.monotonic() < deadline:
-            for policer in self._running.values():
-                lives = [item["live"] for item in policer.get("/v1/hosts?limit=500")["items"]]
+            views = {name: _lives(policer) for name, policer in self._running.items()}
+            for lives in views.values():
                 if sum(live["engaged"] and not live["refused"] for live in lives) == hosts:
                     return
             time.sleep(0.2)
-        raise RuntimeError("not all hosts are held")
+        logs = "\n".join(policer.log for policer in self._running.values())
+        raise RuntimeError(f"not all hosts are held: {json.dumps(views, indent=1)}\n{logs}")
+
+
+def _lives(policer: Policer) -> list[dict[str, Any]]:
+    return [item["live"] for item in policer.get("/v1/hosts?limit=500")["items"]]
 
 
 @contextmanager

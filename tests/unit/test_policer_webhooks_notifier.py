@@ -175,10 +175,11 @@ def test_what_is_never_taken_dies_and_is_sent_again_when_someone_wants_it(store:
 
             def later() -> int:
                 policer.ahead_s += 40_000.0
-                return store.webhooks.get(made.id).dead
+                return policer.died  # is counted after it is stored
 
             wait(later)
             assert (len(here.got), policer.died) == (3, 1)
+            assert store.webhooks.get(made.id).dead == 1
             (letter,) = store.letters.dead(made.id, None, 9)
             assert (letter.attempts, letter.problem) == (3, "it answers: 500")
             here.answer = lambda exchange: exchange.say(200)
