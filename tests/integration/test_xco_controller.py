@@ -381,7 +381,7 @@ def test_directives_do_not_wait_at_the_gates_of_a_coordinator_on_the_same_machin
     libc = ctypes.CDLL(None, use_errno=True)
     priorities = []
     for file in Path(f"/proc/{loop.process.pid}/fd").iterdir():
-        if not os.readlink(file).startswith("socket:"):
+        if not str(file.readlink()).startswith("socket:"):
             continue
         with socket.socket(fileno=libc.syscall(SYS_PIDFD_GETFD, pidfd, int(file.name), 0)) as one:
             if one.type == socket.SOCK_DGRAM and one.family != socket.AF_UNIX:
