@@ -1,12 +1,12 @@
 #!/bin/sh
 # Installs the Debian packages of programs that tests use: PostgreSQL, Chromium, lintian, promtool,
-# iperf3, testpmd (DPDK), bird, trafgen (netsniff-ng), ping.
+# iperf3, testpmd (DPDK), bird, trafgen (netsniff-ng), ping, SNMP's agent and client, lldpd.
 # Where it may not or cannot, it says what is missing and ends well: those tests are then skipped.
 set -eu
 CLUSTERS=/etc/postgresql-common/createcluster.d
 POLICY=/usr/sbin/policy-rc.d
 
-PATH=$PATH:/usr/sbin # bird and trafgen are there, which not every user's path has
+PATH=$PATH:/usr/sbin # bird, trafgen, snmpd and lldpd are there, which not every user's path has
 
 say() { echo "setup-tests: $*" >&2; }
 
@@ -20,6 +20,9 @@ command -v dpdk-testpmd >/dev/null || missing="$missing dpdk-dev"
 command -v bird >/dev/null || missing="$missing bird2"
 command -v trafgen >/dev/null || missing="$missing netsniff-ng"
 command -v ping >/dev/null || missing="$missing iputils-ping"
+command -v snmpbulkwalk >/dev/null || missing="$missing snmp"
+command -v snmpd >/dev/null || missing="$missing snmpd"
+command -v lldpd >/dev/null || missing="$missing lldpd"
 [ -n "$missing" ] || exit 0
 
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
@@ -50,5 +53,6 @@ for package in $missing; do
     case "$package" in
     prometheus) disable prometheus ;;
     bird2) disable bird ;;
+    snmpd | lldpd) disable "$package" ;;
     esac
 done

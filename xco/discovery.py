@@ -1,4 +1,4 @@
-"""Reads the active spanning tree from Linux bridges: here, in a network namespace, or by ssh."""
+"""Reads the active spanning tree from the switches: Linux bridges, and by SNMP managed ones."""
 
 import re
 import subprocess
@@ -10,8 +10,9 @@ from typing import Final
 from xco.bridge_output import parse_lldp, parse_ports, parse_shapers, parse_speeds
 from xco.errors import ConfigError, TreeError
 from xco.observed import SwitchView, with_tree
+from xco.snmp_output import TABLES, neighbours, parse_walk, port_speeds, port_states
 from xco.topology import Topology
-from xco.topology_file import BridgeSource, TopologyFile, load_file
+from xco.topology_file import BridgeSource, SnmpSource, Source, TopologyFile, load_file
 
 TIMEOUT_S: Final = 5.0
 """For one command: a switch that hangs must not hold up the others for long."""
@@ -63,21 +64,24 @@ def read_tree(loaded: TopologyFile, file: str, run: Run = run) -> Topology:
     return with_tree(loaded.topology, views, file)
 
 
-def read_switch(source: BridgeSource, file: str = "topology", run: Run = run) -> SwitchView:
-    """Return what a bridge says of its ports now.
+def read_switch(source: Source, file: str = "topology", run: Run = run) -> SwitchView:
+    """Return what a switch says of its ports now.
 
     Raises:
         TreeError: it cannot be read, or has no port.
     """
     key = f"switch.{source.switch}"
     try:
-        return _view(source, _Commands(source, run))
+        if isinstance(source, SnmpSource):
+            return _managed(source, run)
+        return _bridge(source, _Commands(source, run))
     except (OSError, subprocess.TimeoutExpired, ConfigError) as error:
-        fix = "see that iproute2 is there, and that this user may run it"
+        needs = "net-snmp's snmpbulkwalk" if isinstance(source, SnmpSource) else "iproute2"
+        fix = f"see that {needs} is there, and that this user may run it"
         raise TreeError(file, key, f"cannot be read: {error}", fix) from error
 
 
-def _view(source: BridgeSource, commands: "_Commands") -> SwitchView:
+def _bridge(source: BridgeSource, commands: "_Commands") -> SwitchView:
     states = parse_ports(commands.must(["bridge", "-j", "link"]), source.bridge)
     if not states:
         fix = "name its bridge, and see that it has ports"
@@ -87,8 +91,36 @@ def _view(source: BridgeSource, commands: "_Commands") -> SwitchView:
     for port, rate in parse_shapers(commands.must(["tc", "-j", "qdisc"])).items():
         speeds[port] = min(rate, speeds.get(port, rate))
     heard = {} if source.netns else parse_lldp(commands.may(["lldpctl", "-f", "json"]) or "{}")
+    return _view(source, states, speeds, heard)
+
+
+def _managed(source: SnmpSource, run: Run) -> SwitchView:
+    walks = {table: parse_walk(_walk(source, table, run), table) for table in TABLES}
+    states = port_states(walks)
+    if not states:
+        fix = "see that its agent shows BRIDGE-MIB and IF-MIB to who asks from here"
+        raise ConfigError(f"agent {source.agent}", "", "tells of no port of a bridge", fix)
+    return _view(source, states, port_speeds(walks), neighbours(walks))
+
+
+def _walk(source: SnmpSource, table: str, run: Run) -> str:
+    """Ask for a table; version and credentials are those of net-snmp's own configuration."""
+    done = run(["snmpbulkwalk", "-m", "", "-Oneq", "-Cr50", "-t2", "-r1", source.agent, table])
+    if done.returncode != 0:
+        fix = "see that it is reached, and that /etc/snmp/snmp.conf has its credentials"
+        raise ConfigError(f"agent {source.agent}", "", done.stderr.strip() or "fails", fix)
+    return done.stdout
+
+
+def _view(
+    source: Source,
+    states: dict[str, str],
+    speeds: dict[str, int],
+    heard: dict[str, tuple[str, str]],
+) -> SwitchView:
     known = {port: neighbour for port, neighbour in heard.items() if port in states}
-    return SwitchView(source.switch, states, speeds, known)
+    carried = {port: speed for port, speed in speeds.items() if port in states}
+    return SwitchView(source.switch, states, carried, known)
 
 
 class _Commands:

@@ -29,11 +29,12 @@ FORM: Final = Format(
         "bridge": 'the name of its bridge, such as "br0"',
         "netns": 'the name of its network namespace, such as "switch1"',
         "ssh": 'where its bridge is reached, such as "admin@switch1"',
+        "snmp": 'where its SNMP agent is reached, such as "switch1.example.net"',
     },
 )
 
 _Interface = Annotated[str, msgspec.Meta(pattern=r"^[^\s/-][^\s/]{0,14}\Z")]
-_Port = Annotated[str, msgspec.Meta(pattern=r"^([^\s/-][^\s/]{0,14})?\Z")]
+_Port = Annotated[str, msgspec.Meta(pattern=r"^([^\s/-]\S{0,63})?\Z")]
 _Word = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]{0,254}\Z")]
 
 
@@ -41,6 +42,7 @@ class _SwitchTable(msgspec.Struct, forbid_unknown_fields=True):
     bridge: _Interface | None = None
     netns: _Word | None = None
     ssh: _Word | None = None
+    snmp: _Word | None = None
 
 
 class _HostTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,11 +68,22 @@ class BridgeSource:
 
 
 @dataclass(frozen=True, slots=True)
+class SnmpSource:
+    """Where the state of a managed switch can be read: its SNMP agent."""
+
+    switch: str
+    agent: str
+
+
+Source = BridgeSource | SnmpSource
+
+
+@dataclass(frozen=True, slots=True)
 class TopologyFile:
     """What the file says: the topology, and where its switches can be read."""
 
     topology: Topology
-    sources: tuple[BridgeSource, ...] = ()
+    sources: tuple[Source, ...] = ()
 
 
 def load_topology(path: Path) -> Topology:
@@ -152,13 +165,21 @@ def _tree(rows: list[_LinkTable]) -> frozenset[int] | None:
     return frozenset(index for index, row in enumerate(rows) if row.tree is not False)
 
 
-def _sources(switches: dict[str, _SwitchTable], file: str) -> Iterator[BridgeSource]:
+def _sources(switches: dict[str, _SwitchTable], file: str) -> Iterator[Source]:
     for name, table in switches.items():
-        if table.netns and table.ssh:
-            fix = "leave out one of them"
-            raise TopologyError(file, f"switch.{name}", "has both netns and ssh", fix)
+        _check_source(table, name, file)
         if table.bridge:
             yield BridgeSource(name, table.bridge, table.netns, table.ssh)
-        elif table.netns or table.ssh:
-            fix = f"write {FORM.forms['bridge']}"
-            raise TopologyError(file, f"switch.{name}.bridge", "missing", fix)
+        elif table.snmp:
+            yield SnmpSource(name, table.snmp)
+
+
+def _check_source(table: _SwitchTable, name: str, file: str) -> None:
+    fix = "leave out one of them"
+    if table.netns and table.ssh:
+        raise TopologyError(file, f"switch.{name}", "has both netns and ssh", fix)
+    if table.snmp and (table.bridge or table.netns or table.ssh):
+        raise TopologyError(file, f"switch.{name}", "has both snmp and a bridge", fix)
+    if not table.bridge and (table.netns or table.ssh):
+        fix = f"write {FORM.forms['bridge']}"
+        raise TopologyError(file, f"switch.{name}.bridge", "missing", fix)

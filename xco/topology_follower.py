@@ -11,6 +11,8 @@ from xco.topology_watch import TopologyWatch
 
 EVERY_S = 1.0
 """Between two looks at the file and at the switches."""
+AGENTS_EVERY_S = 5.0
+"""The same where switches are read by SNMP: their processors are slow."""
 
 News = Topology | TopologyError
 
@@ -18,7 +20,7 @@ News = Topology | TopologyError
 class Follower:
     """Says when a topology has become another one, when it is wrong, and when it is right again."""
 
-    def __init__(self, path: Path, *, every_s: float = EVERY_S, run: Run = run) -> None:
+    def __init__(self, path: Path, *, every_s: float | None = None, run: Run = run) -> None:
         """Read it for the first time; `start` begins to follow it.
 
         Raises:
@@ -63,5 +65,10 @@ class Follower:
         self._problem = ""
 
     def _follow(self) -> None:
-        while not self._stopped.wait(self._every_s):
+        while not self._stopped.wait(self._rest_s()):
             self.look()
+
+    def _rest_s(self) -> float:
+        if self._every_s is not None:
+            return self._every_s
+        return AGENTS_EVERY_S if self._watch.asks_agents else EVERY_S

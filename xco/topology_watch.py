@@ -5,7 +5,7 @@ from pathlib import Path
 from xco.discovery import Run, read_tree, run
 from xco.errors import TopologyError
 from xco.topology import Topology
-from xco.topology_file import load_file
+from xco.topology_file import SnmpSource, load_file
 
 Stamp = tuple[int, int, int]
 
@@ -26,6 +26,11 @@ class TopologyWatch:
         self._stamp = self._stamped()
         self._file = load_file(path)
         self.topology = read_tree(self._file, str(path), run)
+
+    @property
+    def asks_agents(self) -> bool:
+        """Whether switches are read by SNMP, which costs them more than a bridge is asked."""
+        return any(isinstance(source, SnmpSource) for source in self._file.sources)
 
     def look(self) -> Topology | None:
         """Read it anew; return it if it has changed. An error leaves the last one in force.

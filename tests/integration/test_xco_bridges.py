@@ -1,61 +1,25 @@
 """Real Linux bridges in namespaces, in a ring with the spanning tree protocol on, read live."""
 
-import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from support.waiting import eventually
+from bridge_ring import Ring, inside, settled
 
 from xco.discovery import discover, read_switch
 from xco.errors import TopologyError, TreeError
-from xco.topology import Paths, Topology
+from xco.topology import Paths
 from xco.topology_file import BridgeSource
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 
-SWITCHES = ("xcot-s1", "xcot-s2", "xcot-s3")
-RING = (("xcot-s1", "xcot-s2"), ("xcot-s2", "xcot-s3"), ("xcot-s3", "xcot-s1"))
-HOSTS = ("xcot-h1", "xcot-h3")
-SETTLE_S = 60
-"""Twenty times what these bridges take: a forward delay of 2 s, twice."""
-
-
-def sh(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True)
-
-
-def inside(name: str, *command: str) -> None:
-    sh("ip", "netns", "exec", name, *command)
-
-
-def cable(a: str, port_a: str, b: str, port_b: str) -> None:
-    sh("ip", "link", "add", port_a, "netns", a, "type", "veth", "peer", port_b, "netns", b)
-    for name, port in ((a, port_a), (b, port_b)):
-        inside(name, "ip", "link", "set", port, "up")
-        if name in SWITCHES:
-            inside(name, "ip", "link", "set", port, "master", "br0")
+RING = Ring("xcot")
 
 
 @pytest.fixture(scope="module")
 def network() -> Iterator[None]:
-    """Three bridges in a ring, two hosts; the first bridge is the root of the tree."""
-    try:
-        for name in (*SWITCHES, *HOSTS):
-            sh("ip", "netns", "add", name)
-        for rank, name in enumerate(SWITCHES):
-            stp = ("stp_state", "1", "forward_delay", "200", "priority", str(4096 * (rank + 1)))
-            inside(name, "ip", "link", "add", "br0", "type", "bridge", *stp)
-            inside(name, "ip", "link", "set", "br0", "up")
-        for a, b in RING:
-            cable(a, "next", b, "back")
-        cable("xcot-h1", "eth0", "xcot-s1", "edge")
-        cable("xcot-h3", "eth0", "xcot-s3", "edge")
+    with RING.built():
         yield
-    finally:
-        for name in (*SWITCHES, *HOSTS):
-            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
 
 
 @pytest.fixture
@@ -67,28 +31,15 @@ def file(network: None, tmp_path: Path) -> Path:
 
 
 def written(capacity: str) -> str:
-    tables = [f'[switch.{name}]\nbridge = "br0"\nnetns = "{name}"' for name in SWITCHES]
-    tables += [f"[host.{name}]" for name in HOSTS]
-    ends = [(*pair, "next", "back") for pair in RING]
+    tables = [f'[switch.{name}]\nbridge = "br0"\nnetns = "{name}"' for name in RING.switches]
+    tables += [f"[host.{name}]" for name in RING.hosts]
+    ends = [(*pair, "next", "back") for pair in RING.between]
     ends += [("xcot-h1", "xcot-s1", "eth0", "edge"), ("xcot-h3", "xcot-s3", "eth0", "edge")]
     tables += [
         f'[[link]]\nbetween = ["{a}", "{b}"]\ncapacity = "{capacity}"\nports = ["{x}", "{y}"]'
         for a, b, x, y in ends
     ]
     return "\n".join(tables)
-
-
-def settled(file: Path) -> Topology:
-    """Read the tree until the bridges agree on one."""
-
-    def agreed() -> Topology | None:
-        with suppress(TopologyError):
-            return discover(file)
-        return None
-
-    found = eventually(agreed, SETTLE_S, poll_s=0.2)
-    assert found is not None
-    return found
 
 
 def test_the_tree_is_the_one_that_the_bridges_agreed_on(file: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from xco.errors import ConfigError, TopologyError
 from xco.topology import Host, Link
-from xco.topology_file import BridgeSource, load_file, load_topology, parse_topology
+from xco.topology_file import BridgeSource, SnmpSource, load_file, load_topology, parse_topology
 
 GOOD = """
 [switch.tor1]
@@ -90,6 +90,8 @@ def test_a_link_that_blocks_is_out_of_the_tree_and_the_rest_within() -> None:
         ("[link]\n[host.h1]", "link", "[[link]]"),
         ('[host]\nh1 = "10.0.0.1"', "host.h1", ""),
         ("[switch.tor1]\nnetns = 's1'\nssh = 's1'\nbridge = 'br0'", "switch.tor1", "leave out"),
+        ("[switch.tor1]\nbridge = 'br0'\nsnmp = 's1'", "switch.tor1", "leave out"),
+        ("[switch.tor1]\nsnmp = '-Dall'", "switch.tor1.snmp", "its SNMP agent"),
         ("[switch.tor1]\nnetns = 's1'", "switch.tor1.bridge", "the name of its bridge"),
         ("[switch.tor1]\nbridge = 'br0'\nssh = '-oProxyCommand=x'", "switch.tor1.ssh", "reached"),
         ("[switch.tor1]\nbridge = 'br0\\n'".replace("'", '"'), "switch.tor1.bridge", "bridge"),
@@ -149,3 +151,14 @@ def test_loops_may_stay_open_where_switches_can_be_read(tmp_path: Path) -> None:
     path.write_text(GOOD + SPARE)
     with pytest.raises(TopologyError, match="closes a loop"):
         load_file(path)
+
+
+def test_a_managed_switch_has_an_agent_and_ports_with_long_names(tmp_path: Path) -> None:
+    path = tmp_path / "network.toml"
+    path.write_text(
+        '[switch.tor1]\nsnmp = "tor1.example.net"\n[host.h1]\n[[link]]\nbetween = ["h1", "tor1"]\n'
+        'capacity = "1Gbps"\nports = ["", "GigabitEthernet1/0/24"]\n'
+    )
+    loaded = load_file(path)
+    assert loaded.sources == (SnmpSource("tor1", "tor1.example.net"),)
+    assert loaded.topology.links[0].ports == ("", "GigabitEthernet1/0/24")
