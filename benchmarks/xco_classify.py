@@ -1,5 +1,7 @@
 """What classifying costs who sends: CPU a packet without a coordinator, with u32, with BPF.
 
+"queues" is the way through the gates' queues alone, one of each, with nothing that classifies.
+
 One process sends UDP packets over a veth pair to 1, 64 and 256 addresses of 64 hosts in turn; the
 far end drops them by their MAC address. Ways take turns within each repetition. Needs root and a
 compiler.
@@ -23,7 +25,15 @@ from rich.table import Table
 from benchmarks.xco_gate_rig import CONTROLLER_ADDRESS, HOST, Rig, rig
 from xco.messages import Mode
 
-WAYS: Final = ("none", "u32", "bpf")
+WAYS: Final = ("none", "queues", "u32", "bpf")
+QUEUES: Final = (
+    "qdisc add dev e0 root handle 1: htb default 10 r2q 100000",
+    "class add dev e0 parent 1: classid 1:10 htb rate 34gbit",
+    "qdisc add dev e0 parent 1:10 handle 20: tbf rate 30gbit burst 1m limit 4m",
+    "qdisc add dev e0 parent 20: handle 30: htb default 10 r2q 100000",
+    "class add dev e0 parent 30: classid 30:10 htb rate 34gbit",
+    "qdisc add dev e0 parent 30:10 handle 40: bfifo limit 4m",
+)
 DESTINATIONS: Final = (1, 64, 256)
 HOSTS, GOAL_NS = 64, 1000
 FIRST: Final = IPv4Address("10.77.2.0")
@@ -84,7 +94,9 @@ def prepare(bench: Rig) -> None:
 @contextmanager
 def coordinated(bench: Rig, way: str) -> Iterator[None]:
     """Run a coordinator whose gates are all open, or none."""
-    if way == "none":
+    if way in {"none", "queues"}:
+        for words in QUEUES if way == "queues" else ():
+            subprocess.run(["tc", "-n", bench.near, *words.split()], check=True)  # noqa: S607
         yield
         return
     bench.classifier = way

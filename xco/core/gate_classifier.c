@@ -78,8 +78,10 @@ static void *shared(const struct xco_classifier *classifier, const char *name, s
 static int attach_all(struct xco_classifier *classifier, void *context) {
     classifier->peer_bytes = classifier->hosts * sizeof *classifier->peers;
     classifier->passage_bytes = XCO_QUEUES * sizeof *classifier->passages;
+    classifier->kind_bytes = sizeof *classifier->kinds;
     classifier->peers = shared(classifier, "peers", &classifier->peer_bytes);
     classifier->passages = shared(classifier, "passages", &classifier->passage_bytes);
+    classifier->kinds = shared(classifier, ".data.kinds", &classifier->kind_bytes);
     classifier->classify = program_of(classifier, "xco_classify");
     classifier->share = program_of(classifier, "xco_share");
     classifier->places = map_of(classifier, "places");
@@ -89,7 +91,7 @@ static int attach_all(struct xco_classifier *classifier, void *context) {
     classifier->notices =
         ring_buffer__new(map_of(classifier, "notices"), on_notice, context, NULL);
     bool whole = classifier->peers != NULL && classifier->passages != NULL &&
-                 classifier->entered != NULL && classifier->left != NULL &&
+                 classifier->kinds != NULL && classifier->entered != NULL && classifier->left != NULL &&
                  classifier->notices != NULL;
     return whole ? 0 : errno == EPERM ? -EPERM : -EOPNOTSUPP;
 }
@@ -126,6 +128,7 @@ void xco_classifier_close(struct xco_classifier *classifier) {
     bpf_link__destroy(classifier->left);
     unmap(classifier->peers, classifier->peer_bytes);
     unmap(classifier->passages, classifier->passage_bytes);
+    unmap(classifier->kinds, classifier->kind_bytes);
     bpf_object__close(classifier->object);
     *classifier = (struct xco_classifier){0};
 }
@@ -142,6 +145,7 @@ int xco_classifier_begin(struct xco_classifier *classifier, unsigned interface) 
 int xco_classifier_place(struct xco_classifier *classifier, const struct xco_place *place,
                          uint16_t host) {
     uint32_t value = host;
+    __atomic_fetch_or(classifier->kinds, XCO_KIND_BIT(place->kind, place->vlan), __ATOMIC_RELEASE);
     return bpf_map_update_elem(classifier->places, place, &value, BPF_ANY) < 0 ? -errno : 0;
 }
 

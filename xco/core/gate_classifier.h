@@ -23,7 +23,8 @@ struct xco_classifier {
     int places, root;    // maps
     struct xco_peer *peers;
     struct xco_passage *passages;
-    size_t peer_bytes, passage_bytes;
+    uint32_t *kinds;
+    size_t peer_bytes, passage_bytes, kind_bytes;
     unsigned hosts;
 };
 

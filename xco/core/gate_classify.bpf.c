@@ -56,6 +56,9 @@ struct sk_buff {
 
 const volatile struct xco_classify_terms terms SEC(".rodata.terms") = {0};
 
+/* What kinds of addresses there may be: what there is not need not be looked up. */
+__u32 kinds SEC(".data.kinds") = 0;
+
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 65536);
@@ -147,12 +150,19 @@ static __always_inline int read_packet(struct __sk_buff *skb, struct packet *pac
 }
 
 /* Returns the host of a place in this VLAN, or in whichever. */
+static __always_inline __u32 *looked_up(struct xco_place *place, __u16 vlan) {
+    if (!(*(volatile __u32 *)&kinds & XCO_KIND_BIT(place->kind, vlan))) {
+        return 0;
+    }
+    place->vlan = vlan;
+    return bpf_map_lookup_elem(&places, place);
+}
+
+/* VLAN number 0xffff is none (802.1Q), so a packet's own is never XCO_ANY_VLAN. */
 static __always_inline __u32 host_at(struct xco_place *place, __u16 vlan) {
-    place->vlan = XCO_ANY_VLAN;
-    __u32 *host = bpf_map_lookup_elem(&places, place);
+    __u32 *host = looked_up(place, XCO_ANY_VLAN);
     if (!host) {
-        place->vlan = vlan;
-        host = bpf_map_lookup_elem(&places, place);
+        host = looked_up(place, vlan);
     }
     return host ? *host : NO_HOST;
 }
@@ -248,10 +258,19 @@ SEC("tc") int xco_classify(struct __sk_buff *skb) {
     return TC_ACT_UNSPEC; /* the next filter may have its say */
 }
 
+/* What tells the sources behind a gate apart: the interface that a packet came from, which no VM can
+ * forge; of the host itself, the flow where the kernel knows it, or else the socket. */
+static __always_inline __u32 source_of(struct __sk_buff *skb) {
+    __u32 source = skb->ingress_ifindex;
+    if (!source) {
+        source = skb->hash;
+    }
+    return source ? source : (__u32)bpf_get_socket_cookie(skb);
+}
+
 SEC("tc") int xco_share(struct __sk_buff *skb) {
     __u32 gate = (skb->priority & 0xffff) - XCO_MINOR_GATES;
-    __u32 from = skb->ingress_ifindex; /* 0: from the host itself, by flow */
-    __u32 spread = (from ? from : bpf_get_hash_recalc(skb)) * 2654435761u; /* Fibonacci hashing */
+    __u32 spread = source_of(skb) * 2654435761u; /* Fibonacci hashing */
     __u32 queue = spread >> (32 - XCO_SOURCE_BITS);
     return (int)((XCO_SHARE_MAJOR + gate) << 16 | (XCO_MINOR_GATES + queue));
 }

@@ -28,6 +28,9 @@ struct xco_place {
     __u8 reserved;
 };
 
+/* Says in `kinds` that there is an address of this kind, in this VLAN or in any. */
+#define XCO_KIND_BIT(kind, vlan) (1u << (2u * (kind) + ((vlan) != XCO_ANY_VLAN)))
+
 /* A destination host. */
 struct xco_peer {
     __u32 gate;     /* its gate's number + 1; 0: it has none */
