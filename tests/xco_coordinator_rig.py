@@ -17,6 +17,7 @@ PURE = (
     "progress",
     "config",
     "arrival",
+    "chores",
 )
 GATES = 65
 US, MS = 1000, 1_000_000

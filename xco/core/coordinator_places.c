@@ -211,11 +211,16 @@ static void forgive(struct xco_coordinator *c) {
 }
 
 void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns) {
-    c->sweep_ns = now_ns + c->flows.idle_ns / 4;
-    for (unsigned gate = 0; gate < XCO_OUTSIDE && c->present; gate++) {
+    unsigned gate, done = 0;
+    while (c->present && xco_chores_go_on(c, done)) {
+        if (!xco_walk_take(&c->sweep, XCO_OUTSIDE, &gate)) {
+            c->sweep_ns = now_ns + c->flows.idle_ns / 4;
+            break;
+        }
         bool used = c->core.destinations[gate].used;
         if (used && now_ns - c->places.gates[gate].active_ns > c->flows.idle_ns) {
             remove_gate(c, gate);
+            done++;
         }
     }
     if (c->present && c->core.more && xco_core_has_room(&c->core)) {

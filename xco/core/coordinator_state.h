@@ -2,6 +2,7 @@
 #ifndef XCO_COORDINATOR_STATE_H
 #define XCO_COORDINATOR_STATE_H
 
+#include "coordinator_chores.h"
 #include "coordinator_config.h"
 #include "coordinator_core.h"
 #include "coordinator_flows.h"
@@ -72,6 +73,7 @@ struct xco_coordinator {
     int64_t scan_ns;  // of the next look for new flows; XCO_NEVER: when the watch tells
     bool watch_idle;  // it saw nothing at the last look, and is to tell of the next packet
     int64_t sweep_ns; // of the next look for idle flows
+    struct xco_walk sweep; // where it goes on
     int64_t mend_ns;  // of the next attempt to make the tree
     int mend_error;   // of the last attempt
     int64_t publish_ns;
@@ -91,6 +93,9 @@ enum xco_exit {
 };
 
 int64_t xco_now_ns(void);
+
+// Whether a piece of background work may go on after so many entries.
+bool xco_chores_go_on(const struct xco_coordinator *c, unsigned done);
 
 // Says a line on standard error; never waits, and drops what it has no room for.
 void xco_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
