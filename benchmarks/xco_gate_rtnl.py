@@ -98,7 +98,7 @@ def _churn() -> Iterator[None]:
 
 
 def _run(timer: Path, seconds: float, beside: str) -> list[Cost]:
-    command = ["ip", "netns", "exec", GATED, timer, "d0", str(seconds)]
+    command = ["ip", "netns", "exec", GATED, str(timer), "d0", str(seconds)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     taken: dict[str, list[int]] = defaultdict(list)
     for line in done.stdout.splitlines():
