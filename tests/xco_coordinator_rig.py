@@ -17,6 +17,8 @@ PURE = (
     "progress",
     "config",
     "arrival",
+    "chores",
+    "passage",
 )
 GATES = 65
 US, MS = 1000, 1_000_000

@@ -94,9 +94,9 @@ def test_the_gap_between_plans_grows_with_what_they_cost(scene: NewScene) -> Non
     assert plans(16) < plans(1) / 4
 
 
-def sent_by(host: Speaker, gave_up: dict[int, int], end_ns: int) -> Iterator[Turn]:
-    """Yield what a host sends that obeys at once, given when it gave up what."""
-    changes = [max(one.header.sent_ns, one.start_ns) for one in host.heard]
+def sent_by(host: Speaker, gave_up: dict[int, int], end_ns: int, way_ns: int) -> Iterator[Turn]:
+    """Yield what a host sends that hears all `way_ns` late, given when it gave up what."""
+    changes = [max(one.header.sent_ns + way_ns, one.start_ns) for one in host.heard]
     for index, (one, since) in enumerate(zip(host.heard, changes, strict=True)):
         own_end = min(one.end_ns or end_ns, gave_up.get(one.header.sequence, end_ns))
         until = min([own_end, *changes[index + 1 :]])
@@ -105,8 +105,15 @@ def sent_by(host: Speaker, gave_up: dict[int, int], end_ns: int) -> Iterator[Tur
                 yield Turn(host.host, permit.destination, permit.rate_bps, since, until)
 
 
-@pytest.mark.parametrize("seed", [31, 69, 91, 143, 148, 217, 229, 368])
-def test_turns_and_rates_beside_them_fit_into_each_link(scene: NewScene, seed: int) -> None:
+OVERTAKEN = [142, 246, 272, 465, 491, 565, 750]
+"""Seeds in which rates that were announced are overtaken by a turn that starts later."""
+
+
+@pytest.mark.parametrize("way_ns", [0, LEAD])
+@pytest.mark.parametrize("seed", [31, 69, 91, 143, 148, 217, 229, 368, *OVERTAKEN])
+def test_turns_and_rates_beside_them_fit_into_each_link(
+    scene: NewScene, seed: int, way_ns: int
+) -> None:
     """Reports in a random order; directives follow each other before they are sent or begin."""
     draw = random.Random(seed)
     six = scene(SHARED, strategy="hybrid", preempt_after="100us", silence="1s", drop="10s")
@@ -122,5 +129,7 @@ def test_turns_and_rates_beside_them_fit_into_each_link(scene: NewScene, seed: i
         group = draw.sample([other for other in range(6) if other != host], draw.randrange(4))
         six.report(host, *group, gave_up=sequence, free_ns=free)
     six.run_until(six.now_ns + 10 * MS)
-    turns = [turn for host in six.hosts for turn in sent_by(host, gave_up[host.host], six.now_ns)]
+    turns = [
+        turn for host in six.hosts for turn in sent_by(host, gave_up[host.host], six.now_ns, way_ns)
+    ]
     assert congested(SHARED, turns) == set()

@@ -120,17 +120,29 @@ void xco_control_timer(struct xco_control *core, uint64_t at_ns, uint32_t kind, 
     }
 }
 
+// Takes back a plan that was announced for an earlier instant than the next one: it may begin before
+// its host hears of that one, and what it permits was not kept free for it until then.
+static void take_back(struct xco_peer *peer, uint64_t now_ns) {
+    struct xco_directive *held = &peer->held;
+    const uint64_t start_ns = peer->plan.start_ns;
+    if (peer->plan.mode == held->mode && peer->plan.end_ns == held->end_ns) {
+        xco_rates_clip(held, &peer->plan, now_ns); // what it would have lowered falls now
+    } else if (peer->plan.mode != XCO_RATE) {
+        return; // a turn: its links are kept for it
+    } else if (held->mode != XCO_CLOSED && (held->end_ns == 0 || held->end_ns > start_ns)) {
+        held->end_ns = start_ns;
+    }
+    peer->cut_due = true;
+}
+
 // Keeps what a host obeys until its new plan starts. Where that has not been sent yet, it is to be
-// sent before the new plan. Rates that were announced for an earlier instant than the new plan's are
-// taken back, and what they would have lowered falls now.
+// sent before the new plan.
 static void hold(struct xco_peer *peer, const struct xco_directive *plan, uint64_t now_ns) {
     if (peer->plan.start_ns <= now_ns && !peer->cut_due) {
         peer->held = peer->plan;
         peer->cut_due = peer->plan_due && plan->start_ns > now_ns;
-    } else if (peer->plan.start_ns > now_ns && plan->start_ns > peer->plan.start_ns &&
-               peer->plan.mode == peer->held.mode && peer->plan.end_ns == peer->held.end_ns) {
-        xco_rates_clip(&peer->held, &peer->plan, now_ns);
-        peer->cut_due = true;
+    } else if (peer->plan.start_ns > now_ns && plan->start_ns > peer->plan.start_ns) {
+        take_back(peer, now_ns);
     }
 }
 

@@ -151,6 +151,9 @@ size_t xco_core_decide(struct xco_core *core, int64_t now_ns,
                        struct xco_command commands[XCO_COMMANDS]);
 struct xco_alarm xco_core_alarm(const struct xco_core *core, int64_t now_ns);
 
+// When a gate is to be set next, as far as is known; XCO_NEVER: nothing is announced.
+int64_t xco_core_moves(const struct xco_core *core, int64_t now_ns);
+
 // Whether a destination gets so much that it can congest a link with others, though nothing waits.
 bool xco_core_is_fast(const struct xco_core *core, const struct xco_destination *destination);
 

@@ -155,6 +155,23 @@ static void earlier(struct xco_alarm *alarm, int64_t at_ns, bool precise) {
     }
 }
 
+int64_t xco_core_moves(const struct xco_core *core, int64_t now_ns) {
+    struct xco_alarm moves = {XCO_NEVER, true};
+    if (core->next.known) {
+        bool sliced = core->next.mode == XCO_SLICE;
+        earlier(&moves, core->next.start_ns - (sliced ? core->advance_ns : 0), true);
+    }
+    for (unsigned gate = 0; gate < XCO_GATES; gate++) {
+        const struct xco_destination *destination = &core->destinations[gate];
+        int64_t closes = xco_order_closes(core, destination);
+        if (destination->used && destination->applied_bps > 0 && !core->fell_back &&
+            closes > now_ns) {
+            earlier(&moves, closes, true);
+        }
+    }
+    return moves.at_ns;
+}
+
 struct xco_alarm xco_core_alarm(const struct xco_core *core, int64_t now_ns) {
     struct xco_alarm alarm = {core->report_ns + core->config.heartbeat_ns, false};
     if (has_news(core)) {
@@ -166,20 +183,11 @@ struct xco_alarm xco_core_alarm(const struct xco_core *core, int64_t now_ns) {
     if (!core->fell_back) {
         earlier(&alarm, core->valid_ns + core->config.silence_ns, false);
     }
-    if (core->next.known) {
-        bool sliced = core->next.mode == XCO_SLICE;
-        earlier(&alarm, core->next.start_ns - (sliced ? core->advance_ns : 0), true);
-    }
     for (unsigned gate = 0; gate < XCO_GATES; gate++) {
-        const struct xco_destination *destination = &core->destinations[gate];
-        if (!destination->used) {
-            continue;
-        }
-        earlier(&alarm, destination->look_ns, false);
-        int64_t closes = xco_order_closes(core, destination);
-        if (destination->applied_bps > 0 && !core->fell_back && closes > now_ns) {
-            earlier(&alarm, closes, true);
+        if (core->destinations[gate].used) {
+            earlier(&alarm, core->destinations[gate].look_ns, false);
         }
     }
+    earlier(&alarm, xco_core_moves(core, now_ns), true);
     return alarm;
 }

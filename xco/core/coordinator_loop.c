@@ -136,6 +136,33 @@ static void sweep(struct xco_coordinator *c, int64_t now_ns) {
     }
 }
 
+// From when on background work may be done.
+static int64_t chores_from(const struct xco_coordinator *c, int64_t now_ns) {
+    return xco_chores_from(now_ns, c->present ? xco_core_moves(&c->core, now_ns) : XCO_NEVER);
+}
+
+bool xco_chores_go_on(const struct xco_coordinator *c, unsigned done) {
+    int64_t now_ns = xco_now_ns();
+    return done < XCO_PIECE && chores_from(c, now_ns) == now_ns;
+}
+
+// Does a piece of the background work that is due, unless a gate is to be set soon.
+static void work(struct xco_coordinator *c, int64_t now_ns) {
+    if (chores_from(c, now_ns) > now_ns) {
+        return;
+    }
+    if (now_ns >= c->publish_ns) {
+        if (c->present && c->places.stand) {
+            xco_places_verify(c);
+        }
+        xco_publish(c, now_ns);
+    } else if (c->present && now_ns >= c->scan_ns) {
+        xco_queues_scan(c, now_ns);
+    } else if (c->present && now_ns >= c->sweep_ns) {
+        sweep(c, now_ns);
+    }
+}
+
 static void turn(struct xco_coordinator *c) {
     if (xco_core_silent(&c->core, xco_now_ns())) {
         xco_messages_take(c); // what has come while the machine stood still is no silence
@@ -150,21 +177,10 @@ static void turn(struct xco_coordinator *c) {
         look(c, now_ns);
     }
     act(c, xco_now_ns());
-    if (c->present && now_ns >= c->scan_ns) {
-        xco_queues_scan(c, now_ns);
-    }
-    if (c->present && now_ns >= c->sweep_ns) {
-        sweep(c, now_ns);
-    }
     if (!c->present && now_ns >= c->mend_ns) {
         mend(c, now_ns);
     }
-    if (now_ns >= c->publish_ns) {
-        if (c->present && c->places.stand) {
-            xco_places_verify(c);
-        }
-        xco_publish(c, now_ns);
-    }
+    work(c, xco_now_ns());
 }
 
 static int64_t least(int64_t a, int64_t b) {
@@ -177,6 +193,8 @@ static struct xco_alarm next_turn(const struct xco_coordinator *c, int64_t now_n
     int64_t chores = least(c->publish_ns, now_ns + (int64_t)c->config.hang_ns / 4);
     if (c->present) {
         chores = least(chores, least(c->scan_ns, c->sweep_ns));
+        chores = chores < now_ns ? now_ns : chores;
+        chores = xco_chores_from(chores, xco_core_moves(&c->core, now_ns));
     } else { // there is nothing to look at, whatever the core wants to see
         chores = least(chores, now_ns + ABSENT_NS);
         alarm.at_ns = alarm.at_ns > chores ? alarm.at_ns : chores;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define SIGHTS 256
+#define SIGHTS 8 // a turn: each may make a queue, which takes some 30 us
 #define CROWD 2u // frames
 #define SPARE 32u // free places from which on newcomers are limited again
 #define WIDE_SCANS 8 // newcomers that may use the whole line are looked at so much more rarely
@@ -116,7 +116,8 @@ void xco_queues_scan(struct xco_coordinator *c, int64_t now_ns) {
     int count = xco_watch_take(c->watch, sights, SIGHTS);
     c->watch_idle = count == 0;
     int64_t pause_ns = (int64_t)c->config.scan_ns * (c->wide ? WIDE_SCANS : 1);
-    c->scan_ns = c->watch_idle ? XCO_NEVER : now_ns + pause_ns;
+    bool rest = count == SIGHTS && !c->wide; // it is taken in the next turns
+    c->scan_ns = c->watch_idle ? XCO_NEVER : now_ns + (rest ? 0 : pause_ns);
     bool crowded = count > 0 && is_crowded(c);
     for (int i = 0; i < count && c->present; i++) {
         int64_t since_ns;
@@ -146,37 +147,51 @@ static int remove_flow(struct xco_coordinator *c, unsigned flow) {
     return xco_gate_send(&c->gate, &c->batch, NULL);
 }
 
-// Asks what every flow's queue has sent; the answers come in the order of the questions.
-static void look_at_flows(struct xco_coordinator *c, int64_t now_ns) {
-    for (unsigned flow = 0; flow < XCO_FLOWS && c->present; flow++) {
-        struct xco_reading reading;
-        if (!c->flows.table[flow].used) {
-            continue;
-        }
-        xco_batch_clear(&c->batch);
-        xco_tree_ask_flow(&c->batch, c->gate.tree.interface, c->flows.table[flow].gate, flow);
-        int count = xco_gate_ask(&c->gate, &c->batch, &reading, 1);
-        if (count == 1) {
-            xco_flows_look(&c->flows, now_ns, flow, reading.sent_bytes, reading.backlog_bytes);
-        } else {
-            xco_queues_lose(c, count < 0 ? count : -ENOENT);
-        }
+// Asks what a flow's queue has sent.
+static void look_at_flow(struct xco_coordinator *c, int64_t now_ns, unsigned flow) {
+    struct xco_reading reading;
+    xco_batch_clear(&c->batch);
+    xco_tree_ask_flow(&c->batch, c->gate.tree.interface, c->flows.table[flow].gate, flow);
+    int count = xco_gate_ask(&c->gate, &c->batch, &reading, 1);
+    if (count == 1) {
+        xco_flows_look(&c->flows, now_ns, flow, reading.sent_bytes, reading.backlog_bytes);
+    } else {
+        xco_queues_lose(c, count < 0 ? count : -ENOENT);
     }
 }
 
-void xco_queues_sweep(struct xco_coordinator *c, int64_t now_ns) {
-    c->sweep_ns = now_ns + c->flows.idle_ns / 4;
-    look_at_flows(c, now_ns);
+// Looks at a flow's queue, and removes it if it is idle; whether it did.
+static bool sweep_flow(struct xco_coordinator *c, int64_t now_ns, unsigned flow) {
+    look_at_flow(c, now_ns, flow);
+    if (!c->present || !xco_flows_idle(&c->flows, now_ns, flow)) {
+        return false;
+    }
+    int error = remove_flow(c, flow);
+    if (error != 0) {
+        xco_queues_lose(c, error);
+    }
+    return true;
+}
+
+// Sweeps the next flows; whether any was removed.
+static bool sweep_piece(struct xco_coordinator *c, int64_t now_ns) {
     bool removed = false;
-    for (unsigned flow = 0; flow < XCO_FLOWS && c->present; flow++) {
-        if (xco_flows_idle(&c->flows, now_ns, flow)) {
-            int error = remove_flow(c, flow);
-            if (error != 0) {
-                xco_queues_lose(c, error);
-            }
-            removed = true;
+    unsigned flow, done = 0;
+    while (c->present && xco_chores_go_on(c, done)) {
+        if (!xco_walk_take(&c->sweep, XCO_FLOWS, &flow)) {
+            c->sweep_ns = now_ns + c->flows.idle_ns / 4;
+            break;
+        }
+        if (c->flows.table[flow].used) {
+            removed = sweep_flow(c, now_ns, flow) || removed;
+            done++;
         }
     }
+    return removed;
+}
+
+void xco_queues_sweep(struct xco_coordinator *c, int64_t now_ns) {
+    bool removed = sweep_piece(c, now_ns);
     if (removed && c->present) {
         xco_queues_except(c);
     }

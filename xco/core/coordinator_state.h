@@ -2,10 +2,12 @@
 #ifndef XCO_COORDINATOR_STATE_H
 #define XCO_COORDINATOR_STATE_H
 
+#include "coordinator_chores.h"
 #include "coordinator_config.h"
 #include "coordinator_core.h"
 #include "coordinator_flows.h"
 #include "coordinator_keeper.h"
+#include "coordinator_passage.h"
 #include "gate.h"
 #include "gate_classifier.h"
 #include "gate_watch.h"
@@ -26,14 +28,6 @@ struct xco_held {
     bool used;
     int64_t arrived_ns;
     struct xco_message message;
-};
-
-// What is known of a gate whose packets a BPF program counts.
-struct xco_gate_state {
-    uint64_t entered, left; // as read last
-    uint64_t lost;          // entered and never left: dropped within
-    int64_t moved_ns;       // when something left last, or it was closed
-    int64_t active_ns;      // when something entered or waited last
 };
 
 // Where a BPF program classifies.
@@ -72,6 +66,7 @@ struct xco_coordinator {
     int64_t scan_ns;  // of the next look for new flows; XCO_NEVER: when the watch tells
     bool watch_idle;  // it saw nothing at the last look, and is to tell of the next packet
     int64_t sweep_ns; // of the next look for idle flows
+    struct xco_walk sweep; // where it goes on
     int64_t mend_ns;  // of the next attempt to make the tree
     int mend_error;   // of the last attempt
     int64_t publish_ns;
@@ -91,6 +86,9 @@ enum xco_exit {
 };
 
 int64_t xco_now_ns(void);
+
+// Whether a piece of background work may go on after so many entries.
+bool xco_chores_go_on(const struct xco_coordinator *c, unsigned done);
 
 // Says a line on standard error; never waits, and drops what it has no room for.
 void xco_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
