@@ -72,6 +72,20 @@ static void unlink_bucket(struct xco_place_log *log, uint32_t number) {
     *at = log->entries[number].next;
 }
 
+static void drop(struct xco_place_log *log, uint32_t number) {
+    log->known -= log->entries[number].located.host != XCO_NOWHERE;
+    take_out(log, number);
+    unlink_bucket(log, number);
+    log->entries[number] = (struct xco_place_entry){.next = log->unused};
+    log->unused = number;
+}
+
+void xco_place_log_clear(struct xco_place_log *log) {
+    while (log->oldest != 0) {
+        drop(log, log->oldest);
+    }
+}
+
 // Forgets the oldest of those that are nowhere; false if there is none.
 static bool forget(struct xco_place_log *log) {
     uint32_t number = log->oldest;
@@ -82,10 +96,7 @@ static bool forget(struct xco_place_log *log) {
         return false;
     }
     log->floor = log->entries[number].version;
-    take_out(log, number);
-    unlink_bucket(log, number);
-    log->entries[number] = (struct xco_place_entry){.next = log->unused};
-    log->unused = number;
+    drop(log, number);
     return true;
 }
 
@@ -110,7 +121,11 @@ bool xco_place_log_set(struct xco_place_log *log, const struct xco_place *place,
         take_out(log, number);
     } else if ((number = make(log, place)) == 0) {
         return false;
+    } else {
+        log->entries[number].located.host = XCO_NOWHERE;
     }
+    log->known -= log->entries[number].located.host != XCO_NOWHERE;
+    log->known += host != XCO_NOWHERE;
     log->entries[number].located.host = host;
     put_last(log, number);
     return true;
@@ -139,4 +154,16 @@ size_t xco_place_log_since(const struct xco_place_log *log, uint64_t version,
         *until = log->entries[number].version;
     }
     return written;
+}
+
+void xco_place_log_missing(const struct xco_place_log *log, const struct xco_place_log *seen,
+                           xco_place_taker take, void *context) {
+    for (uint32_t number = 1; number <= log->room; number++) {
+        const struct xco_place_entry *entry = &log->entries[number];
+        if (entry->version != 0 && entry->located.host != XCO_NOWHERE &&
+            xco_place_log_find(seen, &entry->located.place) == XCO_NOWHERE) {
+            const struct xco_place place = entry->located.place;
+            take(context, &place);
+        }
+    }
 }

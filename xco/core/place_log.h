@@ -34,6 +34,7 @@ struct xco_place_log {
     uint32_t room; // a power of two
     uint32_t oldest, newest, unused;
     uint64_t version; // of the newest change
+    uint32_t known;   // addresses that are at a host
     uint64_t floor;   // who has read less must begin anew: what is nowhere was forgotten since
 };
 
@@ -46,6 +47,14 @@ uint16_t xco_place_log_find(const struct xco_place_log *log, const struct xco_pl
 
 // Notes where an address is; false: there is no room, even without what is nowhere.
 bool xco_place_log_set(struct xco_place_log *log, const struct xco_place *place, uint16_t host);
+
+// Forgets everything; room stays.
+void xco_place_log_clear(struct xco_place_log *log);
+
+// Gives each address that is at a host here and at none in `seen`; `take` may change this log.
+typedef void (*xco_place_taker)(void *context, const struct xco_place *place);
+void xco_place_log_missing(const struct xco_place_log *log, const struct xco_place_log *seen,
+                           xco_place_taker take, void *context);
 
 // Writes what changed after a version, oldest first, at most `count`; returns how many, and in
 // `until` the version that the reader then has. Begin anew (version 0) where it is below `floor`.

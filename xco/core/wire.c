@@ -18,6 +18,8 @@ enum {
     LOCATED_BYTES = 22,
 };
 
+_Static_assert(XCO_HEADER_BYTES + MAP_BYTES + XCO_LOCATED_MAX * LOCATED_BYTES + XCO_AUTH_BYTES <=
+                   XCO_DATAGRAM_MAX, "a full map fits");
 _Static_assert(XCO_AUTH_BYTES >= crypto_generichash_BYTES_MIN, "the authenticator's length");
 _Static_assert(XCO_KEY_BYTES == crypto_generichash_KEYBYTES, "the key's length");
 _Static_assert(XCO_HEADER_BYTES + DIRECTIVE_BYTES + XCO_ENTRIES_MAX * PERMIT_BYTES +

@@ -21,7 +21,7 @@
 #define XCO_DIGEST_BYTES 32
 #define XCO_HEADER_BYTES 32
 #define XCO_ENTRIES_MAX 64       // destinations in one report or directive
-#define XCO_LOCATED_MAX 35       // addresses in one PLACES or MAP
+#define XCO_LOCATED_MAX 34       // addresses in one PLACES or MAP
 #define XCO_DATAGRAM_MAX 856     // a directive of 64 entries; below every usual MTU
 #define XCO_TIME_MAX (UINT64_C(1) << 61) // times and durations are below: sums of four cannot overflow
 
