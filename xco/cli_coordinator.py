@@ -18,7 +18,8 @@ from xco.units import format_rate
 
 U32_LIMITS = (
     "its limits: 64 hosts and 256 flows, which a VM can fill with forged addresses; frames with a "
-    "VLAN tag and BIG TCP share what small packets have; more CPU with each flow"
+    "VLAN tag and BIG TCP share what small packets have; more CPU with each flow; VMs that "
+    "move are not followed"
 )
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The host's coordinator.")

@@ -39,6 +39,8 @@ _GAUGES: Final = frozenset(
         "flows",
         "flow_ready_ns",
         "flow_ready_max_ns",
+        "places_here",
+        "places_there",
     }
 )
 

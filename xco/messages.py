@@ -135,4 +135,52 @@ class Leave:
     header: Header
 
 
-Message = Hello | Welcome | Report | Directive | Leave
+class Kind(IntEnum):
+    """What an address is; an IPv4 address is mapped into IPv6, a MAC stands first."""
+
+    MAC = 1
+    IP = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """An address (16 bytes) and the host that it is behind; 65535: none."""
+
+    address: bytes
+    vlan: int
+    kind: Kind
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """What changed between two versions of a log of addresses.
+
+    `since` is what the reader must have to go on (0: it begins again), `until` what it has then,
+    `last` what there is, and `heard` what the writer has of the reader's own log.
+    """
+
+    header: Header
+    to: int
+    since: int
+    until: int
+    last: int
+    heard: int
+    entries: tuple[Located, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Places(_Changes):
+    """Host to controller: which addresses are behind the host, since a version."""
+
+    kind: ClassVar[int] = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Map(_Changes):
+    """Controller to host: which address is at which host, since a version."""
+
+    kind: ClassVar[int] = 7
+
+
+Message = Hello | Welcome | Report | Directive | Leave | Places | Map

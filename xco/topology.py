@@ -109,9 +109,9 @@ class Topology:
     def hosts_digest(self) -> bytes:
         """Return 32 bytes that two topologies share if and only if they number the same hosts.
 
-        It stays while links or the tree change.
+        It stays while links, the tree or addresses change.
         """
-        return _digest(self.hosts)
+        return _digest([host.name for host in self.hosts])
 
     @cached_property
     def node_indices(self) -> dict[str, int]:

@@ -17,10 +17,14 @@ from xco.messages import (
     Flag,
     Header,
     Hello,
+    Kind,
     Leave,
+    Located,
+    Map,
     Message,
     Mode,
     Permit,
+    Places,
     Report,
     Status,
     Strategy,
@@ -33,11 +37,15 @@ __all__ = [
     "Flag",
     "Header",
     "Hello",
+    "Kind",
     "Leave",
+    "Located",
+    "Map",
     "Message",
     "Mode",
     "Origin",
     "Permit",
+    "Places",
     "Report",
     "Status",
     "Strategy",
@@ -55,6 +63,14 @@ HOSTS_MAX: Final = 0xFFFE
 DIGEST_BYTES: Final = 32
 ENTRIES_MAX: Final = 64
 """Destinations in one report or directive."""
+LOCATED_MAX: Final = 34
+"""Addresses in one PLACES or MAP."""
+NOWHERE: Final = 0xFFFF
+"""The host of an address that is at none."""
+ANY_VLAN: Final = 0xFFFF
+VLAN_MOST: Final = 4094
+ADDRESS_BYTES: Final = 16
+MAC_BYTES: Final = 6
 TIME_MAX: Final = 1 << 61
 """Times and durations are below: sums of four cannot overflow in C."""
 AUTH_BYTES: Final = 16
@@ -67,10 +83,12 @@ _REPORT = struct.Struct("<HHIQQQ")
 _WAITING = struct.Struct("<HHII")
 _DIRECTIVE = struct.Struct("<HBBHHQQQQ")
 _PERMIT = struct.Struct("<HHQ")
+_MAP = struct.Struct("<HHIQQQQ")
+_LOCATED = struct.Struct("<16sHBBH")
 DATAGRAM_MAX: Final = _HEADER.size + _DIRECTIVE.size + ENTRIES_MAX * _PERMIT.size + AUTH_BYTES
 
 _E = TypeVar("_E", bound=Enum)
-_FROM_CONTROLLER = (Welcome.kind, Directive.kind)
+_FROM_CONTROLLER = (Welcome.kind, Directive.kind, Map.kind)
 
 
 def encode(message: Message, key: bytes) -> bytes:
@@ -168,6 +186,8 @@ def _body(message: Message) -> bytes:
             return _directive_bytes(message)
         case Leave():
             return b""
+        case Places() | Map():
+            return _map_bytes(message)
 
 
 def _hello_bytes(message: Hello) -> bytes:
@@ -226,6 +246,41 @@ def _directive_bytes(message: Directive) -> bytes:
     )
     entries = (_PERMIT.pack(entry.destination, 0, entry.rate_bps) for entry in message.permits)
     return head + b"".join(entries)
+
+
+def _map_bytes(message: Places | Map) -> bytes:
+    _check_map(message)
+    versions = message.since, message.until, message.last, message.heard
+    head = _MAP.pack(message.to, len(message.entries), 0, *versions)
+    entries = (
+        _LOCATED.pack(entry.address, entry.vlan, entry.kind, 0, entry.host)
+        for entry in message.entries
+    )
+    return head + b"".join(entries)
+
+
+def _check_map(message: Places | Map) -> None:
+    down = isinstance(message, Map)
+    if not (0 <= message.to < HOSTS_MAX if down else message.to == CONTROLLER):
+        raise Malformed("to", f"{message.to} does not read this")
+    if not message.since <= message.until <= message.last < TIME_MAX:
+        raise Malformed("versions", f"{message.since}, {message.until}, {message.last}")
+    if len(message.entries) > LOCATED_MAX:
+        raise Malformed("count", f"{len(message.entries)} addresses, at most {LOCATED_MAX}")
+    for entry in message.entries:
+        _check_located(entry)
+        known = 0 <= entry.host < HOSTS_MAX if down else entry.host == message.header.host
+        if not known and entry.host != NOWHERE:
+            raise Malformed("located", f"{entry.host} is not a host that may have it")
+
+
+def _check_located(entry: Located) -> None:
+    if len(entry.address) != ADDRESS_BYTES:
+        raise Malformed("address", f"{len(entry.address)} bytes, not {ADDRESS_BYTES}")
+    if entry.kind is Kind.MAC and (entry.address[0] & 1 or any(entry.address[MAC_BYTES:])):
+        raise Malformed("address", f"{entry.address.hex()} is not the MAC of one station")
+    if not 0 <= entry.vlan <= VLAN_MOST and entry.vlan != ANY_VLAN:
+        raise Malformed("vlan", str(entry.vlan))
 
 
 def _check_entries(entries: Sequence[Waiting] | Sequence[Permit]) -> None:
@@ -331,6 +386,31 @@ def _read_leave(header: Header, body: bytes) -> Leave:
     return Leave(header)
 
 
+def _read_places(header: Header, body: bytes) -> Places:
+    to, versions, entries = _map_fields(body)
+    message = Places(header, to, *versions, entries)
+    _check_map(message)
+    return message
+
+
+def _read_map(header: Header, body: bytes) -> Map:
+    to, versions, entries = _map_fields(body)
+    message = Map(header, to, *versions, entries)
+    _check_map(message)
+    return message
+
+
+def _map_fields(body: bytes) -> tuple[int, tuple[int, int, int, int], tuple[Located, ...]]:
+    if len(body) < _MAP.size:
+        raise Malformed("length", f"a body of {len(body)} bytes")
+    to, count, reserved, since, until, last, heard = _MAP.unpack_from(body)
+    _check_length(body, _MAP.size + count * _LOCATED.size)
+    rows = list(_LOCATED.iter_unpack(body[_MAP.size :]))
+    _check_zero(reserved, *(row[3] for row in rows))
+    entries = tuple(Located(row[0], row[1], _of(Kind, row[2]), row[4]) for row in rows)
+    return to, (since, until, last, heard), entries
+
+
 def _of(kind: type[_E], value: int) -> _E:
     try:
         return kind(value)
@@ -344,4 +424,6 @@ _READERS: dict[int, Callable[[Header, bytes], Message]] = {
     Report.kind: _read_report,
     Directive.kind: _read_directive,
     Leave.kind: _read_leave,
+    Places.kind: _read_places,
+    Map.kind: _read_map,
 }

@@ -9,20 +9,28 @@ from xco_controller_rig import KEY, again
 
 from xco.errors import Forged, Malformed, Stale
 from xco.wire import (
+    ANY_VLAN,
     CONTROLLER,
     DATAGRAM_MAX,
     ENTRIES_MAX,
     HOSTS_MAX,
+    LOCATED_MAX,
+    NOWHERE,
     TIME_MAX,
+    VLAN_MOST,
     Directive,
     Flag,
     Header,
     Hello,
+    Kind,
     Leave,
+    Located,
+    Map,
     Message,
     Mode,
     Origin,
     Permit,
+    Places,
     Report,
     Status,
     Strategy,
@@ -64,7 +72,31 @@ def directives(draw: st.DrawFn) -> Directive:
     return Directive(header, draw(HOSTS), mode, start, end, *echoes, draw(PERMITS))
 
 
+@st.composite
+def located(draw: st.DrawFn, hosts: st.SearchStrategy[int]) -> Located:
+    kind = draw(st.sampled_from(Kind))
+    address = draw(st.binary(min_size=16, max_size=16))
+    if kind is Kind.MAC:
+        address = bytes([address[0] & 0xFE]) + address[1:6] + bytes(10)
+    vlan = draw(st.one_of(st.integers(0, VLAN_MOST), st.just(ANY_VLAN)))
+    return Located(address, vlan, kind, draw(st.one_of(st.just(NOWHERE), hosts)))
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> Places | Map:
+    down = draw(st.booleans())
+    header = draw(FROM_CONTROLLER if down else FROM_HOST)
+    hosts = HOSTS if down else st.just(header.host)
+    entries = tuple(draw(st.lists(located(hosts), max_size=LOCATED_MAX)))
+    since, until, last = sorted(draw(st.tuples(TIMES, TIMES, TIMES)))
+    heard = draw(U64)
+    if down:
+        return Map(header, draw(HOSTS), since, until, last, heard, entries)
+    return Places(header, CONTROLLER, since, until, last, heard, entries)
+
+
 MESSAGES = st.one_of(
+    changes(),
     st.builds(Hello, FROM_HOST, st.binary(min_size=32, max_size=32)),
     st.builds(
         Welcome,

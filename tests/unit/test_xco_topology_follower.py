@@ -172,7 +172,7 @@ def test_a_host_starts_though_only_the_switches_know_the_tree(file: Path) -> Non
     assert shares(file) == UNKNOWN
 
 
-def test_hosts_join_by_their_numbers_whatever_the_links(file: Path) -> None:
+def test_hosts_join_by_their_numbers_whatever_links_and_addresses(file: Path) -> None:
     def joins_by() -> str:
         (line,) = (line for line in plain(config(file)).splitlines() if line.startswith("digest"))
         return line
@@ -181,4 +181,6 @@ def test_hosts_join_by_their_numbers_whatever_the_links(file: Path) -> None:
     file.write_text(STAR.replace("800Mbps", "700Mbps"))
     assert joins_by() == before
     file.write_text(STAR.replace("10.0.0.3", "10.0.0.4"))
+    assert joins_by() == before
+    file.write_text(STAR.replace("host.c", "host.d").replace('"c"', '"d"'))
     assert joins_by() != before

@@ -9,16 +9,21 @@ from xco_controller_rig import KEY, again
 from xco.errors import Forged, Malformed, Stale
 from xco.wire import (
     CONTROLLER,
+    NOWHERE,
     TIME_MAX,
     Directive,
     Flag,
     Header,
     Hello,
+    Kind,
     Leave,
+    Located,
+    Map,
     Message,
     Mode,
     Origin,
     Permit,
+    Places,
     Report,
     Status,
     Strategy,
@@ -41,7 +46,10 @@ REPORT = Report(FROM_HOST, Flag.MORE, 11, 13, (Waiting(2, 1500, 1000), Waiting(4
 SLICE = Directive(OURS, 3, Mode.SLICE, 100, 200, 1, 2, (Permit(2, 10**9), Permit(4, 0)))
 RATE = Directive(OURS, 3, Mode.RATE, 100, 0, 1, 2, (Permit(2, 10**9),))
 LEAVE = Leave(FROM_HOST)
-VALID = (HELLO, WELCOME, REPORT, SLICE, RATE, LEAVE)
+MAC = bytes(range(2, 8)) + bytes(10)
+PLACES = Places(FROM_HOST, CONTROLLER, 0, 1, 1, 0, (Located(MAC, 0, Kind.MAC, 3),))
+MAP = Map(OURS, 3, 1, 2, 4, 1, (Located(MAC, 7, Kind.MAC, NOWHERE),))
+VALID = (HELLO, WELCOME, REPORT, SLICE, RATE, LEAVE, PLACES, MAP)
 
 
 def damaged(message: Message, offset: int, layout: str, value: int) -> bytes:
@@ -78,7 +86,7 @@ def test_magic_and_version_are_checked_in_every_message(message: Message) -> Non
         assert refused(damaged(message, 5, "B", version), VERSION_DIFFERS) == "version"
 
 
-@pytest.mark.parametrize("kind", [0, 6, 255])
+@pytest.mark.parametrize("kind", [0, 8, 255])
 def test_a_type_that_is_none_is_refused(kind: int) -> None:
     assert refused(damaged(LEAVE, 4, "B", kind)) == "type"
 
@@ -142,6 +150,20 @@ def test_a_controllers_message_is_from_the_controller(message: Message) -> None:
         (WELCOME, 16, "Q", TIME_MAX, "silence_ns"),
         (WELCOME, 24, "Q", TIME_MAX, "echo_sent_ns"),
         (WELCOME, 32, "Q", 2**63, "echo_received_ns"),
+        (PLACES, 0, "H", 3, "to"),
+        (MAP, 0, "H", CONTROLLER, "to"),
+        (MAP, 2, "H", 2, "length"),
+        (MAP, 4, "I", 1, "reserved"),
+        (MAP, 8, "Q", 3, "versions"),
+        (MAP, 16, "Q", 5, "versions"),
+        (MAP, 24, "Q", TIME_MAX, "versions"),
+        (MAP, 40, "B", 1, "address"),
+        (MAP, 46, "B", 1, "address"),
+        (MAP, 56, "H", 4095, "vlan"),
+        (MAP, 58, "B", 3, "kind"),
+        (MAP, 59, "B", 1, "reserved"),
+        (MAP, 60, "H", 0xFFFE, "located"),
+        (PLACES, 60, "H", 4, "located"),
     ],
 )
 def test_one_damaged_field_of_a_body_is_named(

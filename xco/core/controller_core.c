@@ -41,7 +41,7 @@ static bool allocate(struct xco_control *core) {
     core->grants = calloc(hosts, sizeof *core->grants);
     core->outbox = calloc(hosts, sizeof *core->outbox);
     return core->peers != NULL && core->channels != NULL && core->grants != NULL &&
-           core->outbox != NULL && xco_fallen_init(core) &&
+           core->outbox != NULL && xco_fallen_init(core) && xco_claims_init(core) &&
            xco_extras_init(&core->extras, xco_network_directed(&core->network)) &&
            xco_calendar_init(&core->calendar, xco_network_directed(&core->network)) &&
            xco_fill_init(&core->fill, &core->network) == 0;
@@ -81,6 +81,7 @@ void xco_control_free(struct xco_control *core) {
     if (core == NULL) {
         return;
     }
+    xco_claims_free(core);
     for (size_t host = 0; core->peers != NULL && host < core->network.hosts; host++) {
         free(core->peers[host]);
     }
@@ -342,6 +343,16 @@ static void take_directive(struct xco_control *core, uint64_t now_ns, uint32_t h
     count_exchange(core, peer, now_ns);
 }
 
+static bool is_map_due(const struct xco_peer *peer) {
+    return peer->joined && peer->claims != NULL && peer->claims->due;
+}
+
+static void take_map(struct xco_control *core, uint64_t now_ns, uint32_t host,
+                     struct xco_message *message) {
+    take_header(core, now_ns, XCO_MAP, message);
+    xco_claims_take(core, now_ns, host, &message->body.map);
+}
+
 bool xco_control_take(struct xco_control *core, uint64_t now_ns, struct xco_message *message) {
     if (core->stranger.due) {
         take_refusal(core, now_ns, message);
@@ -364,6 +375,13 @@ bool xco_control_take(struct xco_control *core, uint64_t now_ns, struct xco_mess
         peer->queued = false;
         if (peer->plan_due && peer->joined) {
             take_directive(core, now_ns, host, message);
+            if (is_map_due(peer)) {
+                xco_control_queue(core, host);
+            }
+            return true;
+        }
+        if (is_map_due(peer)) {
+            take_map(core, now_ns, host, message);
             return true;
         }
     }

@@ -46,6 +46,14 @@
     X(exchange_count)              \
     X(exchange_ns)                 \
     X(exchange_ns_max)             \
+    X(received_places)             \
+    X(maps_sent)                   \
+    X(places_known)                \
+    X(places_refused)              \
+    X(places_beyond)               \
+    X(refused_place)               \
+    X(refused_claimant)            \
+    X(refused_owner)               \
     X(reloads)                     \
     X(reloads_failed)              \
     X(realtime)

@@ -140,6 +140,7 @@ size_t xco_node_take(struct xco_node *node, uint64_t now_ns, uint8_t datagram[XC
         return 0;
     }
     *host = message.header.type == XCO_WELCOME ? message.body.welcome.to
+            : message.header.type == XCO_MAP   ? message.body.map.to
                                                : message.body.directive.to;
     return xco_wire_encode(&message, keys_of(node, *host, &room)->down, datagram);
 }

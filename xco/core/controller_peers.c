@@ -209,6 +209,9 @@ enum xco_verdict xco_peers_receive(struct xco_control *core, uint64_t now_ns, ui
         xco_fallen_note(core, header->host, false);
         return XCO_OBEYED;
     }
+    if (header->type == XCO_PLACES) {
+        return xco_claims_told(core, now_ns, header->host, &message->body.map);
+    }
     return report(core, now_ns, header->host, message);
 }
 
@@ -226,6 +229,7 @@ void xco_peers_care(struct xco_control *core, uint64_t now_ns, uint32_t host, ui
         remove_host(core, now_ns, host, end); // it may well be sending to the end of its slice
         return;
     }
+    xco_claims_care(core, now_ns, host);
     uint64_t next = peer->sent_ns + core->settings.heartbeat_ns;
     if (next <= now_ns) {
         peer->plan_due = true;

@@ -7,6 +7,7 @@
 #include "controller_extras.h"
 #include "controller_fill.h"
 #include "controller_timers.h"
+#include "place_reader.h"
 #include "schedule.h"
 
 // A host's turn to send: from announcing it until it ends, is given up, or is taken away.
@@ -19,6 +20,16 @@ struct xco_turn {
     uint64_t first_sequence;  // of the first directive that announced it; 0: not sent yet
     uint64_t before_sequence; // the same of the turn that this one renews; 0: none
     uint64_t stamp;           // tells its timer from those of earlier turns
+};
+
+// What a host says of the addresses behind it, and what it has heard of those behind others.
+struct xco_claims {
+    struct xco_place_log log;
+    struct xco_place_reader reader;
+    uint64_t heard;     // of our log, what it has
+    uint64_t heeded_ns; // when it was heard last
+    uint64_t told_ns;
+    bool due; // it is to be told
 };
 
 // All that is known of a host that has ever spoken.
@@ -49,6 +60,7 @@ struct xco_peer {
     uint64_t changed_ns; // when the report arrived that the directive due answers; 0: none
     uint64_t slices;
     uint64_t granted_ns;
+    struct xco_claims *claims; // NULL: none yet
 };
 
 // A host that the topology does not have, and that is to be told so.
@@ -84,6 +96,7 @@ struct xco_control {
     struct xco_below *below; // one a node
     uint32_t fallen;         // hosts that have fallen back
     struct xco_stranger stranger;
+    struct xco_place_log where; // which host has which address
     struct xco_timers timers;
     struct xco_fill fill;
     struct xco_extras extras; // of `hybrid`
@@ -146,6 +159,15 @@ uint64_t xco_rate_at(const struct xco_directive *plan, uint16_t destination, uin
 void xco_yield(struct xco_control *core, const struct xco_grant *grant, uint64_t now_ns,
                uint64_t at_ns);
 void xco_yield_note(struct xco_control *core, uint64_t now_ns);
+
+// controller_claims.c: which host has which address
+bool xco_claims_init(struct xco_control *core); // false: out of memory
+void xco_claims_free(struct xco_control *core);
+enum xco_verdict xco_claims_told(struct xco_control *core, uint64_t now_ns, uint32_t host,
+                                 const struct xco_map *map);
+void xco_claims_care(struct xco_control *core, uint64_t now_ns, uint32_t host); // says again
+void xco_claims_take(struct xco_control *core, uint64_t now_ns, uint32_t host,
+                     struct xco_map *map);
 
 // controller_contention.c: who is coordinated
 void xco_contention_census(struct xco_control *core, uint64_t now_ns);

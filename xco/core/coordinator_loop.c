@@ -64,6 +64,7 @@ static bool open_waits(struct xco_coordinator *c, struct waits *waits, int paren
     }
     if (c->places.stand) {
         watch_descriptor(waits->epoll, xco_classifier_descriptor(&c->places.classifier));
+        watch_descriptor(waits->epoll, c->bridge.socket);
     }
     return true;
 }
@@ -171,6 +172,9 @@ static void turn(struct xco_coordinator *c) {
     xco_messages_take(c);
     if (c->places.stand) {
         xco_places_take(c);
+        xco_bridge_take(c);
+        xco_bridge_work(c);
+        xco_map_work(c, xco_now_ns());
     }
     int64_t now_ns = xco_now_ns();
     if (c->present) {
@@ -294,6 +298,8 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     c->watch = -1;
     int error = xco_messages_open(c);
     error = error == 0 ? xco_places_open(c) : error;
+    error = error == 0 ? xco_bridge_open(c) : error;
+    error = error == 0 ? xco_map_open(c) : error;
     error = error == 0 ? give_up_privileges() : error;
     error = error == 0 ? xco_keeper_start(&c->keeper, c->config.epoch_file) : error;
     error = error == 0 ? xco_queues_make(c, now_ns) : error;

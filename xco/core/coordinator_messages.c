@@ -85,6 +85,14 @@ void xco_messages_hello(struct xco_coordinator *c) {
     c->counts.hellos++;
 }
 
+void xco_messages_places(struct xco_coordinator *c) {
+    struct xco_message message = {.header.type = XCO_PLACES};
+    message.body.map.to = XCO_CONTROLLER;
+    message.body.map.heard = c->map.reader.have;
+    xco_place_fill(&c->map.here, c->map.told, &message.body.map);
+    send_all(c, &message);
+}
+
 void xco_messages_leave(struct xco_coordinator *c) {
     struct xco_message message = {.header.type = XCO_LEAVE};
     send_all(c, &message);
@@ -123,6 +131,18 @@ static bool is_ahead(struct xco_coordinator *c, uint64_t epoch) {
     return true;
 }
 
+// Nothing tells a recorded MAP of an earlier run from one of now, until something of now has come.
+static void obey_map(struct xco_coordinator *c, const struct xco_message *message, int64_t now_ns) {
+    const struct xco_header *header = &message->header;
+    bool known = c->core.joined && header->epoch == c->origin.epoch && c->origin.sequence > 0;
+    if (!known ||
+        xco_origin_accept(&c->origin, header->epoch, header->sequence) != XCO_FRESH) {
+        c->counts.stale++;
+        return;
+    }
+    xco_map_take(c, now_ns, &message->body.map);
+}
+
 static void obey(struct xco_coordinator *c, const struct xco_message *message, int64_t now_ns) {
     const struct xco_header *header = &message->header;
     if (!xco_core_answers(&c->core, now_ns, message)) {
@@ -149,6 +169,9 @@ static void obey(struct xco_coordinator *c, const struct xco_message *message, i
         uint8_t before = c->core.refused;
         xco_core_welcome(&c->core, now_ns, header, &message->body.welcome);
         say_refusal(c, before, c->core.refused);
+        if (c->core.joined) {
+            xco_map_joined(c, now_ns);
+        }
     }
 }
 
@@ -168,11 +191,14 @@ static void take(struct xco_coordinator *c, const uint8_t *datagram, size_t leng
     struct xco_message message;
     enum xco_wire_result result = xco_wire_decode(datagram, length, c->keys.down, &message);
     bool to_hosts = result == XCO_WIRE_OK && message.header.host == XCO_CONTROLLER &&
-                    (message.header.type == XCO_DIRECTIVE || message.header.type == XCO_WELCOME);
+                    (message.header.type == XCO_DIRECTIVE ||
+                     message.header.type == XCO_WELCOME || message.header.type == XCO_MAP);
     c->counts.received++;
     c->counts.forged += result == XCO_WIRE_FORGED;
     c->counts.malformed += result != XCO_WIRE_FORGED && !to_hosts;
-    if (to_hosts) {
+    if (to_hosts && message.header.type == XCO_MAP) {
+        obey_map(c, &message, arrived_ns);
+    } else if (to_hosts) {
         obey(c, &message, arrived_ns);
     }
 }

@@ -198,7 +198,7 @@ static void remove_gate(struct xco_coordinator *c, unsigned gate) {
 static void forgive(struct xco_coordinator *c) {
     struct xco_classifier *classifier = &c->places.classifier;
     for (unsigned host = 0; host < classifier->hosts; host++) {
-        if (classifier->peers[host].gate == XCO_OUTSIDE + 1) {
+        if (classifier->targets[host].gate == XCO_OUTSIDE + 1) {
             xco_classifier_take(classifier, (uint16_t)host);
         }
     }

@@ -21,7 +21,8 @@ static const char *const FIELDS[] = {
     "remakes",       "flows",          "flows_made",     "flows_removed",
     "flows_refused", "flow_ready_ns",  "flow_ready_max_ns", "looks",
     "wakes",         "unwatched",      "received",
-    "classifier",    "unlisted_bytes",
+    "classifier",    "unlisted_bytes", "maps",           "places_here",
+    "places_there",  "places_overruled", "places_beyond",
 };
 static const char *const COLUMNS[] = {
     "source_high", "source_low", "destination_high", "destination_low",
@@ -82,7 +83,8 @@ static void write_values(struct xco_coordinator *c, int64_t now_ns) {
         n->remakes,         flows(c),           n->flows_made,       n->flows_removed,
         n->flows_refused,   n->flow_ready_ns,    n->flow_ready_max_ns, n->looks,
         n->wakes,           n->unwatched,        n->received,
-        c->places.stand,    unlisted_bytes(c),
+        c->places.stand,    unlisted_bytes(c),   n->maps,             c->map.here.known,
+        c->map.there.known, n->places_overruled, n->places_beyond,
     };
     _Static_assert(sizeof values / sizeof values[0] == sizeof FIELDS / sizeof FIELDS[0],
                    "a name for each value");

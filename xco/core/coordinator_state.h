@@ -11,6 +11,7 @@
 #include "gate.h"
 #include "gate_classifier.h"
 #include "gate_watch.h"
+#include "place_reader.h"
 #include "stats.h"
 #include "wire_keys.h"
 
@@ -18,6 +19,7 @@
 struct xco_counts {
     uint64_t received, malformed, forged, stale, lower_epochs, epochs_ahead,
         reports, hellos, send_errors;
+    uint64_t maps, places_overruled, places_beyond;
     uint64_t gate_errors, remakes, flows_made, flows_removed, flows_refused, unwatched;
     uint64_t gate_changes, gate_late_ns, gate_late_max_ns, gate_set_ns, gate_set_max_ns;
     uint64_t flow_ready_ns, flow_ready_max_ns, looks, wakes;
@@ -37,6 +39,27 @@ struct xco_places {
     struct xco_gate_state gates[XCO_GATES];
 };
 
+// Which address is at which host.
+struct xco_map_state {
+    struct xco_place_log here;      // behind this host's bridge
+    struct xco_place_log there;     // at others, as the controller says
+    struct xco_place_reader reader; // of what it says
+    uint64_t told;                  // of `here`, what it has
+    int64_t joined_ns, sent_ns, anew_ns;
+    int64_t sweep_ns; // when what it no longer names is forgotten; XCO_NEVER
+    bool due;         // it is to be told
+};
+
+// The bridge that the gated interface is a port of.
+struct xco_bridge {
+    int socket;     // tells of the forwarding table
+    int uplink;     // the gated interface; 0: none
+    uint32_t index; // 0: there is no bridge
+    bool asked;     // the whole table is being read
+    bool again;     // it is to be read
+    struct xco_place_log seen; // since it was asked for
+};
+
 // What the loop tells its guard.
 struct xco_shared {
     uint64_t turns; // of the loop
@@ -49,6 +72,8 @@ struct xco_coordinator {
     struct xco_core core;
     struct xco_flows flows;
     struct xco_places places;
+    struct xco_map_state map;
+    struct xco_bridge bridge;
     struct xco_gate gate;
     struct xco_origin origin; // of the controller's messages
     struct xco_counts counts;
@@ -100,6 +125,7 @@ void xco_messages_take(struct xco_coordinator *c);
 void xco_messages_report(struct xco_coordinator *c);
 void xco_messages_hello(struct xco_coordinator *c);
 void xco_messages_leave(struct xco_coordinator *c);
+void xco_messages_places(struct xco_coordinator *c);
 // The highest epoch that was kept, or 0.
 uint64_t xco_messages_epoch(const struct xco_coordinator *c);
 // An epoch is kept by now: what waited for that is obeyed.
@@ -124,6 +150,19 @@ void xco_places_look(struct xco_coordinator *c, int64_t now_ns);
 void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns);
 // Sees that tree and filter still stand: nothing else of a program's work asks the kernel.
 void xco_places_verify(struct xco_coordinator *c);
+
+// Locations: makes the logs (0 or a negative errno); begins anew with a controller; takes what it
+// says; tells it, and forgets, what is due; notes an address that is behind this host, or no more.
+int xco_map_open(struct xco_coordinator *c);
+void xco_map_joined(struct xco_coordinator *c, int64_t now_ns);
+void xco_map_take(struct xco_coordinator *c, int64_t now_ns, const struct xco_map *message);
+void xco_map_work(struct xco_coordinator *c, int64_t now_ns);
+void xco_map_here(struct xco_coordinator *c, const struct xco_place *place, bool here);
+
+// The bridge: opens its socket (0 or a negative errno); reads what it tells; asks it for all.
+int xco_bridge_open(struct xco_coordinator *c);
+void xco_bridge_take(struct xco_coordinator *c);
+void xco_bridge_work(struct xco_coordinator *c);
 
 // Statistics.
 int xco_publish_open(struct xco_coordinator *c);

@@ -9,8 +9,7 @@
 
 #define ANSWER_BYTES 8192
 
-// Returns the attribute of this kind among others, or NULL.
-static const struct rtattr *find(const void *attributes, size_t length, uint16_t kind) {
+const struct rtattr *xco_attribute(const void *attributes, size_t length, uint16_t kind) {
     const uint8_t *place = attributes;
     while (length >= sizeof(struct rtattr)) {
         const struct rtattr *attribute = (const void *)place;
@@ -38,8 +37,8 @@ static void copy(const struct rtattr *attribute, void *value, size_t length) {
 static void read_statistics(const struct rtattr *nest, struct xco_reading *reading) {
     struct gnet_stats_basic basic = {0};
     struct gnet_stats_queue queue = {0};
-    copy(find(RTA_DATA(nest), RTA_PAYLOAD(nest), TCA_STATS_BASIC), &basic, sizeof basic);
-    copy(find(RTA_DATA(nest), RTA_PAYLOAD(nest), TCA_STATS_QUEUE), &queue, sizeof queue);
+    copy(xco_attribute(RTA_DATA(nest), RTA_PAYLOAD(nest), TCA_STATS_BASIC), &basic, sizeof basic);
+    copy(xco_attribute(RTA_DATA(nest), RTA_PAYLOAD(nest), TCA_STATS_QUEUE), &queue, sizeof queue);
     reading->sent_bytes = basic.bytes;
     reading->backlog_bytes = queue.backlog;
 }
@@ -54,8 +53,8 @@ static void take_reading(const struct nlmsghdr *header, struct xco_answers *answ
         (const void *)((const uint8_t *)header + NLMSG_SPACE(sizeof *what));
     size_t length = header->nlmsg_len - NLMSG_SPACE(sizeof *what);
     *reading = (struct xco_reading){.handle = what->tcm_handle};
-    copy(find(first, length, TCA_KIND), reading->kind, sizeof reading->kind - 1);
-    const struct rtattr *statistics = find(first, length, TCA_STATS2);
+    copy(xco_attribute(first, length, TCA_KIND), reading->kind, sizeof reading->kind - 1);
+    const struct rtattr *statistics = xco_attribute(first, length, TCA_STATS2);
     if (statistics != NULL) {
         read_statistics(statistics, reading);
     }

@@ -15,4 +15,7 @@ struct xco_answers {
 // in the sender's context). 0, or the negative errno of the first refusal.
 int xco_answers_of(int netlink, const struct xco_batch *batch, struct xco_answers *answers);
 
+// Returns the attribute of this kind among others, or NULL.
+const struct rtattr *xco_attribute(const void *attributes, size_t length, uint16_t kind);
+
 #endif

@@ -53,10 +53,10 @@ static int open_object(struct xco_classifier *classifier, const char *file,
     if (classifier->object == NULL) {
         return -errno;
     }
-    struct bpf_map *peers = bpf_object__find_map_by_name(classifier->object, "peers");
+    struct bpf_map *targets = bpf_object__find_map_by_name(classifier->object, "targets");
     struct bpf_map *constants = bpf_object__find_map_by_name(classifier->object, ".rodata.terms");
-    if (peers == NULL || constants == NULL ||
-        bpf_map__set_max_entries(peers, terms->hosts) < 0) {
+    if (targets == NULL || constants == NULL ||
+        bpf_map__set_max_entries(targets, terms->hosts) < 0) {
         return -EINVAL;
     }
     return bpf_map__set_initial_value(constants, terms, sizeof *terms);
@@ -76,10 +76,10 @@ static void *shared(const struct xco_classifier *classifier, const char *name, s
 }
 
 static int attach_all(struct xco_classifier *classifier, void *context) {
-    classifier->peer_bytes = classifier->hosts * sizeof *classifier->peers;
+    classifier->target_bytes = classifier->hosts * sizeof *classifier->targets;
     classifier->passage_bytes = XCO_QUEUES * sizeof *classifier->passages;
     classifier->kind_bytes = sizeof *classifier->kinds;
-    classifier->peers = shared(classifier, "peers", &classifier->peer_bytes);
+    classifier->targets = shared(classifier, "targets", &classifier->target_bytes);
     classifier->passages = shared(classifier, "passages", &classifier->passage_bytes);
     classifier->kinds = shared(classifier, ".data.kinds", &classifier->kind_bytes);
     classifier->classify = program_of(classifier, "xco_classify");
@@ -90,7 +90,7 @@ static int attach_all(struct xco_classifier *classifier, void *context) {
     classifier->left = attach(classifier, "xco_left");
     classifier->notices =
         ring_buffer__new(map_of(classifier, "notices"), on_notice, context, NULL);
-    bool whole = classifier->peers != NULL && classifier->passages != NULL &&
+    bool whole = classifier->targets != NULL && classifier->passages != NULL &&
                  classifier->kinds != NULL && classifier->entered != NULL && classifier->left != NULL &&
                  classifier->notices != NULL;
     return whole ? 0 : errno == EPERM ? -EPERM : -EOPNOTSUPP;
@@ -126,7 +126,7 @@ void xco_classifier_close(struct xco_classifier *classifier) {
     ring_buffer__free(classifier->notices);
     bpf_link__destroy(classifier->entered);
     bpf_link__destroy(classifier->left);
-    unmap(classifier->peers, classifier->peer_bytes);
+    unmap(classifier->targets, classifier->target_bytes);
     unmap(classifier->passages, classifier->passage_bytes);
     unmap(classifier->kinds, classifier->kind_bytes);
     bpf_object__close(classifier->object);
@@ -155,14 +155,14 @@ int xco_classifier_displace(struct xco_classifier *classifier, const struct xco_
 
 void xco_classifier_give(struct xco_classifier *classifier, uint16_t host, unsigned gate) {
     if (host < classifier->hosts) {
-        __atomic_store_n(&classifier->peers[host].gate, gate + 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&classifier->targets[host].gate, gate + 1, __ATOMIC_RELEASE);
     }
 }
 
 void xco_classifier_take(struct xco_classifier *classifier, uint16_t host) {
     if (host < classifier->hosts) {
-        __atomic_store_n(&classifier->peers[host].gate, 0, __ATOMIC_RELEASE);
-        __atomic_store_n(&classifier->peers[host].wanted, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&classifier->targets[host].gate, 0, __ATOMIC_RELEASE);
+        __atomic_store_n(&classifier->targets[host].wanted, 0, __ATOMIC_RELEASE);
     }
 }
 

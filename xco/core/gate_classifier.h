@@ -21,10 +21,10 @@ struct xco_classifier {
     struct ring_buffer *notices;
     int classify, share; // programs, for the filters that call them
     int places, root;    // maps
-    struct xco_peer *peers;
+    struct xco_target *targets;
     struct xco_passage *passages;
     uint32_t *kinds;
-    size_t peer_bytes, passage_bytes, kind_bytes;
+    size_t target_bytes, passage_bytes, kind_bytes;
     unsigned hosts;
 };
 

@@ -72,8 +72,8 @@ struct {
     __uint(max_entries, 1); /* as many as there are hosts, when it is loaded */
     __uint(map_flags, BPF_F_MMAPABLE);
     __type(key, __u32);
-    __type(value, struct xco_peer);
-} peers SEC(".maps");
+    __type(value, struct xco_target);
+} targets SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -196,27 +196,27 @@ static __always_inline int is_crowded(void) {
 }
 
 /* Counts what goes to a host without a gate, and says once that it is much. */
-static __always_inline void count_newcomer(struct xco_peer *peer, __u32 host, __u32 bytes) {
+static __always_inline void count_newcomer(struct xco_target *target, __u32 host, __u32 bytes) {
     __u64 now_ns = bpf_ktime_get_ns();
-    if (now_ns - peer->since_ns > terms.window_ns) {
-        peer->since_ns = now_ns;
-        peer->bytes = 0;
+    if (now_ns - target->since_ns > terms.window_ns) {
+        target->since_ns = now_ns;
+        target->bytes = 0;
     }
-    peer->bytes += bytes;
-    if (!peer->wanted && (peer->bytes >= terms.large_bytes || is_crowded())) {
-        peer->wanted = notify(XCO_NOTICE_WANTED, host) == 0;
+    target->bytes += bytes;
+    if (!target->wanted && (target->bytes >= terms.large_bytes || is_crowded())) {
+        target->wanted = notify(XCO_NOTICE_WANTED, host) == 0;
     }
 }
 
 /* Returns the queue of a packet to a host. */
 static __always_inline __u32 queue_to(__u32 host, __u32 bytes) {
-    struct xco_peer *peer = bpf_map_lookup_elem(&peers, &host);
-    if (!peer) {
+    struct xco_target *target = bpf_map_lookup_elem(&targets, &host);
+    if (!target) {
         return XCO_QUEUE_OUTSIDE;
     }
-    __u32 gate = peer->gate;
+    __u32 gate = target->gate;
     if (gate == 0) {
-        count_newcomer(peer, host, bytes);
+        count_newcomer(target, host, bytes);
         return XCO_QUEUE_NEWCOMERS;
     }
     return gate <= XCO_QUEUE_OUTSIDE + 1 ? gate - 1 : XCO_QUEUE_OUTSIDE;

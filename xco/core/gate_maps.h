@@ -32,7 +32,7 @@ struct xco_place {
 #define XCO_KIND_BIT(kind, vlan) (1u << (2u * (kind) + ((vlan) != XCO_ANY_VLAN)))
 
 /* A destination host. */
-struct xco_peer {
+struct xco_target {
     __u32 gate;     /* its gate's number + 1; 0: it has none */
     __u32 wanted;   /* it was said that it wants one */
     __u64 since_ns; /* when the window began */

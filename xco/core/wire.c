@@ -14,8 +14,12 @@ enum {
     WAITING_BYTES = 12,
     DIRECTIVE_BYTES = 40,
     PERMIT_BYTES = 12,
+    MAP_BYTES = 40,
+    LOCATED_BYTES = 22,
 };
 
+_Static_assert(XCO_HEADER_BYTES + MAP_BYTES + XCO_LOCATED_MAX * LOCATED_BYTES + XCO_AUTH_BYTES <=
+                   XCO_DATAGRAM_MAX, "a full map fits");
 _Static_assert(XCO_AUTH_BYTES >= crypto_generichash_BYTES_MIN, "the authenticator's length");
 _Static_assert(XCO_KEY_BYTES == crypto_generichash_KEYBYTES, "the key's length");
 _Static_assert(XCO_HEADER_BYTES + DIRECTIVE_BYTES + XCO_ENTRIES_MAX * PERMIT_BYTES +
@@ -99,6 +103,25 @@ static void put_directive(uint8_t **at, const struct xco_directive *directive) {
     }
 }
 
+static void put_map(uint8_t **at, const struct xco_map *map) {
+    put(at, map->to, 2);
+    put(at, map->count, 2);
+    put(at, 0, 4);
+    put(at, map->from, 8);
+    put(at, map->until, 8);
+    put(at, map->last, 8);
+    put(at, map->heard, 8);
+    for (size_t i = 0; i < map->count; i++) {
+        const struct xco_place *place = &map->entries[i].place;
+        memcpy(*at, place->address, sizeof place->address);
+        *at += sizeof place->address;
+        put(at, place->vlan, 2);
+        put(at, place->kind, 1);
+        put(at, 0, 1);
+        put(at, map->entries[i].host, 2);
+    }
+}
+
 static void put_body(uint8_t **at, const struct xco_message *message) {
     switch (message->header.type) {
     case XCO_HELLO:
@@ -112,6 +135,10 @@ static void put_body(uint8_t **at, const struct xco_message *message) {
         break;
     case XCO_DIRECTIVE:
         put_directive(at, &message->body.directive);
+        break;
+    case XCO_PLACES:
+    case XCO_MAP:
+        put_map(at, &message->body.map);
         break;
     default: // LEAVE has no body
         break;
@@ -214,6 +241,33 @@ static bool get_directive(const uint8_t *at, size_t length, struct xco_directive
     return reserved == 0;
 }
 
+static bool get_map(const uint8_t *at, size_t length, struct xco_map *map) {
+    if (length < MAP_BYTES) {
+        return false;
+    }
+    map->to = (uint16_t)get(&at, 2);
+    map->count = (uint16_t)get(&at, 2);
+    uint64_t reserved = get(&at, 4);
+    map->from = get(&at, 8);
+    map->until = get(&at, 8);
+    map->last = get(&at, 8);
+    map->heard = get(&at, 8);
+    if (map->count > XCO_LOCATED_MAX || length != MAP_BYTES + (size_t)map->count * LOCATED_BYTES) {
+        return false;
+    }
+    for (size_t i = 0; i < map->count; i++) {
+        struct xco_place *place = &map->entries[i].place;
+        memcpy(place->address, at, sizeof place->address);
+        at += sizeof place->address;
+        place->vlan = (uint16_t)get(&at, 2);
+        place->kind = (uint8_t)get(&at, 1);
+        place->reserved = 0;
+        reserved |= get(&at, 1);
+        map->entries[i].host = (uint16_t)get(&at, 2);
+    }
+    return reserved == 0;
+}
+
 static bool get_body(const uint8_t *at, size_t length, struct xco_message *message) {
     switch (message->header.type) {
     case XCO_HELLO:
@@ -224,6 +278,9 @@ static bool get_body(const uint8_t *at, size_t length, struct xco_message *messa
         return get_report(at, length, &message->body.report);
     case XCO_DIRECTIVE:
         return get_directive(at, length, &message->body.directive);
+    case XCO_PLACES:
+    case XCO_MAP:
+        return get_map(at, length, &message->body.map);
     case XCO_LEAVE:
         return length == 0;
     default:

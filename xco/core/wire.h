@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "place_log.h"
+
 #define XCO_WIRE_VERSION 2
 #define XCO_CONTROLLER 0xffffu   // the header's host in messages of the controller
 #define XCO_HOSTS_MAX 0xfffeu    // hosts are 0 to 0xfffd
@@ -19,6 +21,7 @@
 #define XCO_DIGEST_BYTES 32
 #define XCO_HEADER_BYTES 32
 #define XCO_ENTRIES_MAX 64       // destinations in one report or directive
+#define XCO_LOCATED_MAX 34       // addresses in one PLACES or MAP
 #define XCO_DATAGRAM_MAX 856     // a directive of 64 entries; below every usual MTU
 #define XCO_TIME_MAX (UINT64_C(1) << 61) // times and durations are below: sums of four cannot overflow
 
@@ -28,6 +31,8 @@ enum xco_type {
     XCO_REPORT = 3,    // host to controller: all that waits here
     XCO_DIRECTIVE = 4, // controller to host: what may be sent
     XCO_LEAVE = 5,     // host to controller: do not schedule me
+    XCO_PLACES = 6,    // host to controller: which addresses are behind me, since a version
+    XCO_MAP = 7,       // controller to host: which address is at which host, since a version
 };
 
 // What a directive permits from start_ns to end_ns. Before start_ns the directive before it goes on
@@ -105,6 +110,18 @@ struct xco_directive {
     struct xco_permit entries[XCO_ENTRIES_MAX];
 };
 
+// What has changed of a log (place_log.h) between two of its versions. Of PLACES the values are the
+// host itself, or XCO_NOWHERE.
+struct xco_map {
+    uint16_t to; // the host that it is for; of PLACES XCO_CONTROLLER
+    uint16_t count;
+    uint64_t from;  // what the reader must have to go on with it; 0: it begins anew
+    uint64_t until; // what the reader has then
+    uint64_t last;  // what there is; `until` below it: more follows
+    uint64_t heard; // of the reader's own log: what the writer has
+    struct xco_located entries[XCO_LOCATED_MAX];
+};
+
 struct xco_message {
     struct xco_header header;
     union {
@@ -112,6 +129,7 @@ struct xco_message {
         struct xco_welcome welcome;
         struct xco_report report;
         struct xco_directive directive;
+        struct xco_map map;
     } body;
 };
 

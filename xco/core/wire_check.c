@@ -3,15 +3,18 @@
 
 #include <string.h>
 
+#define MAC_BYTES 6
+#define VLAN_MOST 4094u
+
 _Static_assert(offsetof(struct xco_waiting, destination) == 0 &&
                    offsetof(struct xco_permit, destination) == 0, "a destination comes first");
 
 static bool from_controller(uint8_t type) {
-    return type == XCO_WELCOME || type == XCO_DIRECTIVE;
+    return type == XCO_WELCOME || type == XCO_DIRECTIVE || type == XCO_MAP;
 }
 
 static bool header_is_sound(const struct xco_header *header) {
-    if (header->type < XCO_HELLO || header->type > XCO_LEAVE) {
+    if (header->type < XCO_HELLO || header->type > XCO_MAP) {
         return false;
     }
     if (header->sent_ns >= XCO_TIME_MAX) {
@@ -81,6 +84,28 @@ static bool directive_is_sound(const struct xco_directive *directive) {
                                   directive->count);
 }
 
+// An address of a single station, whose unused bytes are 0.
+static bool place_is_sound(const struct xco_place *place) {
+    static const uint8_t nothing[sizeof place->address];
+    const bool mac = place->kind == XCO_PLACE_MAC;
+    return (mac || place->kind == XCO_PLACE_IP) && !(mac && (place->address[0] & 1) != 0) &&
+           (!mac || memcmp(place->address + MAC_BYTES, nothing, sizeof nothing - MAC_BYTES) == 0) &&
+           (place->vlan <= VLAN_MOST || place->vlan == XCO_ANY_VLAN) && place->reserved == 0;
+}
+
+static bool map_is_sound(const struct xco_header *header, const struct xco_map *map) {
+    const bool down = header->type == XCO_MAP;
+    bool sound = (down ? map->to < XCO_HOSTS_MAX : map->to == XCO_CONTROLLER) &&
+                 map->count <= XCO_LOCATED_MAX && map->from <= map->until &&
+                 map->until <= map->last && map->last < XCO_TIME_MAX;
+    for (size_t i = 0; sound && i < map->count; i++) {
+        const uint16_t host = map->entries[i].host;
+        sound = place_is_sound(&map->entries[i].place) &&
+                (host == XCO_NOWHERE || (down ? host < XCO_HOSTS_MAX : host == header->host));
+    }
+    return sound;
+}
+
 bool xco_wire_is_sound(const struct xco_message *message) {
     if (!header_is_sound(&message->header)) {
         return false;
@@ -92,6 +117,9 @@ bool xco_wire_is_sound(const struct xco_message *message) {
         return report_is_sound(&message->body.report);
     case XCO_DIRECTIVE:
         return directive_is_sound(&message->body.directive);
+    case XCO_PLACES:
+    case XCO_MAP:
+        return map_is_sound(&message->header, &message->body.map);
     default:
         return true;
     }

@@ -1,0 +1,171 @@
+"""VMs that come, move and go, found by bridges: a real controller, coordinators, namespaces."""
+
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from itertools import pairwise
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+from places_rig import HOSTS, Site, site
+from support.waiting import eventually
+from xco_loop_hosts import UdpHost
+
+from benchmarks.xco_gate_rig import SENDER, arrived_ns
+from lab import namespaces
+from xco.messages import Map, Message, Places
+from xco.topology_file import load_topology
+from xco.wire import CONTROLLER
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
+
+VM, OTHER = "10.78.0.101", "10.78.0.102"
+VM_MAC, OTHER_MAC = "02:aa:00:00:00:01", "02:aa:00:00:00:02"
+PACKETS_PER_S = 500
+SO_TIMESTAMPNS = 35
+GAP_S, LEARNT_S = 0.2, 0.1
+"""Of a VM that moves: the longest silence, and until all hosts know where it is."""
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Iterator[Site]:
+    with site(tmp_path) as made:
+        made.vm("vm", VM_MAC, VM, "h1", "h2")
+        made.vm("other", OTHER_MAC, OTHER, "h3")
+        yield made
+
+
+class Subscriber(UdpHost):
+    """The controller's own host, which has no address behind it and hears where the others' are."""
+
+    def __init__(self, number: int, digest: bytes, port: int) -> None:
+        super().__init__(number, digest, port)
+        self.told: dict[tuple[bytes, int], float] = {}
+        """When it was told (time.monotonic) that a MAC is at a host."""
+        self._stopped = Event()
+        self._thread = Thread(target=self._listen)
+
+    def start(self) -> None:
+        """Join, and ask for the map from now on."""
+        self.join()
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop, and close the socket."""
+        self._stopped.set()
+        self._thread.join()
+        super().close()
+
+    def hear(self, message: Message) -> None:
+        """Keep directives; a map is kept by `_listen`."""
+        if not isinstance(message, Map):
+            super().hear(message)
+
+    def _listen(self) -> None:
+        have = 0
+        while not self._stopped.is_set():
+            self.send(self.report(time.monotonic_ns()))
+            self.send(Places(self.header(time.monotonic_ns()), CONTROLLER, 0, 0, 0, have))
+            with suppress(TimeoutError):
+                have = self._take(self.receive(0.01), have)
+
+    def _take(self, message: Message, have: int) -> int:
+        if not isinstance(message, Map):
+            return have
+        for one in message.entries:
+            self.told[one.address[:6], one.host] = time.monotonic()
+        return message.until
+
+
+def subscribed(hosts: Site) -> Subscriber:
+    """Join the controller from its own namespace, and ask for the map."""
+    topology = load_topology(hosts.folder / "topology.toml")
+    port, number = hosts.counter("ctl", "port"), len(HOSTS)
+    made = namespaces.inside(
+        hosts.named("ctl"), lambda: Subscriber(number, topology.hosts_digest(), port)
+    )
+    made.start()
+    return made
+
+
+def receiver(hosts: Site) -> socket.socket:
+    def make() -> socket.socket:
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        made.bind(("0.0.0.0", 9))
+        made.settimeout(20)
+        return made
+
+    return namespaces.inside(hosts.named("vm"), make)
+
+
+def arrivals(taking: socket.socket, until: int) -> list[int]:
+    """Return when datagrams arrived, in ns, until so many have."""
+    times = []
+    while len(times) < until:
+        _, ancillary, _, _ = taking.recvmsg(2048, 64)
+        times.append(arrived_ns(ancillary))
+    return times
+
+
+def longest_gap_s(times: list[int]) -> float:
+    return max(b - a for a, b in pairwise(times)) / 1e9
+
+
+def load(hosts: Site) -> None:
+    """Send from the VM at h3 to the one that moves, enough to have a gate."""
+    rate = str(PACKETS_PER_S)
+    hosts.run("other", sys.executable, "-c", SENDER, OTHER, VM, rate, "1400", "0", "4000000")
+
+
+def test_a_vm_that_moves_under_load_is_found_and_hardly_missed(hosts: Site) -> None:
+    """The longest silence is printed, and when another host was told (-rP shows both)."""
+    with receiver(hosts) as taking, closing(subscribed(hosts)) as subscriber:
+        load(hosts)
+        eventually(lambda: hosts.sent_to("h3", "h1") > 100_000)
+        arrivals(taking, PACKETS_PER_S // 2)
+        assert hosts.sent_to("h3", "h2") == 0
+        began = time.monotonic()
+        hosts.move("vm", VM, "h1", "h2")
+        moved = time.monotonic()
+        mac = bytes.fromhex(VM_MAC.replace(":", ""))
+        eventually(lambda: (mac, HOSTS.index("h2")) in subscriber.told)
+        told_s = subscriber.told[mac, HOSTS.index("h2")] - began
+        gap_s = longest_gap_s(arrivals(taking, 2 * PACKETS_PER_S))
+    eventually(lambda: hosts.sent_to("h3", "h2") > 100_000)
+    print(f"moved in {moved - began:.3f} s, told after {told_s:.3f} s, silence {gap_s:.3f} s")  # noqa: T201
+    assert told_s < moved - began + LEARNT_S
+    assert gap_s < moved - began + GAP_S
+    assert hosts.counter("h3", "remakes") == 0
+    assert hosts.counter("h3", "fallbacks") == 0
+
+
+def test_a_vm_that_is_made_is_known_and_one_that_is_gone_is_forgotten(hosts: Site) -> None:
+    before = hosts.counter("h1", "places_here")
+    hosts.vm("new", "02:aa:00:00:00:03", "10.78.0.103", "h1")
+    hosts.announce("new", "h1")
+    eventually(lambda: hosts.counter("h1", "places_here") > before)
+    eventually(lambda: hosts.counter("h3", "places_there") >= hosts.counter("h1", "places_here"))
+    there = hosts.counter("h3", "places_there")
+    hosts.inside("h1", "link delete new")
+    eventually(lambda: hosts.counter("h3", "places_there") < there)
+
+
+def test_an_address_of_two_hosts_stays_with_the_first_and_is_reported(hosts: Site) -> None:
+    hosts.announce("vm", "h1")
+    hosts.inside("h2", "link add port type veth peer name none", "link set port master br0")
+    eventually(lambda: hosts.counter("ctl", "places_known") > 0)
+    refused = hosts.counter("ctl", "places_refused")
+    hosts.run("h2", "bridge", "fdb", "replace", VM_MAC, "dev", "port", "master", "static").wait()
+    eventually(lambda: hosts.counter("ctl", "places_refused") > refused)
+    assert hosts.counter("ctl", "refused_place") == int(VM_MAC.replace(":", ""), 16)
+    assert hosts.counter("ctl", "refused_claimant") == HOSTS.index("h2")
+    assert hosts.counter("ctl", "refused_owner") == HOSTS.index("h1")
+    hosts.inside("other", f"neighbour replace {VM} lladdr {VM_MAC} dev at-h3 nud permanent")
+    hosts.inside("vm", "link set at-h1 down")
+    hosts.inside("h1", "link delete vm")
+    load(hosts)
+    eventually(lambda: hosts.sent_to("h3", "h2") > 0)

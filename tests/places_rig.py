@@ -1,0 +1,197 @@
+"""Three hosts with bridges behind one switch, coordinators and a controller, and VMs that move."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+from support.waiting import eventually
+from xco_controller_rig import MASTER
+from xco_controller_scenes import loop_file
+
+from lab import launch, namespaces
+from xco.coordinator_config import CoordinatorConfig, checked, plain
+from xco.core_files import program
+from xco.errors import ControllerError
+from xco.keys import derive, host_file
+from xco.stats import read_statistics
+from xco.topology_file import load_topology
+
+RARP = bytes.fromhex("80350001080006040003")
+"""EtherType, and the head of a request (RFC 903)."""
+HOSTS = ("h1", "h2", "h3")
+CONTROLLER = "10.78.0.250"
+TOPOLOGY = "\n".join(
+    [
+        "[switch.s]",
+        *(f'[host.{name}]\naddresses = ["10.78.0.{n + 1}"]' for n, name in enumerate(HOSTS)),
+        '[host.ctl]\naddresses = ["10.78.0.250"]',
+        *(f'[[link]]\nbetween = ["{name}", "s"]\ncapacity = "200Mbps"' for name in (*HOSTS, "ctl")),
+    ]
+)
+
+
+class Site:
+    """The namespaces and what runs in them; leaving it removes all."""
+
+    def __init__(self, prefix: str, folder: Path) -> None:
+        self.prefix, self.folder = prefix, folder
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        for name in ("s", "ctl", *HOSTS):
+            self.space(name)
+        self.inside("s", "link add br0 type bridge forward_delay 0", "link set br0 up")
+        for number, name in enumerate(HOSTS):
+            self._build_host(name, number + 1)
+        self.cable("ctl", "e0", "s", "ctl", "s")
+        self.inside("ctl", f"address add {CONTROLLER}/24 dev e0", "link set e0 up")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def space(self, name: str) -> None:
+        """Make a namespace."""
+        namespaces.remove(self.named(name))
+        namespaces.create(self.named(name))
+        self._stack.callback(namespaces.remove, self.named(name))
+        self.inside(name, "link set lo up")
+
+    def named(self, name: str) -> str:
+        """Return the name of a namespace on this machine."""
+        return f"{self.prefix}-{name}"
+
+    def inside(self, name: str, *lines: str) -> None:
+        """Carry out commands of ip(8) in one batch."""
+        command = ["ip", "-n", self.named(name), "-batch", "-"]
+        subprocess.run(command, input="\n".join(lines), text=True, check=True, capture_output=True)
+
+    def cable(self, a: str, port_a: str, b: str, port_b: str, bridge: str = "") -> None:
+        """Join two namespaces; the second end becomes a port of that one's bridge."""
+        peer = f"peer name {port_b} netns {self.named(b)}"
+        self.inside(a, f"link add {port_a} type veth {peer}")
+        if bridge:
+            self.inside(b, f"link set {port_b} master br0", f"link set {port_b} up")
+
+    def vm(self, name: str, mac: str, address: str, *hosts: str) -> None:
+        """Make a VM that can be at these hosts, and start it at the first."""
+        self.space(name)
+        for host in hosts:
+            self.cable(name, f"at-{host}", host, name, "host")
+            self.inside(name, f"link set at-{host} address {mac}")
+        self.inside(
+            name, f"link set at-{hosts[0]} up", f"address add {address}/24 dev at-{hosts[0]}"
+        )
+
+    def move(self, name: str, address: str, here: str, there: str) -> None:
+        """Move a VM as a hypervisor does: stop it here, start it there, have it announced."""
+        self.inside(
+            name,
+            f"address delete {address}/24 dev at-{here}",
+            f"link set at-{here} down",
+            f"link set at-{there} up",
+            f"address add {address}/24 dev at-{there}",
+        )
+        self.announce(name, there)
+
+    def announce(self, name: str, host: str) -> None:
+        """Send what a hypervisor sends for a VM that has come: a RARP request (QEMU's announce)."""
+
+        def send() -> None:
+            with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
+                out.bind((f"at-{host}", 0))
+                mac = out.getsockname()[4]
+                out.send(b"\xff" * 6 + mac + RARP + (mac + bytes(4)) * 2 + bytes(18))
+
+        namespaces.inside(self.named(name), send)
+
+    def run(self, name: str, *command: str) -> "subprocess.Popen[bytes]":
+        """Start a program in a namespace that ends with the site."""
+        start = [sys.executable, launch.__file__, "--owner", str(os.getpid())]
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen(
+                [*start, "--netns", namespaces.path(self.named(name)), "--", *command],
+                stderr=log,
+                stdin=subprocess.PIPE,
+            )
+        self._stack.callback(_end, process)
+        return process
+
+    def control(self) -> None:
+        """Start the controller and the hosts' coordinators; wait until all have joined."""
+        (self.folder / "topology.toml").write_text(TOPOLOGY)
+        topology = load_topology(self.folder / "topology.toml")
+        file = loop_file(self.folder, topology, listen="0.0.0.0:7400")
+        self.run("ctl", str(program("xco-controller")), str(file), "--with-parent")
+        for number, name in enumerate(HOSTS):
+            config = self.config(number, name)
+            config.plain_file.write_text(plain(config))
+            self.run(name, str(program("xco-coordinator")), str(config.plain_file))
+        eventually(lambda: self.counter("ctl", "hosts_joined") == len(HOSTS))
+
+    def config(self, number: int, name: str) -> CoordinatorConfig:
+        """Return a coordinator's configuration."""
+        folder = self.folder / name
+        folder.mkdir()
+        (folder / "key").write_bytes(host_file(derive(MASTER, number)))
+        return checked(
+            {
+                "host": name,
+                "interface": "e0",
+                "topology": str(self.folder / "topology.toml"),
+                "key_file": str(folder / "key"),
+                "controllers": [f"{CONTROLLER}:7400"],
+                "state_dir": str(folder),
+                "runtime_dir": str(folder),
+                "classifier": "bpf",
+            }
+        )
+
+    def counter(self, name: str, field: str) -> int:
+        """Return what the controller ("ctl") or a coordinator has counted; 0: nothing yet."""
+        file = self.folder / "controller.stats"
+        if name != "ctl":
+            file = next((self.folder / name).glob("*.statistics"), self.folder / "none")
+        with contextlib.suppress(ControllerError):
+            return read_statistics(file).values[field]
+        return 0
+
+    def sent_to(self, name: str, host: str) -> int:
+        """Return the bytes that a host has sent to another through its gate."""
+        file = next((self.folder / name).glob("*.statistics"))
+        rows = read_statistics(file).rows
+        return sum(row["sent_bytes"] for row in rows if row["host"] == HOSTS.index(host))
+
+    def _build_host(self, name: str, number: int) -> None:
+        self.cable(name, "e0", "s", name, "s")
+        self.inside(
+            name,
+            "link add br0 type bridge forward_delay 0",
+            "link set br0 up",
+            "link set e0 master br0",
+            "link set e0 up",
+            f"address add 10.78.0.{number}/24 dev br0",
+        )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.communicate(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate(timeout=10)
+
+
+@contextlib.contextmanager
+def site(folder: Path) -> Iterator[Site]:
+    """Yield a site with its controller and coordinators."""
+    with Site("xcopl", folder) as made:
+        made.control()
+        yield made
