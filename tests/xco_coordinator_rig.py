@@ -18,7 +18,6 @@ PURE = (
     "config",
     "arrival",
     "chores",
-    "passage",
 )
 GATES = 65
 US, MS = 1000, 1_000_000

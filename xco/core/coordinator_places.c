@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define CROWD_BYTES 6000u // of newcomers that wait: more than the frames that are just leaving
+#define STUCK_NS 5000000 // an open gate that passes nothing on for so long is asked for
 
 static void on_notice(void *context, const struct xco_notice *notice);
 
@@ -71,7 +72,7 @@ static int send_gate(struct xco_coordinator *c, unsigned gate) {
 
 static void begin_gate(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     xco_classifier_reset(&c->places.classifier, gate);
-    xco_passage_begin(&c->places.gates[gate], now_ns);
+    c->places.gates[gate] = (struct xco_gate_state){.active_ns = now_ns, .moved_ns = now_ns};
 }
 
 // There are no gates left: the host's packets share what the unlisted have.
@@ -137,9 +138,8 @@ int xco_places_restore(struct xco_coordinator *c, int64_t now_ns) {
     return error;
 }
 
-// Asks the kernel what really waits; returns that, or what was counted if something moved meanwhile.
+// Asks the kernel what really waits: what was dropped within the queues has never left them.
 static uint64_t asked(struct xco_coordinator *c, unsigned gate, uint64_t counted) {
-    struct xco_gate_state *state = &c->places.gates[gate];
     struct xco_reading reading;
     xco_batch_clear(&c->batch);
     xco_tree_ask_gate(&c->batch, c->gate.tree.interface, gate);
@@ -149,12 +149,7 @@ static uint64_t asked(struct xco_coordinator *c, unsigned gate, uint64_t counted
         return 0;
     }
     c->counts.looks++;
-    struct xco_passage now = xco_classifier_passage(&c->places.classifier, gate);
-    if (now.entered != state->entered || now.left != state->left) {
-        xco_passage_defer(state);
-        return counted;
-    }
-    xco_passage_correct(state, reading.backlog_bytes);
+    c->places.gates[gate].lost += counted - reading.backlog_bytes;
     return reading.backlog_bytes;
 }
 
@@ -162,12 +157,21 @@ static uint64_t asked(struct xco_coordinator *c, unsigned gate, uint64_t counted
 static void look(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     struct xco_gate_state *state = &c->places.gates[gate];
     struct xco_passage passage = xco_classifier_passage(&c->places.classifier, gate);
-    uint64_t open_bps = c->core.destinations[gate].applied_bps;
-    uint64_t backlog = xco_passage_take(state, now_ns, &passage, open_bps);
-    if (xco_passage_doubts(state, open_bps)) {
+    int64_t counted = (int64_t)(passage.entered - passage.left - state->lost);
+    uint64_t backlog = counted > 0 ? (uint64_t)counted : 0;
+    if (passage.left != state->left || c->core.destinations[gate].applied_bps == 0) {
+        state->moved_ns = now_ns;
+    }
+    if (passage.entered != state->entered || backlog > 0) {
+        state->active_ns = now_ns;
+    }
+    state->entered = passage.entered;
+    state->left = passage.left;
+    if (backlog > 0 && now_ns - state->moved_ns >= STUCK_NS) {
+        state->moved_ns = now_ns;
         backlog = asked(c, gate, backlog);
     }
-    if (backlog == 0 && open_bps == 0) { // an open one tells too often
+    if (backlog == 0 && c->core.destinations[gate].applied_bps == 0) { // an open one tells too often
         xco_classifier_arm(&c->places.classifier, gate);
     }
     xco_core_look(&c->core, now_ns, gate, backlog < UINT32_MAX ? (uint32_t)backlog : UINT32_MAX,

@@ -7,7 +7,6 @@
 #include "coordinator_core.h"
 #include "coordinator_flows.h"
 #include "coordinator_keeper.h"
-#include "coordinator_passage.h"
 #include "gate.h"
 #include "gate_classifier.h"
 #include "gate_watch.h"
@@ -30,6 +29,14 @@ struct xco_held {
     bool used;
     int64_t arrived_ns;
     struct xco_message message;
+};
+
+// What is known of a gate whose packets a BPF program counts.
+struct xco_gate_state {
+    uint64_t entered, left; // as read last
+    uint64_t lost;          // entered and never left: dropped within
+    int64_t moved_ns;       // when something left last, or it was closed
+    int64_t active_ns;      // when something entered or waited last
 };
 
 // Where a BPF program classifies.
