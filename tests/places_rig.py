@@ -14,6 +14,7 @@ from support.waiting import eventually
 from xco_controller_rig import MASTER
 from xco_controller_scenes import loop_file
 
+from benchmarks.rig import cpu_seconds
 from lab import launch, namespaces
 from xco.coordinator_config import CoordinatorConfig, checked, plain
 from xco.core_files import program
@@ -127,7 +128,7 @@ class Site:
         """Start the controller and the hosts' coordinators; wait until all have joined."""
         (self.folder / "topology.toml").write_text(TOPOLOGY)
         topology = load_topology(self.folder / "topology.toml")
-        file = loop_file(self.folder, topology, listen="0.0.0.0:7400")
+        file = loop_file(self.folder, topology, listen="0.0.0.0:7400", silence="20s", drop="60s")
         self.run("ctl", str(program("xco-controller")), str(file), "--with-parent")
         for number, name in enumerate(HOSTS):
             config = self.config(number, name)
@@ -161,6 +162,11 @@ class Site:
         with contextlib.suppress(ControllerError):
             return read_statistics(file).values[field]
         return 0
+
+    def cpu_seconds(self, name: str) -> float:
+        """Return the CPU time of a host's coordinator."""
+        file = next((self.folder / name).glob("*.statistics"))
+        return cpu_seconds(read_statistics(file).pid)
 
     def sent_to(self, name: str, host: str) -> int:
         """Return the bytes that a host has sent to another through its gate."""

@@ -169,3 +169,33 @@ def test_an_address_of_two_hosts_stays_with_the_first_and_is_reported(hosts: Sit
     hosts.inside("h1", "link delete vm")
     load(hosts)
     eventually(lambda: hosts.sent_to("h3", "h2") > 0)
+
+
+def test_a_vm_that_makes_addresses_up_takes_no_core_and_no_place_of_others(hosts: Site) -> None:
+    hosts.announce("vm", "h1")
+    eventually(lambda: hosts.counter("h3", "places_there") > 0)
+    before, began = hosts.cpu_seconds("h1"), time.monotonic()
+    flood(hosts, seconds=1.5)
+    used = hosts.cpu_seconds("h1") - before
+    assert used < 0.5 * (time.monotonic() - began)
+    eventually(lambda: hosts.counter("h1", "places_beyond") > 0)
+    eventually(lambda: hosts.counter("h1", "places_here") == 1024)
+    assert hosts.counter("h1", "fallbacks") == 0
+    assert hosts.counter("ctl", "hosts_joined") == len(HOSTS)
+
+
+def flood(hosts: Site, seconds: float) -> None:
+    """Send frames from the VM at h1, each with another source."""
+
+    def send() -> int:
+        number, end = 0, time.monotonic() + seconds
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as out:
+            out.bind(("at-h1", 0))
+            while time.monotonic() < end or number < 5000:
+                number += 1
+                source = bytes([2, 0xFF]) + number.to_bytes(4, "big")
+                out.send(b"\xff" * 6 + source + bytes.fromhex("88b5") + bytes(46))
+                time.sleep(0.00005)  # the flood itself is not what is measured
+        return number
+
+    assert namespaces.inside(hosts.named("vm"), send) >= 5000

@@ -15,8 +15,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define AT_ONCE 16 // messages a turn
 #define HERE_ROOM 1024u
+#define MESSAGE_BYTES 8192
+#define LOOK_NS 1000000   // between two pieces: VMs that make addresses up take no core
+#define ASK_NS 1000000000 // between two readings of the whole table
 
 int xco_bridge_open(struct xco_coordinator *c) {
     struct xco_bridge *bridge = &c->bridge;
@@ -106,20 +108,23 @@ static void take_all(struct xco_coordinator *c, const void *told, unsigned lengt
     }
 }
 
-void xco_bridge_take(struct xco_coordinator *c) {
+// Reads a piece of what it tells; how many messages.
+static unsigned take_piece(struct xco_coordinator *c) {
     struct xco_bridge *bridge = &c->bridge;
-    _Alignas(struct nlmsghdr) char told[16384];
-    for (int i = 0; i < AT_ONCE; i++) {
+    _Alignas(struct nlmsghdr) char told[MESSAGE_BYTES];
+    unsigned taken = 0;
+    for (; xco_chores_go_on(c, taken); taken++) {
         const ssize_t length = recv(bridge->socket, told, sizeof told, 0);
         if (length < 0) {
             bridge->again = bridge->again || errno == ENOBUFS; // some were lost
-            return;
+            break;
         }
         take_all(c, told, (unsigned)length);
     }
+    return taken;
 }
 
-void xco_bridge_work(struct xco_coordinator *c) {
+void xco_bridge_work(struct xco_coordinator *c, int64_t now_ns) {
     struct xco_bridge *bridge = &c->bridge;
     const int uplink = c->present ? (int)c->gate.tree.interface : 0;
     if (uplink != bridge->uplink) {
@@ -127,7 +132,13 @@ void xco_bridge_work(struct xco_coordinator *c) {
         bridge->index = 0;
         bridge->again = true;
     }
-    if (bridge->again && !bridge->asked) {
+    const unsigned taken = take_piece(c);
+    if (bridge->again && !bridge->asked && now_ns >= bridge->ask_ns) {
+        bridge->ask_ns = now_ns + ASK_NS;
         ask(bridge);
     }
+    bridge->look_ns = taken > 0 || bridge->asked ? now_ns + LOOK_NS
+                      : bridge->again            ? bridge->ask_ns
+                                                 : XCO_NEVER;
+    bridge->idle = bridge->look_ns == XCO_NEVER;
 }

@@ -64,7 +64,6 @@ static bool open_waits(struct xco_coordinator *c, struct waits *waits, int paren
     }
     if (c->places.stand) {
         watch_descriptor(waits->epoll, xco_classifier_descriptor(&c->places.classifier));
-        watch_descriptor(waits->epoll, c->bridge.socket);
     }
     return true;
 }
@@ -114,6 +113,7 @@ static void mend(struct xco_coordinator *c, int64_t now_ns) {
     int error = xco_queues_make(c, now_ns);
     if (error == 0) {
         c->counts.remakes++;
+        c->bridge.look_ns = 0; // its interface may be another one
         xco_say("%s: its queues are made anew", c->config.interface);
     } else if (error != c->mend_error && error != -ENODEV) {
         xco_queues_explain(c, error);
@@ -157,6 +157,10 @@ static void work(struct xco_coordinator *c, int64_t now_ns) {
             xco_places_verify(c);
         }
         xco_publish(c, now_ns);
+    } else if (c->places.stand && now_ns >= c->bridge.look_ns) {
+        xco_bridge_work(c, now_ns);
+    } else if (c->places.stand && now_ns >= c->map.sweep_ns) {
+        xco_map_sweep(c);
     } else if (c->present && now_ns >= c->scan_ns) {
         xco_queues_scan(c, now_ns);
     } else if (c->present && now_ns >= c->sweep_ns) {
@@ -172,8 +176,6 @@ static void turn(struct xco_coordinator *c) {
     xco_messages_take(c);
     if (c->places.stand) {
         xco_places_take(c);
-        xco_bridge_take(c);
-        xco_bridge_work(c);
         xco_map_work(c, xco_now_ns());
     }
     int64_t now_ns = xco_now_ns();
@@ -195,6 +197,9 @@ static int64_t least(int64_t a, int64_t b) {
 static struct xco_alarm next_turn(const struct xco_coordinator *c, int64_t now_ns) {
     struct xco_alarm alarm = xco_core_alarm(&c->core, now_ns);
     int64_t chores = least(c->publish_ns, now_ns + (int64_t)c->config.hang_ns / 4);
+    if (c->places.stand) {
+        chores = least(chores, least(c->bridge.look_ns, c->map.sweep_ns));
+    }
     if (c->present) {
         chores = least(chores, least(c->scan_ns, c->sweep_ns));
         chores = chores < now_ns ? now_ns : chores;
@@ -207,13 +212,23 @@ static struct xco_alarm next_turn(const struct xco_coordinator *c, int64_t now_n
     return chores < alarm.at_ns ? (struct xco_alarm){chores, false} : alarm;
 }
 
-// Has the watch wake the loop once: the next scan looks at all that came until then.
-static void arm_watch(struct xco_coordinator *c, const struct waits *waits) {
-    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = c->watch};
-    c->watch_idle = false;
-    if (epoll_ctl(waits->epoll, EPOLL_CTL_MOD, c->watch, &event) < 0 &&
-        epoll_ctl(waits->epoll, EPOLL_CTL_ADD, c->watch, &event) < 0) {
+// Has a descriptor wake the loop once: the next look takes all that came until then.
+static void arm(const struct waits *waits, int descriptor) {
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = descriptor};
+    if (epoll_ctl(waits->epoll, EPOLL_CTL_MOD, descriptor, &event) < 0 &&
+        epoll_ctl(waits->epoll, EPOLL_CTL_ADD, descriptor, &event) < 0) {
         xco_say("epoll: %s", strerror(errno));
+    }
+}
+
+static void arm_idle(struct xco_coordinator *c, const struct waits *waits) {
+    if (c->present && c->watch_idle) {
+        c->watch_idle = false;
+        arm(waits, c->watch);
+    }
+    if (c->bridge.idle) {
+        c->bridge.idle = false;
+        arm(waits, c->bridge.socket);
     }
 }
 
@@ -265,9 +280,7 @@ static void go_on(struct xco_coordinator *c, const struct waits *waits) {
     for (;;) {
         turn(c);
         __atomic_add_fetch(&c->shared->turns, 1, __ATOMIC_RELAXED);
-        if (c->present && c->watch_idle) {
-            arm_watch(c, waits);
-        }
+        arm_idle(c, waits);
         struct xco_alarm alarm = next_turn(c, xco_now_ns());
         int news = await(c, waits, alarm);
         if (news == waits->signals || news == waits->parent) {
@@ -281,6 +294,8 @@ static void go_on(struct xco_coordinator *c, const struct waits *waits) {
             note_lateness(c, alarm);
         } else if (news == c->watch) {
             c->scan_ns = 0;
+        } else if (news == c->bridge.socket) {
+            c->bridge.look_ns = 0;
         }
     }
 }
@@ -298,8 +313,8 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     c->watch = -1;
     int error = xco_messages_open(c);
     error = error == 0 ? xco_places_open(c) : error;
-    error = error == 0 ? xco_bridge_open(c) : error;
-    error = error == 0 ? xco_map_open(c) : error;
+    error = error == 0 && c->places.stand ? xco_bridge_open(c) : error;
+    error = error == 0 && c->places.stand ? xco_map_open(c) : error;
     error = error == 0 ? give_up_privileges() : error;
     error = error == 0 ? xco_keeper_start(&c->keeper, c->config.epoch_file) : error;
     error = error == 0 ? xco_queues_make(c, now_ns) : error;

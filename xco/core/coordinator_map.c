@@ -82,10 +82,6 @@ void xco_map_work(struct xco_coordinator *c, int64_t now_ns) {
     if (!c->places.stand || !c->core.joined) {
         return;
     }
-    if (now_ns >= map->sweep_ns && !map->reader.anew) {
-        map->sweep_ns = XCO_NEVER;
-        xco_place_log_missing(&map->there, &map->reader.seen, displace, c);
-    }
     if (now_ns - map->anew_ns >= ANEW_NS) {
         map->anew_ns = now_ns;
         map->told = 0;
@@ -95,6 +91,13 @@ void xco_map_work(struct xco_coordinator *c, int64_t now_ns) {
         map->due = false;
         map->sent_ns = now_ns;
         xco_messages_places(c);
+    }
+}
+
+void xco_map_sweep(struct xco_coordinator *c) {
+    c->map.sweep_ns = XCO_NEVER;
+    if (!c->map.reader.anew) { // else it is read anew, and swept when that is done
+        xco_place_log_missing(&c->map.there, &c->map.reader.seen, displace, c);
     }
 }
 

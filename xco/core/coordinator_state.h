@@ -64,6 +64,8 @@ struct xco_bridge {
     uint32_t index; // 0: there is no bridge
     bool asked;     // the whole table is being read
     bool again;     // it is to be read
+    bool idle;      // nothing was told at the last look: the socket is to wake the loop
+    int64_t look_ns, ask_ns; // when to look, and when the table may be asked for
     struct xco_place_log seen; // since it was asked for
 };
 
@@ -159,17 +161,18 @@ void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns);
 void xco_places_verify(struct xco_coordinator *c);
 
 // Locations: makes the logs (0 or a negative errno); begins anew with a controller; takes what it
-// says; tells it, and forgets, what is due; notes an address that is behind this host, or no more.
+// says; tells it what is due; forgets what it no longer names; notes an address that is behind this host, or no more.
 int xco_map_open(struct xco_coordinator *c);
 void xco_map_joined(struct xco_coordinator *c, int64_t now_ns);
 void xco_map_take(struct xco_coordinator *c, int64_t now_ns, const struct xco_map *message);
 void xco_map_work(struct xco_coordinator *c, int64_t now_ns);
+void xco_map_sweep(struct xco_coordinator *c);
 void xco_map_here(struct xco_coordinator *c, const struct xco_place *place, bool here);
 
-// The bridge: opens its socket (0 or a negative errno); reads what it tells; asks it for all.
+// The bridge: opens its socket (0 or a negative errno); reads a piece of what it tells, and asks it
+// for all where that is due.
 int xco_bridge_open(struct xco_coordinator *c);
-void xco_bridge_take(struct xco_coordinator *c);
-void xco_bridge_work(struct xco_coordinator *c);
+void xco_bridge_work(struct xco_coordinator *c, int64_t now_ns);
 
 // Statistics.
 int xco_publish_open(struct xco_coordinator *c);
