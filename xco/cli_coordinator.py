@@ -1,8 +1,10 @@
 """xco coordinator: runs a host's coordinator, checks its settings, removes what it left."""
 
 import errno
+import fcntl
 import os
 import socket
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +23,9 @@ U32_LIMITS = (
     "VLAN tag and BIG TCP share what small packets have; more CPU with each flow; VMs that "
     "move are not followed"
 )
+
+LOCKS = Path("/run/xco/locks")
+"""Where xco-coordinator locks a file for its interface in its network namespace."""
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The host's coordinator.")
 
@@ -103,16 +108,19 @@ def release(
 
 
 def _refuse_while_one_runs(interface: str) -> None:
-    """See that nobody holds the name that xco-coordinator takes for an interface (unix(7)).
+    """See that nobody holds the lock that xco-coordinator takes for an interface (flock(2)).
 
     Raises:
         GateError: a coordinator runs there.
     """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.bind(f"\0xco-coordinator-{interface}")
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise GateError(interface, os.strerror(error.errno or errno.EIO)) from error
-            fix = "stop it: that releases the interface"
-            raise GateError(interface, "a coordinator runs there", fix) from error
+    namespace = Path("/proc/self/ns/net").stat().st_ino
+    try:
+        with Path(LOCKS, f"{interface}-{namespace}").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        fix = "stop it: that releases the interface"
+        raise GateError(interface, "a coordinator runs there", fix) from error
+    except FileNotFoundError:
+        return  # none has run since the machine started
+    except OSError as error:
+        raise GateError(interface, os.strerror(error.errno or errno.EIO)) from error
