@@ -51,12 +51,12 @@ def run(
     """
     from xtc.sandbox.layout import places  # noqa: PLC0415  the daemon takes 0.2 s to load
     from xtc.sandbox.processes import (  # noqa: PLC0415  likewise
-        requests_to_end,
+        end_request,
         running,
         wait_for_end,
     )
 
-    made, asked = places(directory, hosts), requests_to_end()
+    made, asked = places(directory, hosts), end_request()
     with running(made, asked) as processes:
         if json:
             print_json([_entry(place) for place in made])

@@ -118,13 +118,13 @@ def test_pings_cross_a_held_router_that_is_idle_without_delay(story: Story, stal
     took = sorted(echo.answered - echo.sent for echo in story.echoes.across)
     p50, p99 = took[len(took) // 2], took[len(took) * 99 // 100]
     sys.stdout.write(f"pings, s: p50 {p50:.5f}, p99 {p99:.5f}\n")
-    late = [echo for echo in story.echoes.across if echo.answered - echo.sent > SLOWEST_S]
-    unexplained = [echo for echo in late if of_the_router(echo, story, stalls) > SLOWEST_S]
+    judged = [echo for echo in story.echoes.across if of_the_host(echo, story, stalls) < SLOWEST_S]
     missing = PINGS - len(story.echoes.across)
-    judged = PINGS - len(late) + len(unexplained)
-    if judged < PINGS / 2:
-        inconclusive(f"the host delayed {PINGS - judged} pings")
-    assert len(unexplained) + missing <= judged / 100, sorted(unexplained)
+    if len(judged) + missing < PINGS / 2:
+        inconclusive(f"the host delayed {PINGS - missing - len(judged)} pings")
+    late = [echo for echo in judged if echo.answered - echo.sent > SLOWEST_S]
+    told = [(*echo, of_the_host(echo, story, stalls)) for echo in late]
+    assert len(late) + missing <= (len(judged) + missing) / 100, told
 
 
 def test_a_tenant_who_renames_an_interface_raises_no_cap(story: Story) -> None:
@@ -134,10 +134,14 @@ def test_a_tenant_who_renames_an_interface_raises_no_cap(story: Story) -> None:
     assert after <= 1.5 * before
 
 
-def of_the_router(echo: Echo, story: Story, stalls: Stalls) -> float:
-    """Return how long an answer took, without what delayed pings beside the router as well."""
+def of_the_host(echo: Echo, story: Story, stalls: Stalls) -> float:
+    """Return for how long the host delayed what was under way together with a ping, in seconds.
+
+    After a delay the router has a queue to forward, so a ping that met one tells nothing of it.
+    """
     beside = [
-        min(echo.answered, other.answered) - max(echo.sent, other.sent)
+        other.answered - other.sent
         for other in story.echoes.beside
+        if other.sent < echo.answered and echo.sent < other.answered
     ]
-    return echo.answered - echo.sent - max(stalls.lost(*echo), *beside)
+    return max([stalls.lost(*echo), *beside])

@@ -131,9 +131,9 @@ def test_a_second_sandbox_is_kept_from_the_same_directory(sandbox: Sandbox) -> N
 
 def test_a_sandbox_ends_on_request_and_its_daemons_with_it(ending: Sandbox) -> None:
     ending.process.send_signal(signal.SIGTERM)
-    assert ending.process.wait(PATIENCE_S) == 0
-    log = (ending.directory / "sim1" / "log").read_text()
-    assert "stopped" in log.splitlines()[-1]
+    code, log = ending.process.wait(PATIENCE_S), (ending.directory / "sim1" / "log").read_text()
+    assert code == 0, (ending.said, log)
+    assert "stopped" in log.splitlines()[-1], log
     assert ending.reports() == {}
 
 

@@ -5,10 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
 
 from xtc.assemble import run_daemon
 from xtc.directories import open_directory
@@ -28,6 +29,22 @@ Processes = Mapping[str, "subprocess.Popen[bytes]"]
 """By host."""
 
 
+@dataclass
+class EndRequest:
+    """Whether a signal has asked for the end.
+
+    A handler may run while its own thread holds a lock, so this has none, as an event has.
+    """
+
+    made: bool = False
+
+    def wait(self, seconds: float) -> bool:
+        """Let time pass where the end was not asked for, and return whether it was."""
+        if not self.made:
+            time.sleep(seconds)
+        return self.made
+
+
 def run_host(place: HostPlace, owner: int) -> None:
     """Be the daemon of a simulated host, until the owner's end or a signal.
 
@@ -41,21 +58,25 @@ def run_host(place: HostPlace, owner: int) -> None:
     run_daemon(place.config(), None, sandbox=host)
 
 
-def requests_to_end() -> threading.Event:
-    """Return what is set when a signal asks for the end, from now on."""
-    asked = threading.Event()
+def end_request() -> EndRequest:
+    """Return what tells that a signal asked for the end, from now on."""
+    request = EndRequest()
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        request.made = True
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: asked.set())
-    return asked
+        signal.signal(number, ask)
+    return request
 
 
 @contextmanager
-def running(places: Sequence[HostPlace], asked: threading.Event) -> Iterator[Processes]:
+def running(places: Sequence[HostPlace], asked: EndRequest) -> Iterator[Processes]:
     """Have the daemons of all hosts running within the block, and heard before it begins.
 
     Args:
         places: the hosts.
-        asked: set when the end was asked for; then no host is waited for.
+        asked: tells that the end was asked for; then no host is waited for.
 
     Raises:
         ConfigError: a directory cannot be used, or a daemon did not start; names its log.
@@ -72,7 +93,7 @@ def running(places: Sequence[HostPlace], asked: threading.Event) -> Iterator[Pro
         _end(processes.values())
 
 
-def wait_for_end(processes: Processes, asked: threading.Event) -> str:
+def wait_for_end(processes: Processes, asked: EndRequest) -> str:
     """Wait until the end is asked for, or a daemon ends by itself.
 
     Returns:
@@ -113,9 +134,9 @@ def _started(place: HostPlace) -> "subprocess.Popen[bytes]":
         )
 
 
-def _await(place: HostPlace, process: "subprocess.Popen[bytes]", asked: threading.Event) -> None:
+def _await(place: HostPlace, process: "subprocess.Popen[bytes]", asked: EndRequest) -> None:
     until = time.monotonic() + START_S
-    while not place.runs() and not asked.is_set():
+    while not place.runs() and not asked.made:
         if process.poll() is not None or time.monotonic() > until:
             said = place.log.read_text(errors="replace").strip().split("\n")[-1]
             raise ConfigError(place.name, f"did not start: {said}", f"see {place.log}")
