@@ -63,7 +63,8 @@ static int64_t time_one(struct xco_gate *gate, int map, enum way way, uint32_t r
     if (way == HTB_CHANGE) {
         xco_tree_set_newcomers(&batch, &gate->tree, LINE_BPS / (20 + round % 2));
     } else {
-        xco_tree_set_gate(&batch, &gate->tree, 0, way == TBF_OPEN ? LINE_BPS : 0, SLICE_NS);
+        const struct xco_opening opening = {way == TBF_OPEN ? LINE_BPS : 0, SLICE_NS, false};
+        xco_tree_set_gate(&batch, &gate->tree, 0, &opening);
     }
     int64_t begin = now_ns();
     int error = way == MAP_WRITE ? write_map(map, round) : xco_gate_send(gate, &batch, NULL);

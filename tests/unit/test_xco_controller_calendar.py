@@ -32,7 +32,7 @@ def scene(tmp_path: Path) -> Iterator[NewScene]:
 
 
 def test_a_turn_starts_at_once_next_to_one_that_is_renewed(scene: NewScene) -> None:
-    six = scene()
+    six = scene(policy="published")
     six.report(0, 3)
     first = six.hosts[0].directive
     six.run_until(first.end_ns - LEAD // 2)

@@ -45,7 +45,7 @@ def renewed(scene_: Scene) -> Directive:
 def test_a_renewal_that_was_announced_is_taken_back_when_the_slice_before_is_given_up(
     scene: NewScene,
 ) -> None:
-    five = scene()
+    five = scene(policy="published")
     first = renewed(five)
     five.report(0, gave_up=first.header.sequence)
     last = five.hosts[0].directive
@@ -53,7 +53,7 @@ def test_a_renewal_that_was_announced_is_taken_back_when_the_slice_before_is_giv
 
 
 def test_nobody_starts_before_that_has_been_heard(scene: NewScene) -> None:
-    five = scene()
+    five = scene(policy="published")
     first = renewed(five)
     five.report(0, gave_up=first.header.sequence)
     five.report(1, 4)

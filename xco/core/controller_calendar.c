@@ -69,6 +69,22 @@ void xco_calendar_renew(struct xco_calendar *calendar, uint32_t link, uint32_t h
     }
 }
 
+void xco_calendar_drop(struct xco_calendar *calendar, uint32_t link, uint32_t host,
+                       uint64_t until_ns) {
+    uint32_t *at = &calendar->first[link];
+    while (*at != XCO_NONE) {
+        const uint32_t place = *at;
+        struct xco_rest *rest = &calendar->rests[place];
+        if (rest->host == host && rest->until_ns == until_ns) {
+            *at = rest->next;
+            rest->next = calendar->unused;
+            calendar->unused = place;
+        } else {
+            at = &rest->next;
+        }
+    }
+}
+
 void xco_calendar_forget(struct xco_calendar *calendar, uint32_t link, uint64_t before_ns) {
     uint32_t *at = &calendar->first[link];
     while (*at != XCO_NONE && calendar->rests[*at].until_ns >= before_ns) {

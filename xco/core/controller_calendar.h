@@ -42,6 +42,10 @@ bool xco_calendar_note(struct xco_calendar *calendar, uint32_t link, struct xco_
 void xco_calendar_renew(struct xco_calendar *calendar, uint32_t link, uint32_t host,
                         uint64_t rate_bps);
 
+// Drops a host's rests on a link that end at an instant: it has heard that it shall not send there.
+void xco_calendar_drop(struct xco_calendar *calendar, uint32_t link, uint32_t host,
+                       uint64_t until_ns);
+
 // Forgets what ended on a link before an instant.
 void xco_calendar_forget(struct xco_calendar *calendar, uint32_t link, uint64_t before_ns);
 

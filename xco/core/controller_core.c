@@ -340,6 +340,9 @@ static void take_directive(struct xco_control *core, uint64_t now_ns, uint32_t h
     if (peer->turn.destination != XCO_NONE && peer->turn.first_sequence == 0) {
         peer->turn.first_sequence = core->sequence;
     }
+    if (peer->taken.until_ns != 0 && peer->taken.sequence == 0) {
+        peer->taken.sequence = core->sequence;
+    }
     count_exchange(core, peer, now_ns);
 }
 

@@ -34,6 +34,7 @@
     X(slices_started)              \
     X(slices_preempted)            \
     X(slices_late)                 \
+    X(slices_extended)             \
     X(plans_computed)              \
     X(directives_sent)             \
     X(directives_sent_again)       \

@@ -104,6 +104,14 @@ void xco_peers_begin_again(struct xco_control *core, uint64_t now_ns, uint32_t h
     }
 }
 
+static void note_fallen(struct xco_control *core, uint64_t now_ns, uint32_t host, bool fallen) {
+    const bool changes = core->peers[host]->fallen != fallen;
+    xco_fallen_note(core, host, fallen);
+    if (changes) {
+        xco_lone_review(core, now_ns);
+    }
+}
+
 static void send_again_if_lost(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
     if (peer->report.directive_sequence < peer->sent_sequence && !peer->plan_due &&
@@ -121,7 +129,7 @@ static enum xco_verdict report(struct xco_control *core, uint64_t now_ns, uint32
     core->counters.hosts_fallen_back += (message->body.report.flags & XCO_FLAG_FELL_BACK) != 0 &&
                                         (peer->report.flags & XCO_FLAG_FELL_BACK) == 0;
     peer->report = message->body.report;
-    xco_fallen_note(core, host, (peer->report.flags & XCO_FLAG_FELL_BACK) != 0);
+    note_fallen(core, now_ns, host, (peer->report.flags & XCO_FLAG_FELL_BACK) != 0);
     send_again_if_lost(core, now_ns, host);
     if (peer->coordinated && core->settings.strategy != XCO_BY_RATE) {
         xco_slices_reported(core, now_ns, host);
@@ -221,7 +229,7 @@ void xco_peers_care(struct xco_control *core, uint64_t now_ns, uint32_t host, ui
         return;
     }
     if (now_ns >= peer->heard_ns + core->settings.silence_ns) {
-        xco_fallen_note(core, host, true); // it may well not hear us either
+        note_fallen(core, now_ns, host, true); // it may well not hear us either
     }
     if (now_ns >= peer->heard_ns + core->settings.drop_ns) {
         core->counters.hosts_gone_silent++;

@@ -46,6 +46,7 @@ static void stop_turn(struct xco_control *core, uint32_t host, uint64_t stop_ns,
     if (turn->destination == XCO_NONE) {
         return;
     }
+    xco_lone_end(core, host);
     renew_rests(core, host, turn->destination, 0);
     if (free_ns != 0) {
         note_rest(core, host, turn, free_ns);
@@ -82,7 +83,7 @@ static uint64_t path_free(struct xco_control *core, const struct xco_grant *gran
 }
 
 // What a host is told of the rate that it was granted: what hosts that have fallen back leave.
-static uint64_t told_rate(const struct xco_control *core, const struct xco_grant *grant) {
+uint64_t xco_slices_told(const struct xco_control *core, const struct xco_grant *grant) {
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(&core->network, grant->host, grant->destination, path);
     uint64_t rate = grant->rate_bps;
@@ -100,7 +101,7 @@ static void start_turn(struct xco_control *core, const struct xco_grant *grant, 
     peer->turn = (struct xco_turn){
         .destination = grant->destination,
         .rate_bps = grant->rate_bps,
-        .told_bps = told_rate(core, grant),
+        .told_bps = xco_slices_told(core, grant),
         .start_ns = start,
         .end_ns = start + core->settings.slice_ns,
         .before_sequence = before_sequence,
@@ -209,13 +210,14 @@ static bool gives_up(const struct xco_peer *peer, uint64_t now_ns) {
            now_ns < turn->start_ns && !is_waiting(&peer->report, turn->destination);
 }
 
-static void forget_offer(struct xco_peer *peer, uint32_t destination) {
+static bool forget_offer(struct xco_peer *peer, uint32_t destination) {
     for (size_t i = 0; i < peer->offered_count; i++) {
         if (peer->offered[i] == destination) {
             peer->offered[i] = peer->offered[--peer->offered_count];
-            return;
+            return true;
         }
     }
+    return false;
 }
 
 // Until when a host that gave up may send in its turn all the same: it gave up the one before, and
@@ -257,7 +259,9 @@ static void give_up(struct xco_control *core, uint64_t now_ns, uint32_t host) {
         return;
     }
     core->counters.events_gave_up++;
-    forget_offer(peer, peer->turn.destination);
+    if (forget_offer(peer, peer->turn.destination)) {
+        xco_lone_want_less(core, host, peer->turn.destination);
+    }
     stop_turn(core, host, now_ns, may_send_until(core, &peer->turn, now_ns));
     if (peer->plan.start_ns > now_ns) {
         close_host(core, host, now_ns, now_ns);
@@ -315,8 +319,8 @@ static void offer(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     if (is_offered(peer, group, count)) {
         return;
     }
-    memcpy(peer->offered, group, count * sizeof *group);
-    peer->offered_count = count;
+    xco_lone_want(core, host, group, count);
+    xco_lone_yield(core, now_ns, host);
     core->counters.events_backlogged++;
     const int changed = xco_schedule_backlogged(core->schedule, schedule_clock(core, now_ns), host,
                                                 group, count, core->grants);
@@ -324,10 +328,50 @@ static void offer(struct xco_control *core, uint64_t now_ns, uint32_t host) {
 }
 
 void xco_slices_reported(struct xco_control *core, uint64_t now_ns, uint32_t host) {
+    xco_lone_heard(core, now_ns, host);
     if (gives_up(core->peers[host], now_ns)) {
         give_up(core, now_ns, host);
     }
     offer(core, now_ns, host);
+}
+
+// Event 1 of who is alone on its links: the scheduler counts what it had, and lets it go on.
+static void go_on_alone(struct xco_control *core, uint64_t now_ns, uint32_t host) {
+    const struct xco_turn turn = core->peers[host]->turn;
+    core->counters.events_expired++;
+    const int changed = xco_schedule_expired(core->schedule, schedule_clock(core, now_ns), host,
+                                             core->grants);
+    const struct xco_grant *grant = &core->grants[0];
+    if (changed == 1 && grant->host == host && grant->destination == turn.destination &&
+        grant->rate_bps == turn.rate_bps) {
+        xco_lone_extend(core, now_ns, host);
+        return;
+    }
+    const uint64_t at = later(turn.end_ns, now_ns);
+    stop_turn(core, host, turn.end_ns, turn.end_ns);
+    carry_out(core, changed, now_ns, at, host, turn.first_sequence);
+}
+
+void xco_slices_advance(struct xco_control *core, uint64_t now_ns, uint32_t host) {
+    struct xco_peer *peer = core->peers[host];
+    struct xco_turn *turn = &peer->turn;
+    const uint64_t heard = heard_by(core, now_ns);
+    if (turn->destination == XCO_NONE || turn->start_ns <= heard ||
+        peer->plan.start_ns != turn->start_ns || peer->cut_due) {
+        return;
+    }
+    const struct xco_grant grant = {host, turn->destination, turn->rate_bps};
+    const uint64_t start = path_free(core, &grant, now_ns, later(heard, peer->stops_ns));
+    if (start >= turn->start_ns) {
+        return;
+    }
+    turn->start_ns = peer->plan.start_ns = start;
+    turn->end_ns = peer->plan.end_ns = start + core->settings.slice_ns;
+    turn->stamp = ++core->stamp;
+    xco_control_timer(core, turn->end_ns - core->settings.lead_ns, XCO_TIMER_SLICE, host,
+                      turn->stamp);
+    peer->plan_due = true;
+    xco_control_queue(core, host);
 }
 
 // Event 1: the timeslice ends, `lead_ns` from now.
@@ -335,6 +379,10 @@ void xco_slices_ending(struct xco_control *core, uint64_t now_ns, uint32_t host,
     struct xco_peer *peer = core->peers[host];
     const struct xco_turn ended = peer->turn;
     if (ended.destination == XCO_NONE || ended.stamp != stamp) {
+        return;
+    }
+    if (xco_lone_is(core, host)) {
+        go_on_alone(core, now_ns, host);
         return;
     }
     core->counters.events_expired++;
@@ -347,9 +395,8 @@ void xco_slices_ending(struct xco_control *core, uint64_t now_ns, uint32_t host,
 }
 
 void xco_slices_leave(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stop_ns) {
-    struct xco_peer *peer = core->peers[host];
     stop_turn(core, host, stop_ns, stop_ns);
-    peer->offered_count = 0;
+    xco_lone_want(core, host, NULL, 0);
     const int changed = xco_schedule_leave(core->schedule, schedule_clock(core, now_ns), host,
                                            core->grants);
     carry_out(core, changed, now_ns, now_ns, host, 0);

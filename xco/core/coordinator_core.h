@@ -110,6 +110,7 @@ struct xco_command {
     unsigned gate;
     uint64_t rate_bps;
     int64_t lasts_ns;
+    bool goes_on; // it stood open at this rate
 };
 
 // When to decide again, and whether a gate's time depends on it.

@@ -43,8 +43,33 @@ void xco_order_promote(struct xco_core *core, int64_t now_ns) {
     }
 }
 
+// Whether an order only moves the end of the turn that runs: they begin at one instant of the
+// controller's clock.
+static bool is_same_turn(const struct xco_order *current, const struct xco_order *order) {
+    return current->known && current->mode == XCO_SLICE && order->mode == XCO_SLICE &&
+           order->start_ns + order->shift_ns == current->start_ns + current->shift_ns;
+}
+
+// What the host has said of a turn holds on when its end moves. Time that is taken back is granted
+// to others only when the controller has heard that we know: it is told at once.
+static void carry_on(struct xco_core *core, int64_t now_ns) {
+    const struct xco_order *current = &core->current;
+    struct xco_order *next = &core->next;
+    if (next->end_ns < current->end_ns && now_ns < current->end_ns) {
+        core->report_wanted = true;
+    }
+    next->given_up = current->given_up;
+    next->leaving = current->leaving;
+    if (next->leaving && current->end_ns < next->end_ns) {
+        next->end_ns = current->end_ns;
+    }
+}
+
 void xco_order_take(struct xco_core *core, int64_t now_ns, const struct xco_order *order) {
     core->next = *order;
+    if (is_same_turn(&core->current, order)) {
+        carry_on(core, now_ns);
+    }
     xco_order_promote(core, now_ns);
 }
 

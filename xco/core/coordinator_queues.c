@@ -121,8 +121,9 @@ void xco_queues_set(struct xco_coordinator *c, const struct xco_command *command
     xco_batch_clear(&c->batch);
     for (size_t i = 0; i < count; i++) {
         if (commands[i].kind == XCO_SET_GATE) {
-            xco_tree_set_gate(&c->batch, &c->gate.tree, commands[i].gate, commands[i].rate_bps,
-                              commands[i].lasts_ns);
+            const struct xco_opening opening = {commands[i].rate_bps, commands[i].lasts_ns,
+                                                commands[i].goes_on};
+            xco_tree_set_gate(&c->batch, &c->gate.tree, commands[i].gate, &opening);
             opens = opens || commands[i].rate_bps > 0;
         }
     }

@@ -242,7 +242,7 @@ static void drain(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns)
     struct xco_batch opening;
     xco_batch_clear(&opening);
     for (unsigned k = 0; k < XCO_GATES; k++) {
-        xco_tree_set_gate(&opening, &gate->tree, k, line_bps, 0);
+        xco_tree_set_gate(&opening, &gate->tree, k, &(struct xco_opening){line_bps, 0, false});
     }
     xco_gate_send(gate, &opening, NULL); // refused for those that do not exist
     bool empty = false;

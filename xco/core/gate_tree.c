@@ -31,7 +31,9 @@
 #define CLOSED_MPU 65000u   // more than any bucket holds
 #define REFILL 1000u         // a slice's bucket is refilled at this part of its rate
 #define SLOWEST_BPS 8000u
-#define LONGEST_NS 12000000 // slices are 10 ms at most (controller_config.c); the kernel bounds more
+#define REFILL_LONG 400u     // the same of one that lasts longer: the kernel bounds a bucket's time
+#define SHORT_NS 12000000    // slices are 10 ms at most (controller_config.c)
+#define LONGEST_NS 40000000  // of a turn that goes on while nobody else wants its links
 
 // Where no program classifies: small packets and newcomers, told apart by u32.
 static void build_filters(struct xco_batch *batch, const struct xco_tree *tree) {
@@ -178,14 +180,24 @@ static uint32_t volume(const struct xco_tree *tree, uint64_t rate_bps, uint64_t 
     return bytes < least ? (uint32_t)least : bytes > INT32_MAX ? INT32_MAX : (uint32_t)bytes;
 }
 
+// The rate at which a gate that stands open sends on, so that with the burst that setting it grants
+// anew it does not exceed its rate: it is set again when half of its time has passed.
+static uint64_t rate_on(uint64_t rate_bps, uint32_t burst_bytes, int64_t lasts_ns) {
+    uint64_t burst_bps = (uint64_t)burst_bytes * 8 * 1000000000u / (uint64_t)(lasts_ns / 2 + 1);
+    return burst_bps < rate_bps / 2 ? rate_bps - burst_bps : rate_bps / 2;
+}
+
 void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
-                       uint64_t rate_bps, int64_t lasts_ns) {
+                       const struct xco_opening *opening) {
     struct xco_bucket bucket = closed_bucket(tree);
+    const uint64_t rate_bps = opening->rate_bps;
+    const int64_t lasts_ns = opening->lasts_ns;
     uint32_t burst = volume(tree, rate_bps, tree->burst_ns);
     if (rate_bps > 0 && lasts_ns > 0 && lasts_ns <= LONGEST_NS) {
-        bucket.rate_bps = rate_bps / REFILL > SLOWEST_BPS ? rate_bps / REFILL : SLOWEST_BPS;
+        uint64_t refill = rate_bps / (lasts_ns <= SHORT_NS ? REFILL : REFILL_LONG);
+        bucket.rate_bps = refill > SLOWEST_BPS ? refill : SLOWEST_BPS;
         bucket.burst_bytes = volume(tree, rate_bps, (uint64_t)lasts_ns);
-        bucket.peak_bps = rate_bps;
+        bucket.peak_bps = opening->goes_on ? rate_on(rate_bps, burst, lasts_ns) : rate_bps;
         bucket.peak_bytes = burst;
         bucket.mpu = 0;
     } else if (rate_bps > 0) {

@@ -74,11 +74,18 @@ void xco_tree_add_flow(struct xco_batch *batch, const struct xco_tree *tree, uns
 void xco_tree_remove_flow(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                           unsigned flow, const struct xco_pair *pair);
 
-// Adds the request that sets a gate: open at a rate in bits/s, closed at 0. With `lasts_ns` above 0
-// it gets no more than it can send in that time, so that a closing which is late (the kernel's lock
-// was taken) lets nothing pass; 0: it stays open.
+// How a gate stands: open at a rate, closed at 0. With `lasts_ns` above 0 it gets no more than it can
+// send in that time, so that a closing which is late (the kernel's lock was taken) lets nothing pass;
+// 0: it stays open. `goes_on`: it stood open until now, and what waits has used up its burst.
+struct xco_opening {
+    uint64_t rate_bps;
+    int64_t lasts_ns;
+    bool goes_on;
+};
+
+// Adds the request that sets a gate.
 void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
-                       uint64_t rate_bps, int64_t lasts_ns);
+                       const struct xco_opening *opening);
 
 // Adds the question for what waits behind a gate, for what a V2V flow's queue holds and has sent,
 // for what the newcomers' holds, or for the root. xco_tree_gate_of and xco_tree_flow_of tell from
