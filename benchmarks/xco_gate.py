@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--slice-ms", type=float, default=2.0)
     parser.add_argument("--guard-us", type=int, default=50)
-    parser.add_argument("--spin-us", type=int, default=30)
+    parser.add_argument("--spin-us", type=int, default=100)
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is missed")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

@@ -18,6 +18,7 @@ PURE = (
     "config",
     "arrival",
     "chores",
+    "spin",
 )
 GATES = 65
 US, MS = 1000, 1_000_000

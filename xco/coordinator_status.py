@@ -41,6 +41,7 @@ _GAUGES: Final = frozenset(
         "flow_ready_max_ns",
         "places_here",
         "places_there",
+        "spin_ns",
     }
 )
 

@@ -235,7 +235,7 @@ static void set_defaults(struct xco_coordinator_config *config) {
     config->flow_bytes = 8192;
     config->flow_window_ns = 10000000;
     config->flow_idle_ns = 10000000000;
-    config->spin_ns = 30000;
+    config->spin_ns = 100000;
     config->scan_ns = 500000;
     config->hang_ns = 1000000000;
     config->drain_ns = 100000000;

@@ -236,10 +236,12 @@ static struct timespec timespec_of(int64_t ns) {
     return (struct timespec){.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
 }
 
-// Waits for the alarm or for news; the last few microseconds before a gate's time are spent awake.
+// Waits for the alarm or for news; before a gate's time the loop is awake as early as it tends to wake
+// up late.
 // Returns the descriptor of what is new, -1: the alarm.
 static int await(struct xco_coordinator *c, const struct waits *waits, struct xco_alarm alarm) {
-    int64_t spin_ns = alarm.precise ? (int64_t)c->config.spin_ns : 0;
+    int64_t most_ns = (int64_t)c->config.spin_ns;
+    int64_t spin_ns = alarm.precise ? xco_spin_ns(&c->spin, most_ns) : 0;
     int64_t wake_ns = alarm.at_ns - spin_ns, now_ns = xco_now_ns();
     struct epoll_event event = {.data.fd = waits->timer};
     if (wake_ns > now_ns || !alarm.precise) { // also when it is late: to hear that it is to stop
@@ -248,6 +250,9 @@ static int await(struct xco_coordinator *c, const struct waits *waits, struct xc
         c->counts.wakes++;
         if (epoll_wait(waits->epoll, &event, 1, -1) == 1 && event.data.fd != waits->timer) {
             return event.data.fd;
+        }
+        if (wake_ns > now_ns) {
+            xco_spin_learn(&c->spin, xco_now_ns() - wake_ns, most_ns);
         }
     }
     while (alarm.precise && (now_ns = xco_now_ns()) < alarm.at_ns) {
@@ -328,6 +333,7 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     xco_core_begin(&c->core, &c->config.core, now_ns);
     xco_core_add(&c->core, now_ns, XCO_CONTROLLER, xco_config_way(&c->config, XCO_CONTROLLER));
     become_punctual(c);
+    xco_spin_begin(&c->spin);
     xco_say("%s: gates stand, open at %s until the first directive", c->config.interface,
             c->config.core.fallback_open ? "the line's rate" : "safe shares");
     go_on(c, &waits);

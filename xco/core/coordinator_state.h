@@ -7,6 +7,7 @@
 #include "coordinator_core.h"
 #include "coordinator_flows.h"
 #include "coordinator_keeper.h"
+#include "coordinator_spin.h"
 #include "gate.h"
 #include "gate_classifier.h"
 #include "gate_watch.h"
@@ -104,6 +105,7 @@ struct xco_coordinator {
     int64_t mend_ns;  // of the next attempt to make the tree
     int mend_error;   // of the last attempt
     int64_t publish_ns;
+    struct xco_spin spin;
     struct xco_batch batch;
 };
 
