@@ -110,6 +110,7 @@ bench-xco: .venv/.ready core
 	$(BIN)/python -m benchmarks.xco_short
 	$(BIN)/python -m benchmarks.xco_ping
 	$(BIN)/python -m benchmarks.xco_conservation
+	$(BIN)/python -m benchmarks.xco_late
 	$(BIN)/python -m benchmarks.xco_responsiveness
 	$(BIN)/python -m benchmarks.xco_uplink
 	$(BIN)/python -m benchmarks.xco_simulated
