@@ -113,6 +113,7 @@ bench-xco: .venv/.ready core
 	$(BIN)/python -m benchmarks.xco_late
 	$(BIN)/python -m benchmarks.xco_responsiveness
 	$(BIN)/python -m benchmarks.xco_uplink
+	$(BIN)/python -m benchmarks.xco_migration
 	$(BIN)/python -m benchmarks.xco_simulated
 	$(BIN)/python -m benchmarks.xco_simulation
 
