@@ -47,7 +47,7 @@ def bite(cpu: int, seed: int, begin_s: float) -> None:
     """Bite a CPU until the parent is gone; those with the same seed bite at the same times."""
     parent = os.getppid()
     _take_place(cpu, BITER_PRIORITY)
-    chance = random.Random(seed)  # noqa: S311 - no secret
+    chance = random.Random(seed)  # noqa: S311  no secret
     while os.getppid() == parent:
         bite_s = chance.uniform(SHORTEST_S, LONGEST_S)
         time.sleep(max(0.0, begin_s - time.monotonic()))

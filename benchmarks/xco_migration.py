@@ -2,8 +2,8 @@
 
 The memory of an idle VM is a stream of so many bytes, as a hypervisor sends it: here a twentieth of
 the paper's 256 MB over a tenth of its link. Its time ends when the receiver has all of it and says
-so. Uncoordinated and beside UDP it may take for ever: then it is given up. Goal with timeslices:
-beside n senders of either kind it takes at most 1.3 (n + 1) times as long as alone.
+so. Uncoordinated and next to UDP it may not end: the benchmark stops it. Goal with timeslices:
+next to n senders of either kind it takes at most 1.3 (n + 1) times as long as alone.
 """
 
 import socket

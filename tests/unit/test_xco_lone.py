@@ -1,4 +1,4 @@
-"""Turns that go on while nobody else wants their links, in simulated time."""
+"""Turns that are extended while no other host wants their links, in simulated time."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -148,7 +148,7 @@ def test_who_gives_up_frees_its_links_at_once(scene: NewScene) -> None:
 
 
 class Deaf(Speaker):
-    """A host that hears what it is told when it gets to it."""
+    """A host that reads its directives late."""
 
     def __init__(self, speaker: Speaker) -> None:
         super().__init__(speaker.host, speaker.digest, first_sequence=1000)

@@ -42,7 +42,7 @@ bool xco_calendar_note(struct xco_calendar *calendar, uint32_t link, struct xco_
 void xco_calendar_renew(struct xco_calendar *calendar, uint32_t link, uint32_t host,
                         uint64_t rate_bps);
 
-// Drops a host's rests on a link that end at an instant: it has heard that it shall not send there.
+// Drops a host's rests on a link that end at an instant: the host acknowledged an earlier end.
 void xco_calendar_drop(struct xco_calendar *calendar, uint32_t link, uint32_t host,
                        uint64_t until_ns);
 

@@ -1,8 +1,8 @@
-// Lone turns: who is alone on its links sends on, so that a late wake-up ends nobody's slice.
+// Lone turns: extends a turn while no other host wants its links, so that late wake-ups cost nothing.
 //
-// A lone turn is granted far beyond its present end, and again when half of that is left. As soon as
-// somebody else wants one of its links it becomes a slice like any other. What was taken back of it
-// stays in the calendar until its host has said that it heard of that.
+// The controller extends a lone turn far beyond its end, and again when half of that is left. When
+// another host wants one of its links, the turn becomes a normal slice. The calendar keeps the time
+// that was taken back until the host acknowledges it (docs/decisions/0069-turns-that-go-on.md).
 #include "controller_state.h"
 
 #define LONGEST_NS 25000000u // the kernel closes a gate by itself within 40 ms (gate_tree.c)
@@ -57,8 +57,8 @@ void xco_lone_want(struct xco_control *core, uint32_t host, const uint32_t *grou
     peer->offered_count = count;
 }
 
-// Whether a turn runs that nobody tells otherwise about. Rates beside turns change with each plan,
-// and who preempts does so at any time: there, a turn is never longer than a slice.
+// Whether the turn may be extended. `hybrid` changes rates beside turns with each plan and `published`
+// preempts at any time: there, a turn is never longer than a slice.
 static bool may_go_on(const struct xco_control *core, const struct xco_peer *peer) {
     return core->settings.strategy == XCO_TIMESLICE && core->settings.policy == XCO_FAIR &&
            longest_ns(core) > core->settings.slice_ns && peer->plan.mode == XCO_SLICE &&
@@ -114,7 +114,7 @@ void xco_lone_extend(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     move_end(core, host, now_ns + longest_ns(core), now_ns + longest_ns(core) / 2);
 }
 
-// Keeps in the calendar what a host may still send in: its turn takes that over while it lasts.
+// Keeps in the calendar the time in which a host may still send; its turn replaces that while it runs.
 static void note_taken(struct xco_control *core, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
     const struct xco_turn *turn = &peer->turn;
@@ -140,21 +140,11 @@ static void cut(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     move_end(core, host, end, end - core->settings.lead_ns);
 }
 
-static bool crosses(const struct xco_control *core, uint32_t host, uint32_t link) {
-    uint32_t path[XCO_PATH_MAX];
-    const size_t length = path_of(core, host, core->peers[host]->turn.destination, path);
-    for (size_t i = 0; i < length; i++) {
-        if (path[i] == link) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void cut_on(struct xco_control *core, uint64_t now_ns, uint32_t link) {
     for (uint32_t host = 0; host < core->network.hosts; host++) {
         const struct xco_peer *peer = core->peers[host];
-        if (peer != NULL && peer->turn.lone && crosses(core, host, link)) {
+        if (peer != NULL && peer->turn.lone &&
+            xco_network_crosses(&core->network, host, peer->turn.destination, link)) {
             cut(core, now_ns, host);
         }
     }
@@ -182,7 +172,7 @@ void xco_lone_review(struct xco_control *core, uint64_t now_ns) {
     }
 }
 
-// A host has heard what was taken back: turns that wait for that begin now.
+// The host acknowledged what was taken back: moves turns forward that wait for it.
 void xco_lone_heard(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
     const struct xco_taken taken = peer->taken;
@@ -196,7 +186,7 @@ void xco_lone_heard(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     }
     peer->taken = (struct xco_taken){0};
     if (peer->turn.destination == taken.destination && peer->turn.start_ns <= now_ns) {
-        return; // it sends yet: nobody waits
+        return; // its turn still runs: no other turn waits for it
     }
     for (uint32_t other = 0; other < core->network.hosts; other++) {
         if (core->peers[other] != NULL) {

@@ -151,3 +151,15 @@ size_t xco_network_path(const struct xco_network *network, uint32_t source, uint
     }
     return length;
 }
+
+bool xco_network_crosses(const struct xco_network *network, uint32_t source, uint32_t destination,
+                         uint32_t link) {
+    uint32_t path[XCO_PATH_MAX];
+    const size_t length = xco_network_path(network, source, destination, path);
+    for (size_t i = 0; i < length; i++) {
+        if (path[i] == link) {
+            return true;
+        }
+    }
+    return false;
+}

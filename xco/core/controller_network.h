@@ -2,6 +2,7 @@
 #ifndef XCO_CONTROLLER_NETWORK_H
 #define XCO_CONTROLLER_NETWORK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,5 +35,9 @@ uint64_t xco_network_host_rate(const struct xco_network *network, uint32_t host)
 // and returns their number.
 size_t xco_network_path(const struct xco_network *network, uint32_t source, uint32_t destination,
                         uint32_t path[XCO_PATH_MAX]);
+
+// Whether the path from a host to another one has this directed link.
+bool xco_network_crosses(const struct xco_network *network, uint32_t source, uint32_t destination,
+                         uint32_t link);
 
 #endif

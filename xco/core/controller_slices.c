@@ -335,7 +335,7 @@ void xco_slices_reported(struct xco_control *core, uint64_t now_ns, uint32_t hos
     offer(core, now_ns, host);
 }
 
-// Event 1 of who is alone on its links: the scheduler counts what it had, and lets it go on.
+// Event 1 of a lone turn: the scheduler accounts for it and grants it again, which extends it.
 static void go_on_alone(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     const struct xco_turn turn = core->peers[host]->turn;
     core->counters.events_expired++;

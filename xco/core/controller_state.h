@@ -20,10 +20,10 @@ struct xco_turn {
     uint64_t first_sequence;  // of the first directive that announced it; 0: not sent yet
     uint64_t before_sequence; // the same of the turn that this one renews; 0: none
     uint64_t stamp;           // tells its timer from those of earlier turns
-    bool lone;                // nobody else wants its links: it goes on until somebody does
+    bool lone;                // no other host wants its links: extended until one does
 };
 
-// What was taken back of a lone turn, and may be sent in until its host has heard of that.
+// Time that was taken back of a lone turn: the host may use it until it has the directive.
 struct xco_taken {
     uint64_t until_ns; // 0: nothing
     uint64_t sequence; // of the directive that says so; 0: not sent yet
@@ -91,7 +91,7 @@ struct xco_channel {
     uint32_t seen_host;     // scratch of the contention's census: the host counted last
     uint64_t demand_bps;    // what its senders could send
     uint64_t wanted_bps;    // what all flows offered to the scheduler could send at once
-    uint32_t lone;          // turns that go on because nobody else wants the link
+    uint32_t lone;          // turns that are extended, since no other host wants the link
     uint64_t contended_ns;  // when it last was contended
     bool contended;
 };
@@ -152,17 +152,17 @@ void xco_slices_reported(struct xco_control *core, uint64_t now_ns, uint32_t hos
 void xco_slices_ending(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stamp);
 void xco_slices_leave(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stop_ns);
 
-// The rate that a host is told of what it was granted.
+// The rate in the directive for a grant: what hosts that have fallen back leave of it.
 uint64_t xco_slices_told(const struct xco_control *core, const struct xco_grant *grant);
 // A turn begins earlier, if its links got free by now.
 void xco_slices_advance(struct xco_control *core, uint64_t now_ns, uint32_t host);
 
-// controller_lone.c: turns that go on while nobody else wants their links
+// controller_lone.c: turns that are extended while no other host wants their links
 void xco_lone_want(struct xco_control *core, uint32_t host, const uint32_t *group, size_t count);
 void xco_lone_want_less(struct xco_control *core, uint32_t host, uint32_t destination);
 bool xco_lone_is(const struct xco_control *core, uint32_t host);
 void xco_lone_extend(struct xco_control *core, uint64_t now_ns, uint32_t host);
-void xco_lone_end(struct xco_control *core, uint32_t host); // it is no lone turn from now on
+void xco_lone_end(struct xco_control *core, uint32_t host); // its turn is no longer lone
 void xco_lone_yield(struct xco_control *core, uint64_t now_ns, uint32_t host); // to what it wants
 void xco_lone_review(struct xco_control *core, uint64_t now_ns); // a host fell back, or came back
 void xco_lone_heard(struct xco_control *core, uint64_t now_ns, uint32_t host);

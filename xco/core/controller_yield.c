@@ -11,18 +11,6 @@ static size_t first_extra(const struct xco_directive *directive) {
     return directive->mode == XCO_SLICE ? 1 : 0;
 }
 
-static bool crosses(const struct xco_control *core, uint32_t host, uint32_t destination,
-                    uint32_t link) {
-    uint32_t path[XCO_PATH_MAX];
-    const size_t length = xco_network_path(&core->network, host, destination, path);
-    for (size_t i = 0; i < length; i++) {
-        if (path[i] == link) {
-            return true;
-        }
-    }
-    return false;
-}
-
 // Scales what a directive permits over a link beside its turn; returns whether anything was.
 static bool scale(const struct xco_control *core, struct xco_directive *directive, uint32_t link,
                   uint64_t factor) {
@@ -30,7 +18,7 @@ static bool scale(const struct xco_control *core, struct xco_directive *directiv
     bool changed = false;
     for (size_t i = kept; i < directive->count; i++) {
         struct xco_permit entry = directive->entries[i];
-        if (crosses(core, directive->to, entry.destination, link)) {
+        if (xco_network_crosses(&core->network, directive->to, entry.destination, link)) {
             entry.rate_bps = entry.rate_bps / WHOLE * factor;
             changed = true;
         }

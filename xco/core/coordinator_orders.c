@@ -50,8 +50,8 @@ static bool is_same_turn(const struct xco_order *current, const struct xco_order
            order->start_ns + order->shift_ns == current->start_ns + current->shift_ns;
 }
 
-// What the host has said of a turn holds on when its end moves. Time that is taken back is granted
-// to others only when the controller has heard that we know: it is told at once.
+// What the host reported of a turn stays valid when its end moves. The controller grants time that it
+// took back to other hosts only after an acknowledgement: the report is sent immediately.
 static void carry_on(struct xco_core *core, int64_t now_ns) {
     const struct xco_order *current = &core->current;
     struct xco_order *next = &core->next;

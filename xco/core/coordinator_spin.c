@@ -1,5 +1,5 @@
-// Follows a quantile of the lateness in steps: as many up as down where one in 20 wakes later. One
-// that is very late, on a machine that stood still, counts as one.
+// Estimates the 95th percentile of the lateness of wake-ups in steps: one up is 19 down. A single
+// wake-up that is very late, on a machine that stood still, moves it by one step.
 #include "coordinator_spin.h"
 
 #define BEGIN_NS 30000

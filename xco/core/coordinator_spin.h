@@ -1,4 +1,4 @@
-// How long to wait awake before a gate's time: as long as this machine's timers are late.
+// Busy waiting before a gate's time, as long as the timers of this machine are late.
 #ifndef XCO_COORDINATOR_SPIN_H
 #define XCO_COORDINATOR_SPIN_H
 

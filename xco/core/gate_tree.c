@@ -180,8 +180,8 @@ static uint32_t volume(const struct xco_tree *tree, uint64_t rate_bps, uint64_t 
     return bytes < least ? (uint32_t)least : bytes > INT32_MAX ? INT32_MAX : (uint32_t)bytes;
 }
 
-// The rate at which a gate that stands open sends on, so that with the burst that setting it grants
-// anew it does not exceed its rate: it is set again when half of its time has passed.
+// The rate of an open gate that is extended: lower by the burst that the kernel refills at the change,
+// spread over half of the granted time, after which the gate is extended again.
 static uint64_t rate_on(uint64_t rate_bps, uint32_t burst_bytes, int64_t lasts_ns) {
     uint64_t burst_bps = (uint64_t)burst_bytes * 8 * 1000000000u / (uint64_t)(lasts_ns / 2 + 1);
     return burst_bps < rate_bps / 2 ? rate_bps - burst_bps : rate_bps / 2;
