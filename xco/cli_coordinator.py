@@ -54,15 +54,19 @@ def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
         "rate": format_rate(settings.line_bps),
         "program": str(program("xco-coordinator")),
     }
-    gate.check(settings.table.interface)
+    gate.check(settings.table.interface, coordinator.needed(settings))
     found["classifier"], problem = coordinator.classifier(settings)
+    found["gates"], no_edt = coordinator.gates(settings)
     if json:
         print_json(found)
     else:
         words = (
-            "{file}: no mistake found; {host} on {interface}, {rate}, classified by {classifier}"
+            "{file}: no mistake found; {host} on {interface}, {rate}, classified by {classifier}, "
+            "gates: {gates}"
         )
         typer.echo(words.format(**found))
+    if no_edt:
+        typer.echo(f"gates are token buckets: {no_edt}", err=True)
     if problem:
         typer.echo(f"u32 classifies: {problem}\n{U32_LIMITS}", err=True)
 

@@ -37,7 +37,7 @@ def run(config: CoordinatorConfig) -> None:
         CoreError: the compiled core is not built.
     """
     check_key(config)
-    gate.check(config.table.interface)
+    gate.check(config.table.interface, needed(config))
     command = [str(program(PROGRAM)), str(_written(config))]
     with Served(config):
         code, last = _coordinated(config, command)
@@ -59,12 +59,35 @@ def classifier(config: CoordinatorConfig) -> tuple[str, str]:
     return ("u32", problem) if problem else ("bpf", "")
 
 
-def _refusal() -> str:
+def gates(config: CoordinatorConfig) -> tuple[str, str]:
+    """Return what the gates would be here, "tbf" or "edt", and why not what the settings ask for.
+
+    Raises:
+        Unsupported: the settings ask for times of departure, and the kernel cannot keep them.
+        Denied: CAP_SYS_ADMIN is lacking.
+    """
+    if config.table.gates == "tbf":
+        return "tbf", ""
+    missing = ", ".join(gate.lacking(gate.NEEDED_BY_EDT))
+    by_settings = 'coordinator.classifier is "u32"' if config.table.classifier == "u32" else ""
+    problem = f"the kernel lacks {missing}" if missing else by_settings or _refusal("--try-edt")
+    if problem and config.table.gates == "edt":
+        fix = 'load the module sch_fq, or write coordinator.gates = "tbf"'
+        raise Unsupported(config.table.interface, f"no times of departure: {problem}", fix)
+    return ("tbf", problem) if problem else ("edt", "")
+
+
+def needed(config: CoordinatorConfig) -> tuple[str, ...]:
+    """Return what the kernel must have for the gates that the settings ask for."""
+    return gate.NEEDED_BY_EDT if config.table.gates == "edt" else gate.NEEDED
+
+
+def _refusal(trial: str = "--try") -> str:
     """Return why no BPF program can be loaded; nothing if one can."""
     file = find(CLASSIFIER)
     if file is None:
         return f"{CLASSIFIER} is not built: install clang, and build the core again"
-    command = [str(program(PROGRAM)), "--try", str(file)]
+    command = [str(program(PROGRAM)), trial, str(file)]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own
     return tried.stderr.strip() if tried.returncode else ""
 

@@ -35,6 +35,7 @@ _FORM: Final = Format(
         "bypass_share": "a share of the link above 0 and at most 0.5",
         "outside_share": "a share of the link above 0 and at most 1",
         "classifier": '"auto", "bpf" or "u32"',
+        "gates": '"tbf", "edt" or "auto"',
         "fallback": '"safe" or "open"',
         "pace": "a share of what is granted, above 0.5 and at most 1",
     }
@@ -66,6 +67,8 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     """Of the link, the most for all that goes to no host of the topology."""
     classifier: Literal["auto", "bpf", "u32"] = "auto"
     """What names a packet's class: a BPF program, u32 filters, or whichever the kernel can do."""
+    gates: Literal["tbf", "edt", "auto"] = "tbf"
+    """Token buckets; times of departure, which keep rates but no timeslices; or these if possible."""
     fallback: Literal["safe", "open"] = "safe"
     """Without a controller: shares that cannot congest a link, or the line, uncoordinated."""
     newcomer_queue: str = "256KB"
@@ -171,6 +174,10 @@ def _numbers(table: CoordinatorTable, file: str) -> CoordinatorConfig:
     if small & (small - 1) or not 64 <= small <= 32768:
         forms = _FORM.forms["small_packets"]
         raise ConfigError(file, f"{_TABLE}.small_packets", f"{small} bytes", f"write {forms}")
+    if table.gates == "edt" and table.classifier == "u32":
+        fix = 'write coordinator.classifier = "bpf", or coordinator.gates = "tbf"'
+        problem = '"edt" needs a BPF program, and coordinator.classifier is "u32"'
+        raise ConfigError(file, f"{_TABLE}.gates", problem, fix)
     rate = topology.host_rate_bps(host)
     timing = Timing(
         **{key: parse_duration(getattr(table, key), field=key) for key in Timing.__struct_fields__}
@@ -233,6 +240,8 @@ def _lines(config: CoordinatorConfig) -> Iterator[str]:
         yield f"classifier {classifier}"
     yield f"fallback_open {int(table.fallback == 'open')}"
     yield f"classifier_needed {int(table.classifier == 'bpf')}"
+    yield f"edt {int(table.gates != 'tbf' and table.classifier != 'u32')}"
+    yield f"edt_needed {int(table.gates == 'edt')}"
     yield f"newcomer_bytes {config.sizes['newcomer_queue']}"
     yield f"queue_bytes {config.sizes['flow_queue']}"
     yield f"flow_bytes {config.sizes['flow_threshold']}"

@@ -26,6 +26,7 @@ _GAUGES: Final = frozenset(
     {
         "mode",
         "classifier",
+        "paced",
         "host",
         "joined",
         "epoch",

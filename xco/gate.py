@@ -21,21 +21,25 @@ from xco.errors import Denied, GateError, Gone, Unsupported
 ROOT: Final = 0x7C01_0000
 """The handle ``7c01:``, by which our root is known."""
 NEEDED: Final = ("htb", "tbf", "bfifo", "u32")
-"""What the kernel must have: qdiscs, and the filter."""
+"""What the kernel must have for gates of token buckets: qdiscs, and the filter."""
+NEEDED_BY_EDT: Final = ("fq",)
+"""What it must have for gates of departure times; mq, which many transmit queues need, always is."""
+_KINDS: Final = frozenset({"htb", "mq", "fq"})
+"""What our root can be."""
 _FILTERS: Final = frozenset({"u32"})
 _CLONE_NEWNET: Final = 0x4000_0000
 _ETH_P_ALL: Final = 3
 Result = TypeVar("Result")
 
 
-def check(interface: str) -> None:
+def check(interface: str, needed: Sequence[str] = NEEDED) -> None:
     """See that an interface can be gated, without touching its traffic.
 
     Raises:
         Gone: there is no such interface.
         GateError: somebody else's root qdisc stands there.
         Denied: CAP_NET_ADMIN is lacking.
-        Unsupported: the kernel lacks HTB, TBF, bfifo or u32; it says which.
+        Unsupported: the kernel lacks one of what is needed; it says which.
     """
     with _netlink(interface) as route:
         root = _root(route, _index(route, interface))
@@ -43,7 +47,7 @@ def check(interface: str) -> None:
         kind, number = root.get_attr("TCA_KIND"), root["handle"] >> 16
         fix = f"remove it: tc qdisc del dev {interface} root"
         raise GateError(interface, f"its root qdisc {kind} {number:x}: is somebody else's", fix)
-    if missing := lacking(NEEDED):
+    if missing := lacking(needed):
         fix = f"load what has it: modprobe {' '.join(map(_module, missing))}"
         raise Unsupported(interface, f"the kernel lacks {', '.join(missing)}", fix)
 
@@ -136,7 +140,7 @@ def _root(route: IPRoute, index: int) -> Any | None:
 
 
 def _is_ours(root: Any | None) -> bool:
-    return root is not None and root["handle"] == ROOT and root.get_attr("TCA_KIND") == "htb"
+    return root is not None and root["handle"] == ROOT and root.get_attr("TCA_KIND") in _KINDS
 
 
 @contextmanager

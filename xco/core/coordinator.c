@@ -3,6 +3,7 @@
 //   xco-coordinator CONFIGURATION          see coordinator_config.h
 //   xco-coordinator --release INTERFACE    removes the queues that a killed one left
 //   xco-coordinator --try CLASSIFIER       loads the BPF programs of a file, and says what refuses
+//   xco-coordinator --try-edt CLASSIFIER   the same of its program that gives times of departure
 #include "coordinator_state.h"
 
 #include <errno.h>
@@ -114,9 +115,9 @@ static void ignore(void *context, const struct xco_notice *notice) {
     (void)notice;
 }
 
-static int try_classifier(const char *file) {
+static int try_classifier(const char *file, bool paced) {
     struct xco_classifier classifier;
-    const struct xco_classify_terms terms = {.hosts = 1};
+    const struct xco_classify_terms terms = {.hosts = 1, .paced = paced};
     int error = xco_classifier_open(&classifier, file, &terms, ignore, NULL);
     if (error == 0) {
         xco_classifier_close(&classifier);
@@ -141,10 +142,14 @@ int main(int count, char **arguments) {
         return release(arguments[2]);
     }
     if (count == 3 && strcmp(arguments[1], "--try") == 0) {
-        return try_classifier(arguments[2]);
+        return try_classifier(arguments[2], false);
+    }
+    if (count == 3 && strcmp(arguments[1], "--try-edt") == 0) {
+        return try_classifier(arguments[2], true);
     }
     if (count != 2) {
-        fputs("usage: xco-coordinator CONFIGURATION | --release INTERFACE | --try CLASSIFIER\n", stderr);
+        fputs("usage: xco-coordinator CONFIGURATION | --release INTERFACE | --try CLASSIFIER | "
+              "--try-edt CLASSIFIER\n", stderr);
         return XCO_EXIT_CONFIG;
     }
     if (!read_config(&coordinator.config, arguments[1])) {

@@ -146,6 +146,8 @@ static int take_number(struct xco_coordinator_config *c, const struct line *line
         {"flow_idle_ns", &c->flow_idle_ns, SMALLEST, 86400ull * SECOND},
         {"fallback_open", &c->core.fallback_open, 0, 1},
         {"classifier_needed", &c->classifier_needed, 0, 1},
+        {"edt", &c->edt, 0, 1},
+        {"edt_needed", &c->edt_needed, 0, 1},
         {"outside_bps", &c->core.outside_bps, 8000, UINT64_MAX},
         {"spin_ns", &c->spin_ns, 0, 1000000},
         {"scan_ns", &c->scan_ns, SMALLEST, SECOND},

@@ -27,6 +27,8 @@ struct xco_coordinator_config {
     uint8_t digest[XCO_DIGEST_BYTES];
     char classifier[XCO_PATH_BYTES]; // the BPF programs' file; empty: u32 filters classify
     uint64_t classifier_needed;      // 1: nothing else will do
+    uint64_t edt;                    // 1: gates are times of departure where the kernel can
+    uint64_t edt_needed;             // 1: nothing else will do
     struct xco_tree tree;
     struct xco_core_config core;
     uint64_t flow_bytes, flow_window_ns, flow_idle_ns;

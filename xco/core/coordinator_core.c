@@ -87,6 +87,10 @@ void xco_core_directive(struct xco_core *core, int64_t now_ns, const struct xco_
     }
     note_epoch(core, header->epoch);
     learn(core, now_ns, header, directive->echo_sent_ns, directive->echo_received_ns);
+    if (core->config.paced && directive->mode == XCO_SLICE) {
+        core->counts.unsliced++; // not heard: silence leads to safe shares
+        return;
+    }
     struct xco_order order;
     if (!xco_order_of(&order, header, directive, xco_clock_best(&core->clock, now_ns))) {
         core->counts.unplaced++;

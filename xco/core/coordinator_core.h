@@ -24,6 +24,7 @@ struct xco_way {
 struct xco_core_config {
     uint16_t host;
     uint64_t fallback_open; // 1: without directives gates stand open at the line's rate
+    bool paced;            // gates only pace: they cannot close, and obey no slices
     uint64_t line_bps;     // of the host's link
     uint64_t outside_bps;  // of it, for all that goes to no host of the topology
     uint64_t pace_ppm;     // gates open at this part of what is granted, so that no queue stands
@@ -75,7 +76,7 @@ struct xco_order {
 };
 
 struct xco_core_counts {
-    uint64_t directives, misdirected, unplaced, welcomes, refusals, slices, given_up, fallbacks;
+    uint64_t directives, misdirected, unplaced, unsliced, welcomes, refusals, slices, given_up, fallbacks;
 };
 
 struct xco_core {

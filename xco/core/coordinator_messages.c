@@ -109,6 +109,14 @@ static void say_refusal(const struct xco_coordinator *c, uint8_t before, uint8_t
     xco_say("host %u is refused by the controller: %s", c->core.config.host, why);
 }
 
+// Says at the first timeslice why no slice is obeyed.
+static void say_unsliced(const struct xco_coordinator *c, uint64_t before) {
+    if (before == 0 && c->core.counts.unsliced > 0) {
+        xco_say("the controller grants timeslices, which gates of departure times cannot keep: safe "
+                "shares; write coordinator.gates = \"tbf\", or controller.strategy = \"rate\"");
+    }
+}
+
 // Takes a message of a new epoch up again when that is kept; what it replaces is out of date.
 static void hold(struct xco_coordinator *c, const struct xco_message *message, int64_t now_ns) {
     struct xco_held *held = &c->held[message->header.type == XCO_DIRECTIVE];
@@ -164,7 +172,9 @@ static void obey(struct xco_coordinator *c, const struct xco_message *message, i
         return;
     }
     if (header->type == XCO_DIRECTIVE) {
+        uint64_t before = c->core.counts.unsliced;
         xco_core_directive(&c->core, now_ns, header, &message->body.directive);
+        say_unsliced(c, before);
     } else {
         uint8_t before = c->core.refused;
         xco_core_welcome(&c->core, now_ns, header, &message->body.welcome);

@@ -148,17 +148,22 @@ static uint64_t permitted(const struct xco_core *core, const struct xco_destinat
     return paced(core, most ? line : permit->rate_bps);
 }
 
-uint64_t xco_order_rate(const struct xco_core *core, const struct xco_destination *destination,
+// What the current order permits to a destination; 0: nothing.
+static uint64_t ordered(const struct xco_core *core, const struct xco_destination *destination,
                         int64_t now_ns) {
-    if (destination->host == XCO_CONTROLLER) {
-        return paced(core, core->config.outside_bps);
-    }
-    if (core->fell_back) {
-        return paced(core, safe_rate(core, destination));
-    }
     if (!core->current.known || core->current.given_up ||
         now_ns >= xco_order_closes(core, destination)) {
         return 0;
     }
     return permitted(core, destination);
+}
+
+uint64_t xco_order_rate(const struct xco_core *core, const struct xco_destination *destination,
+                        int64_t now_ns) {
+    if (destination->host == XCO_CONTROLLER) {
+        return paced(core, core->config.outside_bps);
+    }
+    uint64_t rate = core->fell_back ? 0 : ordered(core, destination, now_ns);
+    bool safe = core->fell_back || (rate == 0 && core->config.paced);
+    return safe ? paced(core, safe_rate(core, destination)) : rate;
 }

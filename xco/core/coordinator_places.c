@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define CROWD_BYTES 6000u // of newcomers that wait: more than the frames that are just leaving
+#define HORIZON_NS 50000000 // what a packet waits for its time of departure, at most
 #define STUCK_NS 5000000 // an open gate that passes nothing on for so long is asked for
 
 static void on_notice(void *context, const struct xco_notice *notice);
@@ -28,21 +29,36 @@ static int place_all(struct xco_coordinator *c) {
     return 0;
 }
 
+// Whether gates are times of departure: tries it, and says why they are not.
+static bool is_paced(const struct xco_coordinator *c) {
+    if (!c->config.edt || c->config.edt_needed) {
+        return c->config.edt;
+    }
+    int error = xco_gate_try_paced(c->config.interface);
+    if (error == -ENOENT) {
+        xco_say("%s: the kernel lacks fq: gates are token buckets", c->config.interface);
+    } else if (error != 0) {
+        xco_say("%s: gates are token buckets, since fq is refused: %s", c->config.interface,
+                strerror(-error));
+    }
+    return error == 0;
+}
+
 // Says why no program classifies, and returns what follows from it.
 static int explain(const struct xco_coordinator *c, int error) {
     const char *problem = xco_classifier_problem();
     xco_say("%s: no BPF program classifies (%s%s%s): %s", c->config.interface, strerror(-error),
             problem[0] == '\0' ? "" : ": ", problem,
-            c->config.classifier_needed ? "coordinator.classifier asks for it"
+            c->config.edt_needed          ? "coordinator.gates asks for it"
+            : c->config.classifier_needed ? "coordinator.classifier asks for it"
                                         : "u32 filters do, with their limits (docs/xco.md)");
-    return c->config.classifier_needed ? error : 0;
+    return c->config.classifier_needed || c->config.edt_needed ? error : 0;
 }
 
-int xco_places_open(struct xco_coordinator *c) {
-    if (c->config.classifier[0] == '\0') {
-        return 0;
-    }
+static int load(struct xco_coordinator *c, bool paced) {
     const struct xco_classify_terms terms = {
+        .horizon_ns = HORIZON_NS,
+        .paced = paced,
         .small_bytes = c->config.tree.small_bytes,
         .large_bytes = (uint32_t)c->config.flow_bytes,
         .crowd_bytes = CROWD_BYTES,
@@ -51,17 +67,30 @@ int xco_places_open(struct xco_coordinator *c) {
     };
     struct xco_classifier *classifier = &c->places.classifier;
     int error = xco_classifier_open(classifier, c->config.classifier, &terms, on_notice, c);
-    if (error == 0) {
-        error = place_all(c);
-    }
+    error = error == 0 ? place_all(c) : error;
     if (error != 0) {
         xco_classifier_close(classifier);
-        return explain(c, error);
+        return error;
     }
     c->places.stand = true;
+    c->config.tree.paced = c->config.core.paced = paced;
     c->config.tree.classify = classifier->classify;
     c->config.tree.share = classifier->share;
     return 0;
+}
+
+int xco_places_open(struct xco_coordinator *c) {
+    if (c->config.classifier[0] == '\0') {
+        return 0;
+    }
+    bool paced = is_paced(c);
+    int error = load(c, paced);
+    if (error != 0 && paced && !c->config.edt_needed) {
+        xco_say("%s: gates are token buckets, since no program gives times of departure (%s)",
+                c->config.interface, strerror(-error));
+        error = load(c, false);
+    }
+    return error == 0 ? 0 : explain(c, error);
 }
 
 static int send_gate(struct xco_coordinator *c, unsigned gate) {
@@ -156,7 +185,7 @@ static uint64_t asked(struct xco_coordinator *c, unsigned gate, uint64_t counted
 // Reads a gate's counters, and corrects them where they say that something waits which never leaves.
 static void look(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     struct xco_gate_state *state = &c->places.gates[gate];
-    struct xco_passage passage = xco_classifier_passage(&c->places.classifier, gate);
+    struct xco_passage passage = xco_classifier_passage(&c->places.classifier, gate, now_ns);
     int64_t counted = (int64_t)(passage.entered - passage.left - state->lost);
     uint64_t backlog = counted > 0 ? (uint64_t)counted : 0;
     if (passage.left != state->left || c->core.destinations[gate].applied_bps == 0) {
@@ -167,7 +196,7 @@ static void look(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
     }
     state->entered = passage.entered;
     state->left = passage.left;
-    if (backlog > 0 && now_ns - state->moved_ns >= STUCK_NS) {
+    if (backlog > 0 && now_ns - state->moved_ns >= STUCK_NS && !c->config.tree.paced) {
         state->moved_ns = now_ns;
         backlog = asked(c, gate, backlog);
     }

@@ -23,6 +23,7 @@ static const char *const FIELDS[] = {
     "wakes",         "unwatched",      "received",
     "classifier",    "unlisted_bytes", "maps",           "places_here",
     "places_there",  "places_overruled", "places_beyond", "spin_ns",
+    "paced",         "unsliced",       "dropped_bytes",
 };
 static const char *const COLUMNS[] = {
     "source_high", "source_low", "destination_high", "destination_low",
@@ -86,6 +87,8 @@ static void write_values(struct xco_coordinator *c, int64_t now_ns) {
         c->places.stand,    unlisted_bytes(c),   n->maps,             c->map.here.known,
         c->map.there.known, n->places_overruled, n->places_beyond,
         (uint64_t)xco_spin_ns(&c->spin, (int64_t)c->config.spin_ns),
+        c->config.tree.paced, core->counts.unsliced,
+        xco_classifier_dropped(&c->places.classifier),
     };
     _Static_assert(sizeof values / sizeof values[0] == sizeof FIELDS / sizeof FIELDS[0],
                    "a name for each value");

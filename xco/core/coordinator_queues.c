@@ -52,6 +52,15 @@ static int fill(struct xco_coordinator *c) {
     return error;
 }
 
+// Gives the queues that are not the core's their rates.
+static void pace_others(struct xco_coordinator *c, int64_t now_ns) {
+    struct xco_classifier *classifier = &c->places.classifier;
+    xco_classifier_pace(classifier, XCO_QUEUE_NEWCOMERS, c->config.tree.newcomer_bps, now_ns);
+    xco_classifier_pace(classifier, XCO_PACE_SMALL, c->config.tree.small_bps, now_ns);
+    xco_classifier_pace(classifier, XCO_PACE_CONTROL, c->config.tree.small_bps, now_ns);
+    xco_classifier_pace(classifier, XCO_QUEUE_OUTSIDE, c->config.core.outside_bps, now_ns);
+}
+
 int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
     c->mend_ns = now_ns + MEND_NS;
     int error = xco_gate_open(&c->gate, c->config.interface, &c->config.tree);
@@ -61,6 +70,9 @@ int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
     __atomic_store_n(&c->shared->interface, c->gate.tree.interface, __ATOMIC_RELAXED);
     if (c->places.stand) {
         error = xco_classifier_begin(&c->places.classifier, (unsigned)c->gate.tree.interface);
+    }
+    if (c->config.tree.paced) {
+        pace_others(c, now_ns);
     }
     error = error == 0 ? xco_gate_make(&c->gate) : error;
     if (error == 0) {
@@ -116,7 +128,23 @@ static void await_start(const struct xco_core *core) {
     }
 }
 
+// Where packets have times of departure a gate is a number in shared memory.
+static void set_paces(struct xco_coordinator *c, const struct xco_command *commands, size_t count) {
+    int64_t now_ns = xco_now_ns();
+    for (size_t i = 0; i < count && c->present; i++) {
+        if (commands[i].kind == XCO_SET_GATE) {
+            xco_classifier_pace(&c->places.classifier, commands[i].gate, commands[i].rate_bps,
+                                now_ns);
+            c->counts.gate_changes++;
+        }
+    }
+}
+
 void xco_queues_set(struct xco_coordinator *c, const struct xco_command *commands, size_t count) {
+    if (c->config.tree.paced) {
+        set_paces(c, commands, count);
+        return;
+    }
     bool opens = false;
     xco_batch_clear(&c->batch);
     for (size_t i = 0; i < count; i++) {

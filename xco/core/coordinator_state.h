@@ -10,6 +10,7 @@
 #include "coordinator_spin.h"
 #include "gate.h"
 #include "gate_classifier.h"
+#include "gate_paced.h"
 #include "gate_watch.h"
 #include "place_reader.h"
 #include "stats.h"

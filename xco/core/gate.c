@@ -14,6 +14,7 @@
 #include <linux/pkt_sched.h>
 
 #include "gate_answer.h"
+#include "gate_paced.h"
 #include "gate_parts.h"
 
 #define HEADERS 26u      // Ethernet with two VLAN tags and a check sequence
@@ -75,7 +76,7 @@ static int look_up(struct xco_gate *gate) {
 }
 
 static bool is_too_large(const struct xco_gate *gate) {
-    return gate->tree.frame_bytes > MAX_MTU + HEADERS;
+    return !gate->tree.paced && gate->tree.frame_bytes > MAX_MTU + HEADERS;
 }
 
 // Opens the sockets on the interface that was looked up.
@@ -181,22 +182,31 @@ int xco_gate_remove(struct xco_gate *gate) {
     return xco_gate_send(gate, &gate->batch, NULL);
 }
 
+// Builds the tree of queues; `foreign` where another root stands there.
+static int build(struct xco_gate *gate, bool *foreign) {
+    uint32_t place = 0;
+    xco_batch_clear(&gate->batch);
+    xco_tree_build(&gate->batch, &gate->tree);
+    int error = xco_gate_send(gate, &gate->batch, &place);
+    *foreign = error == -EEXIST && place == 1;
+    if (error != 0 && !*foreign) {
+        gate->lacking = xco_tree_part(&gate->batch, place);
+    }
+    return error;
+}
+
 int xco_gate_make(struct xco_gate *gate) {
     // refused unless the root has our handle: then there is nothing of ours to remove
+    bool foreign = false;
     int error = xco_gate_remove(gate);
     if (error == -EPERM || error == -ENODEV) {
         return error;
     }
-    uint32_t place = 0;
-    xco_batch_clear(&gate->batch);
-    xco_tree_build(&gate->batch, &gate->tree);
-    error = xco_gate_send(gate, &gate->batch, &place);
-    if (error == -EEXIST && place == 1) {
+    error = gate->tree.paced ? xco_gate_build_paced(gate, &foreign) : build(gate, &foreign);
+    if (foreign) {
         return error;
     }
-    if (error != 0) {
-        gate->lacking = xco_tree_part(&gate->batch, place);
-    } else if (gate->tree.classify != 0) {
+    if (error == 0 && gate->tree.classify != 0) {
         error = classify(gate);
     }
     if (error != 0) {
@@ -227,28 +237,36 @@ static int ask_classifier(struct xco_gate *gate) {
     return xco_gate_ask(gate, &gate->batch, &filter, 1);
 }
 
+static bool is_ours(const struct xco_reading *root) {
+    return strcmp(root->kind, "htb") == 0 || strcmp(root->kind, "mq") == 0 ||
+           strcmp(root->kind, "fq") == 0;
+}
+
 int xco_gate_stands(struct xco_gate *gate) {
     struct xco_reading root = {0};
     int count = ask_root(gate, &root);
     if (count < 0) {
         return count;
     }
-    bool stands = count == 1 && root.handle == XCO_ROOT && strcmp(root.kind, "htb") == 0;
+    bool stands = count == 1 && root.handle == XCO_ROOT && is_ours(&root);
     return stands && (gate->tree.classify == 0 || ask_classifier(gate) == 1);
 }
 
-// Opens all gates that there are and waits until nothing waits, or patience ends.
+// Opens all gates that there are, which fq does not have, and waits until nothing waits, or patience
+// ends. Behind fq packets depart at their own times.
 static void drain(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns) {
     struct xco_batch opening;
+    struct xco_reading root = {0};
+    bool empty = ask_root(gate, &root) != 1, tree = strcmp(root.kind, "htb") == 0;
     xco_batch_clear(&opening);
-    for (unsigned k = 0; k < XCO_GATES; k++) {
+    for (unsigned k = 0; tree && k < XCO_GATES; k++) {
         xco_tree_set_gate(&opening, &gate->tree, k, &(struct xco_opening){line_bps, 0, false});
     }
     xco_gate_send(gate, &opening, NULL); // refused for those that do not exist
-    bool empty = false;
     while (patience_ns > 0 && !empty) {
-        struct xco_reading root;
-        xco_gate_kick(gate);
+        if (tree) {
+            xco_gate_kick(gate);
+        }
         nanosleep(&(struct timespec){.tv_nsec = DRAIN_STEP_NS}, NULL);
         patience_ns -= DRAIN_STEP_NS;
         empty = ask_root(gate, &root) == 1 && root.backlog_bytes == 0;

@@ -21,7 +21,7 @@ struct xco_gate {
 // What the kernel tells of one queue.
 struct xco_reading {
     uint32_t handle;
-    char kind[8];
+    char kind[8]; // of the root: "htb" of a tree; "mq" or "fq" where packets have times of departure
     uint64_t sent_bytes;
     uint32_t backlog_bytes;
 };

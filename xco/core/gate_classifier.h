@@ -23,8 +23,11 @@ struct xco_classifier {
     int places, root;    // maps
     struct xco_target *targets;
     struct xco_passage *passages;
+    struct xco_pace *paces;
     uint32_t *kinds;
-    size_t target_bytes, passage_bytes, kind_bytes;
+    size_t target_bytes, passage_bytes, pace_bytes, kind_bytes;
+    bool paced; // packets have times of departure
+    uint64_t horizon_ns;
     unsigned hosts;
 };
 
@@ -54,8 +57,16 @@ int xco_classifier_displace(struct xco_classifier *classifier, const struct xco_
 void xco_classifier_give(struct xco_classifier *classifier, uint16_t host, unsigned gate);
 void xco_classifier_take(struct xco_classifier *classifier, uint16_t host);
 
+// Where packets have times of departure: sets a queue's rate. What waits keeps its times, and what
+// follows departs within the horizon.
+void xco_classifier_pace(struct xco_classifier *classifier, unsigned queue, uint64_t rate_bps,
+                         int64_t now_ns);
+uint64_t xco_classifier_dropped(const struct xco_classifier *classifier); // bytes, of all queues
+
 // Reads what a queue has taken and passed on; starts both anew; has it tell of what enters next.
-struct xco_passage xco_classifier_passage(const struct xco_classifier *classifier, unsigned queue);
+// A queue of times of departure starts behind the newcomers, where its first packets were.
+struct xco_passage xco_classifier_passage(const struct xco_classifier *classifier, unsigned queue,
+                                          int64_t now_ns);
 void xco_classifier_reset(struct xco_classifier *classifier, unsigned queue);
 void xco_classifier_arm(struct xco_classifier *classifier, unsigned queue);
 

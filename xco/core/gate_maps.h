@@ -16,6 +16,9 @@
 #define XCO_QUEUES 66u /* 64 gates, that of unlisted destinations, and the newcomers */
 #define XCO_QUEUE_OUTSIDE 64u
 #define XCO_QUEUE_NEWCOMERS 65u
+#define XCO_PACES 68u /* what is paced where packets have times of departure: these queues, and */
+#define XCO_PACE_SMALL 66u
+#define XCO_PACE_CONTROL 67u
 #define XCO_ANY_VLAN 0xffffu
 
 enum xco_place_kind { XCO_PLACE_MAC = 1, XCO_PLACE_IP = 2 };
@@ -46,6 +49,15 @@ struct xco_passage {
     __u64 tell; /* whether to tell when something enters */
 };
 
+/* A queue of packets that have times of departure; it has a cache line of its own. */
+struct xco_pace {
+    __u64 next_ns;  /* when its next packet departs, CLOCK_MONOTONIC */
+    __u64 rate_bps; /* 0: everything is dropped */
+    __u64 sent_bytes; /* that were given a time */
+    __u64 dropped_bytes;
+    __u64 reserved[4];
+};
+
 /* The root that is counted at. */
 struct xco_root {
     __u32 interface; /* its index */
@@ -68,6 +80,8 @@ struct xco_classify_terms {
     __u32 large_bytes; /* so much within the window makes a destination large */
     __u32 crowd_bytes; /* newcomers that wait for each other: every one of them is large */
     __u64 window_ns;
+    __u64 horizon_ns; /* a packet that would depart later is dropped */
+    __u32 paced;      /* packets have times of departure */
     __u32 hosts;
 };
 

@@ -12,6 +12,7 @@
 #define MAX_TICKS (1u << 28)
 #define CLASS_BURST_NS 1000000u // what a limited class may send at once; its timer may be that late
 #define PROGRAM_PRIORITY 0x7c01u // of our BPF filters among others: late, where others act first
+#define FQ_PACKETS 65536u // that may wait: the horizon bounds them before
 #define QUANTA 2u          // frames that a class sends before the next has its turn
 
 static void begin(struct xco_batch *batch, uint16_t type, uint16_t flags, const struct tcmsg *what,
@@ -61,6 +62,23 @@ void xco_part_class(struct xco_batch *batch, const struct xco_tree *tree, uint32
         xco_batch_attribute(batch, TCA_HTB_CEIL64, &rate, sizeof rate);
     }
     xco_batch_end_nest(batch, nest);
+}
+
+void xco_part_fq(struct xco_batch *batch, int interface, uint32_t parent, uint32_t handle,
+                 uint16_t flags) {
+    struct tcmsg what = {.tcm_ifindex = interface, .tcm_parent = parent, .tcm_handle = handle};
+    uint32_t packets = FQ_PACKETS;
+    begin(batch, RTM_NEWQDISC, flags, &what, "fq");
+    size_t nest = xco_batch_nest(batch, TCA_OPTIONS);
+    xco_batch_attribute(batch, TCA_FQ_PLIMIT, &packets, sizeof packets);
+    xco_batch_attribute(batch, TCA_FQ_FLOW_PLIMIT, &packets, sizeof packets);
+    xco_batch_end_nest(batch, nest);
+}
+
+void xco_part_mq(struct xco_batch *batch, int interface, uint32_t handle, uint16_t flags) {
+    struct tcmsg what = {
+        .tcm_ifindex = interface, .tcm_parent = TC_H_ROOT, .tcm_handle = handle};
+    begin(batch, RTM_NEWQDISC, flags, &what, "mq");
 }
 
 void xco_part_fifo(struct xco_batch *batch, int interface, uint32_t parent, uint32_t limit_bytes) {

@@ -39,6 +39,9 @@ void xco_part_htb(struct xco_batch *batch, int interface, uint32_t parent, uint3
                   uint32_t otherwise);
 void xco_part_class(struct xco_batch *batch, const struct xco_tree *tree, uint32_t id,
                     uint64_t rate_bps, uint32_t priority, uint16_t flags);
+void xco_part_fq(struct xco_batch *batch, int interface, uint32_t parent, uint32_t handle,
+                 uint16_t flags);
+void xco_part_mq(struct xco_batch *batch, int interface, uint32_t handle, uint16_t flags);
 void xco_part_fifo(struct xco_batch *batch, int interface, uint32_t parent, uint32_t limit_bytes);
 void xco_part_bucket(struct xco_batch *batch, int interface, uint32_t parent, uint32_t handle,
                      uint16_t flags, const struct xco_bucket *bucket);

@@ -121,6 +121,9 @@ static void add_sources(struct xco_batch *batch, const struct xco_tree *tree, un
 }
 
 void xco_tree_add_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
+    if (tree->paced) {
+        return;
+    }
     xco_part_class(batch, tree, CLASS_GATE(gate), UNLIMITED_BPS, 3, XCO_MAKE);
     struct xco_bucket closed = closed_bucket(tree);
     xco_part_bucket(batch, tree->interface, CLASS_GATE(gate), GATE(gate), NLM_F_CREATE, &closed);
@@ -131,6 +134,9 @@ void xco_tree_add_gate(struct xco_batch *batch, const struct xco_tree *tree, uns
 }
 
 void xco_tree_remove_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate) {
+    if (tree->paced) {
+        return;
+    }
     xco_part_remove_class(batch, tree->interface, CLASS_GATE(gate));
 }
 

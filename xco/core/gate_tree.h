@@ -42,6 +42,7 @@ struct xco_tree {
     uint32_t queue_bytes;   // what of one V2V flow may wait
     uint64_t burst_ns;      // what of the line rate an open gate may send at once
     int classify, share;    // BPF programs of the classifier; 0: u32 filters classify
+    bool paced;             // no tree: packets have times of departure, which fq keeps to
 };
 
 // Source and destination of a V2V flow; IPv4 addresses are mapped into IPv6 (RFC 4291, 2.5.5.2).
@@ -83,7 +84,8 @@ struct xco_opening {
     bool goes_on;
 };
 
-// Adds the request that sets a gate.
+// Adds the request that sets a gate. Where packets have times of departure nothing of the kernel's is
+// a gate: none is added or removed.
 void xco_tree_set_gate(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                        const struct xco_opening *opening);
 
