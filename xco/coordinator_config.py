@@ -68,7 +68,7 @@ class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     classifier: Literal["auto", "bpf", "u32"] = "auto"
     """What names a packet's class: a BPF program, u32 filters, or whichever the kernel can do."""
     gates: Literal["tbf", "edt", "auto"] = "tbf"
-    """Token buckets; times of departure, which keep rates but no timeslices; or these if possible."""
+    """Token buckets; times of departure, which keep rates but no timeslices; these if possible."""
     fallback: Literal["safe", "open"] = "safe"
     """Without a controller: shares that cannot congest a link, or the line, uncoordinated."""
     newcomer_queue: str = "256KB"

@@ -23,7 +23,7 @@ ROOT: Final = 0x7C01_0000
 NEEDED: Final = ("htb", "tbf", "bfifo", "u32")
 """What the kernel must have for gates of token buckets: qdiscs, and the filter."""
 NEEDED_BY_EDT: Final = ("fq",)
-"""What it must have for gates of departure times; mq, which many transmit queues need, always is."""
+"""What it must have for gates of departure times; mq is always there."""
 _KINDS: Final = frozenset({"htb", "mq", "fq"})
 """What our root can be."""
 _FILTERS: Final = frozenset({"u32"})

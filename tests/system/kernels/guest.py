@@ -8,7 +8,7 @@ from typing import Final
 
 from xen.cache import Cache
 from xen.debian import dependency, release, run, unpack
-from xen.kernel import pack
+from xen.kernel import copy_modules, pack
 
 HERE: Final = Path(__file__).parent
 LIBRARIES: Final = ("-lbpf", "-lelf", "-lz")
@@ -25,7 +25,7 @@ def debian_kernel(cache: Cache) -> Path:
     Raises:
         RuntimeError: apt could not download it.
     """
-    package = dependency("linux-image-cloud-amd64", r"linux-image-\d\S+")
+    package = _package()
 
     def take(into: Path) -> None:
         unpack([package], into / "tree")
@@ -33,6 +33,26 @@ def debian_kernel(cache: Cache) -> Path:
         shutil.rmtree(into / "tree")
 
     return cache.part("kernel", (release(), package), take) / "vmlinuz"
+
+
+def debian_modules(cache: Cache, names: Sequence[str]) -> Path:
+    """Return a folder with modules of that kernel and what they need, as in `/lib/modules`.
+
+    Raises:
+        RuntimeError: apt could not download it, or it has no such module.
+    """
+    package = _package()
+
+    def take(into: Path) -> None:
+        unpack([package], into / "tree")
+        copy_modules(into / "tree", names, into)
+        shutil.rmtree(into / "tree")
+
+    return cache.part("modules", (release(), package, *names), take)
+
+
+def _package() -> str:
+    return dependency("linux-image-cloud-amd64", r"linux-image-\d\S+")
 
 
 def boot(kernel: Path, steps: Sequence[str], files: Mapping[str, bytes], folder: Path) -> list[str]:
@@ -49,15 +69,25 @@ def boot(kernel: Path, steps: Sequence[str], files: Mapping[str, bytes], folder:
     source, options = HERE / "init.c", ("-O2", "-Wall", "-Wextra", "-Werror", "-static")
     run("gcc", *options, "-o", root / "init", source, *LIBRARIES)
     pack(root, archive)
+    console = run_machine(kernel, archive, folder)
+    return [line.partition(MARK)[2].strip() for line in console.splitlines() if MARK in line]
+
+
+def run_machine(kernel: Path, archive: Path, folder: Path) -> str:
+    """Boot until the machine switches itself off; its console is returned, and kept in the folder.
+
+    Raises:
+        subprocess.TimeoutExpired: it did not.
+    """
     command = _machine(kernel, archive)
     done = subprocess.run(command, capture_output=True, timeout=LIMIT_S, check=False)
     console = (done.stdout + done.stderr).decode(errors="replace")
     (folder / "console.log").write_text(console)
-    return [line.partition(MARK)[2].strip() for line in console.splitlines() if MARK in line]
+    return console
 
 
 def _machine(kernel: Path, archive: Path) -> list[str]:
     command = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-M", "q35"]
-    command += ["-cpu", "max", "-m", "512M", "-accel", "tcg", "-display", "none", "-nodefaults"]
+    command += ["-cpu", "max", "-m", "512M", "-smp", "2", "-accel", "tcg", "-display", "none", "-nodefaults"]
     command += ["-no-reboot", "-serial", "stdio", "-append", LINUX]
     return [*command, "-kernel", str(kernel), "-initrd", str(archive)]
