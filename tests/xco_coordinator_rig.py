@@ -92,6 +92,10 @@ class Core:
         self._shim.shim_directive(self._state, long(now), *numbers, mode, *rest)
         return self._sequence
 
+    def only_pace(self) -> None:
+        """Have gates that cannot close."""
+        self._shim.shim_only_pace(self._state)
+
     def welcome(self, now: int, status: int, epoch: int = 1) -> None:
         self._shim.shim_welcome(self._state, long(now), ctypes.c_uint64(epoch), status)
 

@@ -223,3 +223,7 @@ void shim_config(const char *text, const char *address, int *host, char *message
         xco_config_free(&config);
     }
 }
+
+void shim_only_pace(struct xco_core *core) {
+    core->config.paced = true;
+}

@@ -146,6 +146,8 @@ def test_rates_and_safe_shares_hold_with_times_of_departure(
     assert said["root"].startswith("qdisc mq 7c01:" if queues > 1 else "qdisc fq 7c01:")
     assert int(said["queues"]) == queues
     assert "7c01:" not in said["after"]
+    assert console.count("grants timeslices") == 1
+    assert console.count("fell back") <= 4, console[-8000:]
     safe = LINE_BPS / 2 * PACE
     assert float(said["without"]) > 1.2 * LINE_BPS
     for name, wire in (("safe", safe), ("rate", LINE_BPS * PACE), ("timeslice", safe)):

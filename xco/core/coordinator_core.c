@@ -9,6 +9,7 @@
 #define RATE_OVER_NS 5000000 // what a rate is measured over, at least
 #define SHORTEST_SILENCE_NS 1000000
 #define LONGEST_SILENCE_NS 60000000000
+#define UNSLICED_NS 10000000000 // a controller that granted a slice is not obeyed for so long
 #define FAST_SHARE 20 // of the line: the controller counts a sender as active from there on
 
 void xco_core_begin(struct xco_core *core, const struct xco_core_config *config, int64_t now_ns) {
@@ -17,6 +18,16 @@ void xco_core_begin(struct xco_core *core, const struct xco_core_config *config,
     core->fell_back = true;
     core->began_ns = core->valid_ns = core->report_ns = now_ns;
     core->hello_ns = now_ns - config->hello_ns;
+    core->sliced_ns = XCO_NEVER;
+}
+
+// Whether a directive is one of a controller that grants slices, where gates only pace. What comes
+// between its slices counts on them, so it is refused too.
+static bool is_sliced(struct xco_core *core, int64_t now_ns, const struct xco_directive *directive) {
+    if (core->config.paced && directive->mode == XCO_SLICE) {
+        core->sliced_ns = now_ns;
+    }
+    return core->sliced_ns != XCO_NEVER && now_ns - core->sliced_ns < UNSLICED_NS;
 }
 
 // Another controller, or the same one anew: what the old one said of time and sequence is void.
@@ -87,7 +98,7 @@ void xco_core_directive(struct xco_core *core, int64_t now_ns, const struct xco_
     }
     note_epoch(core, header->epoch);
     learn(core, now_ns, header, directive->echo_sent_ns, directive->echo_received_ns);
-    if (core->config.paced && directive->mode == XCO_SLICE) {
+    if (is_sliced(core, now_ns, directive)) {
         core->counts.unsliced++; // not heard: silence leads to safe shares
         return;
     }

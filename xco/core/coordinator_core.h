@@ -89,6 +89,7 @@ struct xco_core {
     bool more; // more destinations than there are gates
     uint8_t refused; // enum xco_welcome_status: why this controller does not have us
     uint64_t epoch, heard_sequence, gave_up_sequence;
+    int64_t sliced_ns; // when a slice was refused last; XCO_NEVER: none was
     uint64_t free_ns; // when what was given up ends, controller's clock; 0: at once
     int64_t advance_ns; // a slice's gates are set so long before it begins: what setting takes
     int64_t began_ns;
