@@ -90,7 +90,7 @@ def ended(host: Shell, monkeypatch: pytest.MonkeyPatch, script: str) -> str:
     program.write_text(f"#!/bin/sh\necho 'xco-coordinator: last words' >&2\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("XCO_CORE", str(host.folder))
-    monkeypatch.setattr(gate, "check", lambda _: None)
+    monkeypatch.setattr(gate, "check", lambda *_: None)
     with pytest.raises(GateError) as raised:
         coordinator.run(load_config(host.folder / "xco.toml"))
     return str(raised.value)

@@ -88,6 +88,18 @@ def run_machine(kernel: Path, archive: Path, folder: Path) -> str:
 
 def _machine(kernel: Path, archive: Path) -> list[str]:
     command = ["setpriv", "--pdeathsig", "KILL", "qemu-system-x86_64", "-M", "q35"]
-    command += ["-cpu", "max", "-m", "512M", "-smp", "2", "-accel", "tcg", "-display", "none", "-nodefaults"]
+    command += [
+        "-cpu",
+        "max",
+        "-m",
+        "512M",
+        "-smp",
+        "2",
+        "-accel",
+        "tcg",
+        "-display",
+        "none",
+        "-nodefaults",
+    ]
     command += ["-no-reboot", "-serial", "stdio", "-append", LINUX]
     return [*command, "-kernel", str(kernel), "-initrd", str(archive)]
