@@ -19,6 +19,7 @@ PURE = (
     "arrival",
     "chores",
     "spin",
+    "backlog",
 )
 GATES = 65
 US, MS = 1000, 1_000_000

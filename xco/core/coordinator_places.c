@@ -7,7 +7,6 @@
 
 #define CROWD_BYTES 6000u // of newcomers that wait: more than the frames that are just leaving
 #define HORIZON_NS 50000000 // what a packet waits for its time of departure, at most
-#define STUCK_NS 5000000 // an open gate that passes nothing on for so long is asked for
 
 static void on_notice(void *context, const struct xco_notice *notice);
 
@@ -167,8 +166,9 @@ int xco_places_restore(struct xco_coordinator *c, int64_t now_ns) {
     return error;
 }
 
-// Asks the kernel what really waits: what was dropped within the queues has never left them.
-static uint64_t asked(struct xco_coordinator *c, unsigned gate, uint64_t counted) {
+// Asks the kernel what really waits, and corrects the counts by it.
+static uint64_t asked(struct xco_coordinator *c, unsigned gate, const struct xco_passage *before,
+                      int64_t now_ns) {
     struct xco_reading reading;
     xco_batch_clear(&c->batch);
     xco_tree_ask_gate(&c->batch, c->gate.tree.interface, gate);
@@ -178,29 +178,25 @@ static uint64_t asked(struct xco_coordinator *c, unsigned gate, uint64_t counted
         return 0;
     }
     c->counts.looks++;
-    c->places.gates[gate].lost += counted - reading.backlog_bytes;
-    return reading.backlog_bytes;
+    struct xco_gate_state *state = &c->places.gates[gate];
+    state->moved_ns = now_ns; // it is asked again after as long a time
+    struct xco_passage after = xco_classifier_passage(&c->places.classifier, gate, now_ns);
+    return xco_backlog_correct(state, before, &after, reading.backlog_bytes);
 }
 
-// Reads a gate's counters, and corrects them where they say that something waits which never leaves.
+// Reads a gate's counters, and has them corrected where they are doubtful. What has a time of departure
+// leaves at it: there is nothing to ask.
 static void look(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
+    const struct xco_destination *destination = &c->core.destinations[gate];
     struct xco_gate_state *state = &c->places.gates[gate];
     struct xco_passage passage = xco_classifier_passage(&c->places.classifier, gate, now_ns);
-    int64_t counted = (int64_t)(passage.entered - passage.left - state->lost);
-    uint64_t backlog = counted > 0 ? (uint64_t)counted : 0;
-    if (passage.left != state->left || c->core.destinations[gate].applied_bps == 0) {
-        state->moved_ns = now_ns;
+    bool closed = destination->applied_bps == 0;
+    int64_t open_ns = closed ? now_ns : destination->opened_ns;
+    uint64_t backlog = xco_backlog_read(state, &passage, open_ns, now_ns);
+    if (state->doubtful && !c->config.tree.paced) {
+        backlog = asked(c, gate, &passage, now_ns);
     }
-    if (passage.entered != state->entered || backlog > 0) {
-        state->active_ns = now_ns;
-    }
-    state->entered = passage.entered;
-    state->left = passage.left;
-    if (backlog > 0 && now_ns - state->moved_ns >= STUCK_NS && !c->config.tree.paced) {
-        state->moved_ns = now_ns;
-        backlog = asked(c, gate, backlog);
-    }
-    if (backlog == 0 && c->core.destinations[gate].applied_bps == 0) { // an open one tells too often
+    if (backlog == 0 && closed) { // an open one tells too often
         xco_classifier_arm(&c->places.classifier, gate);
     }
     xco_core_look(&c->core, now_ns, gate, backlog < UINT32_MAX ? (uint32_t)backlog : UINT32_MAX,

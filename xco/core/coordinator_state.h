@@ -2,6 +2,7 @@
 #ifndef XCO_COORDINATOR_STATE_H
 #define XCO_COORDINATOR_STATE_H
 
+#include "coordinator_backlog.h"
 #include "coordinator_chores.h"
 #include "coordinator_config.h"
 #include "coordinator_core.h"
@@ -31,14 +32,6 @@ struct xco_held {
     bool used;
     int64_t arrived_ns;
     struct xco_message message;
-};
-
-// What is known of a gate whose packets a BPF program counts.
-struct xco_gate_state {
-    uint64_t entered, left; // as read last
-    uint64_t lost;          // entered and never left: dropped within
-    int64_t moved_ns;       // when something left last, or it was closed
-    int64_t active_ns;      // when something entered or waited last
 };
 
 // Where a BPF program classifies.
