@@ -253,9 +253,35 @@ void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns) {
     }
 }
 
+// Compares a closed gate's counts with the kernel's number: one that holds packets and seems empty
+// would never be opened.
+static void reconcile(struct xco_coordinator *c, unsigned gate, int64_t now_ns) {
+    const uint64_t lost = c->places.gates[gate].lost;
+    struct xco_passage passage = xco_classifier_passage(&c->places.classifier, gate, now_ns);
+    uint64_t backlog = asked(c, gate, &passage, now_ns);
+    if (c->present && c->places.gates[gate].lost != lost) {
+        xco_core_look(&c->core, now_ns, gate,
+                      backlog < UINT32_MAX ? (uint32_t)backlog : UINT32_MAX, passage.left);
+    }
+}
+
+static void reconcile_piece(struct xco_coordinator *c, int64_t now_ns) {
+    unsigned gate, done = 0;
+    while (c->present && xco_chores_go_on(c, done) &&
+           xco_walk_take(&c->reconciled, XCO_OUTSIDE, &gate)) {
+        const struct xco_destination *destination = &c->core.destinations[gate];
+        if (destination->used && destination->applied_bps == 0) {
+            reconcile(c, gate, now_ns);
+            done++;
+        }
+    }
+}
+
 void xco_places_verify(struct xco_coordinator *c) {
     int stands = xco_gate_stands(&c->gate);
     if (stands != 1) {
         xco_queues_lose(c, stands < 0 ? stands : -ENOENT);
+    } else if (!c->config.tree.paced) {
+        reconcile_piece(c, xco_now_ns());
     }
 }

@@ -96,6 +96,7 @@ struct xco_coordinator {
     bool watch_idle;  // it saw nothing at the last look, and is to tell of the next packet
     int64_t sweep_ns; // of the next look for idle flows
     struct xco_walk sweep; // where it goes on
+    struct xco_walk reconciled; // the same of counts that are compared with the kernel's
     int64_t mend_ns;  // of the next attempt to make the tree
     int mend_error;   // of the last attempt
     int64_t publish_ns;
@@ -153,7 +154,8 @@ void xco_places_take(struct xco_coordinator *c);
 int xco_places_restore(struct xco_coordinator *c, int64_t now_ns);
 void xco_places_look(struct xco_coordinator *c, int64_t now_ns);
 void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns);
-// Sees that tree and filter still stand: nothing else of a program's work asks the kernel.
+// Sees that tree and filter still stand, and compares counts with the kernel's number of what waits:
+// little else of a program's work asks the kernel.
 void xco_places_verify(struct xco_coordinator *c);
 
 // Locations: makes the logs (0 or a negative errno); begins anew with a controller; takes what it
