@@ -108,7 +108,9 @@ def _gently_raised(
     if (waits and asked) or not sample.guarded or sample.cap is None or headroom.enough is None:
         return decision
     most = CapFraction(UNASKED * sample.cap)
-    if sample.cap < PASSED * headroom.enough or decision.cap <= most:
+    # This period may be the first one after the cap was lowered, which has not told yet.
+    lowered = (1 - FASTEST_EASE) * headroom.enough
+    if sample.cap < PASSED * lowered or decision.cap <= most:
         return decision
     return Decision(most, decision.reason)
 

@@ -200,6 +200,21 @@ def test_a_flood_that_ends_within_a_period_leaves_the_cap_of_one_that_polls(
     assert 0.8 * cap <= (rig.cap("a") or 1.0) <= 1.4 * cap
 
 
+@pytest.mark.parametrize("lowered", [0.99, 0.9, 0.8999])
+def test_a_flood_that_ends_right_after_a_step_down_is_no_reason_to_open(lowered: float) -> None:
+    """As measured on testpmd, where the cap jumped from 0.69 to its ceiling of 2 CPUs."""
+    bounds, law = Bounds(CapFraction(0.01), CapFraction(2.0)), AdaptiveLaw()
+    enough = CapFraction(0.7688)
+    below = CapFraction(lowered * enough)
+    memory = (law.start(enough), Headroom())
+    for cap, forwarded, offered in (*[(enough, 10e3, 60e3)] * IN_A_ROW, (below, 118.0, 360.0)):
+        sample = Sample(
+            forwarded, cap, offered=offered, used=cap, binding=True, shielded=True, guarded=True
+        )
+        memory, decision = stepped(law, memory, 10e3, sample, bounds)
+    assert decision.cap <= UNASKED * below
+
+
 def test_the_cap_follows_the_setpoint_at_once(tmp_path: Path) -> None:
     rig = held(tmp_path)
     cap = rig.cap("a") or 0.0
