@@ -4,7 +4,7 @@ A tick never waits for the disk. What must be durable is given to the journal, a
 soon as it is: when the loop is woken, or in the next tick.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from xtc.instance import Command
 from xtc.journal import Ledger
@@ -82,6 +82,12 @@ class Beginnings:
         """Return the cap that waited for a router's original, which is durable by now; once."""
         self._first.discard(name)
         return self._commands.pop(name, None)
+
+    def carried_out(self, names: Collection[str]) -> None:
+        """Forget the caps that waited for these routers' originals: newer ones are carried out."""
+        self._first.difference_update(names)
+        for name in self._commands.keys() & names:
+            del self._commands[name]
 
     def waits(self, name: str) -> bool:
         """Whether something of a router waits, for the journal or for its interfaces."""

@@ -1,13 +1,14 @@
 """Throughput Collector: which interface belongs to which virtual router, and what it forwards."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from fnmatch import translate
 
 import msgspec
 
+from xtc.firewall import Firewall, Unforeseen, uncounted
 from xtc.meter import Fault, InterfaceRate
 from xtc.units import BitsPerSecond, PacketsPerSecond
 
@@ -142,7 +143,16 @@ def reached_bps(reading: Reading, reached: float | None) -> BitsPerSecond | None
 class Collector:
     """Keeps the map from interfaces to routers, redone only when interfaces come or go."""
 
-    def __init__(self, bindings: Mapping[str, Binding]) -> None:
+    def __init__(
+        self, bindings: Mapping[str, Binding], unexpected: Callable[[str], None] = uncounted
+    ) -> None:
+        """Read routers' interfaces.
+
+        Args:
+            bindings: how to recognise each router's interfaces.
+            unexpected: counts an error that nobody foresaw, by where it came up.
+        """
+        self._guard = Firewall(unexpected)
         self._bindings, self._claims = dict(bindings), Claims(bindings)
         self._names: frozenset[str] | None = None
         """The interfaces that are mapped; None before the first reading."""
@@ -183,7 +193,10 @@ class Collector:
             self._map(rates.keys())
             self._expect(rates)
             self._missing = {vr: found for vr in self._bindings if (found := self._miss(vr, rates))}
-        return {vr: self._reading(vr, binding, rates) for vr, binding in self._bindings.items()}
+        read = self._guard.each(
+            "collect", {vr: vr for vr in self._bindings}, lambda vr: self._reading(vr, rates)
+        )
+        return {vr: _or_blind(found, self._owned.get(vr, ())) for vr, found in read.items()}
 
     def _map(self, names: Iterable[str]) -> None:
         present = frozenset(names)
@@ -213,9 +226,8 @@ class Collector:
         expected = {*self._claims.named[vr], *self._full.get(vr, ())}
         return tuple(sorted(name for name in expected if name not in rates))
 
-    def _reading(
-        self, vr: str, binding: Binding, rates: Mapping[str, InterfaceRate | Fault]
-    ) -> Reading:
+    def _reading(self, vr: str, rates: Mapping[str, InterfaceRate | Fault]) -> Reading:
+        side = self._bindings[vr].side
         names = self._owned.get(vr, ())
         contested = self._contested.get(vr, ())
         problems = [f"{name}: claimed by several routers" for name in contested]
@@ -227,7 +239,7 @@ class Collector:
             if isinstance(found, Fault):
                 problems.append(f"{name}: {found.value}")
                 continue
-            if binding.side is Side.HOST:
+            if side is Side.HOST:
                 sent.add(found.rx, found.rx_bits)
                 received.add(found.tx, found.tx_bits, found.tx_dropped)
             else:
@@ -242,3 +254,10 @@ class Collector:
         return Reading(
             sent.pps, received.pps, names, throughput_bps=sent.bps, offered_bps=received.bps
         )
+
+
+def _or_blind(found: Reading | Unforeseen, interfaces: tuple[str, ...]) -> Reading:
+    """Return a reading; where it failed, one that tells nothing but that."""
+    if not isinstance(found, Unforeseen):
+        return found
+    return Reading(None, None, interfaces, (found.words,))

@@ -87,7 +87,9 @@ class Daemon:
         self._manager, self._server, self._metrics = manager, server, metrics
         self._hypervisors, self._watch, self._cpus = hypervisors, watch, cpus
         self._requests = DurableFirst(manager, self.handle)
-        self._collector = Collector(self._bindings())
+        self._collector = Collector(
+            self._bindings(), unexpected=lambda where: metrics.unexpected.labels(where).inc()
+        )
         self._identify()
         self._before: Snapshot | None = None
         """The snapshot of the tick before."""

@@ -1,11 +1,13 @@
 """The firewall of each router: its unforeseen error is counted, logged, and reaches no other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import structlog
 
+_One = TypeVar("_One")
 _Result = TypeVar("_Result")
 
 log = structlog.get_logger()
@@ -18,10 +20,14 @@ class Unforeseen:
     words: str
 
 
+def uncounted(_where: str) -> None:
+    """Do not count an error that was logged."""
+
+
 class Firewall:
     """Runs work on one router at a time."""
 
-    def __init__(self, count: Callable[[str], None]) -> None:
+    def __init__(self, count: Callable[[str], None] = uncounted) -> None:
         """Count errors by where they came up."""
         self._count = count
 
@@ -49,3 +55,15 @@ class Firewall:
             self._count(where)
             log.exception("unexpected_error", where=where, vr=concerned)
             return Unforeseen(f"unforeseen {type(error).__name__} ({where}): {error}")
+
+    def each(
+        self, where: str, concerned: Mapping[str, _One], work: Callable[[_One], _Result]
+    ) -> dict[str, _Result | Unforeseen]:
+        """Return the results of one stage for all routers; each fails by itself.
+
+        Args:
+            where: the stage, for metric and log.
+            concerned: what to work on, by the router's name.
+            work: what is to be done to each.
+        """
+        return {name: self.run(where, name, partial(work, one)) for name, one in concerned.items()}

@@ -4,9 +4,10 @@ Weights are looked at in turns, and written on change: a tick costs next to noth
 """
 
 import os
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Final
+from itertools import count
+from typing import Final, TypeVar
 
 from xtc.actuator.spec import DeadlineSpec
 from xtc.actuator.weights import Weights
@@ -15,6 +16,8 @@ from xtc.firewall import Firewall, Unforeseen
 from xtc.floors import AUTO, KEEP, Claim, Grant, Scale, fits, grants, shortage, uncovered
 from xtc.managed import Managed
 from xtc.units import CapFraction
+
+_Answer = TypeVar("_Answer")
 
 LOOK_EVERY: Final = 10
 """Periods between two looks at a router's weight and need, and at who contends with it."""
@@ -29,42 +32,57 @@ class HostFloors:
         self._rivals: dict[Hashable, Mapping[str, int]] = {}
         """Who contends in each arena, as of the last look."""
 
-    def decide(self, routers: Iterable[Managed]) -> None:
+    def decide(self, routers: Mapping[str, Managed]) -> None:
         """Decide on the weights for a period."""
         self._periods += 1
-        held = [managed for managed in routers if managed.weighable]
-        changed = [managed for number, managed in enumerate(held) if self._look(managed, number)]
+        turns = count(self._periods)
+        looks = self._guard.each("floor", routers, lambda managed: self._look(managed, turns))
+        held = [routers[name] for name, look in looks.items() if isinstance(look, bool)]
         anew = self._periods % LOOK_EVERY == 0
         if anew:
             self._rivals.clear()
-        if changed or anew:
-            self._guard.run("floor", "", partial(self._weigh, held))
+        if anew or any(look is True for look in looks.values()):
+            self._weigh(held)
 
-    def _look(self, managed: Managed, number: int) -> bool:
-        """Look at one router, if it is its turn or it can be learned from; whether that matters."""
-        turn = (self._periods + number) % LOOK_EVERY == 0
+    def _look(self, managed: Managed, turns: Iterator[int]) -> bool | None:
+        """Look at one router, if it is its turn or it can be learned from.
+
+        Returns:
+            Whether that changes what is decided; None where the router has no floor.
+        """
+        if not managed.weighable:
+            return None
+        turn = next(turns) % LOOK_EVERY == 0
         instance, floor = managed.instance, managed.floor
         if instance is None or not floor.is_due(instance.lease, managed.sample, turn=turn):
             return False
         before = floor.terms
-        done = self._guard.run("floor", managed.plan.name, managed.look_at_floor)
-        return not isinstance(done, Unforeseen) and floor.terms != before
+        managed.look_at_floor()
+        return floor.terms != before
 
     def _weigh(self, held: list[Managed]) -> None:
         """Share out the CPU of each arena, and say where the host has too little."""
-        self._tell_shortage(held)
+        routers = {managed.plan.name: managed for managed in held}
+        known = self._told(routers, _need)
+        self._tell_shortage(held, known)
         arenas: dict[Hashable, dict[str, Managed]] = {}
-        for managed in held:
-            weights = managed.keeper.weights
-            if weights is not None and managed.floor.may_weigh:
-                place, member = weights.arena
-                arenas.setdefault(place, {})[member] = managed
+        for name, (place, member) in self._told(routers, _arena).items():
+            arenas.setdefault(place, {})[member] = routers[name]
         for place, members in arenas.items():
-            self._share_out(place, members)
+            share = partial(self._share_out, place, members)
+            self._guard.run("floor", ", ".join(members), share)
 
-    def _tell_shortage(self, held: Iterable[Managed]) -> None:
-        needs = {managed.plan.name: _need(managed) for managed in held}
-        known = {name: need for name, need in needs.items() if need is not None}
+    def _told(
+        self, routers: Mapping[str, Managed], ask: Callable[[Managed], _Answer | None]
+    ) -> dict[str, _Answer]:
+        """Return what each router tells, without those that tell nothing or fail."""
+        return {
+            name: answer
+            for name, answer in self._guard.each("floor", routers, ask).items()
+            if answer is not None and not isinstance(answer, Unforeseen)
+        }
+
+    def _tell_shortage(self, held: Iterable[Managed], known: Mapping[str, CapFraction]) -> None:
         total = sum(known.values())
         for managed in held:
             cpus = _cpus(managed.keeper.weights)
@@ -125,6 +143,12 @@ def _need(managed: Managed) -> CapFraction | None:
     """Return the CPU that a router's setpoint takes of the host; None where no floor backs it."""
     backed = isinstance(managed.plan.spec, DeadlineSpec) or managed.keeper.weights is not None
     return managed.floor.need if backed and managed.floor.mode != KEEP else None
+
+
+def _arena(managed: Managed) -> tuple[Hashable, str] | None:
+    """Return among whom a router's weight counts, and its name there; None where none is set."""
+    weights = managed.keeper.weights
+    return None if weights is None or not managed.floor.may_weigh else weights.arena
 
 
 def _cpus(weights: Weights | None) -> int | None:

@@ -2,7 +2,7 @@
 
 import difflib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -22,7 +22,7 @@ from xtc.beginnings import Beginnings
 from xtc.clock import Clock
 from xtc.collector import Reading
 from xtc.errors import JournalError, Refused
-from xtc.firewall import Firewall, Unforeseen
+from xtc.firewall import Firewall, Unforeseen, uncounted
 from xtc.hostfloors import HostFloors
 from xtc.instance import KEEP, Act, Command
 from xtc.journal import UNWRITTEN, Entry, Journal, Ledger
@@ -66,10 +66,6 @@ _Order = Activate | Retune | Limit
 """What carries an epoch."""
 
 
-def _uncounted(_where: str) -> None:
-    """Do not count an error that was logged."""
-
-
 class Manager:
     """All routers of a host. It owns the journal; nothing is capped that is not in it."""
 
@@ -86,7 +82,7 @@ class Manager:
         place: PlaceOf = place_of,
         observe: str = "",
         remembered: Remembered | None = None,
-        unexpected: Callable[[str], None] = _uncounted,
+        unexpected: Callable[[str], None] = uncounted,
         wall: Callable[[], float] = time.time,
     ) -> None:
         """Take over the routers.
@@ -287,9 +283,11 @@ class Manager:
         self._store_lazily()
 
     def _go_on(self, now: Seconds) -> None:
-        waiting = [m for name, m in self._routers.items() if self._beginnings.waits(name)]
-        for managed in waiting:
-            self._firewall(managed, "begin", partial(self._go_on_with, managed, now))
+        self._each("begin", lambda managed: self._go_on_if_waiting(managed, now))
+
+    def _go_on_if_waiting(self, managed: Managed, now: Seconds) -> None:
+        if self._beginnings.waits(managed.plan.name):
+            self._go_on_with(managed, now)
 
     def _go_on_with(self, managed: Managed, now: Seconds) -> None:
         if managed.observing:
@@ -566,16 +564,17 @@ class Manager:
             for name, managed in self._routers.items()
         }
         self._look_after_limits(now)
-        self._floors.decide(self._routers.values())
+        self._floors.decide(self._routers)
         claimed = self._claim_shields(now)
-        durable = self._durable_originals(commands, unstored=claimed)
+        weights = {name for name, due in self._each("floor", _weight_is_due).items() if due}
+        durable = self._durable_originals(commands, weights, unstored=claimed)
         for name, command in commands.items():
             managed = self._routers[name]
             may_act = command.act is not Act.SET or managed.observing or name in durable
             managed.undurable = "" if may_act else self.journal_problem
             if may_act:
                 self._firewall(managed, "carry_out", partial(managed.carry_out, command))
-            if managed.floor.pending and name in durable:
+            if name in weights and name in durable:
                 self._firewall(managed, "floor", managed.weigh)
         self._tend_shields(now)
         self._go_on(now)
@@ -591,8 +590,7 @@ class Manager:
         before, self._ticked_at = self._ticked_at, now
         pause = 0.0 if before is None else now - before - 2 * self._period
         if pause > 0:
-            for managed in self._routers.values():
-                managed.excuse(Seconds(pause), now)
+            self._each("excuse", lambda managed: managed.excuse(Seconds(pause), now))
 
     def _stepped(self, managed: Managed, reading: Reading | None, now: Seconds) -> Command:
         """Return what a router's loop decides; one that fails goes blind, and the others go on."""
@@ -615,6 +613,16 @@ class Manager:
             return None
         return result
 
+    def _each(self, where: str, work: Callable[[Managed], _Result]) -> dict[str, _Result]:
+        """Work on every router; one that ends in an unforeseen error is left out of the results."""
+        results: dict[str, _Result] = {}
+        for name, result in self._guard.each(where, self._routers, work).items():
+            if isinstance(result, Unforeseen):
+                self._routers[name].fault = result.words
+            else:
+                results[name] = result
+        return results
+
     def _look_after_limits(self, now: Seconds) -> None:
         """End and count limits, and set those again that an interface lost."""
         lost = self._guard.run("limit", "", partial(self._limits.look, self._routers.values(), now))
@@ -631,17 +639,13 @@ class Manager:
 
     def _claim_shields(self, now: Seconds) -> bool:
         """Note which interfaces are about to bear a shield; whether the journal must know first."""
-        claimed = [
-            self._firewall(managed, "shield", partial(self._beginnings.claim, managed, now))
-            for managed in self._routers.values()
-        ]
-        return any(claimed)
+        claimed = self._each("shield", lambda managed: self._beginnings.claim(managed, now))
+        return any(claimed.values())
 
     def _tend_shields(self, now: Seconds) -> None:
         """Set, change and lift shields; none is set that the journal does not know."""
         certain = self._journal.certain  # once: each look asks the kernel whose directory it is
-        for managed in self._routers.values():
-            self._firewall(managed, "shield", partial(self._beginnings.tend, managed, now, certain))
+        self._each("shield", lambda managed: self._beginnings.tend(managed, now, certain))
         if self._routers:
             self._turn += 1
             one = list(self._routers.values())[self._turn % len(self._routers)]
@@ -649,37 +653,35 @@ class Manager:
 
     def falling_caps(self) -> list[tuple[int, Managed]]:
         """Return (slot, router) for every cap that alternates within this period."""
-        return [
-            (part[0], managed)
-            for managed in self._routers.values()
-            if (part := managed.low_part()) is not None
-        ]
+        parts = self._each("fall", Managed.low_part)
+        return [(part[0], self._routers[name]) for name, part in parts.items() if part is not None]
 
     def fall(self, managed: Managed) -> None:
         """Write the low part of a cap that alternates."""
         self._firewall(managed, "fall", managed.fall)
 
-    def _durable_originals(self, commands: Mapping[str, Command], *, unstored: bool) -> set[str]:
+    def _durable_originals(
+        self, commands: Mapping[str, Command], weights: Container[str], *, unstored: bool
+    ) -> set[str]:
         """Return the routers that may be capped: those whose original survives a crash.
 
         The others are capped when it does.
 
         Args:
             commands: what each loop has decided.
+            weights: the routers whose weight is to be written.
             unstored: whether the journal must be written whatever they are.
         """
         wanted = {
             name: command
             for name, command in commands.items()
-            if (command.act is Act.SET or self._routers[name].floor.pending)
-            and not self._routers[name].observing
+            if (command.act is Act.SET or name in weights) and not self._routers[name].observing
         }
         self._beginnings.cap_later(wanted)
         if unstored or not wanted.keys() <= self._durable():
             self._store_lazily()
         durable = wanted.keys() & self._durable()
-        for name in durable:
-            self._beginnings.due(name)  # it is carried out now
+        self._beginnings.carried_out(durable)
         return durable
 
     def _durable(self) -> set[str]:
@@ -721,12 +723,18 @@ class Manager:
         )
 
     def _entries(self) -> dict[str, Entry]:
-        return {
-            name: entry
-            for name, managed in self._routers.items()
-            if (entry := managed.keeper.entry) is not None
-            and (name in self._beginnings.capping or not managed.keeper.untouched)
-        }
+        """Return what is to be put back; of a router that does not tell, what was to be before."""
+        capping, last = self._beginnings.capping, self._journal.ledger.entries
+        entries: dict[str, Entry] = {}
+        for name, entry in self._guard.each("journal", self._routers, _entry).items():
+            if isinstance(entry, Unforeseen):
+                self._routers[name].fault = entry.words
+                entries |= {name: last[name]} if name in last else {}
+            elif entry is not None and (
+                name in capping or not self._routers[name].keeper.untouched
+            ):
+                entries[name] = entry
+        return entries
 
     def reconfigure(self, plans: Mapping[str, RouterPlan], *, max_release_share: float) -> None:
         """Take over another configuration; routers that are no longer in it are released.
@@ -797,6 +805,14 @@ def _renew(managed: Managed, lease: Lease, now: Seconds) -> None:
         managed.activate(lease, now)
     elif managed.plan.setpoint is not None:
         managed.activate(lease.configured_as(managed.plan.setpoint), now)
+
+
+def _weight_is_due(managed: Managed) -> bool:
+    return managed.floor.pending
+
+
+def _entry(managed: Managed) -> Entry | None:
+    return managed.keeper.entry
 
 
 def _release(managed: Managed) -> str:
