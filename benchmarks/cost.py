@@ -2,6 +2,7 @@
 
     python -m benchmarks.cost                       # as root; 4 minutes
     python -m benchmarks.cost --sizes 100 --before DIRECTORY
+    python -m benchmarks.cost --no-shield
     python -m benchmarks.cost --json                # the raw results
 
 The daemon is the real one: it reads the kernel's /proc/net/dev of as many real interfaces (two a
@@ -16,15 +17,18 @@ in turns with this one.
 
 The CPU time is the whole process's, the threads of journal and libzmq included. A tick is given in
 CPU time, too: on a shared machine the wall clock measures the others. One more run of the first
-size above 50 has a subscriber to the telemetry (*), and one tells where the time goes.
+size above 50 has a subscriber to the telemetry (*), and one tells where the time goes. Two tell
+what limits: one has no shields, and in one ("decisions only") nothing is read, written or set, so
+that what is left is the daemon's own Python. "In the kernel" is the part of the CPU time that
+system calls took, "calls" how many reads and writes there were a tick.
 """
 
 import argparse
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import Final
@@ -36,6 +40,9 @@ from benchmarks.cost_run import Cost, Options, measure
 from benchmarks.rig import lab_missing
 
 SIZES: Final = (10, 100, 1000)
+TICKS: Final = 100
+"""Measured at least where there are MANY routers: fewer have no 99th percentile."""
+MANY: Final = 1000
 TYPICAL: Final = 50
 """Routers of a host from which on its time is shown by section."""
 _START: Final = """
@@ -60,7 +67,7 @@ def main() -> None:
     here = Path(__file__).parent.parent
     trees = {"before": options.before, "now": here} if options.before else {"now": here}
     costs: dict[str, list[Cost]] = {name: [] for name in trees}
-    for run, (name, tree) in product(_runs(options.sizes, options.seconds), trees.items()):
+    for run, (name, tree) in product(_runs(options), trees.items()):
         costs[name].append(_in_process(run, tree))
     if options.json:
         print(json.dumps({name: [asdict(c) for c in each] for name, each in costs.items()}))
@@ -75,19 +82,26 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, metavar="ROUTERS")
     parser.add_argument("--seconds", type=int, default=20, help="measured in each run")
+    parser.add_argument("--no-shield", action="store_true", help="set no shields in any run")
     parser.add_argument("--before", type=Path, help="sources of another version")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def _runs(sizes: Sequence[int], seconds: int) -> list[Options]:
-    runs = [Options(size, seconds) for size in sizes]
-    typical = next((size for size in sizes if size > TYPICAL), None)
-    if typical is not None:
-        runs.append(Options(typical, seconds, subscribed=True))
-        runs.append(Options(typical, seconds, sections=True))
-    return runs
+def _runs(options: argparse.Namespace) -> list[Options]:
+    shield, seconds = not options.no_shield, options.seconds
+    runs = [
+        Options(size, max(seconds, TICKS) if size >= MANY else seconds, shield=shield)
+        for size in options.sizes
+    ]
+    typical = next((run for run in runs if run.routers > TYPICAL), None)
+    if typical is None:
+        return runs
+    limits = [replace(typical, kernel=False)]
+    if shield:
+        limits = [replace(typical, shield=False), *limits]
+    return [*runs, replace(typical, subscribed=True), *limits, replace(typical, sections=True)]
 
 
 def _in_process(options: Options, tree: Path) -> Cost:
@@ -97,10 +111,12 @@ def _in_process(options: Options, tree: Path) -> Cost:
 
 
 def _print(name: str, costs: Iterable[Cost]) -> None:
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=140)
     table = Table("routers", box=None, header_style="bold", title=name, title_justify="left")
     headings = (
         "CPU, % of a core",
+        "in the kernel",
+        "calls",
         "a router, us/s",
         "files alone",
         "memory",
@@ -120,10 +136,18 @@ def _print(name: str, costs: Iterable[Cost]) -> None:
             _print_sections(console, cost)
 
 
+def _what(options: Options) -> str:
+    kind = "" if options.shield else ", no shield"
+    kind += "" if options.kernel else ", decisions only"
+    return f"{options.routers}{'*' if options.subscribed else ''}{kind}"
+
+
 def _row(cost: Cost) -> tuple[str, ...]:
     return (
-        f"{cost.options.routers}{'*' if cost.options.subscribed else ''}",
+        _what(cost.options),
         f"{cost.cpu_share * 100:.2f}",
+        f"{cost.system_share * 100:.2f}",
+        f"{cost.calls:.0f}",
         f"{cost.cpu_share / cost.options.routers * 1e6:.0f}",
         f"{cost.files_s * 1e6:.0f}",
         f"{cost.rss_mib:.0f} MiB",

@@ -6,7 +6,7 @@ What they take is charged to the plant: the daemon's CPU time is the process's w
 import math
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,9 +88,10 @@ class Router:
 class Host:
     """Pays for a reading of the kernel's file, then answers with the simulated routers'."""
 
-    def __init__(self, names: list[str], bill: Bill) -> None:
+    def __init__(self, names: list[str], bill: Bill, *, kernel: bool = True) -> None:
         self.routers: Mapping[str, Router] = {name: Router() for name in names}
         self._real = ProcNetDev("/proc/thread-self/net/dev")
+        self._kernel = kernel
         self._bill, self._random = bill, random.Random(1)  # noqa: S311  noise, not a key
         self._at: Seconds | None = None
         self._noise: list[float] = []
@@ -98,7 +99,8 @@ class Host:
 
     def read(self, now: Seconds) -> Snapshot:
         """Read the real file, and return the simulated one."""
-        self._real.read(now)
+        if self._kernel:
+            self._real.read(now)
         with self._bill.of_plant():
             return Snapshot(now, self._text(now))
 
@@ -151,6 +153,40 @@ class BothShields(RouterShields):
         """Read the real counter, and return the simulated one."""
         real = super().dropped(owner)
         return None if real is None else int(self._simulated[owner].dropped)
+
+
+class ToldShields:
+    """Shields of the simulated routers alone."""
+
+    def __init__(self, routers: Mapping[str, Router]) -> None:
+        self._simulated = routers
+
+    def limit(
+        self, owner: str, interfaces: Sequence[str], rate: Setpoint, side: Side
+    ) -> dict[str, ActuatorError]:
+        """Set one."""
+        del interfaces, side
+        self._simulated[owner].shield = rate.rate
+        return {}
+
+    def change(self, owner: str, rate: Setpoint) -> None:
+        """Change it."""
+        self._simulated[owner].shield = rate.rate
+
+    def dropped(self, owner: str) -> int | None:
+        """Return the simulated counter."""
+        return int(self._simulated[owner].dropped)
+
+    def lift(self, interface: str) -> None:
+        """Nothing is on an interface."""
+
+    def forget(self, owner: str) -> None:
+        """Nothing is known of an owner."""
+
+    def overruled(self, interfaces: Iterable[str], side: Side) -> str:
+        """No filter decides before."""
+        del interfaces, side
+        return ""
 
 
 def read_alone(groups: Sequence[Path], periods: int = 5) -> float:
@@ -214,12 +250,32 @@ class BothActuators:
     def usage(self) -> CpuUsage:
         """Pay for the real counters, and return the simulated ones."""
         self._real.usage()
-        router = self._router
-        return CpuUsage(Seconds(router.used), router.throttled, router.periods)
+        return _usage(self._router)
 
     def restore(self, original: Original) -> None:
         """Put the real original back."""
         self._real.restore(original)
+
+
+class Decided(BothActuators):
+    """A simulated router alone; the real group says what it was before, and no more."""
+
+    def applied(self) -> CapFraction | None:
+        """The simulated cap."""
+        return self._router.cap
+
+    def apply(self, cap: CapFraction) -> CapFraction:
+        """Let the simulated router know."""
+        self._router.cap = cap
+        return cap
+
+    def usage(self) -> CpuUsage:
+        """Return the simulated counters."""
+        return _usage(self._router)
+
+
+def _usage(router: Router) -> CpuUsage:
+    return CpuUsage(Seconds(router.used), router.throttled, router.periods)
 
 
 @contextmanager

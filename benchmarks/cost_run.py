@@ -20,7 +20,9 @@ from benchmarks.cost_rig import (
     Bill,
     BothActuators,
     BothShields,
+    Decided,
     Host,
+    ToldShields,
     control_groups,
     interfaces,
     read_alone,
@@ -45,6 +47,8 @@ from xtc.writer import WriteBehind
 WARM_UP: Final = 5
 """Ticks with every router capped and shielded before the metering."""
 PATIENCE_S: Final = 180.0
+SOFTNET: Final = Path("/proc/thread-self/net/softnet_stat")
+IO: Final = Path("/proc/self/io")
 _LISTEN: Final = """
 import sys
 from pathlib import Path
@@ -65,6 +69,10 @@ class Options:
     """Whether somebody listens to the telemetry."""
     sections: bool = False
     """Whether it is measured where the time goes, which takes time itself."""
+    shield: bool = True
+    """Whether a shield is in force on every router."""
+    kernel: bool = True
+    """Whether files are read and caps and shields set; else loops decide on what is simulated."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,10 @@ class Cost:
     """Routers whose shield was in force at the end."""
     sections: dict[str, float] = field(default_factory=dict)
     """Seconds a period by part, means of all periods; empty where it was not asked for."""
+    system_share: float = 0.0
+    """Of one core, by all threads: the part of cpu_share that system calls took."""
+    calls: float = 0.0
+    """Calls of read(2) and write(2) and their like a tick, by all threads."""
     files_s: float = 0.0
     """Seconds of CPU a period and router in which its files alone are read, without a daemon."""
 
@@ -132,7 +144,7 @@ def _run(options: Options, groups: list[Path], folder: Path) -> Cost:
     sections, bill = Sections(), Bill()
     if options.sections:
         sections.install()
-    host = Host([group.name for group in groups], bill)
+    host = Host([group.name for group in groups], bill, kernel=options.kernel)
     ticks = Ticks(bill, sections)
     config = parse_config(_config(groups))
     metrics = Metrics()
@@ -141,7 +153,8 @@ def _run(options: Options, groups: list[Path], folder: Path) -> Cost:
 
     def open_actuator(spec: ActuatorSpec, _original: Original | None) -> Actuator:
         assert isinstance(spec, CgroupSpec)
-        return BothActuators(spec, host.routers[Path(spec.path).name])
+        router = host.routers[Path(spec.path).name]
+        return (BothActuators if options.kernel else Decided)(spec, router)
 
     with ExitStack() as stack:
         manager = Manager(
@@ -150,7 +163,7 @@ def _run(options: Options, groups: list[Path], folder: Path) -> Cost:
             clock=clock,
             open_actuator=open_actuator,
             limiter=Limiter(),
-            shield=BothShields(host.routers),
+            shield=_shield(options, host),
             period=Seconds(1.0),
         )
         server = stack.enter_context(Server(Listen(folder / "run"), manager.handle))
@@ -165,13 +178,19 @@ def _run(options: Options, groups: list[Path], folder: Path) -> Cost:
             server=server,
             metrics=metrics,
             hypervisors=Hypervisors(clock),
-            watch=HostWatch(Path("/proc/thread-self/net/softnet_stat")),
+            watch=HostWatch(SOFTNET) if options.kernel else None,
         )
         meter = _Meter(options, bill, ticks, sections, manager)
         meter.start()
         daemon.run()
         cost = meter.cost()
     return replace(cost, files_s=read_alone(groups))
+
+
+def _shield(options: Options, host: Host) -> BothShields | ToldShields | None:
+    if not options.shield:
+        return None
+    return BothShields(host.routers) if options.kernel else ToldShields(host.routers)
 
 
 class _Meter(threading.Thread):
@@ -188,7 +207,7 @@ class _Meter(threading.Thread):
     def run(self) -> None:
         """Meter the process."""
         try:
-            self._await_shields()
+            self._await_held()
             self._cost = self._metered()
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -203,11 +222,17 @@ class _Meter(threading.Thread):
         routers = tuple(self._manager.routers.values())
         return sum(managed.shielded.rate is not None for managed in routers)
 
-    def _await_shields(self) -> None:
+    def _held(self) -> int:
+        if self._options.shield:
+            return self._shielded()
+        routers = tuple(self._manager.routers.values())
+        return sum(m.instance is not None and m.instance.capped for m in routers)
+
+    def _await_held(self) -> None:
         until = time.monotonic() + PATIENCE_S
-        while self._shielded() < self._options.routers:
+        while self._held() < self._options.routers:
             if time.monotonic() > until:
-                raise TimeoutError(f"{self._shielded()} shields are in force")
+                raise TimeoutError(f"{self._held()} routers are held")
             time.sleep(0.5)
         self._await_ticks(WARM_UP)
 
@@ -218,7 +243,7 @@ class _Meter(threading.Thread):
 
     def _metered(self) -> Cost:
         start, spent, loop = time.monotonic(), self._spent(time.process_time()), self._loop()
-        first = len(self._ticks.wall)
+        first, system, calls = len(self._ticks.wall), os.times().system, _calls()
         self._await_ticks(self._options.seconds)
         elapsed, last = time.monotonic() - start, len(self._ticks.wall)
         return Cost(
@@ -230,6 +255,8 @@ class _Meter(threading.Thread):
             ticks_cpu=sorted(self._ticks.cpu[first:last]),
             shields=self._shielded(),
             sections=self._sections.means(first, last),
+            system_share=(os.times().system - system) / elapsed,
+            calls=(_calls() - calls) / (last - first),
         )
 
     def _spent(self, cpu: float) -> float:
@@ -239,6 +266,12 @@ class _Meter(threading.Thread):
         thread = threading.main_thread().ident
         assert thread is not None  # it runs
         return self._spent(time.clock_gettime(time.pthread_getcpuclockid(thread)))
+
+
+def _calls() -> int:
+    """Return how often this process has called read(2), write(2) and their like (proc(5))."""
+    fields = dict(line.split(": ") for line in IO.read_text().splitlines())
+    return int(fields["syscr"]) + int(fields["syscw"])
 
 
 @contextmanager

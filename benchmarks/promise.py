@@ -86,6 +86,8 @@ class Case:
     cpus: float | None = None
     """What the routers share; None is a CPU for each."""
     efficiency: Callable[[float], float] = always
+    polls: bool = False
+    """Whether its routers use all the CPU that they get, whatever arrives."""
 
 
 def _blind(load: Load) -> Callable[[], Source]:
@@ -105,6 +107,17 @@ def _floods(base: Load, cycle: float, calm: float) -> Steps:
     return Steps(starts, rates)
 
 
+def _bursts(calm: float, on: float, every: float, cycle: float) -> Steps:
+    """Return floods of `on` seconds in every `every` seconds, and one for the rest of a cycle."""
+    rates: dict[float, float] = {}
+    for number in range(math.ceil(SECONDS / cycle)):
+        for burst in range(round(calm / every)):
+            at = number * cycle + burst * every
+            rates |= {at: FLOOD, at + on: 0.0}
+        rates[number * cycle + calm] = FLOOD
+    return Steps(list(rates), list(rates.values()))
+
+
 def _by_a_third(at: float) -> float:
     return 1 / 3 if SECONDS / 3 <= at < 2 * SECONDS / 3 else 1.0
 
@@ -120,6 +133,9 @@ CASES = (
     Case("ramp 0-60k, 120 s", (_blind(Ramp(0.0, FLOOD, 120.0)),)),
     Case("random walk 2-80k", (_blind(walk(2e3, 80e3, 0.5, SECONDS, 5)),)),
     Case("14k, then 60k", (_blind(_floods(Steady(14e3), 60.0, 50.0)),)),
+    Case("micro-bursts 12k, then 60k", (_blind(_bursts(50.0, 0.05, 0.25, 60.0)),)),
+    Case("busy-poll 8k, then 60k", (_blind(_floods(Steady(8e3), 60.0, 50.0)),), polls=True),
+    Case("busy-poll, on-off 20 s", (_blind(Pulses(FLOOD, 10.15, 20.3)),), polls=True),
     Case("trains 50 ms a second", (_blind(Pulses(FLOOD, 0.05, 1.0)),)),
     Case("trains 200 ms in 310", (_blind(Pulses(FLOOD, 0.2, 0.31)),)),
     Case("efficiency x1/3, x1", (_blind(Steady(90e3)),), efficiency=_by_a_third),
@@ -153,6 +169,7 @@ def _run(case: Case, law: str, seconds: int, *, shield: bool) -> Iterator[Result
             LAWS[law](setpoint, case.curve),
             shield,
             case.efficiency,
+            case.polls,
             seed=number,
         )
         for number, (source, setpoint) in enumerate(

@@ -121,6 +121,8 @@ class Router:
     law: Law[Any]
     shield: bool
     efficiency: Callable[[float], float] = always
+    polls: bool = False
+    """Whether it uses all the CPU that it gets."""
     seed: int = 1
     seconds: list[Second] = field(default_factory=list)
     wanted: float = 0.0
@@ -161,7 +163,7 @@ class Router:
     def _given(self, at: float, number: int, cpus: float) -> Given:
         cpus = min(cpus, self._cap(number))
         enough = self._noise * self.efficiency(at) * self.curve.throughput(CapFraction(cpus)) * DT
-        return Given(cpus, enough, enough)
+        return Given(cpus, enough, enough, self.polls)
 
     def end_second(self, second: int) -> None:
         """Let the loop decide on what the second showed."""

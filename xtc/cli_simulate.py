@@ -10,6 +10,7 @@ from rich.table import Table
 
 from models import HostModel
 from xtc.burst import parse_burst
+from xtc.config import PERIODS_S
 from xtc.errors import UnitError
 from xtc.law import Bounds
 from xtc.laws import DEFAULT, NAMES, law_named
@@ -33,8 +34,6 @@ from xtc.units import (
 )
 
 MOST_SAMPLES = 1_000_000
-PERIODS = (0.2, 60.0)
-"""As in the configuration of a daemon."""
 QUEUE = 1000
 """Packets that wait for a router's CPU at most, as at a Linux interface."""
 LEAST_CAP = CapFraction(0.001)
@@ -170,8 +169,9 @@ def _samples(duration: str, thief: Disturbance, period: Seconds) -> int:
 
 def _period(text: str) -> Seconds:
     period = parse_duration(text, field="--period")
-    if not PERIODS[0] <= period <= PERIODS[1]:
-        raise UnitError("--period", text, f"between {PERIODS[0]:g} s and {PERIODS[1]:g} s")
+    shortest, longest = PERIODS_S
+    if not shortest <= period <= longest:
+        raise UnitError("--period", text, f"between {shortest:g} s and {longest:g} s")
     return period
 
 

@@ -4,12 +4,14 @@ A file and the drop-ins beside it (`conf.d/*.toml`, by name) are laid over each 
 table. An unknown key is an error: a typo that silently does nothing costs a night.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from xtc.actuator.spec import ActuatorSpec
 
+PERIODS_S: Final = (0.1, 60.0)
+"""The shortest and the longest period of a loop, simulated or not."""
 Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
 Rate = str | float
 """A packet rate: "20kpps", or a number of packets/s."""
@@ -28,7 +30,7 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 class DaemonSection(Section, frozen=True):
     """The loop and its surroundings."""
 
-    period_s: Annotated[float, msgspec.Meta(ge=0.1, le=60)] = 1.0
+    period_s: Annotated[float, msgspec.Meta(ge=PERIODS_S[0], le=PERIODS_S[1])] = 1.0
     """Seconds between two caps; what is less than 0.2 is for cgroup and deadline alone."""
     meter_period_s: Annotated[float, msgspec.Meta(ge=0.02, le=10)] = 0.1
     """Seconds after which a reading of /proc/net/dev that failed is repeated."""

@@ -1,6 +1,7 @@
 """The deadline actuator on a kernel router of namespaces, flooded by a UDP sender."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -612,11 +613,25 @@ def test_more_than_the_kernel_may_promise_is_refused(router: DeadlineSpec) -> No
     with pytest.raises(Admission, match="95 %"):
         actuator.apply(actuator.limits.ceiling)
     low = actuator.apply(CapFraction(0.1))
-    with pytest.raises(Admission, match="95 %"):
+    with pytest.raises(Admission, match="95 %") as refused:
         actuator.apply(CapFraction(1.5))  # of two CPUs: there may be room for one thread's half
+    assert actuator.applied() == pytest.approx(low)
+    left = left_by(str(refused.value))
+    assert left < 1.5
+    assert actuator.apply(CapFraction(left - 0.01)) == pytest.approx(left - 0.01, rel=0.01)
+    with pytest.raises(Admission, match="is left for this router"):
+        actuator.apply(CapFraction(left + 0.02))
+    low = actuator.apply(CapFraction(0.1))
     assert actuator.applied() == pytest.approx(low)
     assert actuator.rebalance() == pytest.approx(low, rel=0.01)
     actuator.restore(original)
+
+
+def left_by(refusal: str) -> float:
+    """Return the CPUs that a refusal says are left for the router."""
+    found = re.search(r"150% is wanted, and ([0-9.]+)% of [0-9.]+% is left for this", refusal)
+    assert found is not None, refusal
+    return float(found[1]) / 100
 
 
 def test_threads_are_found_by_name_as_by_netlink(router: DeadlineSpec) -> None:

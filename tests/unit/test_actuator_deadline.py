@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xtc.actuator.deadline import THREAD_FLOOR, ceiling_of, policy_for, share_of
-from xtc.actuator.refusals import explain_namespace, explain_scheduling
+from xtc.actuator.refusals import explain_admission, explain_namespace, explain_scheduling
 from xtc.errors import Admission, Denied, Gone, Permanent, Transient, Unsupported
 from xtc.kernel.napi import threads_by_name
 from xtc.kernel.scheduling import MIN_RUNTIME_NS, SCHED_DEADLINE
+from xtc.units import CapFraction
 
 shares = st.floats(min_value=THREAD_FLOOR, max_value=0.95)
 
@@ -74,6 +75,21 @@ def test_two_threads_of_one_name_are_not_guessed_between() -> None:
 )
 def test_each_refusal_of_the_scheduler_has_its_kind(code: int, kind: type[Exception]) -> None:
     assert type(explain_scheduling("/run/netns/vr1", OSError(code, "no"))) is kind
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        (0.6, "150% is wanted, and 120% of 180% is left for this router"),
+        (1.9, "150% is wanted, and 0% of 180% is left for this router"),
+    ],
+)
+def test_a_promise_that_the_kernel_refuses_is_told_with_what_is_left(
+    others: float, words: str
+) -> None:
+    refused = explain_admission("/run/netns/vr1", 1.5, others=others, room=CapFraction(1.8))
+    assert type(refused) is Admission
+    assert words in str(refused)
 
 
 @pytest.mark.parametrize(

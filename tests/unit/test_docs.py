@@ -117,6 +117,25 @@ def test_every_metric_that_is_named_exists(page: Path) -> None:
     assert named - known == set()
 
 
+@pytest.mark.parametrize(
+    ("alert", "metric"),
+    [
+        ("XtcStarved", 'xtc_finding{finding="starved"}'),
+        ("XtcNoFloor", "xtc_vr_floor_problem"),
+        ("XtcBreaksPromise", "xtc_vr_breach_seconds_total"),
+    ],
+)
+def test_a_promise_that_is_not_kept_or_not_backed_has_its_alert(alert: str, metric: str) -> None:
+    rules = (ROOT / "deploy" / "prometheus" / "xtc.yml").read_text()
+    found = re.search(rf"- alert: {alert}\n +expr: (.+)\n(?:.*\n)*? +runbook: docs/(\S+)", rules)
+    assert found is not None
+    assert metric in found[1]
+    assert set(re.findall(r"\bxtc_[a-z_]+", found[1])) <= metric_names()
+    assert (DOCS / found[2]).exists()
+    shown = found[1].replace("|", "\\|")
+    assert f"`{shown}`" in (DOCS / "metrics.md").read_text()
+
+
 @pytest.mark.parametrize("value", [*Mode, *Finding], ids=lambda value: value.value)
 def test_every_mode_and_finding_is_explained(value: Mode | Finding) -> None:
     for page in ("guide.md", "metrics.md"):

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from xtc.actuator.base import CapLimits, CpuUsage
-from xtc.actuator.refusals import explain_namespace, explain_scheduling
+from xtc.actuator.refusals import explain_admission, explain_namespace, explain_scheduling
 from xtc.actuator.share import is_worth, split
 from xtc.actuator.spec import (
     DeadlineOriginal,
@@ -20,11 +20,12 @@ from xtc.actuator.spec import (
     ThreadPolicy,
 )
 from xtc.clock import Clock, MonotonicClock
-from xtc.errors import Admission, Gone, Permanent, Transient
+from xtc.errors import ActuatorError, Admission, Gone, Permanent, Transient
 from xtc.kernel import forwarding
 from xtc.kernel.cputime import ThreadTimes
 from xtc.kernel.following import Following, steadily
 from xtc.kernel.namespaces import cookie, in_namespace
+from xtc.kernel.reserved import reserved
 from xtc.kernel.rtlink import Link
 from xtc.kernel.scheduling import (
     SCHED_DEADLINE,
@@ -92,6 +93,7 @@ class DeadlineActuator:
                 raise Gone(spec.netns, _TAKEN)
             self._following.know({item.interface: item.ifindex for item in original.interfaces})
         self._limits, self._thread_ceiling = _limits(len(spec.interfaces))
+        self._room = room_of(os.cpu_count() or 1, self._thread_ceiling, os.uname().release)
 
     @property
     def limits(self) -> CapLimits:
@@ -278,11 +280,17 @@ class DeadlineActuator:
         try:
             for tid in order:
                 self._give_one(tid, shares[tid])
-        except Admission:
+        except Admission as refused:
             for tid in reversed(order):
                 if tid in self._shares:
                     self._give_one(tid, self._shares[tid])
-            raise
+            raise self._no_room(shares) from refused
+
+    def _no_room(self, shares: Mapping[int, float]) -> ActuatorError:
+        """Return what the kernel's refusal means, with what other threads leave."""
+        others = reserved(shares)
+        wanted = sum(shares.values())
+        return explain_admission(self._spec.netns, wanted, others=others, room=self._room)
 
     def _give_one(self, tid: int, share: float) -> None:
         self._on_thread(set_policy, tid, policy_for(share, self._spec.period_us))
@@ -362,9 +370,14 @@ def ceiling_of(interfaces: int, cpus: int, thread: float, release: str) -> CapFr
         thread: the most that one thread may have of a CPU, and all of all.
         release: Linux's, as uname(2) tells it.
     """
+    return CapFraction(min(thread * interfaces, room_of(cpus, thread, release)))
+
+
+def room_of(cpus: int, thread: float, release: str) -> CapFraction:
+    """Return the most that the kernel promises to all deadline threads of a host."""
     version = tuple(map(int, _NUMBERS.findall(release)[:2]))
     ordinary = _FAIR_SERVER if version >= _FAIR_SINCE else 0.0
-    return CapFraction(min(thread * interfaces, (thread - ordinary) * cpus))
+    return CapFraction((thread - ordinary) * cpus)
 
 
 def _limits(interfaces: int) -> tuple[CapLimits, float]:

@@ -3,8 +3,11 @@
 import errno
 
 from xtc.errors import ActuatorError, Admission, Denied, Gone, Permanent, Transient, Unsupported
+from xtc.units import CapFraction, format_cap
 
 _PRIVILEGE = "run as root, or as the owner of a delegated group, with cgroupfs mounted writable"
+_PROMISED = "the kernel has promised all CPU time it may (95 % of the CPUs in all)"
+_ROOM = "lower other caps, raise kernel.sched_rt_runtime_us, or move the router"
 _NESTED = (
     "its quota may not exceed its parent's share, nor fall below a child's or its own burst: "
     "raise the parent's quota, or lower the children's and cpu.cfs_burst_us"
@@ -51,9 +54,7 @@ def explain_scheduling(path: str, error: OSError) -> ActuatorError:
     """Return what a refusal of sched_setattr(2) means, and what to do about it."""
     match error.errno:
         case errno.EBUSY:
-            problem = "the kernel has promised all CPU time it may (95 % of the CPUs in all)"
-            fix = "lower other caps, raise kernel.sched_rt_runtime_us, or move the router"
-            return Admission(path, problem, fix)
+            return Admission(path, _PROMISED, _ROOM)
         case errno.EPERM:
             problem = "SCHED_DEADLINE is not permitted"
             fix = "give the daemon CAP_SYS_NICE; unpin the thread: it must be free to use all CPUs"
@@ -65,6 +66,25 @@ def explain_scheduling(path: str, error: OSError) -> ActuatorError:
             return Unsupported(path, str(error.strerror), "use a cgroup quota")
         case _:
             return Transient(path, f"sched_setattr: {error.strerror}")
+
+
+def explain_admission(
+    path: str, wanted: float, *, others: float, room: CapFraction
+) -> ActuatorError:
+    """Return what a router cannot have, and what is left for it.
+
+    Args:
+        path: the router's namespace.
+        wanted: the CPUs that its threads were to be promised.
+        others: those that all other deadline threads have.
+        room: those that the kernel promises in all.
+    """
+    left = CapFraction(max(0.0, room - others))
+    problem = (
+        f"{_PROMISED}: {format_cap(CapFraction(wanted))} is wanted, and "
+        f"{format_cap(left)} of {format_cap(room)} is left for this router"
+    )
+    return Admission(path, problem, _ROOM)
 
 
 class Translated:
