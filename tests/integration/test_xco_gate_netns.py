@@ -13,6 +13,7 @@ from support.stalls import Stalls
 from support.waiting import PATIENCE_S, eventually
 
 from benchmarks.xco_gate_rig import (
+    CONTROLLER_ADDRESS,
     DEEP_ROOM_BYTES,
     HOST,
     LINE_BPS,
@@ -38,6 +39,8 @@ TO_B, TO_C = Permit(1, LINE_BPS), Permit(2, LINE_BPS)
 FRAME_BYTES = PAYLOAD + 42
 BY_FLOW = pytest.mark.parametrize("bench", ["u32"], indirect=True)
 """A program gives queues to hosts and sources, u32 to each flow."""
+NEWCOMERS, UNLISTED = "7c01:3", "7c01:50"
+"""The classes of flows without a queue, and of destinations without a host."""
 READY_S = 0.010
 """By when a new flow has a queue of its own."""
 DENIED = "e0: its queues may not be set: give the coordinator CAP_NET_ADMIN and CAP_NET_RAW"
@@ -250,6 +253,27 @@ def test_what_bypasses_is_limited_to_its_share(bench: Rig, stalls: Stalls) -> No
     bench.send(size=64, room=DEEP_ROOM_BYTES)
     taken(capture, stand_in, 500)
     check_rate(stalls, taken(capture, stand_in, 3_000), 106, LINE_BPS * 0.01)
+
+
+def passed(bench: Rig, kind: str) -> int:
+    """Return the bytes that a class of the root has passed on."""
+    command = ["tc", "-n", bench.near, "-s", "class", "show", "dev", "e0", "classid", kind]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return int(shown.split("Sent ", 1)[1].split()[0])
+
+
+def test_bulk_to_a_controller_outside_the_topology_has_what_unlisted_destinations_have(
+    bench: Rig,
+) -> None:
+    """With u32 it stayed among the newcomers, whom it kept waiting, and had only their share."""
+    stand_in, running = joined(bench)
+    bench.send(to=CONTROLLER_ADDRESS, rate=5_000, room=DEEP_ROOM_BYTES)
+    stand_in.keep_until(lambda: passed(bench, UNLISTED) > 100_000, Mode.CLOSED)
+    unlisted, newcomers = passed(bench, UNLISTED), passed(bench, NEWCOMERS)
+    stand_in.keep_until(lambda: passed(bench, UNLISTED) > unlisted + 1_000_000, Mode.CLOSED)
+    assert passed(bench, NEWCOMERS) < newcomers + 100_000
+    assert flows(running) == (1 if bench.classifier == "u32" else 0)
+    stand_in.keep_through(4, Mode.CLOSED)  # its own messages wait for nothing
 
 
 def test_ipv6_flows_are_gated_too(bench: Rig) -> None:
