@@ -5,7 +5,7 @@ text that comes from files is escaped.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from training.contents import Contents, contents_of, speed_of
@@ -93,12 +93,14 @@ def page(
     metadata = recording.metadata
     figures = Figures()
     title = f"What {metadata.host} forwards at each CPU cap"
+    verdict, *words = plain_words(fit)
     return document(
         title,
         (
             element("h1", title),
+            element("p", element("strong", verdict)),
             element("p", *_measured(recording)),
-            *_words(recording, fit, design),
+            *_words(words, cautions(recording, fit, design)),
             *_curve(recording, fit, figures),
             *responses_section(contents.responses, figures),
             *_eq1(fit, figures),
@@ -123,14 +125,12 @@ def _measured(recording: Recording) -> Iterator[str]:
     yield f": {len(samples)} samples in {samples[-1].at:.0f} s."
 
 
-def _words(recording: Recording, fit: Fit, design: Design) -> Iterator[Markup]:
-    verdict, *rest = plain_words(fit)
-    yield element("p", element("strong", verdict))
-    yield element("ul", *(element("li", words) for words in rest))
+def _words(words: Sequence[str], found: Sequence[str]) -> Iterator[Markup]:
+    """Yield what the fit says, and what to be careful about."""
+    yield element("ul", *(element("li", sentence) for sentence in words))
     yield element("h2", "Be careful about")
-    found = cautions(recording, fit, design)
     if found:
-        yield element("ul", *(element("li", words) for words in found))
+        yield element("ul", *(element("li", caution) for caution in found))
     else:
         yield element("p", "Nothing stands out.")
 

@@ -65,7 +65,22 @@ def _reasons(fit: Fit) -> Iterator[str]:
         yield bend
     missed = fit.held_out_error
     if missed is not None and missed > max(MISSED, half):
-        yield f"caps that were held out are missed by {missed:.0%} (median): the host changed"
+        yield _missed(fit, missed)
+
+
+def _missed(fit: Fit, missed: float) -> str:
+    """Say which held-out caps the curve misses, and what to measure for it."""
+    worst = format_cap(max(fit.held_out, key=lambda one: one.error).cap)
+    words = f"caps that were held out are missed by {missed:.0%} (median; most at {worst})"
+    if fit.wander is not None and fit.wander.sure:
+        return (
+            f"{words}: the host changed; keep other work off its CPUs, or give a --budget twice "
+            "as long, which visits each cap more often"
+        )
+    return (
+        f"{words}: the host changed, or its curve bends there; give a --budget twice as long, "
+        "which measures more caps"
+    )
 
 
 def _cause(fit: Fit) -> str:

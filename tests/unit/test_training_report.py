@@ -22,7 +22,7 @@ from training.eq1 import Missed
 from training.errors import TrainingError
 from training.expect import expected, fixed_cap, outlooks
 from training.findings import cautions, plain_words, steepest
-from training.fit import Fit, fit
+from training.fit import Fit, HeldOut, fit
 from training.model import b_of, host_model, lag_of
 from training.page import Figures, Markup, element
 from training.report import report, write_report
@@ -188,7 +188,7 @@ def test_text_and_lines_stand_out_in_light_and_dark(text: str) -> None:
             assert (lighter + 0.05) / (darker + 0.05) >= least, name
 
 
-def test_the_page_begins_with_what_was_measured(
+def test_the_page_begins_with_the_verdict_and_what_was_measured(
     recording: Recording, found: Fit, gains: Design
 ) -> None:
     metadata = msgspec.structs.replace(
@@ -196,10 +196,21 @@ def test_the_page_begins_with_what_was_measured(
     )
     words = Page(report(replace(recording, metadata=metadata), found, gains)).text
     count, seconds = len(recording.samples), recording.samples[-1].at
-    assert (
-        f"Router gold, 2x, capped through quota, measured from today : {count} samples in "
-        f"{seconds:.0f} s."
-    ) in words
+    title = f"What {metadata.host} forwards at each CPU cap"
+    body = words.split(title)[-1].strip()
+    assert body.startswith(
+        f"{plain_words(found)[0]} Router gold, 2x, capped through quota, measured from today : "
+        f"{count} samples in {seconds:.0f} s."
+    )
+
+
+def test_a_page_of_a_refused_sweep_begins_with_what_to_measure(
+    recording: Recording, found: Fit, gains: Design
+) -> None:
+    rough = msgspec.structs.replace(found, held_out=(HeldOut(0.2, 20e3, 30e3),))
+    body = Page(report(recording, rough, gains)).text.split("at each CPU cap")[-1].strip()
+    assert body.startswith("Sweep again: caps that were held out are missed by 33%")
+    assert "--budget" in body[: body.index("samples in")]
 
 
 def test_drawings_take_the_colours_of_light_and_dark(text: str) -> None:

@@ -70,7 +70,17 @@ def test_a_bend_that_was_missed_is_named(found: Fit) -> None:
 def test_held_out_caps_that_were_missed_are_told(found: Fit) -> None:
     missed = (HeldOut(0.1, 10e3, 12e3), HeldOut(0.2, 20e3, 24e3), HeldOut(0.3, 30e3, 30e3))
     (reason,) = verdict_on(msgspec.structs.replace(found, held_out=missed)).reasons
-    assert "missed by 17%" in reason
+    assert "missed by 17% (median; most at 10%)" in reason
+    assert "or its curve bends there; give a --budget twice as long" in reason
+
+
+def test_held_out_caps_that_a_changing_host_missed_ask_for_a_quiet_one(found: Fit) -> None:
+    assert found.wander is not None
+    changing = msgspec.structs.replace(found.wander, sure=True)
+    missed = (HeldOut(0.1, 10e3, 12e3),)
+    rough = msgspec.structs.replace(found, held_out=missed, wander=changing)
+    (reason,) = verdict_on(rough).reasons
+    assert "the host changed; keep other work off its CPUs, or give a --budget" in reason
 
 
 def test_no_rough_model_is_written_unless_it_is_asked_for(tmp_path: Path) -> None:
