@@ -87,6 +87,7 @@ bench: .venv/.ready
 	$(BIN)/python -m benchmarks.floors
 	$(BIN)/python -m benchmarks.loop --full 1
 	$(BIN)/python -m benchmarks.periods
+	$(BIN)/python -m benchmarks.kernel_short
 	$(BIN)/python -m benchmarks.promise_packets
 	$(BIN)/python -m benchmarks.platforms
 	$(BIN)/python -m benchmarks.quota_share
