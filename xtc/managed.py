@@ -135,6 +135,11 @@ class Managed:
         return self.found if self._reading is None else self._reading.interfaces
 
     @property
+    def disturbed(self) -> bool:
+        """Whether its interfaces are there and were not counted: one was made again, say."""
+        return self._reading is not None and self._reading.throughput is None
+
+    @property
     def sample(self) -> Sample | None:
         """What the last period showed; None where the loop was blind."""
         return self._sample
@@ -483,12 +488,14 @@ class Managed:
         """Return what there is to know of this router."""
         instance, reading, view = self.instance, self._reading, self._view
         remaining = math.inf if instance is None else instance.lease.remaining(now)
+        setpoint = None if instance is None else instance.setpoint
+        shield, accounting = self.shielded.rate, self.accounting
         return Report(
             vr=self.plan.name,
             active=instance is not None,
             mode=Mode.RELEASED if instance is None else instance.mode,
             finding=Finding.NONE if instance is None else instance.finding,
-            setpoint_pps=None if instance is None else instance.setpoint.pps,
+            setpoint_pps=None if setpoint is None else setpoint.pps,
             throughput_pps=None if reading is None else reading.throughput,
             offered_pps=self._offered(),
             cap=None if view is None else view.cap,
@@ -500,23 +507,23 @@ class Managed:
             problem=self._problem(),
             law=self._law(),
             limit_pps=self.limit,
-            shield_pps=None if self.shielded.rate is None else self.shielded.rate.pps,
-            shield_bps=None if self.shielded.rate is None else self.shielded.rate.bps,
+            shield_pps=None if shield is None else shield.pps,
+            shield_bps=None if shield is None else shield.bps,
             shield_problem=self.shielded.problem or self.shielded.overruled,
             cap_known=view is not None or instance is None,
             epoch=None if instance is None else instance.lease.epoch,
             sequence=None if instance is None else instance.lease.sequence,
             observing=self.observing,
             proposed_cap=self.proposed,
-            setpoint_bps=None if instance is None else instance.setpoint.bps,
+            setpoint_bps=None if setpoint is None else setpoint.bps,
             throughput_bps=None if reading is None else reading.throughput_bps,
             offered_bps=self._offered_bps(),
-            burst=None if instance is None else instance.setpoint.allowance,
-            over_promise_packets=self.accounting.over(Unit.PACKETS),
-            under_promise_packets=self.accounting.under(Unit.PACKETS),
-            over_promise_bits=self.accounting.over(Unit.BITS),
-            under_promise_bits=self.accounting.under(Unit.BITS),
-            breach_seconds=self.accounting.breach_s,
+            burst=None if setpoint is None else setpoint.allowance,
+            over_promise_packets=accounting.over(Unit.PACKETS),
+            under_promise_packets=accounting.under(Unit.PACKETS),
+            over_promise_bits=accounting.over(Unit.BITS),
+            under_promise_bits=accounting.under(Unit.BITS),
+            breach_seconds=accounting.breach_s,
             weight=self.floor.weight if self.keeper.weights is not None else None,
             floor_problem=self.floor.problem if instance is not None else "",
             uuid=self.uuid,

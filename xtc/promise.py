@@ -127,11 +127,13 @@ class Accounting:
 
     def over(self, unit: Unit) -> float | None:
         """Return what was too much, in packets or bits; None where none was promised in that."""
-        return self.accounts[unit].over if unit in self.accounts else None
+        account = self.accounts.get(unit)
+        return None if account is None else account.over
 
     def under(self, unit: Unit) -> float | None:
         """Return what was missing, likewise."""
-        return self.accounts[unit].under if unit in self.accounts else None
+        account = self.accounts.get(unit)
+        return None if account is None else account.under
 
 
 def _without_windows(account: Account) -> Account:

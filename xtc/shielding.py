@@ -257,6 +257,8 @@ class Shielded:
     """Whether it stood all of the last period: only then that tells of it."""
     periods: int = 0
     """Since the interfaces were last looked at."""
+    disturbed: bool = False
+    """Whether the interfaces could not be counted in the last period: one may be another now."""
 
     @property
     def stands(self) -> bool:

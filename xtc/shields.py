@@ -19,8 +19,12 @@ from xtc.setpoint import Setpoint, Unit
 from xtc.shielding import Seen, Shielded, learned
 from xtc.units import PacketsPerSecond, Seconds
 
-LOOK_EVERY = 10
-"""Periods between two looks whether every interface still bears its shield."""
+LOOK_EVERY = 60
+"""Periods between two looks whether every interface still bears its shield: a look takes as long as
+the rest of a router's period. One whose interfaces came, went or were reset is looked at in that
+period."""
+LOOK_AGAIN = 10
+"""The same where one does not bear it."""
 MOST_NEW = 32
 """Routers that get a new shield in a period: the kernel takes 10 ms to check the program of one."""
 NOTHING = PacketsPerSecond(0.0)
@@ -162,7 +166,8 @@ class Shields:
         rate = shielded.law.rate(setpoint)
         retuned = setpoint != shielded.setpoint
         shielded.setpoint, shielded.periods = setpoint, shielded.periods + 1
-        look = shielded.periods >= LOOK_EVERY or {*managed.interfaces} != {*shielded.asked}
+        upset = _is_upset(managed)
+        look = upset or shielded.periods >= (LOOK_AGAIN if shielded.problem else LOOK_EVERY)
         if look and may_set and self._has_time(shielded):
             self._put(managed, rate, self._port)
             shielded.counted, shielded.looked_at = self._counted(managed.plan.name), now
@@ -229,6 +234,15 @@ class Shields:
         """Return what the journal must hold: the interfaces that may bear a shield, by router."""
         claimed = {m.plan.name: m.shielded.claimed for m in routers if m.shielded.claimed}
         return claimed | self.lifts.left()
+
+
+def _is_upset(managed: Managed) -> bool:
+    """Whether a router's interfaces are others than before, or are counted no longer."""
+    shielded = managed.shielded
+    before, shielded.disturbed = shielded.disturbed, managed.disturbed
+    if shielded.disturbed and not before:
+        return True
+    return managed.interfaces != shielded.asked and {*managed.interfaces} != {*shielded.asked}
 
 
 def _wanted(managed: Managed, now: Seconds) -> Setpoint | None:

@@ -167,6 +167,24 @@ def test_it_goes_where_the_loop_lets_go(rig: Rig) -> None:
     assert not rig.shield.bearing
 
 
+def test_an_interface_that_was_made_again_bears_it_in_the_period_that_shows_it(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.shield.bearing.clear()
+    reset = Reading(None, None, ("a.0",), ("a.0: its counters were reset",))
+    rig.manager.tick({"a": reset}, rig.clock.now())
+    assert rig.shield.bearing == {"a.0": "a"}
+    rig.shield.bearing.clear()
+    rig.manager.tick({"a": reset}, rig.clock.now())
+    assert rig.shield.bearing == {}  # one that stays so is not looked at all the time
+
+
+def test_one_that_was_taken_away_is_there_again_in_its_turn(rig: Rig) -> None:
+    rig.hold("a", SETPOINT)
+    rig.shield.bearing.clear()
+    rig.tick(LOOK_EVERY)
+    assert rig.shield.bearing == {"a.0": "a"}
+
+
 def test_a_pause_leaves_it_as_it_is(rig: Rig) -> None:
     rig.hold("a", SETPOINT)
     rig.ask(Pause("a"))

@@ -24,6 +24,7 @@ class GroupWeights:
         self._path, self._translated = path, Translated(path)
         self._weight, self._weightless = _opened(path)
         self._place = Path(os.path.realpath(path))
+        self._cpus = os.cpu_count()  # asked for once: it takes as long as a reading
         self._claimed: int | None = None
         """What stood there when it was claimed."""
 
@@ -35,7 +36,7 @@ class GroupWeights:
     @property
     def cpus(self) -> int | None:
         """All of the host."""
-        return os.cpu_count()
+        return self._cpus
 
     @property
     def arena(self) -> Arena:
