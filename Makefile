@@ -104,7 +104,12 @@ bench: .venv/.ready
 bench-xco: .venv/.ready core
 	$(BIN)/python -m benchmarks.xco_scheduler
 	$(BIN)/python -m benchmarks.xco_exchange
+	$(BIN)/python -m benchmarks.xco_load
+	$(BIN)/python -m benchmarks.xco_flood
 	$(BIN)/python -m benchmarks.xco_gate
+	$(BIN)/python -m benchmarks.xco_gate_rtnl
+	$(BIN)/python -m benchmarks.xco_classify
+	$(BIN)/python -m benchmarks.xco_pace
 	$(BIN)/python -m benchmarks.xco_incast
 	$(BIN)/python -m benchmarks.xco_incast --ways uncoordinated --bottleneck 500Mbps
 	$(BIN)/python -m benchmarks.xco_mix

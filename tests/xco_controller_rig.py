@@ -25,7 +25,7 @@ def node_library() -> ctypes.CDLL:
     """Compile the controller's pure part with the shim, once a test process."""
     sources = [
         path
-        for pattern in ("controller*.c", "schedule*.c", "wire*.c", "stats*.c", "place*.c")
+        for pattern in ("controller*.c", "schedule*.c", "wire*.c", "stats*.c", "place*.c", "now.c")
         for path in sorted(CORE.glob(pattern))
         if not path.name.startswith(TOOLS)
     ]

@@ -113,7 +113,7 @@ def _check_host_links(hosts: Sequence[Host], links: Sequence[Link]) -> None:
     count = Counter(chain.from_iterable((link.a, link.b) for link in links))
     for host in hosts:
         if count[host.name] != 1:
-            fix = "a host has one link; describe bonded ones as one with the sum of the capacities"
+            fix = "a host has one link; describe bonded ones as one (docs/xco-topology.md)"
             _wrong(f"host.{host.name}", f"has {count[host.name] or 'no'} links", fix)
 
 

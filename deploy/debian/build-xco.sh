@@ -9,6 +9,11 @@ ROOT=$WORK/root
 LIB=$ROOT/usr/lib/xco
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(dpkg-parsechangelog -l $SOURCE/changelog -S Timestamp)}"
 
+# Without these the core would be built without its classifier, and hosts would fall back to u32.
+lacks() { echo "build-xco: $1 is missing: apt install gcc make libsodium-dev libbpf-dev clang" >&2; exit 1; }
+command -v "${CLANG:-clang}" >/dev/null || lacks clang
+echo '#include <bpf/libbpf.h>' | "${CC:-cc}" -E -x c -o /dev/null - 2>/dev/null || lacks libbpf-dev
+
 BIN=.venv/bin
 VERSION=$($BIN/python -c 'import xtc; print(xtc.__version__)')
 ARCH=$(dpkg --print-architecture)
@@ -29,9 +34,7 @@ install -m 644 xco/core/xco_core/__init__.py $WORK/core/libxcosched.so "$CORE"
 install -m 755 $WORK/core/xco-controller $WORK/core/xco-coordinator "$CORE"
 strip --strip-unneeded "$CORE/libxcosched.so"
 strip "$CORE/xco-controller" "$CORE/xco-coordinator"
-# The classifier, where there was a compiler for it.
-CLASSIFIER=$WORK/core/gate_classify.bpf.o
-[ ! -e "$CLASSIFIER" ] || install -m 644 "$CLASSIFIER" "$CORE"
+install -m 644 $WORK/core/gate_classify.bpf.o "$CORE"
 
 # 2. xco and its libraries: exactly what the lock file names, for the system's Python.
 $BIN/python -m deploy.locked requirements.lock lease >$WORK/requirements.txt

@@ -277,3 +277,29 @@ def test_without_a_compiler_the_set_up_says_what_is_missing_and_ends_well(tmp_pa
         text=True,
     )
     assert "no compiler, make, libsodium or libbpf; xco's compiled core is not built" in done.stderr
+
+
+def test_without_clang_the_package_is_not_built_and_says_why(tmp_path: Path) -> None:
+    """It was built without its classifier, and its hosts went back to u32 in silence."""
+    done = subprocess.run(
+        ["sh", ROOT / "deploy" / "debian" / "build-xco.sh"],
+        env=os.environ | {"CLANG": str(tmp_path / "clang")},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "clang is missing: apt install gcc make libsodium-dev libbpf-dev clang" in done.stderr
+
+
+def test_every_figure_of_xco_is_measured_by_make_bench_xco() -> None:
+    command = ["make", "-n", "-o", ".venv/.ready", "bench-xco"]
+    recipe = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    quoted = re.findall(r"benchmarks\.(xco_\w+)", (ROOT / "docs" / "figures.md").read_text())
+    assert set(quoted) <= set(re.findall(r"benchmarks\.(xco_\w+)", recipe))
+
+
+def test_the_loops_read_one_clock() -> None:
+    """Two definitions of one name had different types."""
+    sources = (ROOT / "xco" / "core").glob("*.[ch]")
+    assert sum(len(re.findall(r"xco_now_ns\(void\) \{", one.read_text())) for one in sources) == 1

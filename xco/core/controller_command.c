@@ -68,7 +68,7 @@ void xco_command_accept(struct xco_shell *shell) {
 static bool set_strategy(struct xco_shell *shell, const char *name) {
     for (uint8_t i = 0; i < sizeof STRATEGIES / sizeof STRATEGIES[0]; i++) {
         if (strcmp(name, STRATEGIES[i]) == 0) {
-            return xco_control_set_strategy(shell->node.core, xco_now_ns(), i);
+            return xco_control_set_strategy(shell->node.core, xco_shell_now(), i);
         }
     }
     return false;
@@ -77,7 +77,7 @@ static bool set_strategy(struct xco_shell *shell, const char *name) {
 static bool raise_epoch(struct xco_shell *shell, const char *text) {
     char *end;
     const uint64_t epoch = strtoull(text, &end, 10);
-    return *end == '\0' && xco_node_raise(&shell->node, xco_now_ns(), epoch);
+    return *end == '\0' && xco_node_raise(&shell->node, xco_shell_now(), epoch);
 }
 
 // Carries out one command; returns what went wrong, or NULL.

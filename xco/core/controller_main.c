@@ -109,12 +109,12 @@ static enum xco_exit run(struct xco_shell *shell) {
             return XCO_EXIT_FAILED;
         }
         for (int i = 0; i < count; i++) {
-            handle(shell, events[i].data.fd, xco_now_ns());
+            handle(shell, events[i].data.fd, xco_shell_now());
         }
-        xco_control_advance(shell->node.core, xco_now_ns());
-        xco_shell_send(shell, xco_now_ns());
-        if (xco_now_ns() >= shell->publish_ns) {
-            xco_publish(shell, xco_now_ns());
+        xco_control_advance(shell->node.core, xco_shell_now());
+        xco_shell_send(shell, xco_shell_now());
+        if (xco_shell_now() >= shell->publish_ns) {
+            xco_publish(shell, xco_shell_now());
         }
         if (xco_control_failed(shell->node.core)) {
             (void)fprintf(stderr, "out of memory\n");
@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
     }
     const enum xco_exit result = open_and_run(&shell, with_parent);
     if (shell.stats.header != NULL) {
-        xco_publish(&shell, xco_now_ns());
+        xco_publish(&shell, xco_shell_now());
     }
     xco_shell_close(&shell);
     return (int)result;

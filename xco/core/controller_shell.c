@@ -11,18 +11,16 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "controller_filter.h"
 #include "gate_maps.h"
+#include "now.h"
 
 #define RECEIVE_BUFFER (4 << 20) // a burst of 4000 reports
 
-uint64_t xco_now_ns(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); // cannot fail for this clock
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+uint64_t xco_shell_now(void) {
+    return (uint64_t)xco_now_ns();
 }
 
 bool xco_shell_watch(const struct xco_shell *shell, int descriptor) {

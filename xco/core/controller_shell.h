@@ -39,7 +39,7 @@ struct xco_shell {
     bool stopping;
 };
 
-uint64_t xco_now_ns(void); // CLOCK_MONOTONIC
+uint64_t xco_shell_now(void); // CLOCK_MONOTONIC in ns, as messages have it
 
 // Opens everything; false: `problem` says what could not be opened. Close it in either case.
 bool xco_shell_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BYTES]);

@@ -43,7 +43,7 @@ struct clocks {
 static struct clocks read_clocks(void) {
     struct timespec wall;
     (void)clock_gettime(CLOCK_REALTIME, &wall); // cannot fail for this clock
-    return (struct clocks){(int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec, xco_now_ns()};
+    return (struct clocks){(int64_t)wall.tv_sec * 1000000000 + wall.tv_nsec, xco_shell_now()};
 }
 
 // When the kernel received a datagram, by our clock; now, if it does not say.
@@ -77,10 +77,10 @@ static void receive_one(struct xco_shell *shell, const struct clocks *clocks, st
 
 // Does what fell due while messages were read.
 static void keep_time(struct xco_shell *shell, struct clocks *clocks) {
-    if (xco_now_ns() >= xco_control_deadline(shell->node.core)) {
+    if (xco_shell_now() >= xco_control_deadline(shell->node.core)) {
         *clocks = read_clocks();
         xco_control_advance(shell->node.core, clocks->now_ns);
-        xco_shell_send(shell, xco_now_ns());
+        xco_shell_send(shell, xco_shell_now());
     }
 }
 
@@ -99,7 +99,7 @@ static bool receive_batch(struct xco_shell *shell) {
         keep_time(shell, &clocks);
     }
     xco_control_advance(shell->node.core, clocks.now_ns);
-    xco_shell_send(shell, xco_now_ns());
+    xco_shell_send(shell, xco_shell_now());
     return count == BATCH;
 }
 

@@ -15,7 +15,6 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SAID_BYTES 512
@@ -23,12 +22,6 @@
 #define LOCKS RUN "/locks"
 #define DRAIN_NS 100000000
 #define DRAIN_BPS 1000000000 // the rate of the link is not known without a configuration
-
-int64_t xco_now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 // A line for which there is no room is dropped: gates do not wait for who reads the log. The file
 // may be shared, so it is not made non-blocking itself.

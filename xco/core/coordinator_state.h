@@ -13,6 +13,7 @@
 #include "gate_classifier.h"
 #include "gate_paced.h"
 #include "gate_watch.h"
+#include "now.h"
 #include "place_reader.h"
 #include "stats.h"
 #include "wire_keys.h"
@@ -115,8 +116,6 @@ enum xco_exit {
     XCO_EXIT_FOREIGN = 6,
     XCO_EXIT_BUSY = 7,
 };
-
-int64_t xco_now_ns(void);
 
 // Whether a piece of background work may go on after so many entries.
 bool xco_chores_go_on(const struct xco_coordinator *c, unsigned done);
