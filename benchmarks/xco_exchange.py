@@ -70,6 +70,10 @@ class Host:
         self._send(Hello(self._header(), self._digest))
         self.hear(Mode.CLOSED)
 
+    def patience(self, seconds: float) -> None:
+        """Wait so long for each message, and no longer."""
+        self._socket.settimeout(seconds)
+
     def report(self, destination: int | None, gave_up: int = 0) -> None:
         """Report a backlog to one destination, or none."""
         waiting = () if destination is None else (Waiting(destination, 10**6, 0),)
