@@ -243,7 +243,7 @@ class _Meter(threading.Thread):
 
     def _metered(self) -> Cost:
         start, spent, loop = time.monotonic(), self._spent(time.process_time()), self._loop()
-        first, system, calls = len(self._ticks.wall), os.times().system, _calls()
+        first, system, calls = len(self._ticks.wall), _in_kernel(), _calls()
         self._await_ticks(self._options.seconds)
         elapsed, last = time.monotonic() - start, len(self._ticks.wall)
         return Cost(
@@ -255,7 +255,7 @@ class _Meter(threading.Thread):
             ticks_cpu=sorted(self._ticks.cpu[first:last]),
             shields=self._shielded(),
             sections=self._sections.means(first, last),
-            system_share=(os.times().system - system) / elapsed,
+            system_share=(_in_kernel() - system) / elapsed,
             calls=(_calls() - calls) / (last - first),
         )
 
@@ -266,6 +266,11 @@ class _Meter(threading.Thread):
         thread = threading.main_thread().ident
         assert thread is not None  # it runs
         return self._spent(time.clock_gettime(time.pthread_getcpuclockid(thread)))
+
+
+def _in_kernel() -> float:
+    """Return the CPU seconds of this process in the kernel: a sample, which takes time to tell."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_stime
 
 
 def _calls() -> int:
