@@ -129,11 +129,17 @@ class Host:
         self.run(*sender.command((near.host_address, far.nowhere_address), rate))
         return router, sender
 
-    def configure(self, period_s: float = 1.0, **tables: str) -> None:
-        """Write the configuration: each router's table, by default the one that suits it."""
+    def configure(self, period_s: float = 1.0, own: str = "", **tables: str) -> None:
+        """Write the configuration: each router's table, by default the one that suits it.
+
+        Args:
+            period_s: of the daemon's loop.
+            own: other keys of the daemon's table.
+            tables: by router.
+        """
         tables = {name: lab_router(r) for name, r in self.lab.routers.items()} | tables
         lines = [f'[daemon]\nstate_dir = "{self.state}"\nruntime_dir = "{self.folder}/run"']
-        lines += [f"period_s = {period_s}"]
+        lines += [f"period_s = {period_s}", own]
         lines += [f"[router.{name}]\n{table}" for name, table in tables.items()]
         self._config.write_text("\n".join(lines))
 

@@ -15,6 +15,7 @@ from conftest import Host
 from support.waiting import eventually
 from support.weights import make_punctual
 
+from benchmarks.rig import lab_router
 from lab import cgroups
 from lab.processes import Place
 from lab.router import Router
@@ -68,11 +69,15 @@ def wait_until_forwarding(process: "subprocess.Popen[str]") -> None:
     pytest.fail("".join(said))
 
 
-def test_a_polling_router_is_held_and_does_not_wind_up_while_it_is_idle(host: Host) -> None:
+@pytest.mark.parametrize("shield", [True, False], ids=["shielded", "by its cap alone"])
+def test_a_polling_router_is_held_and_does_not_wind_up_while_it_is_idle(
+    host: Host, *, shield: bool
+) -> None:
     router = host.lab.add_router("polls", "user-space")
     flood = router.flood(FLOOD)
     make_punctual(flood.pid)
-    host.configure(period_s=0.5)
+    table = lab_router(router) + f"\nshield = {str(shield).lower()}"
+    host.configure(period_s=0.5, polls=table)
     daemon = host.start()
     with polling(router):
         daemon.hold(polls=SETPOINT)
@@ -80,6 +85,7 @@ def test_a_polling_router_is_held_and_does_not_wind_up_while_it_is_idle(host: Ho
         stream = daemon.client.telemetry()
         held = reports(stream, FLOODED_TICKS)
         check_held(held)
+        assert all((report.shield_pps is not None) is shield for report in held)
         for _ in range(2):
             flood.set_rate(0.0)
             reports(stream, ARRIVAL)

@@ -35,7 +35,7 @@ export function hostProblems({ entry, live }) {
     problems.push(`Its daemon refuses ${orders(live.refused)}, such as ${live.refusal}`);
   if (live.braked) problems.push("Its ladders are stopped: too many of its routers are guilty");
   if (live.harmed.length > 0)
-    problems.push(`Less than their guarantee have ${live.harmed.join(", ")}`);
+    problems.push(`Below their guarantee: ${live.harmed.join(", ")}`);
   if (live.promised_pps > entry.capacity_pps) problems.push("More is promised than it can forward");
   return problems;
 }
