@@ -3,16 +3,23 @@
 import json
 import signal
 import time
-from itertools import pairwise
+from functools import partial
+from itertools import islice, pairwise
+from typing import Final
 
 import pytest
-from conftest import Daemon, Host, cap_of, give_quota, quota_of, switches_of
+from conftest import Daemon, Host, cap_of, give_quota, quota_of, received, switches_of
 from support.holding import PATIENCE_S
+from support.rates import between, read
 from support.stalls import Stalls
 
-from xtc.wire import Status, Telemetry
+from xtc.instance import Mode
+from xtc.wire import Activate, Status, Telemetry
 
 pytestmark = pytest.mark.root
+
+STARVED_S: Final = 30.0
+"""Twice the time after which a router whose meter is blind is released at a period of 0.5 s."""
 
 
 @pytest.mark.usefixtures("deadline")
@@ -92,6 +99,31 @@ def test_a_daemon_that_was_stopped_for_seconds_goes_on_as_if_nothing_had_been(
     assert caps(regular[0]) == caps(late)
     assert caps(late) == [pytest.approx(in_force, rel=0.01)]
     daemon.wait_until_held("user")
+
+
+def test_a_daemon_without_cpu_for_thirty_seconds_releases_only_what_ended_meanwhile(
+    host: Host,
+) -> None:
+    stays, ends = (host.router(name, "user-space", 20e3) for name in ("stays", "ends"))
+    host.configure(period_s=0.5)
+    daemon = held(host, stays=5e3, ends=5e3)
+    daemon.ask(Activate("ends", 5e3, ttl_s=STARVED_S / 2))
+    daemon.process.send_signal(signal.SIGSTOP)
+    left = [cap_of(stays), cap_of(ends)]
+    before = read(partial(received, host.lab.dom0_netns, *stays.host_interfaces))
+    time.sleep(STARVED_S)
+    after = read(partial(received, host.lab.dom0_netns, *stays.host_interfaces))
+    assert [cap_of(stays), cap_of(ends)] == left
+    assert None not in left
+    assert between(before, after).least <= 1.1 * 5e3, "its shield holds it meanwhile"
+    stream = daemon.client.telemetry()
+    daemon.process.send_signal(signal.SIGCONT)
+    seen = [report for tick in islice(stream, 8) for report in tick.routers if report.vr == "stays"]
+    assert None not in [report.cap for report in seen]
+    assert {report.mode for report in seen} <= {Mode.CLOSED_LOOP, Mode.HOLD}
+    daemon.wait_for("ends", lambda report: report.cap is None and cap_of(ends) is None)
+    daemon.wait_until_held("stays")
+    daemon.stop()
 
 
 def caps(*ticks: Telemetry) -> list[float | None]:
