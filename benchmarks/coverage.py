@@ -4,7 +4,10 @@ Each host is swept and fitted as `xtc-train` does it. A model that `xtc-train fi
 counts as refused. Of the others: how many caps' 95 % intervals hold the true throughput, how wrong
 the curve is between the smallest and the largest cap (95th percentile), and how often a straight
 line over log(cap) is called wrong. Only on the logarithm is that a false alarm. Of all sweeps with
-a fit, those that are refused as well: which shape is named, and how often it is the host's own.
+a fit, those that are refused as well: which shape is named, how often it is the host's own, and
+how often lack of fit is reported. Rows of which few sweeps give a model are swept on. Shares of
+sweeps have 95 % intervals (Clopper and Pearson); that of coverage is a bootstrap over sweeps, since
+all caps of a sweep share one host.
 """
 
 import argparse
@@ -22,8 +25,10 @@ from typing import Final
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
+from scipy import stats
 
 from benchmarks.coverage_host import Case, SimulatedHost, offered, shape_of, throughput
 from training.data import Metadata, Recording
@@ -33,6 +38,13 @@ from training.known import aims_for
 from training.sweep import Sweep, resumed
 from training.verdict import verdict_on
 
+ENOUGH: Final = 12
+"""Models that a row needs; below that it is swept on."""
+MORE: Final = 4
+"""How many times as many sweeps such a row gets at most."""
+LACKS: Final = 0.05
+"""Probability below which lack of fit is reported."""
+RESAMPLED: Final = 2000
 PLACES: Final = 40
 """Caps at which the curve is compared with the truth."""
 CASES: Final = (
@@ -49,6 +61,9 @@ CASES: Final = (
     *(Case(noise=noise) for noise in (0.01, 0.1, 0.2)),
     *(Case(visit_sd=sd) for sd in (0.02, 0.05, 0.1)),
     *(Case("logarithm", visit_sd=sd) for sd in (0.02, 0.05)),
+    Case("logarithm", drift_sd=0.02),
+    Case("logarithm", drift_sd=0.05),
+    Case("logarithm", slowdown=0.2),
     Case("power law", lag=0.6, visit_sd=0.03),
     Case(drift_sd=0.05),
     Case(slowdown=0.2),
@@ -82,6 +97,9 @@ class Judged:
     """Whether there was a fit, so that a shape was looked for."""
 
 
+Range = tuple[float, float]
+
+
 @dataclass(frozen=True)
 class Row:
     """All sweeps of one kind of host."""
@@ -89,11 +107,20 @@ class Row:
     case: Case
     sweeps: int
     refused: int
+    refused_interval: Range
+    """Of the share refused."""
+    caps: int
+    """Caps of the models that were written."""
     coverage: float | None
     """Share of caps whose interval holds the truth; None where no model was written."""
+    coverage_interval: Range | None
     error_p95: float | None
     no_line: float | None
+    """Of all fits, those that are refused as well."""
+    no_line_interval: Range | None
+    fits: int
     wandered: float | None
+    wandered_interval: Range | None
     shape: str
     """The host's own shape, or none."""
     shape_right: int
@@ -116,7 +143,13 @@ def judge(case: Case, seed: int) -> Judged:
     judged = _judged(host, found) if verdict.usable else Judged(refused=verdict.reasons[0])
     shapes = found.shapes
     names = (shapes.better, *shapes.alike) if shapes.better else ()
-    return replace(judged, named=names, fitted=True)
+    return replace(
+        judged,
+        named=names,
+        fitted=True,
+        no_line=found.eq1.missed.chance <= LACKS,
+        wandered=found.wander is not None and found.wander.sure,
+    )
 
 
 def swept(host: SimulatedHost) -> Recording:
@@ -135,19 +168,17 @@ def _judged(host: SimulatedHost, found: Fit) -> Judged:
     low, high = found.points[0].cap, found.points[-1].cap
     caps = [low * (high / low) ** (n / (PLACES - 1)) for n in range(PLACES)]
     forwarding = [cap for cap in caps if truth(cap) > 0]  # errors there are shares
-    wander = found.wander
     return Judged(
         inside=[
             p.throughput_pps.low <= truth(p.cap) <= p.throughput_pps.high for p in found.points
         ],
         errors=[abs(found.curve.throughput(cap) / truth(cap) - 1) for cap in forwarding],
-        no_line=found.eq1.missed.chance <= 0.05,
-        wandered=wander is not None and wander.sure,
     )
 
 
 def row_of(case: Case, judged: Sequence[Judged]) -> Row:
     """Return the figures of one kind of host."""
+    fits = [one for one in judged if one.fitted]
     written = [one for one in judged if not one.refused]
     inside = [hit for one in written for hit in one.inside]
     errors = sorted(error for one in written for error in one.errors)
@@ -157,10 +188,16 @@ def row_of(case: Case, judged: Sequence[Judged]) -> Row:
         case=case,
         sweeps=len(judged),
         refused=len(judged) - len(written),
+        refused_interval=binomial(len(judged) - len(written), len(judged)),
+        caps=len(inside),
         coverage=_mean(inside),
+        coverage_interval=of_sweeps([one.inside for one in written]),
         error_p95=errors[int(0.95 * (len(errors) - 1))] if errors else None,
-        no_line=_mean([one.no_line for one in written]),
-        wandered=_mean([one.wandered for one in written]),
+        no_line=_mean([one.no_line for one in fits]),
+        no_line_interval=_interval([one.no_line for one in fits]),
+        fits=len(fits),
+        wandered=_mean([one.wandered for one in fits]),
+        wandered_interval=_interval([one.wandered for one in fits]),
         shape=shape,
         shape_right=answers[shape],
         shape_among=sum(shape in one.named and len(one.named) > 1 for one in judged),
@@ -171,6 +208,41 @@ def row_of(case: Case, judged: Sequence[Judged]) -> Row:
 
 def _mean(values: Sequence[bool]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def _interval(values: Sequence[bool]) -> Range | None:
+    return binomial(sum(values), len(values)) if values else None
+
+
+def binomial(hits: int, count: int) -> Range:
+    """Return the 95 % interval of a share (Clopper and Pearson)."""
+    found = stats.binomtest(hits, count).proportion_ci(0.95, "exact")
+    return float(found.low), float(found.high)
+
+
+def of_sweeps(inside: Sequence[Sequence[bool]]) -> Range | None:
+    """Return the 95 % interval of the share of caps, as a bootstrap over whole sweeps.
+
+    Where every cap of every sweep is inside, it is the binomial one of as many sweeps.
+    """
+    if not inside:
+        return None
+    hits, caps = np.array([sum(one) for one in inside]), np.array([len(one) for one in inside])
+    if hits.sum() == caps.sum():
+        return binomial(len(inside), len(inside))
+    chosen = np.random.default_rng(0).integers(len(inside), size=(RESAMPLED, len(inside)))
+    shares = hits[chosen].sum(axis=1) / caps[chosen].sum(axis=1)
+    low, high = np.quantile(shares, (0.025, 0.975))
+    return float(low), float(high)
+
+
+def measured(case: Case, sweeps: int, pool: ProcessPoolExecutor) -> Row:
+    """Sweep hosts of one kind; where few sweeps give a model, but some do, go on."""
+    judged = list(pool.map(partial(judge, case), range(sweeps), chunksize=4))
+    if 0 < sum(not one.refused for one in judged) < ENOUGH:
+        more = range(sweeps, MORE * sweeps)
+        judged += pool.map(partial(judge, case), more, chunksize=4)
+    return row_of(case, judged)
 
 
 def words_of(case: Case) -> str:
@@ -189,8 +261,7 @@ def main() -> None:
     rows = []
     with ProcessPoolExecutor() as pool:
         for number, case in enumerate(CASES, start=1):
-            judged = list(pool.map(partial(judge, case), range(options.sweeps), chunksize=4))
-            rows.append(row_of(case, judged))
+            rows.append(measured(case, options.sweeps, pool))
             print(f"{number} of {len(CASES)}: {words_of(case)}", file=sys.stderr)
     if options.json:
         print(json.dumps([_plain(row) for row in rows], indent=1))

@@ -1,8 +1,8 @@
 """Training on the lab, side by side: two sweeps of one host, and its loop with and without a model.
 
 Each sweep is fitted; their curves are compared with each other and with the caps held out of them.
-Then the default law holds the same router at five setpoints, with the first sweep's model and
-without any, in turns.
+Then the default law holds the same router at five setpoints, with the model of the first sweep
+that `xtc-train fit` accepts and without any, in turns; where it accepts none, without any only.
 """
 
 import argparse
@@ -31,6 +31,7 @@ from training.metadata import metadata_of
 from training.model import b_of, host_model, lag_of
 from training.sites import lab_site
 from training.sweep import Sweep, resumed
+from training.verdict import verdict_on
 from training.watch import Stop
 from xtc.units import Seconds, format_cap, format_rate
 from xtc.wire import Activate, Deactivate
@@ -60,6 +61,11 @@ class Swept:
     """Of the monotone curve, over the samples."""
     held_out_error: float | None
     """Median, as a share."""
+    held_out_worst: float | None
+    """The largest, as a share."""
+    verdict: str
+    """What `xtc-train fit` says: usable, or what to measure."""
+    usable: bool
     wander: float | None
     """Standard deviation of the host's speed during the sweep, as a share."""
     a: float
@@ -121,6 +127,9 @@ def _swept(recording: Recording, found: Fit, took: float) -> Swept:
         shape_r_squared=found.shapes.chosen.r_squared,
         curve_r_squared=found.curve_r_squared,
         held_out_error=found.held_out_error,
+        held_out_worst=found.held_out_worst,
+        verdict=verdict_on(found).words,
+        usable=verdict_on(found).usable,
         wander=None if found.wander is None else found.wander.speed,
         a=found.eq1.a.value,
         b=found.eq1.b.value,
@@ -149,7 +158,7 @@ def model_file(recording: Recording, found: Fit, folder: Path) -> Path:
 
 
 def compare(
-    kind: RouterKind, model: Path, top: float, shares: tuple[float, ...], seconds: int
+    kind: RouterKind, model: Path | None, top: float, shares: tuple[float, ...], seconds: int
 ) -> list[Held]:
     """Hold each setpoint with the model and without it, in turns; who begins alternates."""
     with Lab(prefix="xtcbench") as lab:
@@ -157,7 +166,8 @@ def compare(
         router.flood(RATES[kind])
         held = []
         for number, share in enumerate(shares):
-            for trained in (bool(number % 2), not number % 2):
+            both = (bool(number % 2), not number % 2)
+            for trained in (False,) if model is None else both:
                 given = model if trained else None
                 held.append(_hold(lab, router, given, share=share, top=top, seconds=seconds))
                 print(f"  {held[-1]}", file=sys.stderr)
@@ -197,9 +207,10 @@ def measure(
         for number in (1, 2):
             sweeps.append(sweep(kind, budget, period, folder / f"sweep{number}.csv"))
             print(f"  {sweeps[-1][0]}", file=sys.stderr)
-        (first, recording, one), (second, _, other) = sweeps
+        (first, _, one), (second, _, other) = sweeps
         median, worst = agreement(one, other)
-        model = model_file(recording, one, folder)
+        accepted = [(recording, found) for swept, recording, found in sweeps if swept.usable]
+        model = model_file(*accepted[0], folder) if accepted else None
         held = compare(kind, model, first.top_pps, shares, seconds)
     return Result(kind, (first, second), median, worst, tuple(held))
 
@@ -228,6 +239,10 @@ def main() -> None:
             _print(result)
 
 
+def _worst(one: Swept) -> str:
+    return "" if one.held_out_worst is None else f", {one.held_out_worst * 100:.1f}% (worst)"
+
+
 def _wandered(one: Swept) -> str:
     return "" if one.wander is None else f", the host's speed wandered by {one.wander * 100:.1f}%"
 
@@ -240,7 +255,7 @@ def _print(result: Result) -> None:
             f"{result.kind}, sweep {number}: {one.seconds:.0f} s, {one.caps} caps, "
             f"top {format_rate(one.top_pps)}, threshold {format_cap(one.cap_threshold)}, "
             f"{one.shape} R² {one.shape_r_squared:.4f}, curve R² {one.curve_r_squared:.4f}, "
-            f"held-out caps {held_out} (median){_wandered(one)}"
+            f"held-out caps {held_out} (median){_worst(one)}{_wandered(one)}; {one.verdict}"
         )
     console.print(
         f"the two curves are {result.agreement_median * 100:.1f}% apart (median; worst "

@@ -10,7 +10,7 @@ from training.design import Design, Loop
 from training.eq1 import log_percent
 from training.fit import SCATTERED, Fit
 from training.interval import Interval
-from training.points import CapPoint, standard_error
+from training.points import CapPoint
 from training.shape_candidate import Shape
 from training.verdict import MISSED, verdict_on
 from xtc.units import format_cap, format_rate
@@ -123,8 +123,8 @@ def _straight_to_zero(fit: Fit) -> bool:
     gap = abs(second.smoothed_pps - first.smoothed_pps - proportional)
     # The first error counts as often as it is carried forward.
     doubt = math.hypot(
-        standard_error(first.throughput_pps) * second.cap / first.cap,
-        standard_error(second.throughput_pps),
+        first.error_pps * second.cap / first.cap,
+        second.error_pps,
     )
     return gap <= max(STRAIGHT * proportional, 2 * doubt)
 

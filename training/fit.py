@@ -281,9 +281,8 @@ def _line(points: Sequence[CapPoint], threshold: float, chance: float) -> Line:
 
 
 def _shapes(points: Sequence[CapPoint]) -> Comparison:
-    rates = [point.throughput_pps for point in points]
-    errors = [standard_error(rate) for rate in rates]
-    return compare([point.cap for point in points], [rate.value for rate in rates], errors)
+    rates = [point.throughput_pps.value for point in points]
+    return compare([point.cap for point in points], rates, [point.error_pps for point in points])
 
 
 def _eq1(

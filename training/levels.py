@@ -34,6 +34,10 @@ MEMORIES: Final = (1 / 50, 1 / 15, 1 / 5)
 """Times over which the drift forgets, as shares of the whole time."""
 LEAST: Final = 1e-8
 """Variance that every visit has, so that exact ones can be weighed, too."""
+SELECTED: Final = 0.95
+"""Share of what is likely that the errors of a host whose speed changed stay below. A model is kept
+where its speed seems to change little, and what seems little is more often too little than too
+much: the mean error would make the intervals of the models that are kept too narrow."""
 SURELY: Final = 5.99 / 2
 """Logarithm of a likelihood ratio above which a size is told from 0 (chi-square of 95 %, for size
 and memory)."""
@@ -81,6 +85,9 @@ class Levels:
     speed: Speed
     freedom: float
     """Degrees of freedom of what the covariance rests on."""
+    selected: Array
+    """Standard error of each level as a share, for intervals of models that are kept since they
+    seem good (`SELECTED`); where no change of the speed is sure, it is the same as ``errors``."""
 
     def errors(self) -> Array:
         """Return the standard error of each level, as a share."""
@@ -189,7 +196,20 @@ def _averaged(guesses: Sequence[_Guess], count: int, replicated: int) -> Levels:
     speed = _speed(
         guesses, weights, best - still > SURELY, values[count:], covariance[count:, count:]
     )
-    return Levels(values[:count], covariance[:count, :count], speed, max(float(replicated), 1.0))
+    errors = np.sqrt(np.diag(covariance)[:count])
+    if speed.sure or speed.drifts:
+        errors = np.maximum(errors, _exceeded(guesses, weights, count))
+    freedom = max(float(replicated), 1.0)
+    return Levels(values[:count], covariance[:count, :count], speed, freedom, errors)
+
+
+def _exceeded(guesses: Sequence[_Guess], weights: Array, count: int) -> Array:
+    """Return each level's standard error that is exceeded only by what `SELECTED` leaves out."""
+    errors = np.sqrt([np.diag(guess.covariance)[:count] for guess in guesses])
+    order = np.argsort(errors, axis=0)
+    reached = np.cumsum(weights[order], axis=0) >= SELECTED
+    place = np.take_along_axis(order, reached.argmax(axis=0)[None, :], axis=0)
+    return np.asarray(np.take_along_axis(errors, place, axis=0)[0], np.float64)
 
 
 def _speed(

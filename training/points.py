@@ -51,6 +51,9 @@ class CapPoint(msgspec.Struct, frozen=True):
     """Standard deviation of a sample as a share of the mean; 0 for a single one."""
     binding: bool
     """Whether the cap held the router back in most samples; where nothing is known, it did."""
+    error_pps: float
+    """The likely standard error of the mean. The interval is wider where the host's speed changed:
+    it makes up for keeping only what seems good (`training.levels.SELECTED`)."""
 
 
 @dataclass(frozen=True)
@@ -137,19 +140,24 @@ class _Fitting:
         else:
             rising = top = self._levels([*low, *high])
             first = len(low)
-        known = {cap: _interval(rising, number) for number, cap in enumerate(below)}
-        known |= {cap: _interval(top, first + number) for number, cap in enumerate(beyond)}
-        known |= {cap: _interval(top, -1) for cap in flat if cap is not None}
+        places = {cap: (rising, number) for number, cap in enumerate(below)}
+        places |= {cap: (top, first + number) for number, cap in enumerate(beyond)}
+        places |= {cap: (top, -1) for cap in flat if cap is not None}
+        known = {cap: _selected(*place) for cap, place in places.items()}
+        likely = {cap: _interval(*place) for cap, place in places.items()}
         most = self._ceiling()
-        points = _smoothed([self._point(cap, known) for cap in self._steady], set(flat), most)
+        steady = [self._point(cap, known, likely) for cap in self._steady]
+        points = _smoothed(steady, set(flat), most)
         under = [cap for cap in self._steady if cap not in flat]
         on = [cap for cap in self._steady if cap in flat]
         return Curve(
             points=points,
             single=tuple((cap, _interval(each, number)) for number, cap in enumerate(caps)),
-            top=_below(_interval(top, -1) if flat else points[-1].throughput_pps, most),
+            top=_below(_selected(top, -1) if flat else points[-1].throughput_pps, most),
             knee=(max(under, default=0.0), min(on, default=self._steady[-1])),
-            held_out=tuple(self._point(cap, known) for cap in sorted(self._caps("held_out"))),
+            held_out=tuple(
+                self._point(cap, known, likely) for cap in sorted(self._caps("held_out"))
+            ),
             speed=None if rising is None or not below else rising.speed,
             visits=sum(len(self._groups[cap]) for cap in below),
             rising=self._rising(below, rising),
@@ -227,7 +235,9 @@ class _Fitting:
         shares = [visit.bound for visit in visits if visit.bound is not None]
         return not shares or 2 * sum(shares) >= len(shares)
 
-    def _point(self, cap: float, known: Mapping[float, Interval]) -> CapPoint:
+    def _point(
+        self, cap: float, known: Mapping[float, Interval], likely: Mapping[float, Interval]
+    ) -> CapPoint:
         rates = [r for number in self._groups[cap] for r in self._means.visits[number].rates]
         mean = self._rate(cap)
         found = known.get(cap, Interval(mean, 0.0, 2 * mean))
@@ -238,6 +248,7 @@ class _Fitting:
             samples=len(rates),
             scatter=scatter_of([self._means.visits[number] for number in self._groups[cap]]),
             binding=self._binds(cap),
+            error_pps=standard_error(likely.get(cap, found)),
         )
 
     def _rising(self, caps: Sequence[float], levels: Levels | None) -> Rising:
@@ -266,8 +277,18 @@ def _is_level(levels: Levels, number: int, *, by_chance: bool) -> bool:
 
 def _interval(levels: Levels | None, number: int) -> Interval:
     assert levels is not None  # whoever has a number has levels
-    value = float(levels.logs[number])
-    half = quantile(MANY) * math.sqrt(max(float(levels.covariance[number, number]), 0.0))
+    error = math.sqrt(max(float(levels.covariance[number, number]), 0.0))
+    return _about(float(levels.logs[number]), error)
+
+
+def _selected(levels: Levels | None, number: int) -> Interval:
+    """Return the interval that makes up for keeping only the models that seem good."""
+    assert levels is not None  # whoever has a number has levels
+    return _about(float(levels.logs[number]), float(levels.selected[number]))
+
+
+def _about(value: float, error: float) -> Interval:
+    half = quantile(MANY) * error
     return Interval(math.exp(value), math.exp(value - half), math.exp(value + half))
 
 
@@ -293,5 +314,5 @@ def _smoothed(
 def _isotonic(points: Sequence[CapPoint]) -> list[float]:
     rates = np.array([point.throughput_pps.value for point in points])
     least = max(float(rates.max()) * 1e-3, 1e-9)
-    errors = np.array([max(standard_error(point.throughput_pps), 1e-4 * least) for point in points])
+    errors = np.array([max(point.error_pps, 1e-4 * least) for point in points])
     return [float(rate) for rate in optimize.isotonic_regression(rates, weights=errors**-2).x]

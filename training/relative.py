@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from training.fit import Fit
-from training.points import CapPoint, standard_error
+from training.points import CapPoint
 
 LEAST_CAPS = 3
 """Fewer caps that both hosts were measured at give no ratio."""
@@ -70,7 +70,7 @@ def _at(points: Sequence[CapPoint], cap: float) -> tuple[float, float] | None:
         (1 - share) * low + share * high
         for low, high in (
             (below.throughput_pps.value, above.throughput_pps.value),
-            (standard_error(below.throughput_pps), standard_error(above.throughput_pps)),
+            (below.error_pps, above.error_pps),
         )
     )
     return (rate, error / rate) if rate > 0 else None

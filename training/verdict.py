@@ -2,18 +2,20 @@
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import msgspec
 
 from training.fit import Fit
-from training.points import CapPoint, standard_error
+from training.interval import quantile
+from training.points import MANY, CapPoint
 from xtc.units import format_cap
 
 PRECISE = 0.05
-"""Half of a 95 % interval, as a share, beyond which a cap's throughput is not known well enough:
-the error of such a curve is within 5 % nineteen times in twenty."""
+"""Half of a 95 % interval, as a share, beyond which a cap's throughput is not known well enough.
+Where the host's speed changed, the interval is one of the larger changes that are likely
+(`training.levels.SELECTED`): by the likely one, the sweeps that underestimate it would pass."""
 BENT = 0.05
 """What joining two neighbours by a line may be wrong by, as a share."""
 WIDE = 0.55
@@ -51,7 +53,7 @@ def verdict_on(fit: Fit) -> Verdict:
 
 def half_width(fit: Fit) -> float:
     """Return half of the 95 % interval of the median cap, as a share of its throughput."""
-    return statistics.median(_half(point) for point in _forwarding(fit))
+    return _median(fit, lambda point: (point.throughput_pps.high - point.throughput_pps.low) / 2)
 
 
 def _reasons(fit: Fit) -> Iterator[str]:
@@ -63,8 +65,9 @@ def _reasons(fit: Fit) -> Iterator[str]:
         )
     if bend := _bend(fit) or _gap_too_wide(fit):
         yield bend
+    likely = _median(fit, lambda point: quantile(MANY) * point.error_pps)
     missed = fit.held_out_error
-    if missed is not None and missed > max(MISSED, half):
+    if missed is not None and missed > max(MISSED, likely):
         yield _missed(fit, missed)
 
 
@@ -89,18 +92,15 @@ def _cause(fit: Fit) -> str:
     return f"samples scatter by {fit.noise:.0%}"
 
 
-def _forwarding(fit: Fit) -> list[CapPoint]:
-    return [point for point in fit.points if point.throughput_pps.value > 0]
-
-
-def _half(point: CapPoint) -> float:
-    found = point.throughput_pps
-    return (found.high - found.low) / 2 / found.value
+def _median(fit: Fit, width: Callable[[CapPoint], float]) -> float:
+    """Return a width in packets/s as a share of the throughput, at the median cap that forwards."""
+    points = [point for point in fit.points if point.throughput_pps.value > 0]
+    return statistics.median(width(point) / point.throughput_pps.value for point in points)
 
 
 def _bend(fit: Fit) -> str:
     """Say where two neighbours are so far apart that the curve may bend between them."""
-    points = [(0.0, 0.0, 0.0), *((p.cap, p.smoothed_pps, _error(p)) for p in fit.points)]
+    points = [(0.0, 0.0, 0.0), *((p.cap, p.smoothed_pps, p.error_pps) for p in fit.points)]
     worst, where = 0.0, ""
     for before, low, high, after in zip(
         points, points[1:], points[2:], [*points[3:], None], strict=False
@@ -147,7 +147,3 @@ def _gap(before: _Point, low: _Point, high: _Point, after: _Point | None) -> flo
     beyond = 0.0 if after is None else on * after[2]
     doubt = math.hypot((1 + back) * low[2], back * before[2], (1 + on) * high[2], beyond)
     return max(reach * (rising - chord) - SURE * doubt, 0.0)
-
-
-def _error(point: CapPoint) -> float:
-    return standard_error(point.throughput_pps)

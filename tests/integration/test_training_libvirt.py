@@ -20,7 +20,7 @@ from support.weights import make_punctual
 from lab.libvirt.routers import GuestRouter
 from training.data import Recording, read_csv
 from training.fit import SURE
-from training.points import points_of, standard_error
+from training.points import points_of
 from xtc.journal import Journal
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
@@ -69,9 +69,7 @@ def check_curve(recording: Recording) -> None:
     assert len(points) >= 6
     for before, after in pairwise(points):
         fall = before.throughput_pps.value - after.throughput_pps.value
-        doubt = math.hypot(
-            standard_error(before.throughput_pps), standard_error(after.throughput_pps)
-        )
+        doubt = math.hypot(before.error_pps, after.error_pps)
         assert fall <= max(0.05 * max(rates), SURE * doubt)
     assert rates[0] < 0.25 * rates[-1]
     assert points[0].binding

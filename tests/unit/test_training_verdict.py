@@ -5,9 +5,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from scipy import stats
 from training_rig import router, swept
 from typer.testing import CliRunner
 
+from benchmarks.coverage import judge
 from benchmarks.coverage import swept as simulated
 from benchmarks.coverage_host import Case, SimulatedHost
 from training.cli import app
@@ -92,3 +94,35 @@ def test_no_rough_model_is_written_unless_it_is_asked_for(tmp_path: Path) -> Non
     rough = CliRunner().invoke(app, ["fit", str(LAB), "--output", str(model), "--rough"])
     assert rough.exit_code == 0
     assert "Rough: sweep again" in model.read_text()
+
+
+KEPT = {
+    "logarithm": (Case("logarithm", drift_sd=0.05), (122, 153, 155, 232)),
+    "hinge": (Case(visit_sd=0.05), (224, 282, 321)),
+    "affine hinge": (Case(offset=0.1, visit_sd=0.05), (4, 7, 224)),
+}
+"""Sweeps of hosts whose speed changes by 5 %, that seem to change by less: by the likely error they
+were all kept, and their intervals held 64 % of the truth."""
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_a_sweep_that_underestimates_how_the_host_changes_is_not_kept(kind: str) -> None:
+    case, seeds = KEPT[kind]
+    judged = [judge(case, seed) for seed in seeds]
+    assert all("give a --budget" in one.refused for one in judged)
+
+
+@pytest.mark.parametrize("case", [Case(), Case("logarithm"), Case(visit_sd=0.02)], ids=str)
+def test_a_sweep_of_a_quiet_host_is_kept_and_its_intervals_hold(case: Case) -> None:
+    judged = [judge(case, seed) for seed in range(8)]
+    assert sum(not one.refused for one in judged) >= 7
+    inside = [hit for one in judged for hit in one.inside]
+    assert sum(inside) >= 0.9 * len(inside)
+    assert all(error <= 0.06 for one in judged for error in one.errors)
+
+
+def test_lack_of_fit_is_seldom_reported_of_a_straight_line_however_its_host_changes() -> None:
+    """At most as often as 7 % make it, but for one test run in a thousand (7 of 30)."""
+    case = Case("logarithm", visit_sd=0.05)
+    alarms = [judge(case, seed).no_line for seed in range(30)]
+    assert sum(alarms) <= stats.binom.ppf(0.999, len(alarms), 0.07)
