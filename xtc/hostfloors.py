@@ -42,7 +42,7 @@ class HostFloors:
         if anew:
             self._rivals.clear()
         if anew or any(look is True for look in looks.values()):
-            self._weigh(held)
+            self._guard.run("floor", "", partial(self._weigh, held))
 
     def _look(self, managed: Managed, turns: Iterator[int]) -> bool | None:
         """Look at one router, if it is its turn or it can be learned from.

@@ -726,13 +726,13 @@ class Manager:
         """Return what is to be put back; of a router that does not tell, what was to be before."""
         capping, last = self._beginnings.capping, self._journal.ledger.entries
         entries: dict[str, Entry] = {}
-        for name, entry in self._guard.each("journal", self._routers, _entry).items():
-            if isinstance(entry, Unforeseen):
-                self._routers[name].fault = entry.words
+        for name, told in self._guard.each("journal", self._routers, _entry).items():
+            if isinstance(told, Unforeseen):
+                self._routers[name].fault = told.words
                 entries |= {name: last[name]} if name in last else {}
-            elif entry is not None and (
-                name in capping or not self._routers[name].keeper.untouched
-            ):
+                continue
+            entry, untouched = told
+            if entry is not None and (name in capping or not untouched):
                 entries[name] = entry
         return entries
 
@@ -811,8 +811,9 @@ def _weight_is_due(managed: Managed) -> bool:
     return managed.floor.pending
 
 
-def _entry(managed: Managed) -> Entry | None:
-    return managed.keeper.entry
+def _entry(managed: Managed) -> tuple[Entry | None, bool]:
+    """Return what is to be put back of a router, and whether nothing was changed yet."""
+    return managed.keeper.entry, managed.keeper.untouched
 
 
 def _release(managed: Managed) -> str:
