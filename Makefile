@@ -113,6 +113,7 @@ bench-xco: .venv/.ready core
 	$(BIN)/python -m benchmarks.xco_incast
 	$(BIN)/python -m benchmarks.xco_incast --ways uncoordinated --bottleneck 500Mbps
 	$(BIN)/python -m benchmarks.xco_mix
+	$(BIN)/python -m benchmarks.xco_reads
 	$(BIN)/python -m benchmarks.xco_short
 	$(BIN)/python -m benchmarks.xco_ping
 	$(BIN)/python -m benchmarks.xco_conservation

@@ -188,6 +188,11 @@ def without_echo(text: str, request: dict[str, Any]) -> str:
     return text
 
 
+def tells(text: str, secret: str) -> bool:
+    """Whether a text has a secret; a number among more digits (a time's) is another number."""
+    return re.search(rf"(?<!\d){re.escape(secret)}(?!\d)", text) is not None
+
+
 @pytest.mark.parametrize("who", LIMITED)
 def test_no_answer_tells_a_limited_token_anything_of_others(fresh: Rig, who: str) -> None:
     asked = 0
@@ -198,7 +203,7 @@ def test_no_answer_tells_a_limited_token_anything_of_others(fresh: Rig, who: str
                 answer = client.request(**sent, headers=headers)
                 assert answer.status_code < 500, (name, sent)
                 text = without_echo(answer.text + repr(answer.headers), sent)
-                told = [secret for secret in SECRETS[who] if secret in text]
+                told = [secret for secret in SECRETS[who] if tells(text, secret)]
                 assert not told, (name, sent, headers, text)
                 asked += 1
     assert asked > 300
