@@ -3,13 +3,14 @@
 What goes wrong with a weight is told, and never keeps a cap from being written.
 """
 
+import math
 from collections.abc import Callable
 from typing import Final
 
 from xtc.actuator.spec import Original
 from xtc.actuator.weights import Weights
 from xtc.errors import ActuatorError, Gone, Overtaken
-from xtc.floors import KEEP, Scale, need_of, noted
+from xtc.floors import COVERED, KEEP, Scale, need_of, noted
 from xtc.keeper import Keeper
 from xtc.law import Sample
 from xtc.lease import Lease
@@ -18,6 +19,7 @@ from xtc.units import CapFraction
 
 RESTS: Final = 6
 """Looks that are left out after a weight failed: a minute, at a period of 1 s."""
+UNBOUNDED: Final = CapFraction(math.inf)
 
 
 class FloorKeeper:
@@ -85,14 +87,25 @@ class FloorKeeper:
         return self.mode != KEEP and self.scale is not None and not resting
 
     def is_due(self, lease: Lease, sample: Sample | None, *, turn: bool) -> bool:
-        """Whether its need is to be looked at: in its turn, or as soon as it can be told."""
+        """Whether its need is to be looked at: in its turn, or as soon as a period tells more."""
         if self.mode == KEEP:
             return turn and self.claimed
         if lease is not self._lease:
             self._lease = lease
             turn = turn or self._target != (lease.unit, lease.target)
-        learns = self.need is None and sample is not None and bool(sample.throughput)
-        return turn or learns
+        return turn or self._learns(lease, sample)
+
+    def _learns(self, lease: Lease, sample: Sample | None) -> bool:
+        """Whether a period tells what packets cost, or that a floor is too low for its router."""
+        if self.need is None:
+            return sample is not None and bool(sample.throughput)
+        counted = None if sample is None else sample.counted_in(lease.unit)
+        if counted is None or counted.used is None:
+            return False
+        if counted.throughput >= COVERED * lease.target:
+            return False
+        need = need_of(counted.used, counted.throughput, lease.target, UNBOUNDED)
+        return need is not None and need > self.need
 
     def observe(self, lease: Lease, sample: Sample | None, most: CapFraction) -> None:
         """Learn what the setpoint needs from what a period showed."""

@@ -72,6 +72,16 @@ def test_a_retune_changes_the_weight_at_once(rig: GroupRig) -> None:
     assert DEFAULT < rig.weight("gold") < before
 
 
+def test_a_floor_that_is_too_low_for_its_router_is_raised_before_its_turn(rig: GroupRig) -> None:
+    """What packets cost was learned while they were cheap: for ten periods it fell short."""
+    rig.hold("gold", SETPOINT, periods=LOOK_EVERY)
+    gold = rig.forwarders["gold"]
+    gold.cost_s *= 1.2
+    gold.gets = share(rig, "gold")
+    rig.tick(2)
+    assert share(rig, "gold") >= 0.6 * 1.2
+
+
 def test_a_starved_router_that_was_never_capped_gets_its_floor(shielded: GroupRig) -> None:
     shielded.forwarders["gold"].gets = 0.1
     shielded.hold("gold", SETPOINT)
