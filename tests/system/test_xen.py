@@ -27,6 +27,8 @@ ASPECTS = (
 )
 ORIGINAL_CAPS = [0, 95]
 """Of gold and silver before xtc; the exercise gave silver its own."""
+ORIGINAL_WEIGHTS = [256, 300]
+"""The same of their weights."""
 
 
 PROJECT = Path(__file__).parents[2]
@@ -101,6 +103,21 @@ def test_a_cap_change_takes_less_than_a_period(credit: Findings) -> None:
 
 def test_starting_the_daemon_changes_no_cap(credit: Findings) -> None:
     assert credit.of("hold")["caps_before"] == ORIGINAL_CAPS
+
+
+def test_a_held_router_has_a_floor_against_dom0_and_the_others(credit: Findings) -> None:
+    """40 % of a CPU, next to dom0 and a router that needs 16, is more than Xen's own weight."""
+    found = credit.of("hold")
+    assert found["weights_before"] == ORIGINAL_WEIGHTS
+    gold, silver = found["weights"]
+    assert gold > ORIGINAL_WEIGHTS[0]
+    assert silver >= ORIGINAL_WEIGHTS[1]
+
+
+def test_weights_outlive_a_killed_daemon_and_are_put_back(credit: Findings) -> None:
+    found = credit.of("crash")
+    assert max(found["weights"]) > max(ORIGINAL_WEIGHTS)
+    assert found["left_weights"] == ORIGINAL_WEIGHTS
 
 
 def test_two_setpoints_are_held(credit: Findings) -> None:

@@ -27,6 +27,8 @@ HIGH, LOW = 0.4, 0.16
 """Setpoints, as parts of what a guest forwards uncapped: dom0 takes host CPU from both later."""
 ORIGINAL_CAP: Final = 95
 """What somebody gave the second guest before xtc came: a release must put that back."""
+ORIGINAL_WEIGHT: Final = 300
+"""And its weight, where Xen's own is 256."""
 FOREIGN_CAP: Final = 77
 MEMORY: Final = 60
 """Samples in which xtc yields to the third foreign cap that it sees before it overwrites it."""
@@ -74,6 +76,7 @@ class Exercise:
         """Start both guests, ask xtc what it would control, and start the daemon."""
         tries = {guest.name: guest.start() for guest in self.guests}
         self.silver.set_cap(ORIGINAL_CAP)
+        self.silver.set_weight(ORIGINAL_WEIGHT)
         lives = {guest.name: [guest.domid, guest.uuid] for guest in self.guests}
         found = program("discover", "--uri", URI)
         checked, ready = command("config", "check"), self.daemon.start(OUT / "daemon.log")
@@ -98,8 +101,9 @@ class Exercise:
 
     def hold(self) -> Findings:
         """Hold both at different setpoints."""
-        before = self._caps()
-        return {"caps_before": before, **self._held("activate", self.high, self.low)}
+        before = {"caps_before": self._caps(), "weights_before": self._weights()}
+        held = self._held("activate", self.high, self.low)
+        return {**before, **held, "weights": self._weights()}
 
     def retune(self) -> Findings:
         """Swap the setpoints."""
@@ -227,7 +231,7 @@ class Exercise:
         """Kill the daemon, start another, and release everything."""
         self.daemon.kill()
         time.sleep(0.5)  # for what libvirtd was doing
-        found: Findings = {"left_behind": self._caps()}
+        found: Findings = {"left_behind": self._caps(), "weights": self._weights()}
         time.sleep(3.0)
         found["unattended"] = self._caps()
         self.daemon.start(OUT / "daemon.log")
@@ -237,10 +241,14 @@ class Exercise:
         found["answer"] = self._release(program, "--all")
         found["released"] = self._caps()
         found["free"] = self._watched(self.names, FREE)
-        return found | {"exit_code": self.daemon.stop(), "left": self._caps()}
+        found |= {"exit_code": self.daemon.stop(), "left": self._caps()}
+        return found | {"left_weights": self._weights()}
 
     def _caps(self) -> list[int]:
         return [guest.cap for guest in self.guests]
+
+    def _weights(self) -> list[int]:
+        return [guest.weight for guest in self.guests]
 
 
 def hand_over() -> None:

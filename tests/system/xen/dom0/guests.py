@@ -92,6 +92,15 @@ class Guest:
         """The cap in force in percent; 0 is none."""
         return int(self._domain.schedulerParametersFlags(0)["cap"])
 
+    @property
+    def weight(self) -> int:
+        """The weight in force; Xen begins with 256."""
+        return int(self._domain.schedulerParametersFlags(0)["weight"])
+
+    def set_weight(self, weight: int) -> None:
+        """Set the weight through libvirt."""
+        self._domain.setSchedulerParametersFlags({"weight": weight}, 0)
+
     def set_cap(self, percent: int) -> float:
         """Set the cap through libvirt and return how long that took, in seconds."""
         start = time.monotonic()
