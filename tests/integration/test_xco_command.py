@@ -231,7 +231,7 @@ def test_a_coordinator_is_checked_run_and_watched(bench: Rig, tmp_path: Path) ->
     assert refused.returncode == 1
     assert "a coordinator runs there" in refused.stderr
     process.terminate()
-    assert process.wait(PATIENCE_S) == 0
+    assert process.wait(PATIENCE_S) == 0, bench.log.read_text()
     assert not gated(bench)
     eventually(lambda: near(bench, tmp_path, "coordinator", "status").returncode == 3)
 

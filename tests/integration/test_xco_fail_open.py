@@ -132,6 +132,16 @@ def test_a_loop_that_hangs_is_killed_by_its_guard(bench: Rig, stalls: Stalls) ->
     eventually(lambda: not gated(bench))
 
 
+def test_a_loop_that_hangs_while_it_stops_is_killed_and_has_stopped(bench: Rig) -> None:
+    """It was a failure, and a machine that was busy enough made it of an orderly stop."""
+    _, running, _ = held(bench, hang="500ms")
+    os.kill(running.loop(), signal.SIGSTOP)
+    running.process.terminate()
+    assert running.process.wait(PATIENCE_S) == 0, bench.log.read_text()
+    assert "the loop hangs: it is killed" in bench.log.read_text()
+    assert not gated(bench)
+
+
 SHELL = """
 import sys
 from pathlib import Path

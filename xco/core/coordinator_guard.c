@@ -47,8 +47,9 @@ static void become_watchful(const struct xco_coordinator *c) {
     }
 }
 
-// Waits for the loop's end; passes on what tells it to stop; kills it if it hangs.
-static int wait_for(const struct xco_coordinator *c, pid_t loop, const sigset_t *signals) {
+// Waits for the loop's end; passes on what tells it to stop, and remembers it; kills it if it hangs.
+static int wait_for(const struct xco_coordinator *c, pid_t loop, const sigset_t *signals,
+                    bool *told_to_stop) {
     int64_t hang_ns = (int64_t)c->config.hang_ns;
     struct timespec quarter = {.tv_sec = hang_ns / 4 / 1000000000,
                                .tv_nsec = hang_ns / 4 % 1000000000};
@@ -57,6 +58,7 @@ static int wait_for(const struct xco_coordinator *c, pid_t loop, const sigset_t 
     for (int status;;) {
         int signal = sigtimedwait(signals, NULL, &quarter);
         if (signal == SIGTERM || signal == SIGINT) {
+            *told_to_stop = true;
             kill(loop, SIGTERM);
         }
         if (waitpid(loop, &status, WNOHANG) == loop) {
@@ -76,13 +78,15 @@ static int guard(const struct xco_coordinator *c, pid_t loop, const sigset_t *si
     if (!xco_privileges_drop(kept)) {
         xco_say("the guard's privileges cannot be dropped: %s", strerror(errno));
     }
-    int status = wait_for(c, loop, signals);
+    bool told_to_stop = false;
+    int status = wait_for(c, loop, signals, &told_to_stop);
     int error = release(c);
     if (WIFEXITED(status)) {
         return error == 0 ? WEXITSTATUS(status) : XCO_EXIT_FAILED;
     }
     xco_say("the loop ended by signal %d: %s is unshaped", WTERMSIG(status), c->config.interface);
-    return XCO_EXIT_FAILED;
+    // One that hangs while it stops has nothing left to do that the guard does not.
+    return told_to_stop && error == 0 ? XCO_EXIT_OK : XCO_EXIT_FAILED;
 }
 
 int xco_guard_run(struct xco_coordinator *c) {
