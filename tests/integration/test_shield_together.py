@@ -187,7 +187,8 @@ def test_one_interface_alone_may_take_all_that_there_is() -> None:
     before = time.monotonic()
     total = passed("v0", each=2_000)
     elapsed = time.monotonic() - before
-    assert total >= min(2_000, 0.9 * 1e4 * elapsed), "not its half alone"
+    # Half is what it must exceed; the time to start and end the sender counts against it.
+    assert total >= min(2_000, 0.7 * 1e4 * elapsed), "not its half alone"
 
 
 def shares_of(interface: str, number: int) -> bytes:
