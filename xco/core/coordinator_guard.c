@@ -47,7 +47,7 @@ static void become_watchful(const struct xco_coordinator *c) {
     }
 }
 
-// Waits for the loop's end; passes on what tells it to stop, and remembers it; kills it if it hangs.
+// Waits for the loop to end; forwards the signal to stop and notes it; kills a loop that hangs.
 static int wait_for(const struct xco_coordinator *c, pid_t loop, const sigset_t *signals,
                     bool *told_to_stop) {
     int64_t hang_ns = (int64_t)c->config.hang_ns;
