@@ -2,12 +2,14 @@
 
     python -m benchmarks.promise_packets --way shield        # as root; 20 minutes
     python -m benchmarks.promise_packets --kind kernel --load "steady flood"
+    python -m benchmarks.promise_packets --headroom 1.6      # of the routers, instead of 1.1
+    python -m benchmarks.promise_packets --period 0.2        # of the daemon, instead of 1 s
     python -m benchmarks.promise_packets --json FILE         # the raw results, too
 
-A real router of the lab between two machines, the real daemon, periods of 1 s, the default law and
-burst. Each load begins two seconds before the router is activated: the daemon begins with what it
-learned under the load before. The promise counts from the moment at which `activate` was answered,
-by counters that this program reads itself every 20 ms (`benchmarks.promise_line`). TCP is iperf3's.
+A real router of the lab between two machines, the real daemon, the default law and burst. Each load
+begins two seconds before the router is activated: the daemon begins with what it learned under the
+load before. The promise counts from the moment at which `activate` was answered, by counters that
+this program reads itself every 20 ms (`benchmarks.promise_line`). TCP is iperf3's.
 """
 
 import argparse
@@ -33,6 +35,7 @@ from lab.plan import RouterKind
 from lab.processes import Place
 from lab.router import Router
 from lab.topology import Lab
+from xtc.law import HEADROOM
 from xtc.loads import Load, Pulses, Ramp, Sine, Steady, walk
 from xtc.setpoint import Setpoint
 from xtc.wire import Activate, Deactivate
@@ -212,8 +215,10 @@ def measure(options: argparse.Namespace) -> Iterator[Result]:
             with Lab(PREFIX, beside=True) as lab:
                 for name in "ab":
                     lab.add_router(name, kind)
-                routers = {one.name: lab_router(one) for one in lab.routers.values()}
-                with Rig(routers, lab, shield=shield) as rig:
+                own = f"\nheadroom = {options.headroom}"
+                routers = {one.name: lab_router(one) + own for one in lab.routers.values()}
+                daemon = f"period_s = {options.period}\n"
+                with Rig(routers, lab, daemon=daemon, shield=shield) as rig:
                     for case in chosen:
                         yield from Bench(lab, rig, shield=shield).run(case)
 
@@ -250,6 +255,8 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--way", choices=WAYS, action="append")
     parser.add_argument("--load", choices=[case.name for case in cases()], action="append")
+    parser.add_argument("--headroom", type=float, default=HEADROOM, help="of the routers")
+    parser.add_argument("--period", type=float, default=1.0, help="of the daemon, in seconds")
     parser.add_argument("--json", type=Path, help="file for the raw results")
     parser.add_argument("--from", type=Path, dest="source", help="print what this file holds")
     options = parser.parse_args()

@@ -16,6 +16,7 @@ from simulated_rig import FaultyActuator, Rig, plan
 from xtc.actuator.base import Actuator, CpuUsage
 from xtc.actuator.simulated import SimulatedRouter
 from xtc.actuator.spec import ActuatorSpec, Original
+from xtc.law import HEADROOM
 from xtc.plant import PlantState
 from xtc.setpoint import Setpoint
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
@@ -140,10 +141,11 @@ class ShieldedRig(Rig):
         directory: Path,
         actuator: type[FaultyActuator] = FaultyActuator,
         law: str = "default",
+        headroom: float = HEADROOM,
         **router: object,
     ) -> None:
         self.actuator = actuator
-        ours = replace(plan("a"), shield=True, law=law)
+        ours = replace(plan("a"), shield=True, law=law, headroom=headroom)
         super().__init__(directory, {"a": ours})
         self.router = ShieldedRouter("a", PAPER, shield=self.shield, **router)  # type: ignore[arg-type]
         self.plant.routers["a"] = self.router

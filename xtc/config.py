@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from xtc.actuator.spec import ActuatorSpec
+from xtc.law import HEADROOM
 
 PERIODS_S: Final = (0.1, 60.0)
 """The shortest and the longest period of a loop, simulated or not."""
@@ -117,6 +118,8 @@ class RouterSection(Section, frozen=True):
     ceiling: Cap | None = None
     safe_cap: Cap | None = None
     """Where the cap goes when the loop has been blind for five periods."""
+    headroom: Annotated[float, msgspec.Meta(ge=HEADROOM, le=4.0)] = HEADROOM
+    """Behind a shield, its cap in multiples of what it needs."""
     weight: Weight = "auto"
     """Its CPU floor while it is held: `auto` follows the setpoint, `keep` changes no weight."""
 

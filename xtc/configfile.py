@@ -45,7 +45,14 @@ FORMS = {
 
 _RATE, _CAP = 'a packet rate, such as "20kpps"', 'a cap, such as "35%"'
 _SETPOINT = f'{_RATE}, or a bit rate, such as "50Mb/s"'
-_QUANTITIES = {"setpoint": _SETPOINT, "floor": _CAP, "ceiling": _CAP, "safe_cap": _CAP}
+_HEADROOM = "a multiple of the CPU that it needs, from 1.1 to 4"
+_QUANTITIES = {
+    "setpoint": _SETPOINT,
+    "floor": _CAP,
+    "ceiling": _CAP,
+    "safe_cap": _CAP,
+    "headroom": _HEADROOM,
+}
 _UNITS = {"_s": "seconds", "_us": "microseconds", "_pps": "packets/s"}
 """What a number is counted in, by the end of its key."""
 

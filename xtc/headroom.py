@@ -1,13 +1,13 @@
 """How much more CPU than it needs a router gets whose rate is held by its shield.
 
 The shield lets the setpoint by, exactly. The cap then need not hold the rate: it bounds the CPU,
-and must not be what packets wait for. So the law aims at ``MARGIN`` setpoints, and learns from what
-the router uses, which behind a shield is what its packets need:
+and must not be what packets wait for. So the law aims at `Bounds.headroom` setpoints, and learns
+from what the router uses, which behind a shield is what its packets need:
 
 - A router that forwards less than arrives and uses what it is given has too small a cap. The law
   learns from the cap, as without a shield, and raises it at once.
-- One that leaves CPU unused shows what it needs. The cap becomes ``MARGIN`` of that, and is left
-  alone while it is about that.
+- One that leaves CPU unused shows what it needs. The cap becomes `Bounds.headroom` times that, and
+  is left alone while it is about that.
 - One that forwards its setpoint and uses all of its cap, or whose use is not known, may need less:
   it polls, or its cap just fits. The cap is lowered gently until the router falls just short. If it
   leaves CPU unused a little above that, it is known to sleep, and is believed from then on.
@@ -26,10 +26,8 @@ from xtc.units import CapFraction
 
 S = TypeVar("S")
 
-MARGIN: Final = 1.1
-"""The capacity that the law aims at, in setpoints (decision 0039)."""
-WIDEST: Final = 1.2
-"""A cap of more than this multiple of what is needed is lowered."""
+FITTING: Final = 0.1
+"""A cap fits whose headroom differs from what it should be by less than this."""
 SPENT: Final = 0.95
 """A router that uses this share of its cap may need more, or poll."""
 FULL: Final = 0.99
@@ -90,7 +88,7 @@ def stepped(
         state, decision = law.step(memory[0], setpoint, sample, bounds)
         return (state, headroom), decision
     held = sample.guarded and headroom.excesses < IN_A_ROW
-    aim = MARGIN * setpoint if held else setpoint
+    aim = bounds.headroom * setpoint if held else setpoint
     state, decision = law.step(memory[0], aim, seen, bounds)
     return (state, headroom), _gently_raised(headroom, setpoint, sample, decision)
 
@@ -118,7 +116,7 @@ def _gently_raised(
 def prepared(
     headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds
 ) -> tuple[Headroom, Sample]:
-    """Return what is remembered, and the sample as a law that aims at ``MARGIN`` is to see it.
+    """Return what is remembered, and the sample as a law that aims at the headroom is to see it.
 
     One that neither binds nor says what is `needed` teaches nothing, and the cap is kept.
     """
@@ -134,11 +132,11 @@ def prepared(
     if sample.cap is None:
         return headroom, _started(sample, setpoint, bounds)
     if before != setpoint:
-        return _scaled(headroom, sample, setpoint, setpoint / before)
+        return _scaled(headroom, sample, setpoint, setpoint / before, bounds)
     # One that sends more than it receives may forward all that arrives, and too little.
     if is_short(sample, setpoint) or (was_eased and sample.throughput < FULL * setpoint):
-        return _fallen_short(headroom, sample, setpoint, eased=was_eased)
-    return _forwarding_all(headroom, sample, setpoint)
+        return _fallen_short(headroom, sample, setpoint, bounds, eased=was_eased)
+    return _forwarding_all(headroom, sample, setpoint, bounds)
 
 
 def _flows_past(headroom: Headroom, sample: Sample, setpoint: float) -> bool:
@@ -176,7 +174,7 @@ def _counted(headroom: Headroom, sample: Sample, setpoint: float) -> Headroom:
 
 
 def _fallen_short(
-    headroom: Headroom, sample: Sample, setpoint: float, *, eased: bool
+    headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds, *, eased: bool
 ) -> tuple[Headroom, Sample]:
     """Return what a router teaches that forwards less than the shield lets by.
 
@@ -193,7 +191,7 @@ def _fallen_short(
         binding = is_binding(sample) and headroom.shorts >= IN_A_ROW
     if binding:
         return headroom, replace(sample, binding=True)
-    return headroom, _by_use(sample, setpoint)
+    return headroom, _by_use(headroom, sample, setpoint, bounds)
 
 
 def _started(sample: Sample, setpoint: float, bounds: Bounds) -> Sample:
@@ -205,7 +203,7 @@ def _started(sample: Sample, setpoint: float, bounds: Bounds) -> Sample:
 
 
 def _scaled(
-    headroom: Headroom, sample: Sample, setpoint: float, times: float
+    headroom: Headroom, sample: Sample, setpoint: float, times: float, bounds: Bounds
 ) -> tuple[Headroom, Sample]:
     """Have the cap follow the setpoint."""
     short = None if headroom.short is None else headroom.short * times
@@ -213,19 +211,22 @@ def _scaled(
     enough = None if headroom.enough is None else headroom.enough * times
     headroom = replace(headroom, short=short, need=need, enough=enough)
     assert sample.cap is not None  # prepared() has looked
-    return headroom, _with_cap(sample, sample.cap * times, setpoint)
+    return headroom, _with_cap(sample, sample.cap * times, setpoint, bounds)
 
 
-def _forwarding_all(headroom: Headroom, sample: Sample, setpoint: float) -> tuple[Headroom, Sample]:
+def _forwarding_all(
+    headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds
+) -> tuple[Headroom, Sample]:
     """Return what a router teaches that forwards all that the shield lets by."""
     steady = headroom.steady >= IN_A_ROW
     assert sample.cap is not None  # prepared() has looked
     if not is_spent(sample):
-        near = headroom.short is not None and sample.cap <= NEAR * headroom.short
-        headroom = replace(headroom, sleeps=headroom.sleeps or near, need=_need(sample, setpoint))
-        learned = _by_use(sample, setpoint)
+        raised = (bounds.headroom + 2 * FITTING) * (headroom.short or 0.0)
+        sleeps = headroom.sleeps or sample.cap <= raised
+        headroom = replace(headroom, sleeps=sleeps, need=_need(sample, setpoint))
+        learned = _by_use(headroom, sample, setpoint, bounds)
         if learned.needed is None and steady and not headroom.sleeps:
-            return _eased(replace(headroom, ease=EASE), sample, setpoint)
+            return _eased(headroom, sample, setpoint, bounds)
         return headroom, learned
     if sample.throughput < FULL * setpoint:
         return headroom, sample  # senders that adapt may be held by the cap
@@ -235,10 +236,12 @@ def _forwarding_all(headroom: Headroom, sample: Sample, setpoint: float) -> tupl
     if headroom.sleeps and used is not None:
         doubted = replace(headroom, sleeps=False, short=sample.cap, ease=EASE)
         return doubted, _needing(sample, used)
-    return _eased(headroom, sample, setpoint)
+    return _eased(headroom, sample, setpoint, bounds)
 
 
-def _eased(headroom: Headroom, sample: Sample, setpoint: float) -> tuple[Headroom, Sample]:
+def _eased(
+    headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds
+) -> tuple[Headroom, Sample]:
     """Lower the cap a little, and less gently far from where the router fell short before."""
     cap, step = sample.cap or 0.0, headroom.ease
     short, need = _still_ahead(headroom.short, cap), _still_ahead(headroom.need, cap)
@@ -247,7 +250,7 @@ def _eased(headroom: Headroom, sample: Sample, setpoint: float) -> tuple[Headroo
     else:
         following = min(2 * step, FASTEST_EASE)
     headroom = replace(headroom, short=short, need=need, ease=following, eased=True)
-    return headroom, _with_cap(sample, cap * (1 - step), setpoint)
+    return headroom, _with_cap(sample, cap * (1 - step), setpoint, bounds)
 
 
 def _still_ahead(mark: float | None, cap: float) -> float | None:
@@ -263,12 +266,17 @@ def _held(sample: Sample) -> Sample:
     return replace(sample, binding=False, needed=None)
 
 
-def _by_use(sample: Sample, setpoint: float) -> Sample:
-    """Learn from what a router uses, if the cap is not about what it needs already."""
+def _by_use(headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds) -> Sample:
+    """Learn from what a router uses, if the cap is not about what it needs already.
+
+    One that is not known to sleep yet is left where easing has brought it.
+    """
     used, need = _known_use(sample), _need(sample, setpoint)
     if used is None or need is None:
         return _held(sample)
-    fits = sample.cap is not None and need / SPENT <= sample.cap <= WIDEST * need
+    least = max(1 / SPENT, bounds.headroom - FITTING) if headroom.sleeps else 1 / SPENT
+    most = bounds.headroom + FITTING
+    fits = sample.cap is not None and least * need <= sample.cap <= most * need
     return _held(sample) if fits else _needing(sample, used)
 
 
@@ -297,8 +305,8 @@ def is_spent(sample: Sample) -> bool:
     return used >= SPENT * sample.cap
 
 
-def _with_cap(sample: Sample, cap: float, setpoint: float) -> Sample:
+def _with_cap(sample: Sample, cap: float, setpoint: float, bounds: Bounds) -> Sample:
     """Return the sample that a law answers with this cap."""
     if sample.throughput <= 0:
         return _held(sample)
-    return _needing(sample, cap * sample.throughput / (MARGIN * setpoint))
+    return _needing(sample, cap * sample.throughput / (bounds.headroom * setpoint))

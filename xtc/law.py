@@ -7,13 +7,16 @@ the default. Both keep no memory but the state that they return, and no state bu
 import math
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 import msgspec
 from msgspec import structs
 
 from xtc.setpoint import Unit
 from xtc.units import CapFraction
+
+HEADROOM: Final = 1.1
+"""Behind a shield, the cap in multiples of what the router needs (decision 0039)."""
 
 
 class InBits(msgspec.Struct, frozen=True, gc=False):
@@ -94,6 +97,8 @@ class Bounds:
 
     floor: CapFraction
     ceiling: CapFraction
+    headroom: float = HEADROOM
+    """Behind a shield, the cap that is aimed at, in multiples of what the router needs."""
 
     def clamp(self, cap: float) -> CapFraction:
         """Return the nearest cap within the bounds."""

@@ -17,7 +17,7 @@ from xtc.config import Config, LimiterSection, RouterSection
 from xtc.errors import ConfigError, Mistakes, UnitError
 from xtc.floors import AUTO, CGROUP_V1, KEEP
 from xtc.instance import Profile
-from xtc.law import Bounds, PaperLaw
+from xtc.law import HEADROOM, Bounds, PaperLaw
 from xtc.laws import NAMES, NAMES_IN_BITS, law_in_bits, law_named
 from xtc.places import Place, Spot, place_of
 from xtc.setpoint import Setpoint, Unit, parse_setpoint
@@ -49,6 +49,8 @@ class RouterPlan:
     floor: CapFraction | None
     ceiling: CapFraction | None
     safe_cap: CapFraction | None
+    headroom: float = HEADROOM
+    """Behind a shield, its cap in multiples of what it needs."""
     observe: bool = False
     shield: bool = False
     """Whether the host drops what exceeds its setpoint while it is held."""
@@ -69,7 +71,7 @@ class RouterPlan:
         ceiling = min(limits.ceiling, self.ceiling or limits.ceiling)
         return Profile(
             law=law_named(self.law, self.model, period=period),
-            bounds=_expressible(floor, ceiling, limits.quantum),
+            bounds=replace(_expressible(floor, ceiling, limits.quantum), headroom=self.headroom),
             quantum=limits.quantum,
             period=period,
             default_setpoint=self.setpoint,
@@ -129,6 +131,7 @@ def _plan(name: str, section: RouterSection) -> RouterPlan:
         floor=values.cap("floor"),
         ceiling=values.cap("ceiling"),
         safe_cap=values.cap("safe_cap"),
+        headroom=section.headroom,
         one_interface=section.one_interface,
         observe=section.observe,
     )

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from xtc.cli import app, main
 from xtc.cli_simulate import Disturbance, parse_disturbance
 from xtc.errors import UnitError
-from xtc.headroom import MARGIN
+from xtc.law import HEADROOM
 
 CURVE_ONLY = """
 schema = 1
@@ -159,7 +159,7 @@ def test_a_model_file_with_only_a_curve_works(tmp_path: Path) -> None:
     document = _json("--setpoint", "30kpps", "--model", str(path))
     assert document["model"] == "mine"
     assert document["summary"]["settling_samples"] <= 3
-    assert document["samples"][-1]["cap"] == pytest.approx(MARGIN * 0.3, rel=0.01)
+    assert document["samples"][-1]["cap"] == pytest.approx(HEADROOM * 0.3, rel=0.01)
 
 
 @pytest.mark.parametrize(("step", "fine"), [((), False), (("--cap-step", "0%"), True)])

@@ -189,6 +189,13 @@ def test_one_interface_without_brackets_is_told_what_to_write() -> None:
             'write a packet rate, such as "20kpps", or a bit rate, such as "50Mb/s"',
         ),
         (ROUTER + "safe_cap = true", 'write a cap, such as "35%"'),
+        *(
+            (
+                ROUTER + f"headroom = {wrong}",
+                "write a multiple of the CPU that it needs, from 1.1 to 4",
+            )
+            for wrong in ("1", "1.09", "4.1", "nan", "inf", "'1.5'", "true")
+        ),
         ("daemon.period_s = 0.05", "a number of seconds"),
         (
             "[router.r.actuator]\nkind='deadline'\nnetns='/r'\ninterfaces=['a']\nperiod_us=1",

@@ -15,6 +15,7 @@ from shielded_rig import (
     QUEUE_S,
     SETPOINT,
     SLICE,
+    WORK,
     BlindActuator,
     Load,
     ShieldedRig,
@@ -25,9 +26,9 @@ from shielded_rig import (
 from simulated_rig import FaultyActuator
 
 from xtc.adaptive import AdaptiveLaw
-from xtc.headroom import IN_A_ROW, MARGIN, UNASKED, WIDEST, Headroom, is_held, prepared, stepped
+from xtc.headroom import FITTING, IN_A_ROW, UNASKED, Headroom, is_held, prepared, stepped
 from xtc.instance import Finding, Instance, Profile, step
-from xtc.law import Bounds, Sample
+from xtc.law import HEADROOM, Bounds, Sample
 from xtc.lease import Lease
 from xtc.selftuning import SelfTuningLaw
 from xtc.setpoint import BURST_S, Setpoint
@@ -157,6 +158,60 @@ def test_a_change_of_what_packets_cost_is_followed(
     check_promise(rig)
 
 
+def lost_after_pauses(directory: Path, headroom: float) -> tuple[float, float]:
+    """Return the share that is lost where packets cost half as much again after each pause.
+
+    As measured on the kernel's router (docs/promise.md). And the largest cap beside the need.
+    """
+    cycle = 10.7
+    rig = held(
+        directory,
+        LOADS["on-off 10.7 s"],
+        dearness=lambda t: 1.5 if t % cycle < 0.75 else 1.0,
+        headroom=headroom,
+    )
+    rig.router.forget()
+    rig.run(PERIODS)
+    lost = 1 - sum(rig.router.out) / sum(rig.router.let_by)
+    return lost, max(rig.caps) / (SETPOINT * WORK)
+
+
+def test_headroom_for_what_a_pause_makes_dearer_spares_its_packets(tmp_path: Path) -> None:
+    scarce, low = lost_after_pauses(tmp_path / "scarce", HEADROOM)
+    ample, high = lost_after_pauses(tmp_path / "ample", 1.6)
+    assert scarce > 0.001
+    assert ample <= 1e-6
+    assert low <= 1.5 * HEADROOM + FITTING
+    assert high <= 1.5 * 1.6 + FITTING
+
+
+@pytest.mark.parametrize("headroom", [1.1, 1.6, 4.0])
+def test_under_a_flood_the_cap_is_as_much_as_the_headroom_says(
+    tmp_path: Path, headroom: float
+) -> None:
+    rig = held(tmp_path, headroom=headroom)
+    rig.run(SETTLING)
+    assert rig.caps[-1] == pytest.approx(headroom * rig.router.need, abs=FITTING * rig.router.need)
+    rig.router.forget()
+    rig.caps.clear()
+    rig.run(PERIODS)
+    check_promise(rig)
+    assert len({*rig.caps}) == 1
+
+
+@pytest.mark.parametrize("polls", [True, False])
+def test_one_that_uses_whatever_it_gets_has_none_however_much_it_may_have(
+    tmp_path: Path, polls: bool
+) -> None:
+    rig = held(
+        tmp_path, actuator=FaultyActuator if polls else BlindActuator, polls=polls, headroom=1.6
+    )
+    rig.run(SETTLING)
+    rig.router.forget()
+    rig.run(PERIODS)
+    check_promise(rig)
+
+
 def test_an_uncapped_one_gets_a_cap_from_its_use(tmp_path: Path) -> None:
     rig = ShieldedRig(tmp_path)
     rig.tick(2)
@@ -166,7 +221,7 @@ def test_an_uncapped_one_gets_a_cap_from_its_use(tmp_path: Path) -> None:
     assert rig.cap("a") is None
     rig.router.load = always(FLOOD)
     rig.tick(3)
-    assert rig.cap("a") == pytest.approx(MARGIN * rig.router.need, rel=0.15)
+    assert rig.cap("a") == pytest.approx(HEADROOM * rig.router.need, rel=0.15)
 
 
 def test_what_is_offered_too_little_teaches_nothing(tmp_path: Path) -> None:
@@ -235,7 +290,7 @@ def test_other_laws_are_held_by_the_shield_as_well(tmp_path: Path, law: str) -> 
     rig.run(PERIODS)
     check_promise(rig)
     if law == "self-tuning":
-        assert 1.0 <= rig.caps[-1] / rig.router.need <= WIDEST
+        assert 1.0 <= rig.caps[-1] / rig.router.need <= HEADROOM + FITTING
 
 
 def test_one_whose_shield_holds_it_is_found_in_order_and_held_back(tmp_path: Path) -> None:
