@@ -81,7 +81,6 @@ bench: .venv/.ready
 	$(BIN)/python -m benchmarks.laws
 	$(BIN)/python -m benchmarks.promise
 	$(BIN)/python -m benchmarks.lag
-	$(BIN)/python -m benchmarks.selftuning
 	$(BIN)/python -m benchmarks.cost
 	$(BIN)/python -m benchmarks.shield
 	$(BIN)/python -m benchmarks.floors

@@ -24,7 +24,6 @@ from models import ThroughputCurve, bundled_host
 from xtc.adaptive import AdaptiveLaw
 from xtc.law import DEAD_BEAT, PI, Law, PaperLaw
 from xtc.loads import Load, Pulses, Ramp, Sine, Steady, Steps, walk
-from xtc.selftuning import SelfTuningLaw
 from xtc.setpoint import Setpoint
 from xtc.units import CapFraction, PacketsPerSecond
 
@@ -41,7 +40,6 @@ LINE = ThroughputCurve(tuple((CapFraction(n / 2), PacketsPerSecond(n * 50e3)) fo
 """A host whose CPU is worth 100 kp/s, for routers that share one."""
 LAWS: dict[str, Callable[[float, ThroughputCurve], Law[Any]]] = {
     "default": lambda *_: AdaptiveLaw(),
-    "self-tuning": lambda *_: SelfTuningLaw(),
     "pi": lambda *_: PaperLaw(PI),
     "dead-beat": lambda *_: PaperLaw(DEAD_BEAT),
     "fixed cap": lambda setpoint, curve: FixedCap(

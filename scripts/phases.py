@@ -45,7 +45,7 @@ SLOW_ALONE: Final = (
         "property_law",
         "policer_rest_crash",
     ),
-    *("property_selftuning", "promise_4_domains", "property_virt_manager", "xco_native", "deploy"),
+    *("promise_4_domains", "property_virt_manager", "xco_native", "deploy"),
     *("property_training", "xco_simulate_laws", "property_policer_allocation", "holder"),
     *("property_policer_round", "training_planner", "training_fit", "training_report"),
 )

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from xtc.adaptive import AdaptiveLaw, extended_cap
 from xtc.instance import Act, Command, Instance, Profile, Watch, spent
 from xtc.prior import guess
-from xtc.selftuning import SelfTuningLaw
 from xtc.units import CapFraction, PacketsPerSecond
 
 WITHOUT_REFERENCE: Final = 5.0
@@ -35,7 +34,7 @@ def first(
         forwarded: what the router forwarded without this cap; None where that is not known.
     """
     law, target = profile.law_of(instance.lease.unit), instance.lease.target
-    if not isinstance(law, AdaptiveLaw | SelfTuningLaw):
+    if not isinstance(law, AdaptiveLaw):
         return instance, None
     if law.curve is not None:
         cap = extended_cap(law.curve, target)

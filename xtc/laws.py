@@ -8,16 +8,14 @@ from xtc.adaptive import AdaptiveLaw
 from xtc.errors import ConfigError
 from xtc.estimate import FIRST_NOISE, QUIETEST
 from xtc.law import DEAD_BEAT, DEAD_BEAT_MIN3, PI, Law, PaperGains, PaperLaw
-from xtc.selftuning import SelfTuningLaw
 from xtc.units import CapFraction
 
 DEFAULT = "default"
-SELF_TUNING = "self-tuning"
-NAMES_IN_BITS = (DEFAULT, SELF_TUNING)
+NAMES_IN_BITS = (DEFAULT,)
 """The laws that hold setpoints in bits/s: ratios mean the same in any unit."""
 LOUDEST = 0.3
 """No host's samples are taken to scatter by more than this share, whatever a model file says."""
-NAMES = (DEFAULT, SELF_TUNING, "pi", "dead-beat", "dead-beat-min3")
+NAMES = (DEFAULT, "pi", "dead-beat", "dead-beat-min3")
 
 
 def law_named(
@@ -27,7 +25,7 @@ def law_named(
     period: float | None = None,
     where: str = "law",
 ) -> Law[Any]:
-    """Return a law; the two that learn start from the model's curve, lag and delay.
+    """Return a law; the default one starts from the model's curve, lag and delay.
 
     The paper's laws keep the gains that the paper prints unless the model brings its own.
 
@@ -42,8 +40,6 @@ def law_named(
     """
     if name == DEFAULT:
         return _adaptive(model, period)
-    if name == SELF_TUNING:
-        return _self_tuning(model, period)
     gains = _published(model)
     if name not in gains:
         raise ConfigError(where, f"there is no law {name!r}", f"choose one of {', '.join(NAMES)}")
@@ -58,16 +54,12 @@ def name_in_bits(name: str) -> str:
     return name if name in NAMES_IN_BITS else DEFAULT
 
 
-def law_in_bits(
-    name: str, model: HostModel | None = None, *, period: float | None = None
-) -> AdaptiveLaw | SelfTuningLaw:
+def law_in_bits(model: HostModel | None = None, *, period: float | None = None) -> AdaptiveLaw:
     """Return what holds a router in bits/s.
 
     A host's curve is in packets/s, so that it tells nothing of bits; its lag and its delay are the
     same in any unit.
     """
-    if name_in_bits(name) == SELF_TUNING:
-        return replace(_self_tuning(model, period), curve=None)
     return replace(_adaptive(model, period), curve=None)
 
 
@@ -76,13 +68,6 @@ def _adaptive(model: HostModel | None, period: float | None) -> AdaptiveLaw:
         return AdaptiveLaw()
     lag, delay = _dynamics(model, period)
     return AdaptiveLaw(model.curve, lag, delay, noise=_noise(model))
-
-
-def _self_tuning(model: HostModel | None, period: float | None) -> SelfTuningLaw:
-    if model is None:
-        return SelfTuningLaw()
-    lag, delay = _dynamics(model, period)
-    return SelfTuningLaw(curve=model.curve, lag=lag, delay=delay)
 
 
 def _dynamics(model: HostModel, period: float | None) -> tuple[float, int]:

@@ -76,7 +76,7 @@ class RouterPlan:
             period=period,
             default_setpoint=self.setpoint,
             safe_cap=self.safe_cap,
-            law_in_bits=law_in_bits(self.law, self.model, period=period),
+            law_in_bits=law_in_bits(self.model, period=period),
         )
 
 

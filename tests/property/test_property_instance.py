@@ -16,7 +16,7 @@ from xtc.routers import RouterPlan
 from xtc.setpoint import Setpoint, Unit
 from xtc.units import CapFraction, PacketsPerSecond, Seconds
 
-laws = st.sampled_from(["default", "self-tuning", "pi", "dead-beat", "dead-beat-min3"])
+laws = st.sampled_from(["default", "pi", "dead-beat", "dead-beat-min3"])
 rates = st.just(0.0) | st.floats(0, 1.5e8)
 caps = st.floats(1e-3, 64).map(CapFraction)
 samples = st.none() | st.builds(

@@ -10,7 +10,6 @@ from xtc.errors import ConfigError
 from xtc.estimate import QUIETEST
 from xtc.law import DEAD_BEAT, DEAD_BEAT_MIN3, PI, PaperGains, PaperLaw
 from xtc.laws import NAMES, law_named
-from xtc.selftuning import SelfTuningLaw
 from xtc.units import CapFraction
 
 GAINS = ControlGains(kp=1e-3, ki=2e-3, dead_zone=0.05, min_cap=0.02)
@@ -26,15 +25,11 @@ def test_what_learns_starts_from_curve_lag_and_delay_in_samples_of_its_own(
 ) -> None:
     adaptive = law_named("default", MODEL, period=period)
     assert adaptive == AdaptiveLaw(curve=MODEL.curve, lag=lag, delay=delay)
-    tuning = law_named("self-tuning", MODEL, period=period)
-    assert tuning == SelfTuningLaw(curve=MODEL.curve, lag=lag, delay=delay)
 
 
 def test_a_delay_that_is_known_shapes_the_first_estimate() -> None:
     late = law_named("default", MODEL).start(CapFraction(0.5))
     assert late.estimate.delay == 2
-    late = law_named("self-tuning", MODEL).start(CapFraction(0.5))
-    assert (late.tuning.delay, late.tuning.lag, late.tuning.gain) == (2, 0.25, 0.75)
 
 
 @pytest.mark.parametrize(("noise", "used"), [(0.03, 0.03), (0.0, QUIETEST), (0.9, 0.3)])
@@ -48,7 +43,6 @@ def test_the_default_law_begins_with_the_noise_of_a_model_within_reason(
 
 def test_without_a_model_nothing_is_known() -> None:
     assert law_named("default", period=0.5) == AdaptiveLaw()
-    assert law_named("self-tuning", period=0.5) == SelfTuningLaw()
 
 
 @pytest.mark.parametrize(

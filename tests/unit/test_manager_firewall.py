@@ -103,7 +103,7 @@ def test_the_limits_of_the_others_end_in_time(rig: Rig, monkeypatch: pytest.Monk
     assert rig.limiter.limits == {}
 
 
-@pytest.mark.parametrize("law", ["self-tuning", "pi", "dead-beat-min3"])
+@pytest.mark.parametrize("law", ["pi", "dead-beat-min3"])
 def test_a_law_that_is_changed_by_a_reload_takes_over_from_the_cap_in_force(
     rig: Rig, law: str
 ) -> None:
