@@ -15,9 +15,9 @@ from xco.units import format_duration, parse_duration
 DEFAULT_PATH: Final = Path("/etc/xtc/xco.toml")
 RUN_DIR: Final = "/run/xco"
 LONGEST_SLICE_NS: Final = 10_000_000
-"""Gates bound what a slice sends by its tokens up to this length (xco/core/gate_tree.c)."""
+"""Gates bound what a slice sends by its tokens up to this length (xco/core/qdisc/tree.c)."""
 POLICIES: Final = ("published", "fair")
-"""Of the scheduler, numbered as enum xco_policy in xco/core/schedule.h."""
+"""Of the scheduler, numbered as enum xco_policy in xco/core/scheduler/schedule.h."""
 
 FORM: Final = Format(
     forms={
@@ -94,7 +94,7 @@ class Places:
 
     @property
     def loop_file(self) -> Path:
-        """What the loop reads (xco/core/controller_config.h)."""
+        """What the loop reads (xco/core/controller/config.h)."""
         return self.run_dir / "controller.loop"
 
     @property

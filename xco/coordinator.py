@@ -1,7 +1,7 @@
 """The local coordinator of a host: starts the compiled loop, outlives it, and logs what it says.
 
-The loop makes and moves the gates (xco/core/coordinator.c). This is its configuration, its log, and
-one more pair of eyes to see that nothing of it stays on the interface.
+The loop makes and moves the gates (xco/core/coordinator/main.c). This is its configuration, its
+log, and one more pair of eyes to see that nothing of it stays on the interface.
 """
 
 import signal

@@ -2,7 +2,7 @@
 
 The file is TOML, with the table ``[coordinator]``; other tables are other programs'. Quantities are
 texts with their units: "980Mbps", "50us", "256KB". `plain` writes what the compiled loop reads
-(xco/core/coordinator_config.h).
+(xco/core/coordinator/config.h).
 """
 
 from collections.abc import Iterator

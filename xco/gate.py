@@ -1,7 +1,8 @@
 """The gates' place: whether an interface can be gated, whether it is, and how it is set free.
 
-The compiled coordinator makes, opens and closes the gates itself (xco/core/gate.h). This is what an
-operator needs without it: a check before the start, and the release of what a killed one left.
+The compiled coordinator makes, opens and closes the gates itself (xco/core/qdisc/gate.h). This is
+what an operator needs without it: a check before the start, and the release of what a killed one
+left.
 """
 
 import ctypes

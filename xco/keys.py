@@ -1,7 +1,7 @@
 """Keys of the messages: a master key that controllers hold, and two of each host derived from it.
 
 A host's file holds its number and its own two keys, so that it cannot speak as another host or as
-the controller. xco/core/wire_keys.c reads the same files; docs/decisions/0062 says why.
+the controller. xco/core/common/keys.c reads the same files; docs/decisions/0062 says why.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The compiled scheduler (xco/core/schedule.h) with the interface of `xco.schedule`."""
+"""The compiled scheduler (xco/core/scheduler/schedule.h) with the interface of `xco.schedule`."""
 
 import ctypes
 import math

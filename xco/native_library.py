@@ -1,4 +1,4 @@
-"""The compiled scheduler's functions and structures (xco/core/schedule.h), for ctypes."""
+"""The compiled scheduler's functions and structures (xco/core/scheduler/schedule.h), for ctypes."""
 
 import ctypes
 from collections.abc import Mapping, Sequence

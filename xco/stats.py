@@ -1,4 +1,7 @@
-"""Reads what a loop publishes: a mapped file of counters under a seqlock (xco/core/stats.h)."""
+"""Reads what a loop publishes: a mapped file of counters under a seqlock.
+
+xco/core/common/stats.h has the layout.
+"""
 
 import mmap
 import struct

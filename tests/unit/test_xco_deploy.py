@@ -302,5 +302,5 @@ def test_every_figure_of_xco_is_measured_by_make_bench_xco() -> None:
 
 def test_the_loops_read_one_clock() -> None:
     """Two definitions of one name had different types."""
-    sources = (ROOT / "xco" / "core").glob("*.[ch]")
+    sources = (ROOT / "xco" / "core").rglob("*.[ch]")
     assert sum(len(re.findall(r"xco_now_ns\(void\) \{", one.read_text())) for one in sources) == 1

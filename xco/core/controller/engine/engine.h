@@ -1,0 +1,94 @@
+// The controller's decisions: messages and instants in, messages out. No clock, no socket, no file.
+//
+// The caller gives each message that arrived and each instant at which it woke; it takes the
+// messages that are to be sent until there are none, and sleeps to the deadline. The same calls in
+// the same order give the same messages. One thread at a time. Times are nanoseconds of one clock.
+#ifndef XCO_CONTROLLER_ENGINE_ENGINE_H
+#define XCO_CONTROLLER_ENGINE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "controller/engine/counters.h"
+#include "controller/engine/network.h"
+#include "common/wire.h"
+
+struct xco_control_settings {
+    uint64_t epoch;
+    uint64_t epoch_most;   // no controller gives a higher one at the start; it rises with time
+    uint64_t slice_ns;     // length of a timeslice (paper: 1 to 10 ms)
+    uint64_t lead_ns;      // how long ahead of its start a slice is announced; below slice_ns
+    uint64_t guard_ns;     // between the end of a slice and the start of another sender's
+    uint64_t silence_ns;   // hosts fall back after so long without a directive
+    uint64_t heartbeat_ns; // every host hears a directive so often
+    uint64_t drop_ns;      // a host that was silent for so long is scheduled no more
+    uint64_t calm_ns;      // a link leaves contention after being calm for so long
+    uint64_t threshold_ns; // the scheduler preempts no grant younger than this
+    uint64_t patience_ns;  // the scheduler reserves links for who has waited so long
+    uint32_t pace_permille; // of a link's capacity that is granted: what is left absorbs bursts
+    uint8_t strategy;       // enum xco_strategy
+    uint8_t policy;         // enum xco_policy of the scheduler
+    bool max_min;           // rates by weighted max-min instead of equal shares
+    bool on_demand;         // coordinate only where a link is contended
+    uint8_t digest[XCO_DIGEST_BYTES]; // of the topology
+};
+
+// What became of a message.
+enum xco_verdict {
+    XCO_OBEYED = 0,   // its sender's address is good
+    XCO_ANSWERED = 1, // not obeyed, but an answer to its sender waits; it may be none of the hosts
+    XCO_DROPPED = 2,  // counted, no more
+};
+
+struct xco_control;
+
+// Takes over the network (freed on failure too) and `weights` (one a host, NULL: all 1). NULL: then
+// *problem says what is wrong.
+struct xco_control *xco_control_new(const struct xco_control_settings *settings,
+                                    struct xco_network *network, uint32_t *weights,
+                                    const char **problem);
+void xco_control_free(struct xco_control *core);
+
+// Goes on with the sequence of another core of the same epoch: what was sent stays older.
+void xco_control_succeed(struct xco_control *core, const struct xco_control *before);
+
+// Coordinates in another way from now on (enum xco_strategy); false: there is no such way.
+bool xco_control_set_strategy(struct xco_control *core, uint64_t now_ns, uint8_t strategy);
+
+// Takes a message that is read at `now_ns` and reached this machine at `arrived_ns`: decisions are
+// of the first instant, the hosts' clocks are set by the second.
+enum xco_verdict xco_control_receive(struct xco_control *core, uint64_t now_ns, uint64_t arrived_ns,
+                                     const struct xco_message *message);
+
+// Does what is due at this instant. Call it after a batch of messages, and at the deadline.
+void xco_control_advance(struct xco_control *core, uint64_t now_ns);
+
+// The next instant at which `advance` has something to do; UINT64_MAX: none.
+uint64_t xco_control_deadline(const struct xco_control *core);
+
+// Takes the next message to be sent, stamped with `now_ns`.
+bool xco_control_take(struct xco_control *core, uint64_t now_ns, struct xco_message *message);
+
+// Whether a message could be obeyed if it were authentic: from a host, and later than its last. It
+// costs far less than the authenticator; what is refused is counted.
+bool xco_control_heeds(struct xco_control *core, const struct xco_claim *claim);
+
+// Goes on in a higher epoch, with all hosts that have joined; false: it is not higher.
+bool xco_control_raise(struct xco_control *core, uint64_t now_ns, uint64_t epoch);
+
+// Memory ran out, and what the core knows is not whole: stop and start again.
+bool xco_control_failed(const struct xco_control *core);
+
+const struct xco_control_settings *xco_control_settings_of(const struct xco_control *core);
+uint32_t xco_control_hosts(const struct xco_control *core);
+struct xco_counters *xco_control_counters(struct xco_control *core);
+
+// What a host's row of the statistics says.
+void xco_control_row(const struct xco_control *core, uint32_t host, uint64_t now_ns,
+                     uint64_t row[XCO_CONTROLLER_COLUMNS]);
+
+// What is counted anew at each publication: hosts joined, coordinated, links contended.
+void xco_control_gauge(struct xco_control *core);
+
+#endif

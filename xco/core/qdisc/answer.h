@@ -1,0 +1,21 @@
+// What the kernel answers to a batch of requests.
+#ifndef XCO_QDISC_ANSWER_H
+#define XCO_QDISC_ANSWER_H
+
+#include "qdisc/gate.h"
+
+struct xco_answers {
+    struct xco_reading *readings; // where answers go, or NULL
+    int room;
+    int count;
+    uint32_t place; // of the first request that was refused, 0: none was
+};
+
+// Sends a batch and takes all answers, which are there when the sending returns (the kernel works
+// in the sender's context). 0, or the negative errno of the first refusal.
+int xco_answers_of(int netlink, const struct xco_batch *batch, struct xco_answers *answers);
+
+// Returns the attribute of this kind among others, or NULL.
+const struct rtattr *xco_attribute(const void *attributes, size_t length, uint16_t kind);
+
+#endif
