@@ -1,6 +1,6 @@
 """Messages between the controller and the local coordinators.
 
-xco/core/common/wire.h lays them out in C.
+xco/core/common/message.h lays them out in C.
 
 One datagram is one message: a header, a body, and an authenticator over both (keyed BLAKE2b of 16
 bytes; xco/keys.py has the keys). docs/xco-protocol.md tells the protocol.

@@ -2,7 +2,9 @@
 #ifndef XCO_COMMON_WIRE_CHECK_H
 #define XCO_COMMON_WIRE_CHECK_H
 
-#include "common/wire.h"
+#include <stdbool.h>
+
+#include "common/message.h"
 
 // Whether a message keeps the rules of docs/xco-protocol.md, as far as one message can.
 bool xco_wire_is_sound(const struct xco_message *message);
