@@ -4,8 +4,8 @@
 
 #include <linux/if_ether.h>
 
+#include "qdisc/layout.h"
 #include "qdisc/message.h"
-#include "qdisc/tree.h"
 
 // One comparison of a filter: the word at an offset of the IP header, in network order.
 struct xco_key {

@@ -18,38 +18,8 @@
 #ifndef XCO_QDISC_TREE_H
 #define XCO_QDISC_TREE_H
 
-#include <netinet/in.h>
-
+#include "qdisc/layout.h"
 #include "qdisc/message.h"
-#include "common/wire.h"
-
-#define XCO_OUTSIDE XCO_ENTRIES_MAX        // the gate of destinations that no topology knows
-#define XCO_GATES (XCO_ENTRIES_MAX + 1)    // gates of one interface
-#define XCO_FLOWS 256                      // V2V flows of one interface
-
-#define XCO_ROOT 0x7c010000u
-#define XCO_CLASS_CONTROL (XCO_ROOT | 1u)
-#define XCO_CLASS_KICK (XCO_ROOT | 4u)
-
-// What the tree's queues and limits are.
-struct xco_tree {
-    int interface;          // index
-    uint32_t frame_bytes;   // the largest frame of the interface
-    uint32_t small_bytes;   // a power of two: IP packets below it are small
-    uint64_t small_bps;     // limit of all small packets together
-    uint64_t newcomer_bps;  // limit of all flows without a queue of their own
-    uint32_t newcomer_bytes; // what of them may wait
-    uint32_t queue_bytes;   // what of one V2V flow may wait
-    uint64_t burst_ns;      // what of the line rate an open gate may send at once
-    int classify, share;    // BPF programs of the classifier; 0: u32 filters classify
-    bool paced;             // no tree: packets have times of departure, which fq keeps to
-};
-
-// Source and destination of a V2V flow; IPv4 addresses are mapped into IPv6 (RFC 4291, 2.5.5.2).
-struct xco_pair {
-    struct in6_addr source;
-    struct in6_addr destination;
-};
 
 // Adds the requests that build the root, its classes and their filters, or that remove it all.
 // xco_tree_part names what the kernel must have for the message of this place.
@@ -74,15 +44,6 @@ void xco_tree_add_flow(struct xco_batch *batch, const struct xco_tree *tree, uns
                        unsigned flow, const struct xco_pair *pair);
 void xco_tree_remove_flow(struct xco_batch *batch, const struct xco_tree *tree, unsigned gate,
                           unsigned flow, const struct xco_pair *pair);
-
-// How a gate stands: open at a rate, closed at 0. With `lasts_ns` above 0 it gets no more than it can
-// send in that time, so that a closing which is late (the kernel's lock was taken) lets nothing pass;
-// 0: it stays open. `goes_on`: it stood open until now, and what waits has used up its burst.
-struct xco_opening {
-    uint64_t rate_bps;
-    int64_t lasts_ns;
-    bool goes_on;
-};
 
 // Adds the request that sets a gate. Where packets have times of departure nothing of the kernel's is
 // a gate: none is added or removed.

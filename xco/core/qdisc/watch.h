@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "qdisc/tree.h"
+#include "qdisc/layout.h"
 
 struct xco_sight {
     struct xco_pair pair;

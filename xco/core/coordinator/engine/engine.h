@@ -7,7 +7,7 @@
 #define XCO_COORDINATOR_ENGINE_ENGINE_H
 
 #include "coordinator/engine/clock_offset.h"
-#include "qdisc/tree.h"
+#include "qdisc/layout.h"
 #include "common/wire.h"
 
 #define XCO_NEVER INT64_MAX
