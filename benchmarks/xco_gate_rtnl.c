@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 
 #include "qdisc/gate.h"
+#include "qdisc/tree.h"
 
 #define LINE_BPS 1000000000u
 #define SLICE_NS 2000000

@@ -25,7 +25,7 @@ from lab import namespaces
 
 CORE: Final = Path(__file__).parents[1] / "xco" / "core"
 SOURCE: Final = Path(__file__).with_suffix(".c")
-PARTS: Final = ("gate", "answer", "message", "paced", "parts", "tree")
+PARTS: Final = ("gate", "connection", "answer", "message", "paced", "parts", "tree")
 GATED, BUSY = "xcortnl-gated", "xcortnl-busy"
 CHURN: Final = "link add v0 type veth peer name v1\nlink del v0\n" * 200_000
 """Longer than any measurement."""

@@ -1,5 +1,6 @@
 // The coordinator's V2V flows: noticed, given queues, removed when idle; part of its shell.
 #include "coordinator/state.h"
+#include "qdisc/tree.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 // Gates where a BPF program classifies: made when a host wants one, read from shared memory, removed
 // when idle; part of the coordinator's shell.
 #include "coordinator/state.h"
+#include "qdisc/tree.h"
 
 #include <errno.h>
 #include <string.h>

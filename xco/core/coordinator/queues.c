@@ -1,5 +1,6 @@
 // The coordinator's queues: made, opened and closed, looked at, removed; part of its shell.
 #include "coordinator/state.h"
+#include "qdisc/tree.h"
 
 #include <errno.h>
 #include <string.h>

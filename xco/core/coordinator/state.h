@@ -11,7 +11,6 @@
 #include "coordinator/engine/spin.h"
 #include "qdisc/gate.h"
 #include "qdisc/classifier.h"
-#include "qdisc/paced.h"
 #include "qdisc/watch.h"
 #include "common/clock.h"
 #include "common/place_reader.h"

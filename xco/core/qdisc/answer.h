@@ -2,7 +2,17 @@
 #ifndef XCO_QDISC_ANSWER_H
 #define XCO_QDISC_ANSWER_H
 
-#include "qdisc/gate.h"
+#include <stdint.h>
+
+#include "qdisc/message.h"
+
+// What the kernel tells of one queue.
+struct xco_reading {
+    uint32_t handle;
+    char kind[8]; // of the root: "htb" of a tree; "mq" or "fq" where packets have times of departure
+    uint64_t sent_bytes;
+    uint32_t backlog_bytes;
+};
 
 struct xco_answers {
     struct xco_reading *readings; // where answers go, or NULL

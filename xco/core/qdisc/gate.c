@@ -3,138 +3,16 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
-#include <linux/netlink.h>
 #include <linux/pkt_sched.h>
 
-#include "qdisc/answer.h"
 #include "qdisc/paced.h"
 #include "qdisc/parts.h"
+#include "qdisc/tree.h"
 
-#define HEADERS 26u      // Ethernet with two VLAN tags and a check sequence
-#define MAX_MTU 32000u   // a closed gate asks 65,000 bytes for a packet
-#define KICK_BYTES 60
 #define DRAIN_STEP_NS 500000
 #define BURST_NS 20000
-
-static int open_netlink(void) {
-    int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-    if (netlink < 0) {
-        return -errno;
-    }
-    int one = 1;
-    struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
-    if (setsockopt(netlink, SOL_NETLINK, NETLINK_CAP_ACK, &one, sizeof one) < 0 ||
-        connect(netlink, (struct sockaddr *)&kernel, sizeof kernel) < 0) {
-        int error = -errno;
-        close(netlink);
-        return error;
-    }
-    return netlink;
-}
-
-// Opens the socket of the kicks: bound to the interface, receives nothing, aims at its own class.
-static int open_packets(int interface) {
-    int packets = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
-    if (packets < 0) {
-        return -errno;
-    }
-    struct sockaddr_ll place = {.sll_family = AF_PACKET, .sll_ifindex = interface};
-    int class = (int)XCO_CLASS_KICK;
-    if (bind(packets, (struct sockaddr *)&place, sizeof place) < 0 ||
-        setsockopt(packets, SOL_SOCKET, SO_PRIORITY, &class, sizeof class) < 0) {
-        int error = -errno;
-        close(packets);
-        return error;
-    }
-    return packets;
-}
-
-// Looks up index and largest frame by the name.
-static int look_up(struct xco_gate *gate) {
-    struct ifreq request = {0};
-    memcpy(request.ifr_name, gate->name, IF_NAMESIZE);
-    int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (any < 0) {
-        return -errno;
-    }
-    int error = ioctl(any, SIOCGIFMTU, &request) < 0 ? -errno : 0;
-    int mtu = request.ifr_mtu;
-    close(any);
-    gate->tree.interface = (int)if_nametoindex(gate->name);
-    if (error != 0 || gate->tree.interface == 0) {
-        return -ENODEV;
-    }
-    gate->tree.frame_bytes = (uint32_t)mtu + HEADERS;
-    return 0;
-}
-
-static bool is_too_large(const struct xco_gate *gate) {
-    return !gate->tree.paced && gate->tree.frame_bytes > MAX_MTU + HEADERS;
-}
-
-// Opens the sockets on the interface that was looked up.
-static int open_sockets(struct xco_gate *gate) {
-    gate->netlink = open_netlink();
-    gate->packets = open_packets(gate->tree.interface);
-    int error = gate->netlink < 0 ? gate->netlink : gate->packets < 0 ? gate->packets : 0;
-    if (error != 0) {
-        xco_gate_close(gate);
-    }
-    return error;
-}
-
-bool xco_gate_changed(const struct xco_gate *gate) {
-    struct xco_gate now = {.tree = gate->tree};
-    memcpy(now.name, gate->name, sizeof now.name);
-    return look_up(&now) != 0 || now.tree.interface != gate->tree.interface ||
-           now.tree.frame_bytes != gate->tree.frame_bytes;
-}
-
-int xco_gate_open(struct xco_gate *gate, const char *interface, const struct xco_tree *tree) {
-    gate->netlink = gate->packets = -1;
-    gate->lacking = NULL;
-    gate->tree = *tree;
-    memset(gate->name, 0, sizeof gate->name);
-    strncpy(gate->name, interface, IF_NAMESIZE - 1);
-    int error = look_up(gate);
-    if (error == 0 && is_too_large(gate)) {
-        error = -EMSGSIZE;
-    }
-    return error == 0 ? open_sockets(gate) : error;
-}
-
-void xco_gate_close(struct xco_gate *gate) {
-    if (gate->netlink >= 0) {
-        close(gate->netlink);
-    }
-    if (gate->packets >= 0) {
-        close(gate->packets);
-    }
-    gate->netlink = gate->packets = -1;
-}
-
-int xco_gate_send(struct xco_gate *gate, const struct xco_batch *batch, uint32_t *place) {
-    struct xco_answers answers = {0};
-    int error = xco_answers_of(gate->netlink, batch, &answers);
-    if (place != NULL) {
-        *place = answers.place;
-    }
-    return error;
-}
-
-int xco_gate_ask(struct xco_gate *gate, const struct xco_batch *questions,
-                 struct xco_reading *readings, int room) {
-    struct xco_answers answers = {.readings = readings, .room = room};
-    int error = xco_answers_of(gate->netlink, questions, &answers);
-    return error != 0 && answers.count == 0 ? error : answers.count;
-}
 
 static bool has_filters(struct xco_gate *gate, uint32_t direction) {
     struct xco_reading any;
@@ -215,11 +93,18 @@ int xco_gate_make(struct xco_gate *gate) {
     return error;
 }
 
-int xco_gate_kick(struct xco_gate *gate) {
-    static const uint8_t frame[KICK_BYTES] = {[12] = 0x88, [13] = 0xb5}; // for local experiments
-    ssize_t sent = send(gate->packets, frame, sizeof frame, MSG_DONTWAIT);
-    // ENOBUFS: dropped, as it is meant to be. ENETDOWN: nothing leaves anyway.
-    return sent >= 0 || errno == ENOBUFS || errno == ENETDOWN ? 0 : -errno;
+int xco_gate_try_paced(const char *interface) {
+    static struct xco_gate gate; // too large for the stack
+    int error = xco_gate_open(&gate, interface, &(struct xco_tree){.paced = true});
+    if (error != 0) {
+        return error;
+    }
+    error = xco_gate_make(&gate);
+    if (error == 0) {
+        error = xco_gate_remove(&gate);
+    }
+    xco_gate_close(&gate);
+    return error;
 }
 
 // Asks for the root; 1 and its reading, 0 if the kernel tells of none, or a negative errno.
@@ -275,7 +160,7 @@ static void drain(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns)
 
 // Sets free an interface that was looked up, whatever its frames are by now.
 static int release(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns) {
-    int error = open_sockets(gate);
+    int error = xco_gate_open_sockets(gate);
     if (error != 0) {
         return error == -ENODEV ? 0 : error; // it went since it was looked up
     }
@@ -291,7 +176,7 @@ static int release(struct xco_gate *gate, uint64_t line_bps, int64_t patience_ns
 int xco_gate_release(const char *interface, uint64_t line_bps, int64_t patience_ns) {
     struct xco_gate gate = {.tree.burst_ns = BURST_NS};
     strncpy(gate.name, interface, IF_NAMESIZE - 1);
-    int error = look_up(&gate); // the tree went with the interface
+    int error = xco_gate_look_up(&gate); // the tree went with the interface
     return error == -ENODEV ? 0 : error != 0 ? error : release(&gate, line_bps, patience_ns);
 }
 

@@ -44,17 +44,3 @@ int xco_gate_build_paced(struct xco_gate *gate, bool *foreign) {
     gate->lacking = error == -ENOENT ? "fq" : gate->lacking;
     return error;
 }
-
-int xco_gate_try_paced(const char *interface) {
-    static struct xco_gate gate; // too large for the stack
-    int error = xco_gate_open(&gate, interface, &(struct xco_tree){.paced = true});
-    if (error != 0) {
-        return error;
-    }
-    error = xco_gate_make(&gate);
-    if (error == 0) {
-        error = xco_gate_remove(&gate);
-    }
-    xco_gate_close(&gate);
-    return error;
-}

@@ -10,13 +10,10 @@
 
 #include <stdbool.h>
 
-#include "qdisc/gate.h"
+#include "qdisc/connection.h"
 
 // Builds the queues. 0 or a negative errno: -EEXIST and `foreign` where somebody else's root stands;
 // -ENOENT where the kernel has no fq, which `lacking` then names.
 int xco_gate_build_paced(struct xco_gate *gate, bool *foreign);
-
-// Whether the queues can be had on an interface: builds and removes them. 0 or a negative errno.
-int xco_gate_try_paced(const char *interface);
 
 #endif
