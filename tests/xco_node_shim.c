@@ -1,6 +1,7 @@
 // Lets tests call the controller without sockets: a node behind a pointer, datagrams as bytes.
 #include <stdlib.h>
 
+#include "controller/datagrams.h"
 #include "controller/node.h"
 #include "controller/shell.h"
 #include "controller/engine/state.h"

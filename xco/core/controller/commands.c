@@ -1,4 +1,6 @@
 // Commands on a Unix socket of packets: who may open the socket's file may command.
+#include "controller/commands.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 // Receives and sends datagrams in batches, and remembers where each host's come from.
+#include "controller/datagrams.h"
+
 #include <errno.h>
 #include <string.h>
 

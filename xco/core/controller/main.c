@@ -14,7 +14,10 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "controller/commands.h"
+#include "controller/datagrams.h"
 #include "controller/shell.h"
+#include "controller/statistics.h"
 #include "common/privileges.h"
 
 #define EVENTS 16
@@ -126,7 +129,8 @@ static enum xco_exit run(struct xco_shell *shell) {
 
 static enum xco_exit open_and_run(struct xco_shell *shell, bool with_parent) {
     char problem[XCO_CONFIG_PROBLEM_BYTES];
-    if (!xco_node_open(&shell->node, shell->path, problem) || !xco_shell_open(shell, problem)) {
+    if (!xco_node_open(&shell->node, shell->path, problem) || !xco_shell_open(shell, problem) ||
+        !xco_command_open(shell, problem) || !xco_publish_open(shell, problem)) {
         (void)fprintf(stderr, "%s\n", problem);
         return XCO_EXIT_CONFIG;
     }
@@ -157,6 +161,7 @@ int main(int argc, char **argv) {
     if (shell.stats.header != NULL) {
         xco_publish(&shell, xco_shell_now());
     }
+    xco_command_close(&shell);
     xco_shell_close(&shell);
     return (int)result;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "controller/filter.h"
+#include "controller/statistics.h"
 #include "qdisc/maps.h"
 #include "common/clock.h"
 
@@ -93,8 +94,7 @@ bool xco_shell_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BYT
         !open_signals(shell) || !open_addresses(shell)) {
         return failed(problem, "epoll, timerfd or signalfd");
     }
-    return open_udp(shell, problem) && xco_command_open(shell, problem) &&
-           xco_publish_open(shell, problem);
+    return open_udp(shell, problem);
 }
 
 static void close_one(int *descriptor) {
@@ -105,7 +105,6 @@ static void close_one(int *descriptor) {
 }
 
 void xco_shell_close(struct xco_shell *shell) {
-    xco_command_close(shell);
     close_one(&shell->udp);
     close_one(&shell->timer);
     close_one(&shell->signals);

@@ -1,10 +1,10 @@
 // Publishes the controller's counters and a row for each host.
+#include "controller/statistics.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "controller/shell.h"
 
 #define PUBLISH_EVERY_NS 50000000u
 
