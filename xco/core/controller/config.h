@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "controller/engine/engine.h"
+#include "controller/engine/network.h"
+#include "controller/engine/settings.h"
 
 #define XCO_CONFIG_PROBLEM_BYTES 512
 #define XCO_CONFIG_TEXT_BYTES 256

@@ -4,6 +4,7 @@
 // that two claim stays with the first, until that withdraws it or is gone.
 #include <stdlib.h>
 
+#include "controller/engine/outbox.h"
 #include "controller/engine/state.h"
 
 #define WHERE_ROOM 65536u // addresses in all

@@ -5,6 +5,7 @@
 // hosts may cross and k of them have fallen back, (n - k) / n is left.
 #include <stdlib.h>
 
+#include "controller/engine/outbox.h"
 #include "controller/engine/state.h"
 
 // Counts at a host and at all nodes above it.
@@ -55,4 +56,15 @@ uint64_t xco_fallen_leave(const struct xco_control *core, uint32_t link, uint64_
     }
     const uint64_t others = hosts > fallen ? hosts - fallen : 1;
     return rate_bps / hosts * others + rate_bps % hosts * others / hosts;
+}
+
+uint64_t xco_fallen_told(const struct xco_control *core, const struct xco_grant *grant) {
+    uint32_t path[XCO_PATH_MAX];
+    const size_t length = xco_network_path(&core->network, grant->host, grant->destination, path);
+    uint64_t rate = grant->rate_bps;
+    for (size_t i = 0; i < length; i++) {
+        const uint64_t left = xco_fallen_leave(core, path[i], grant->rate_bps);
+        rate = left < rate ? left : rate;
+    }
+    return xco_control_paced(core, rate);
 }

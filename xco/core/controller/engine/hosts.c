@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/engine/engine.h"
+#include "controller/engine/outbox.h"
 #include "controller/engine/state.h"
 
 // A directive that was not heard of after this long is sent again as soon as its host reports.

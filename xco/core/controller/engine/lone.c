@@ -3,6 +3,7 @@
 // The controller extends a lone turn far beyond its end, and again when half of that is left. When
 // another host wants one of its links, the turn becomes a normal slice. The calendar keeps the time
 // that was taken back until the host acknowledges it (docs/decisions/0069-turns-that-go-on.md).
+#include "controller/engine/outbox.h"
 #include "controller/engine/state.h"
 
 #define LONGEST_NS 25000000u // the kernel closes a gate by itself within 40 ms (qdisc/tree.c)
@@ -68,7 +69,7 @@ static bool may_go_on(const struct xco_control *core, const struct xco_peer *pee
 bool xco_lone_is(const struct xco_control *core, uint32_t host) {
     const struct xco_peer *peer = core->peers[host];
     const struct xco_grant grant = {host, peer->turn.destination, peer->turn.rate_bps};
-    if (!may_go_on(core, peer) || xco_slices_told(core, &grant) != peer->turn.told_bps) {
+    if (!may_go_on(core, peer) || xco_fallen_told(core, &grant) != peer->turn.told_bps) {
         return false;
     }
     uint32_t path[XCO_PATH_MAX];
@@ -172,12 +173,11 @@ void xco_lone_review(struct xco_control *core, uint64_t now_ns) {
     }
 }
 
-// The host acknowledged what was taken back: moves turns forward that wait for it.
-void xco_lone_heard(struct xco_control *core, uint64_t now_ns, uint32_t host) {
+bool xco_lone_heard(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     struct xco_peer *peer = core->peers[host];
     const struct xco_taken taken = peer->taken;
     if (taken.sequence == 0 || peer->report.directive_sequence < taken.sequence) {
-        return;
+        return false;
     }
     uint32_t path[XCO_PATH_MAX];
     const size_t length = path_of(core, host, taken.destination, path);
@@ -185,12 +185,6 @@ void xco_lone_heard(struct xco_control *core, uint64_t now_ns, uint32_t host) {
         xco_calendar_drop(&core->calendar, path[i], host, taken.until_ns);
     }
     peer->taken = (struct xco_taken){0};
-    if (peer->turn.destination == taken.destination && peer->turn.start_ns <= now_ns) {
-        return; // its turn still runs: no other turn waits for it
-    }
-    for (uint32_t other = 0; other < core->network.hosts; other++) {
-        if (core->peers[other] != NULL) {
-            xco_slices_advance(core, now_ns, other);
-        }
-    }
+    // as long as its turn still runs, no other turn waits for it
+    return peer->turn.destination != taken.destination || peer->turn.start_ns > now_ns;
 }

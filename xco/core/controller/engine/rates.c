@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/engine/directive.h"
+#include "controller/engine/outbox.h"
 #include "controller/engine/state.h"
 
 // What is left of a link is handed out in `hybrid` only when a flow gets this share of its host's
@@ -99,25 +101,12 @@ static int by_source(const void *left, const void *right) {
     return a->destination < b->destination ? -1 : a->destination > b->destination;
 }
 
-// What a plan permits to a destination at an instant.
-uint64_t xco_rate_at(const struct xco_directive *plan, uint16_t destination, uint64_t at_ns) {
-    if (plan->mode == XCO_OPEN) {
-        return UINT64_MAX;
-    }
-    for (size_t i = 0; i < plan->count; i++) {
-        if (plan->entries[i].destination == destination) {
-            return plan->end_ns != 0 && plan->end_ns <= at_ns ? 0 : plan->entries[i].rate_bps;
-        }
-    }
-    return 0;
-}
-
 static bool is_same(const struct xco_directive *a, const struct xco_directive *b) {
     if (a->mode != b->mode || a->count != b->count || a->end_ns != b->end_ns) {
         return false;
     }
     for (size_t i = 0; i < a->count; i++) {
-        if (a->entries[i].rate_bps != xco_rate_at(b, a->entries[i].destination, 0)) {
+        if (a->entries[i].rate_bps != xco_directive_rate_at(b, a->entries[i].destination, 0)) {
             return false;
         }
     }
@@ -129,36 +118,23 @@ static bool rises(const struct xco_directive *plan, const struct xco_directive *
                   uint64_t at_ns) {
     for (size_t i = 0; i < plan->count; i++) {
         const struct xco_permit *entry = &plan->entries[i];
-        if (entry->rate_bps > xco_rate_at(before, entry->destination, at_ns)) {
+        if (entry->rate_bps > xco_directive_rate_at(before, entry->destination, at_ns)) {
             return true;
         }
     }
     return false;
 }
 
-// Takes back what rises: the plan that can hold at once.
-void xco_rates_clip(struct xco_directive *plan, const struct xco_directive *before, uint64_t at_ns) {
-    uint16_t kept = 0;
-    for (size_t i = 0; i < plan->count; i++) {
-        struct xco_permit entry = plan->entries[i];
-        const uint64_t rate = xco_rate_at(before, entry.destination, at_ns);
-        entry.rate_bps = entry.rate_bps < rate ? entry.rate_bps : rate;
-        if (entry.rate_bps > 0) {
-            plan->entries[kept++] = entry;
-        }
-    }
-    plan->count = kept;
-}
-
 // Tells what falls now, and looks at what rises again when that has been heard.
 static uint64_t only_falls(struct xco_control *core, const struct xco_peer *peer,
                            struct xco_directive *plan, uint64_t now_ns, uint64_t from_ns) {
     xco_control_plan_at(core, from_ns + core->settings.lead_ns);
-    xco_rates_clip(plan, &peer->plan, from_ns);
+    xco_directive_clip(plan, &peer->plan, from_ns);
     if (peer->plan.start_ns <= now_ns) {
         return from_ns;
     }
-    xco_rates_clip(plan, &peer->held, now_ns); // it is still obeyed, and may start before what is announced
+    // it is still obeyed, and may start before what is announced
+    xco_directive_clip(plan, &peer->held, now_ns);
     return peer->plan.start_ns < from_ns ? peer->plan.start_ns : from_ns;
 }
 
@@ -246,7 +222,4 @@ void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
         }
     }
     core->plan_visits += core->fill.visits;
-    if (core->settings.strategy == XCO_HYBRID) {
-        xco_yield_note(core, now_ns);
-    }
 }

@@ -5,6 +5,7 @@
 // that have been ended and still send (calendar.h), a guard time after those of others.
 #include <string.h>
 
+#include "controller/engine/outbox.h"
 #include "controller/engine/state.h"
 
 // The scheduler's clock: that of the latest instant that anything was decided for.
@@ -82,18 +83,6 @@ static uint64_t path_free(struct xco_control *core, const struct xco_grant *gran
     return wish.at_ns;
 }
 
-// What a host is told of the rate that it was granted: what hosts that have fallen back leave.
-uint64_t xco_slices_told(const struct xco_control *core, const struct xco_grant *grant) {
-    uint32_t path[XCO_PATH_MAX];
-    const size_t length = xco_network_path(&core->network, grant->host, grant->destination, path);
-    uint64_t rate = grant->rate_bps;
-    for (size_t i = 0; i < length; i++) {
-        const uint64_t left = xco_fallen_leave(core, path[i], grant->rate_bps);
-        rate = left < rate ? left : rate;
-    }
-    return xco_control_paced(core, rate);
-}
-
 static void start_turn(struct xco_control *core, const struct xco_grant *grant, uint64_t now_ns,
                        uint64_t at_ns, uint64_t before_sequence) {
     struct xco_peer *peer = core->peers[grant->host];
@@ -101,7 +90,7 @@ static void start_turn(struct xco_control *core, const struct xco_grant *grant, 
     peer->turn = (struct xco_turn){
         .destination = grant->destination,
         .rate_bps = grant->rate_bps,
-        .told_bps = xco_slices_told(core, grant),
+        .told_bps = xco_fallen_told(core, grant),
         .start_ns = start,
         .end_ns = start + core->settings.slice_ns,
         .before_sequence = before_sequence,
@@ -327,8 +316,41 @@ static void offer(struct xco_control *core, uint64_t now_ns, uint32_t host) {
     carry_out(core, changed, now_ns, now_ns, XCO_NONE, 0);
 }
 
+// A turn begins earlier, if its links got free by now.
+static void advance(struct xco_control *core, uint64_t now_ns, uint32_t host) {
+    struct xco_peer *peer = core->peers[host];
+    struct xco_turn *turn = &peer->turn;
+    const uint64_t heard = heard_by(core, now_ns);
+    if (turn->destination == XCO_NONE || turn->start_ns <= heard ||
+        peer->plan.start_ns != turn->start_ns || peer->cut_due) {
+        return;
+    }
+    const struct xco_grant grant = {host, turn->destination, turn->rate_bps};
+    const uint64_t start = path_free(core, &grant, now_ns, later(heard, peer->stops_ns));
+    if (start >= turn->start_ns) {
+        return;
+    }
+    turn->start_ns = peer->plan.start_ns = start;
+    turn->end_ns = peer->plan.end_ns = start + core->settings.slice_ns;
+    turn->stamp = ++core->stamp;
+    xco_control_timer(core, turn->end_ns - core->settings.lead_ns, XCO_TIMER_SLICE, host,
+                      turn->stamp);
+    peer->plan_due = true;
+    xco_control_queue(core, host);
+}
+
+static void advance_all(struct xco_control *core, uint64_t now_ns) {
+    for (uint32_t host = 0; host < core->network.hosts; host++) {
+        if (core->peers[host] != NULL) {
+            advance(core, now_ns, host);
+        }
+    }
+}
+
 void xco_slices_reported(struct xco_control *core, uint64_t now_ns, uint32_t host) {
-    xco_lone_heard(core, now_ns, host);
+    if (xco_lone_heard(core, now_ns, host)) {
+        advance_all(core, now_ns);
+    }
     if (gives_up(core->peers[host], now_ns)) {
         give_up(core, now_ns, host);
     }
@@ -350,28 +372,6 @@ static void go_on_alone(struct xco_control *core, uint64_t now_ns, uint32_t host
     const uint64_t at = later(turn.end_ns, now_ns);
     stop_turn(core, host, turn.end_ns, turn.end_ns);
     carry_out(core, changed, now_ns, at, host, turn.first_sequence);
-}
-
-void xco_slices_advance(struct xco_control *core, uint64_t now_ns, uint32_t host) {
-    struct xco_peer *peer = core->peers[host];
-    struct xco_turn *turn = &peer->turn;
-    const uint64_t heard = heard_by(core, now_ns);
-    if (turn->destination == XCO_NONE || turn->start_ns <= heard ||
-        peer->plan.start_ns != turn->start_ns || peer->cut_due) {
-        return;
-    }
-    const struct xco_grant grant = {host, turn->destination, turn->rate_bps};
-    const uint64_t start = path_free(core, &grant, now_ns, later(heard, peer->stops_ns));
-    if (start >= turn->start_ns) {
-        return;
-    }
-    turn->start_ns = peer->plan.start_ns = start;
-    turn->end_ns = peer->plan.end_ns = start + core->settings.slice_ns;
-    turn->stamp = ++core->stamp;
-    xco_control_timer(core, turn->end_ns - core->settings.lead_ns, XCO_TIMER_SLICE, host,
-                      turn->stamp);
-    peer->plan_due = true;
-    xco_control_queue(core, host);
 }
 
 // Event 1: the timeslice ends, `lead_ns` from now.

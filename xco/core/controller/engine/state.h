@@ -3,11 +3,14 @@
 #define XCO_CONTROLLER_ENGINE_STATE_H
 
 #include "controller/engine/calendar.h"
-#include "controller/engine/engine.h"
+#include "controller/engine/counters.h"
 #include "controller/engine/extras.h"
 #include "controller/engine/fill.h"
+#include "controller/engine/network.h"
+#include "controller/engine/settings.h"
 #include "controller/engine/timers.h"
 #include "common/place_reader.h"
+#include "common/wire.h"
 #include "scheduler/schedule.h"
 
 // A host's turn to send: from announcing it until it ends, is given up, or is taken away.
@@ -130,17 +133,6 @@ struct xco_control {
     struct xco_counters counters;
 };
 
-// engine.c
-void xco_control_queue(struct xco_control *core, uint32_t host);
-void xco_control_timer(struct xco_control *core, uint64_t at_ns, uint32_t kind, uint32_t host,
-                       uint64_t stamp);
-void xco_control_plan(struct xco_control *core, uint32_t host, const struct xco_directive *plan,
-                      uint64_t now_ns);
-void xco_control_cut(struct xco_control *core, uint32_t host, uint64_t now_ns, uint64_t end_ns);
-void xco_control_plan_at(struct xco_control *core, uint64_t at_ns);
-void xco_control_dirty(struct xco_control *core, uint64_t from_ns);
-uint64_t xco_control_paced(const struct xco_control *core, uint64_t rate_bps);
-
 // hosts.c: what arrives
 enum xco_verdict xco_peers_receive(struct xco_control *core, uint64_t now_ns, uint64_t arrived_ns,
                                    const struct xco_message *message);
@@ -152,11 +144,6 @@ void xco_slices_reported(struct xco_control *core, uint64_t now_ns, uint32_t hos
 void xco_slices_ending(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stamp);
 void xco_slices_leave(struct xco_control *core, uint64_t now_ns, uint32_t host, uint64_t stop_ns);
 
-// The rate in the directive for a grant: what hosts that have fallen back leave of it.
-uint64_t xco_slices_told(const struct xco_control *core, const struct xco_grant *grant);
-// A turn begins earlier, if its links got free by now.
-void xco_slices_advance(struct xco_control *core, uint64_t now_ns, uint32_t host);
-
 // lone.c: turns that are extended while no other host wants their links
 void xco_lone_want(struct xco_control *core, uint32_t host, const uint32_t *group, size_t count);
 void xco_lone_want_less(struct xco_control *core, uint32_t host, uint32_t destination);
@@ -165,21 +152,20 @@ void xco_lone_extend(struct xco_control *core, uint64_t now_ns, uint32_t host);
 void xco_lone_end(struct xco_control *core, uint32_t host); // its turn is no longer lone
 void xco_lone_yield(struct xco_control *core, uint64_t now_ns, uint32_t host); // to what it wants
 void xco_lone_review(struct xco_control *core, uint64_t now_ns); // a host fell back, or came back
-void xco_lone_heard(struct xco_control *core, uint64_t now_ns, uint32_t host);
+// A report came: whether it acknowledged what was taken back, so that turns may begin earlier.
+bool xco_lone_heard(struct xco_control *core, uint64_t now_ns, uint32_t host);
 
 // fallback.c: what hosts at their safe shares leave of the links
 bool xco_fallen_init(struct xco_control *core); // false: out of memory
 void xco_fallen_note(struct xco_control *core, uint32_t host, bool fallen);
 uint64_t xco_fallen_leave(const struct xco_control *core, uint32_t link, uint64_t rate_bps);
+// The rate in the directive for a grant: what hosts that have fallen back leave of it.
+uint64_t xco_fallen_told(const struct xco_control *core, const struct xco_grant *grant);
 
 // rates.c: rate and hybrid
 void xco_rates_plan(struct xco_control *core, uint64_t now_ns);
 uint64_t xco_rates_left(const struct xco_control *core, uint32_t link); // beside turns
 bool xco_rates_worth(const struct xco_control *core, uint32_t host, uint64_t rate_bps);
-// Takes from a plan what it permits beyond another one at an instant.
-void xco_rates_clip(struct xco_directive *plan, const struct xco_directive *before, uint64_t at_ns);
-// What a plan permits to a destination at an instant.
-uint64_t xco_rate_at(const struct xco_directive *plan, uint16_t destination, uint64_t at_ns);
 
 // yield.c: what rates beside turns give back to a turn that begins, and their record
 void xco_yield(struct xco_control *core, const struct xco_grant *grant, uint64_t now_ns,

@@ -1,6 +1,7 @@
 // What the core shows of itself: counters, gauges, a row for each host.
 #include <string.h>
 
+#include "controller/engine/engine.h"
 #include "controller/engine/state.h"
 
 bool xco_control_failed(const struct xco_control *core) {

@@ -2,6 +2,8 @@
 //
 // This keeps links free of congestion from one plan to the next, so that a plan can wait. It visits
 // only the links of the turn, and of those only the ones that have promised too much.
+#include "controller/engine/directive.h"
+#include "controller/engine/outbox.h"
 #include "controller/engine/state.h"
 
 #define WHOLE 1024u // of factors by which rates are scaled
@@ -91,7 +93,7 @@ static void note(struct xco_control *core, uint32_t host, const struct xco_direc
     uint32_t path[XCO_PATH_MAX];
     for (size_t i = first_extra(directive); i < directive->count; i++) {
         const struct xco_permit *entry = &directive->entries[i];
-        const uint64_t noted = besides == NULL ? 0 : xco_rate_at(besides, entry->destination, 0);
+        const uint64_t noted = besides == NULL ? 0 : xco_directive_rate_at(besides, entry->destination, 0);
         if (entry->rate_bps <= noted) {
             continue;
         }
