@@ -5,7 +5,7 @@ from pathlib import Path
 
 from xco_coordinator_rig import CORE
 
-PARTS = ("engine", "decide", "drain", "orders", "clock_offset")
+PARTS = ("engine", "decide", "drain", "orders", "state", "clock_offset")
 FLAGS = ("-std=c17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1")
 SANITIZER = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
 

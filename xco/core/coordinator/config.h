@@ -8,7 +8,7 @@
 #include <net/if.h>
 #include <stdio.h>
 
-#include "coordinator/engine/engine.h"
+#include "coordinator/engine/state.h"
 #include "coordinator/engine/flows.h"
 
 #define XCO_CONTROLLERS 4

@@ -1,8 +1,6 @@
 // Slices of who has little to send end with that, and are given up as they begin.
 #include "coordinator/engine/drain.h"
 
-#include "coordinator/engine/orders.h"
-
 #define SHORT_TURNS 2u // in a row: that is a destination's way
 
 // Returns the only destination that the running slice is for, or NULL.

@@ -5,7 +5,7 @@
 #ifndef XCO_COORDINATOR_ENGINE_DRAIN_H
 #define XCO_COORDINATOR_ENGINE_DRAIN_H
 
-#include "coordinator/engine/engine.h"
+#include "coordinator/engine/state.h"
 
 // Notes from when on a destination's gate stands open in the current order, and what it sent until
 // then.

@@ -115,15 +115,6 @@ void xco_core_directive(struct xco_core *core, int64_t now_ns, const struct xco_
     xco_order_take(core, now_ns, &order);
 }
 
-int xco_core_find(const struct xco_core *core, uint16_t host) {
-    for (unsigned gate = 0; gate < XCO_GATES; gate++) {
-        if (core->destinations[gate].used && core->destinations[gate].host == host) {
-            return (int)gate;
-        }
-    }
-    return -1;
-}
-
 bool xco_core_has_room(const struct xco_core *core) {
     for (unsigned gate = 0; gate < XCO_OUTSIDE; gate++) {
         if (!core->destinations[gate].used) {

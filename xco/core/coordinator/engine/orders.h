@@ -2,7 +2,7 @@
 #ifndef XCO_COORDINATOR_ENGINE_ORDERS_H
 #define XCO_COORDINATOR_ENGINE_ORDERS_H
 
-#include "coordinator/engine/engine.h"
+#include "coordinator/engine/state.h"
 
 // Writes a directive in the host's time; false if it names times and the offset is not known yet.
 bool xco_order_of(struct xco_order *order, const struct xco_header *header,
