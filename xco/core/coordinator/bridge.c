@@ -3,6 +3,7 @@
 //
 // The bridge is the one that the gated interface is a port of. What it has learnt on its other ports,
 // and its own addresses, are here; what it learns on the gated one is not.
+#include "coordinator/background.h"
 #include "coordinator/state.h"
 #include "qdisc/answer.h"
 
@@ -113,7 +114,7 @@ static unsigned take_piece(struct xco_coordinator *c) {
     struct xco_bridge *bridge = &c->bridge;
     _Alignas(struct nlmsghdr) char told[MESSAGE_BYTES];
     unsigned taken = 0;
-    for (; xco_chores_go_on(c, taken); taken++) {
+    for (; xco_background_goes_on(c, taken); taken++) {
         const ssize_t length = recv(bridge->socket, told, sizeof told, 0);
         if (length < 0) {
             bridge->again = bridge->again || errno == ENOBUFS; // some were lost

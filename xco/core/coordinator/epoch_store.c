@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "coordinator/state.h"
+#include "coordinator/config.h"
+#include "common/log.h"
 
 #define STACK_BYTES 65536 // all memory is locked
 #define DAY_NS UINT64_C(86400000000000)

@@ -3,6 +3,7 @@
 // The guard is the parent, the loop its child. Each sees the other's end and removes the queues;
 // only if both are killed at once do they stay, for ExecStopPost to remove.
 #include "coordinator/state.h"
+#include "common/log.h"
 
 #include <errno.h>
 #include <sched.h>

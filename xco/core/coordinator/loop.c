@@ -1,5 +1,8 @@
 // The coordinator's loop: waits, opens and closes in time, and hears what comes; part of its shell.
+#include "coordinator/background.h"
+#include "coordinator/loss.h"
 #include "coordinator/state.h"
+#include "common/log.h"
 #include "common/privileges.h"
 
 #include <errno.h>
@@ -137,19 +140,9 @@ static void sweep(struct xco_coordinator *c, int64_t now_ns) {
     }
 }
 
-// From when on background work may be done.
-static int64_t chores_from(const struct xco_coordinator *c, int64_t now_ns) {
-    return xco_chores_from(now_ns, c->present ? xco_core_moves(&c->core, now_ns) : XCO_NEVER);
-}
-
-bool xco_chores_go_on(const struct xco_coordinator *c, unsigned done) {
-    int64_t now_ns = xco_now_ns();
-    return done < XCO_PIECE && chores_from(c, now_ns) == now_ns;
-}
-
 // Does a piece of the background work that is due, unless a gate is to be set soon.
 static void work(struct xco_coordinator *c, int64_t now_ns) {
-    if (chores_from(c, now_ns) > now_ns) {
+    if (xco_background_from(c, now_ns) > now_ns) {
         return;
     }
     if (now_ns >= c->publish_ns) {
@@ -176,7 +169,9 @@ static void turn(struct xco_coordinator *c) {
     xco_messages_take(c);
     if (c->places.stand) {
         xco_places_take(c);
-        xco_map_work(c, xco_now_ns());
+        if (xco_map_work(c, xco_now_ns())) {
+            xco_messages_places(c);
+        }
     }
     int64_t now_ns = xco_now_ns();
     if (c->present) {

@@ -5,48 +5,20 @@
 //   xco-coordinator --try CLASSIFIER       loads the BPF programs of a file, and says what refuses
 //   xco-coordinator --try-edt CLASSIFIER   the same of its program that gives times of departure
 #include "coordinator/state.h"
+#include "common/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SAID_BYTES 512
 #define RUN "/run/xco"
 #define LOCKS RUN "/locks"
 #define DRAIN_NS 100000000
 #define DRAIN_BPS 1000000000 // the rate of the link is not known without a configuration
-
-// A line for which there is no room is dropped: gates do not wait for who reads the log. The file
-// may be shared, so it is not made non-blocking itself.
-static void write_line(const char *line, size_t length) {
-    struct pollfd place = {.fd = STDERR_FILENO, .events = POLLOUT};
-    bool sent = send(STDERR_FILENO, line, length, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
-    if (!sent && errno == ENOTSOCK && poll(&place, 1, 0) == 1 && (place.revents & POLLOUT) != 0) {
-        ssize_t written = write(STDERR_FILENO, line, length);
-        (void)written; // there is nowhere left to say it
-    }
-}
-
-void xco_say(const char *format, ...) {
-    static const char name[] = "xco-coordinator: ";
-    char line[SAID_BYTES];
-    memcpy(line, name, sizeof name);
-    va_list values;
-    va_start(values, format);
-    int length = vsnprintf(line + sizeof name - 1, sizeof line - sizeof name, format, values);
-    va_end(values);
-    size_t whole = sizeof name - 1 + (length < 0 ? 0 : (size_t)length);
-    whole = whole < sizeof line - 1 ? whole : sizeof line - 2;
-    line[whole] = '\n';
-    write_line(line, whole + 1);
-}
 
 static bool read_config(struct xco_coordinator_config *config, const char *path) {
     char problem[256];
@@ -130,6 +102,7 @@ static int release(const char *interface) {
 
 int main(int count, char **arguments) {
     static struct xco_coordinator coordinator; // too large for the stack
+    xco_log_name("xco-coordinator");
     signal(SIGPIPE, SIG_IGN);                  // a log that nobody reads any more ends nothing
     if (count == 3 && strcmp(arguments[1], "--release") == 0) {
         return release(arguments[2]);

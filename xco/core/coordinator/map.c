@@ -1,6 +1,7 @@
 // Which address is at which host: tells the controller what is here, and obeys what it says of others;
 // part of the coordinator's shell.
 #include "coordinator/state.h"
+#include "common/log.h"
 
 #include <errno.h>
 #include <string.h>
@@ -77,21 +78,22 @@ static bool is_due(const struct xco_map_state *map, int64_t now_ns) {
            (map->here.version != map->told && now_ns - map->sent_ns >= AGAIN_NS);
 }
 
-void xco_map_work(struct xco_coordinator *c, int64_t now_ns) {
+bool xco_map_work(struct xco_coordinator *c, int64_t now_ns) {
     struct xco_map_state *map = &c->map;
     if (!c->places.stand || !c->core.joined) {
-        return;
+        return false;
     }
     if (now_ns - map->anew_ns >= ANEW_NS) {
         map->anew_ns = now_ns;
         map->told = 0;
         map->due = true;
     }
-    if (is_due(map, now_ns)) {
-        map->due = false;
-        map->sent_ns = now_ns;
-        xco_messages_places(c);
+    if (!is_due(map, now_ns)) {
+        return false;
     }
+    map->due = false;
+    map->sent_ns = now_ns;
+    return true;
 }
 
 void xco_map_sweep(struct xco_coordinator *c) {

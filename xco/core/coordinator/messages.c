@@ -1,5 +1,6 @@
 // The coordinator's messages to and from the controllers; part of its shell.
 #include "coordinator/state.h"
+#include "common/log.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 // The coordinator's V2V flows: noticed, given queues, removed when idle; part of its shell.
+#include "coordinator/background.h"
+#include "coordinator/loss.h"
 #include "coordinator/state.h"
+#include "common/log.h"
 #include "qdisc/tree.h"
 
 #include <errno.h>
@@ -30,13 +33,6 @@ static bool add_flow(struct xco_coordinator *c, int64_t now_ns, const struct xco
     }
     xco_tree_add_flow(&c->batch, &c->gate.tree, (unsigned)gate, (unsigned)flow, pair);
     return true;
-}
-
-void xco_queues_except(struct xco_coordinator *c) {
-    struct xco_pair pairs[XCO_FLOWS];
-    size_t count = xco_flows_pairs(&c->flows, pairs);
-    int error = xco_watch_except(c->watch, c->config.tree.small_bytes, pairs, count);
-    c->counts.unwatched += error != 0;
 }
 
 // Limits the newcomers to a rate together.
@@ -178,7 +174,7 @@ static bool sweep_flow(struct xco_coordinator *c, int64_t now_ns, unsigned flow)
 static bool sweep_piece(struct xco_coordinator *c, int64_t now_ns) {
     bool removed = false;
     unsigned flow, done = 0;
-    while (c->present && xco_chores_go_on(c, done)) {
+    while (c->present && xco_background_goes_on(c, done)) {
         if (!xco_walk_take(&c->sweep, XCO_FLOWS, &flow)) {
             c->sweep_ns = now_ns + c->flows.idle_ns / 4;
             break;

@@ -1,6 +1,9 @@
 // Gates where a BPF program classifies: made when a host wants one, read from shared memory, removed
 // when idle; part of the coordinator's shell.
+#include "coordinator/background.h"
+#include "coordinator/loss.h"
 #include "coordinator/state.h"
+#include "common/log.h"
 #include "qdisc/tree.h"
 
 #include <errno.h>
@@ -238,7 +241,7 @@ static void forgive(struct xco_coordinator *c) {
 
 void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns) {
     unsigned gate, done = 0;
-    while (c->present && xco_chores_go_on(c, done)) {
+    while (c->present && xco_background_goes_on(c, done)) {
         if (!xco_walk_take(&c->sweep, XCO_OUTSIDE, &gate)) {
             c->sweep_ns = now_ns + c->flows.idle_ns / 4;
             break;
@@ -268,7 +271,7 @@ static void reconcile(struct xco_coordinator *c, unsigned gate, int64_t now_ns) 
 
 static void reconcile_piece(struct xco_coordinator *c, int64_t now_ns) {
     unsigned gate, done = 0;
-    while (c->present && xco_chores_go_on(c, done) &&
+    while (c->present && xco_background_goes_on(c, done) &&
            xco_walk_take(&c->reconciled, XCO_OUTSIDE, &gate)) {
         const struct xco_destination *destination = &c->core.destinations[gate];
         if (destination->used && destination->applied_bps == 0) {

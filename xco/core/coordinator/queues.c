@@ -1,5 +1,7 @@
 // The coordinator's queues: made, opened and closed, looked at, removed; part of its shell.
+#include "coordinator/loss.h"
 #include "coordinator/state.h"
+#include "common/log.h"
 #include "qdisc/tree.h"
 
 #include <errno.h>
@@ -62,6 +64,13 @@ static void pace_others(struct xco_coordinator *c, int64_t now_ns) {
     xco_classifier_pace(classifier, XCO_QUEUE_OUTSIDE, c->config.core.outside_bps, now_ns);
 }
 
+void xco_queues_except(struct xco_coordinator *c) {
+    struct xco_pair pairs[XCO_FLOWS];
+    size_t count = xco_flows_pairs(&c->flows, pairs);
+    int error = xco_watch_except(c->watch, c->config.tree.small_bytes, pairs, count);
+    c->counts.unwatched += error != 0;
+}
+
 int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
     c->mend_ns = now_ns + MEND_NS;
     int error = xco_gate_open(&c->gate, c->config.interface, &c->config.tree);
@@ -91,24 +100,6 @@ int xco_queues_make(struct xco_coordinator *c, int64_t now_ns) {
     c->present = true;
     c->wide = c->core.more = false;
     return 0;
-}
-
-void xco_queues_lose(struct xco_coordinator *c, int error) {
-    c->counts.gate_errors++;
-    if (!c->present) {
-        return;
-    }
-    xco_say("%s: its queues are lost (%s): its traffic is unshaped until they are made anew",
-            c->config.interface, strerror(-error));
-    c->present = false;
-    if (c->watch >= 0) {
-        close(c->watch);
-    }
-    c->watch = -1;
-    // gates that nobody moves would hold traffic for good; refused where the tree is gone already
-    xco_gate_remove(&c->gate);
-    xco_gate_close(&c->gate);
-    xco_core_lost(&c->core);
 }
 
 // Learns what it takes to set gates: slices are prepared so much ahead.

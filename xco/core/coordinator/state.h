@@ -116,12 +116,6 @@ enum xco_exit {
     XCO_EXIT_BUSY = 7,
 };
 
-// Whether a piece of background work may go on after so many entries.
-bool xco_chores_go_on(const struct xco_coordinator *c, unsigned done);
-
-// Says a line on standard error; never waits, and drops what it has no room for.
-void xco_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
 // Messages: opens the socket; takes all that arrived; sends a report or a HELLO to every
 // controller; says goodbye. 0 or a negative errno.
 int xco_messages_open(struct xco_coordinator *c);
@@ -137,7 +131,6 @@ void xco_messages_kept(struct xco_coordinator *c);
 
 // Queues: makes the tree, or makes it anew with all flows. 0 or a negative errno.
 int xco_queues_make(struct xco_coordinator *c, int64_t now_ns);
-void xco_queues_lose(struct xco_coordinator *c, int error);
 void xco_queues_set(struct xco_coordinator *c, const struct xco_command *commands, size_t count);
 void xco_queues_look(struct xco_coordinator *c, int64_t now_ns);
 // Tells the watch which flows need no watching.
@@ -157,11 +150,12 @@ void xco_places_sweep(struct xco_coordinator *c, int64_t now_ns);
 void xco_places_verify(struct xco_coordinator *c);
 
 // Locations: makes the logs (0 or a negative errno); begins anew with a controller; takes what it
-// says; tells it what is due; forgets what it no longer names; notes an address that is behind this host, or no more.
+// says; whether it is to be told what is here; forgets what it no longer names; notes an address that is
+// behind this host, or no more.
 int xco_map_open(struct xco_coordinator *c);
 void xco_map_joined(struct xco_coordinator *c, int64_t now_ns);
 void xco_map_take(struct xco_coordinator *c, int64_t now_ns, const struct xco_map *message);
-void xco_map_work(struct xco_coordinator *c, int64_t now_ns);
+bool xco_map_work(struct xco_coordinator *c, int64_t now_ns);
 void xco_map_sweep(struct xco_coordinator *c);
 void xco_map_here(struct xco_coordinator *c, const struct xco_place *place, bool here);
 
