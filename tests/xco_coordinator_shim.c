@@ -1,6 +1,7 @@
 // The coordinator's pure parts behind plain functions, for tests through ctypes.
 #include "coordinator/engine/arrival.h"
 #include "coordinator/config.h"
+#include "coordinator/engine/decide.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/flows.h"
 #include "coordinator/engine/progress.h"

@@ -4,7 +4,9 @@
 #include "controller/datagrams.h"
 #include "controller/node.h"
 #include "controller/shell.h"
+#include "controller/engine/engine.h"
 #include "controller/engine/state.h"
+#include "controller/engine/view.h"
 
 struct xco_node *shim_open(const char *path, char problem[XCO_CONFIG_PROBLEM_BYTES]) {
     struct xco_node *node = calloc(1, sizeof *node);

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "controller/engine/engine.h"
 #include "controller/shell.h"
 
 static const char *const STRATEGIES[] = {"timeslice", "rate", "hybrid"};

@@ -6,6 +6,8 @@
 
 #include <time.h>
 
+#include "controller/engine/engine.h"
+#include "controller/engine/view.h"
 #include "controller/shell.h"
 
 #define BATCH 32

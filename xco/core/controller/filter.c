@@ -6,7 +6,7 @@
 #include <linux/filter.h>
 #include <sys/socket.h>
 
-#include "common/wire.h"
+#include "common/message.h"
 
 #define UDP 8u
 #define MAGIC 0x58434f31u // "XCO1"

@@ -16,6 +16,9 @@
 
 #include "controller/commands.h"
 #include "controller/datagrams.h"
+#include "controller/engine/engine.h"
+#include "controller/engine/view.h"
+#include "controller/node.h"
 #include "controller/shell.h"
 #include "controller/statistics.h"
 #include "common/privileges.h"

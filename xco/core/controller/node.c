@@ -6,6 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/engine/engine.h"
+#include "controller/engine/hosts.h"
+#include "controller/engine/view.h"
+
 // Reads the master key and derives the keys of all hosts; NULL, or what is wrong.
 static const char *open_keys(struct xco_node *node) {
     const uint32_t hosts = xco_control_hosts(node->core);

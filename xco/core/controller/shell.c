@@ -13,6 +13,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "controller/engine/view.h"
 #include "controller/filter.h"
 #include "controller/statistics.h"
 #include "qdisc/maps.h"

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "controller/engine/view.h"
+
 #define PUBLISH_EVERY_NS 50000000u
 
 static const char *const FIELDS[] = {

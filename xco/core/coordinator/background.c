@@ -1,6 +1,8 @@
 // When background work may be done.
 #include "coordinator/background.h"
 
+#include "coordinator/engine/decide.h"
+
 int64_t xco_background_from(const struct xco_coordinator *c, int64_t now_ns) {
     return xco_chores_from(now_ns, c->present ? xco_core_moves(&c->core, now_ns) : XCO_NEVER);
 }

@@ -3,9 +3,7 @@
 //
 // The bridge is the one that the gated interface is a port of. What it has learnt on its other ports,
 // and its own addresses, are here; what it learns on the gated one is not.
-#include "coordinator/background.h"
-#include "coordinator/state.h"
-#include "qdisc/answer.h"
+#include "coordinator/bridge.h"
 
 #include <errno.h>
 #include <linux/if_ether.h>
@@ -15,6 +13,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "coordinator/background.h"
+#include "coordinator/map.h"
+#include "qdisc/answer.h"
 
 #define HERE_ROOM 1024u
 #define MESSAGE_BYTES 8192

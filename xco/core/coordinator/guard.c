@@ -2,8 +2,7 @@
 //
 // The guard is the parent, the loop its child. Each sees the other's end and removes the queues;
 // only if both are killed at once do they stay, for ExecStopPost to remove.
-#include "coordinator/state.h"
-#include "common/log.h"
+#include "coordinator/guard.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -17,6 +16,8 @@
 #include <linux/capability.h>
 
 #include "coordinator/engine/progress.h"
+#include "coordinator/loop.h"
+#include "common/log.h"
 #include "common/privileges.h"
 
 // By the index of the interface that was gated: it may have another name by now.

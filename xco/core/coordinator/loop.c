@@ -1,9 +1,5 @@
 // The coordinator's loop: waits, opens and closes in time, and hears what comes; part of its shell.
-#include "coordinator/background.h"
-#include "coordinator/loss.h"
-#include "coordinator/state.h"
-#include "common/log.h"
-#include "common/privileges.h"
+#include "coordinator/loop.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -19,6 +15,20 @@
 #include <linux/capability.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+
+#include "coordinator/background.h"
+#include "coordinator/bridge.h"
+#include "coordinator/engine/decide.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/loss.h"
+#include "coordinator/map.h"
+#include "coordinator/messages.h"
+#include "coordinator/newcomers.h"
+#include "coordinator/places.h"
+#include "coordinator/queues.h"
+#include "coordinator/statistics.h"
+#include "common/log.h"
+#include "common/privileges.h"
 
 #define ABSENT_NS 1000000 // between turns while the interface is away
 
@@ -136,7 +146,7 @@ static void sweep(struct xco_coordinator *c, int64_t now_ns) {
     if (c->places.stand) {
         xco_places_sweep(c, now_ns);
     } else {
-        xco_queues_sweep(c, now_ns);
+        xco_newcomers_sweep(c, now_ns);
     }
 }
 
@@ -155,7 +165,7 @@ static void work(struct xco_coordinator *c, int64_t now_ns) {
     } else if (c->places.stand && now_ns >= c->map.sweep_ns) {
         xco_map_sweep(c);
     } else if (c->present && now_ns >= c->scan_ns) {
-        xco_queues_scan(c, now_ns);
+        xco_newcomers_scan(c, now_ns);
     } else if (c->present && now_ns >= c->sweep_ns) {
         sweep(c, now_ns);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "coordinator/engine/engine.h"
 #include "common/log.h"
 
 void xco_queues_lose(struct xco_coordinator *c, int error) {

@@ -4,9 +4,6 @@
 //   xco-coordinator --release INTERFACE    removes the queues that a killed one left
 //   xco-coordinator --try CLASSIFIER       loads the BPF programs of a file, and says what refuses
 //   xco-coordinator --try-edt CLASSIFIER   the same of its program that gives times of departure
-#include "coordinator/state.h"
-#include "common/log.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +11,11 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "coordinator/guard.h"
+#include "coordinator/messages.h"
+#include "coordinator/state.h"
+#include "common/log.h"
 
 #define RUN "/run/xco"
 #define LOCKS RUN "/locks"

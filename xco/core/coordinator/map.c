@@ -1,10 +1,11 @@
 // Which address is at which host: tells the controller what is here, and obeys what it says of others;
 // part of the coordinator's shell.
-#include "coordinator/state.h"
-#include "common/log.h"
+#include "coordinator/map.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "common/log.h"
 
 #define HERE_ROOM 1024u
 #define THERE_ROOM 65536u

@@ -1,6 +1,5 @@
 // The coordinator's messages to and from the controllers; part of its shell.
-#include "coordinator/state.h"
-#include "common/log.h"
+#include "coordinator/messages.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,6 +8,9 @@
 #include <unistd.h>
 
 #include "coordinator/engine/arrival.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/map.h"
+#include "common/log.h"
 
 static int64_t clock_ns(clockid_t clock) {
     struct timespec now;

@@ -1,12 +1,15 @@
 // The coordinator's V2V flows: noticed, given queues, removed when idle; part of its shell.
-#include "coordinator/background.h"
-#include "coordinator/loss.h"
-#include "coordinator/state.h"
-#include "common/log.h"
-#include "qdisc/tree.h"
+#include "coordinator/newcomers.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "coordinator/background.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/loss.h"
+#include "coordinator/queues.h"
+#include "qdisc/tree.h"
+#include "common/log.h"
 
 #define SIGHTS 8 // a turn: each may make a queue, which takes some 30 us
 #define CROWD 2u // frames
@@ -107,7 +110,7 @@ static bool is_crowded(struct xco_coordinator *c) {
            reading.backlog_bytes > CROWD * c->gate.tree.frame_bytes;
 }
 
-void xco_queues_scan(struct xco_coordinator *c, int64_t now_ns) {
+void xco_newcomers_scan(struct xco_coordinator *c, int64_t now_ns) {
     struct xco_sight sights[SIGHTS];
     bool made = false;
     int count = xco_watch_take(c->watch, sights, SIGHTS);
@@ -187,7 +190,7 @@ static bool sweep_piece(struct xco_coordinator *c, int64_t now_ns) {
     return removed;
 }
 
-void xco_queues_sweep(struct xco_coordinator *c, int64_t now_ns) {
+void xco_newcomers_sweep(struct xco_coordinator *c, int64_t now_ns) {
     bool removed = sweep_piece(c, now_ns);
     if (removed && c->present) {
         xco_queues_except(c);

@@ -1,13 +1,15 @@
 // Gates where a BPF program classifies: made when a host wants one, read from shared memory, removed
 // when idle; part of the coordinator's shell.
-#include "coordinator/background.h"
-#include "coordinator/loss.h"
-#include "coordinator/state.h"
-#include "common/log.h"
-#include "qdisc/tree.h"
+#include "coordinator/places.h"
 
 #include <errno.h>
 #include <string.h>
+
+#include "coordinator/background.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/loss.h"
+#include "qdisc/tree.h"
+#include "common/log.h"
 
 #define CROWD_BYTES 6000u // of newcomers that wait: more than the frames that are just leaving
 #define HORIZON_NS 50000000 // what a packet waits for its time of departure, at most

@@ -1,12 +1,15 @@
 // The coordinator's queues: made, opened and closed, looked at, removed; part of its shell.
-#include "coordinator/loss.h"
-#include "coordinator/state.h"
-#include "common/log.h"
-#include "qdisc/tree.h"
+#include "coordinator/queues.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "coordinator/engine/engine.h"
+#include "coordinator/loss.h"
+#include "coordinator/places.h"
+#include "qdisc/tree.h"
+#include "common/log.h"
 
 #define MEND_NS 200000000 // between attempts to make a tree that is lost
 

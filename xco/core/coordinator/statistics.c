@@ -1,5 +1,5 @@
 // The coordinator's statistics, as others read them; part of its shell.
-#include "coordinator/state.h"
+#include "coordinator/statistics.h"
 
 #include <string.h>
 

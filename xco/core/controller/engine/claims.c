@@ -2,10 +2,11 @@
 //
 // Every host tells what is behind it (PLACES), and hears what is behind the others (MAP). An address
 // that two claim stays with the first, until that withdraws it or is gone.
+#include "controller/engine/claims.h"
+
 #include <stdlib.h>
 
 #include "controller/engine/outbox.h"
-#include "controller/engine/state.h"
 
 #define WHERE_ROOM 65536u // addresses in all
 #define CLAIMS_ROOM 1024u // of one host

@@ -3,8 +3,10 @@
 // A sender counts on a link with its whole rate C_x as soon as it has a backlog or sends at more
 // than a twentieth of it, else with what it sends. A link whose senders sum up to more than its
 // capacity is contended; it leaves contention after it was not for `calm_ns`.
+#include "controller/engine/contention.h"
+
 #include "controller/engine/outbox.h"
-#include "controller/engine/state.h"
+#include "controller/engine/slices.h"
 
 #define ACTIVE_SHARE 20u
 

@@ -4,8 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "controller/engine/claims.h"
+#include "controller/engine/contention.h"
+#include "controller/engine/fallback.h"
+#include "controller/engine/hosts.h"
 #include "controller/engine/outbox.h"
+#include "controller/engine/rates.h"
+#include "controller/engine/slices.h"
 #include "controller/engine/state.h"
+#include "controller/engine/yield.h"
 
 // Rates and contention are computed at most so often, however much happens: a plan's time is about a
 // tenth of the gap after it. That time grows with the hosts and with the visits to their flows.

@@ -10,10 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "controller/engine/counters.h"
 #include "controller/engine/network.h"
 #include "controller/engine/settings.h"
-#include "common/wire.h"
+#include "common/message.h"
 
 // Takes over the network (freed on failure too) and `weights` (one a host, NULL: all 1). NULL: then
 // *problem says what is wrong.
@@ -41,26 +40,5 @@ uint64_t xco_control_deadline(const struct xco_control *core);
 
 // Takes the next message to be sent, stamped with `now_ns`.
 bool xco_control_take(struct xco_control *core, uint64_t now_ns, struct xco_message *message);
-
-// Whether a message could be obeyed if it were authentic: from a host, and later than its last. It
-// costs far less than the authenticator; what is refused is counted.
-bool xco_control_heeds(struct xco_control *core, const struct xco_claim *claim);
-
-// Goes on in a higher epoch, with all hosts that have joined; false: it is not higher.
-bool xco_control_raise(struct xco_control *core, uint64_t now_ns, uint64_t epoch);
-
-// Memory ran out, and what the core knows is not whole: stop and start again.
-bool xco_control_failed(const struct xco_control *core);
-
-const struct xco_control_settings *xco_control_settings_of(const struct xco_control *core);
-uint32_t xco_control_hosts(const struct xco_control *core);
-struct xco_counters *xco_control_counters(struct xco_control *core);
-
-// What a host's row of the statistics says.
-void xco_control_row(const struct xco_control *core, uint32_t host, uint64_t now_ns,
-                     uint64_t row[XCO_CONTROLLER_COLUMNS]);
-
-// What is counted anew at each publication: hosts joined, coordinated, links contended.
-void xco_control_gauge(struct xco_control *core);
 
 #endif

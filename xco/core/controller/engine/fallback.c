@@ -3,10 +3,11 @@
 // A host that hears nothing keeps to its safe shares: of each directed link that it may cross, the
 // capacity by the number of hosts that may (xco/topology.py, safe_share_bps). So of a link that n
 // hosts may cross and k of them have fallen back, (n - k) / n is left.
+#include "controller/engine/fallback.h"
+
 #include <stdlib.h>
 
 #include "controller/engine/outbox.h"
-#include "controller/engine/state.h"
 
 // Counts at a host and at all nodes above it.
 static void add_upwards(struct xco_control *core, uint32_t host, uint32_t hosts, uint32_t fallen) {

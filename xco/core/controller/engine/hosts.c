@@ -1,9 +1,14 @@
 // What hosts say: joining, reports, leaving, silence.
+#include "controller/engine/hosts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "controller/engine/engine.h"
+#include "controller/engine/claims.h"
+#include "controller/engine/fallback.h"
+#include "controller/engine/lone.h"
 #include "controller/engine/outbox.h"
+#include "controller/engine/slices.h"
 #include "controller/engine/state.h"
 
 // A directive that was not heard of after this long is sent again as soon as its host reports.

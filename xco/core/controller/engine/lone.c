@@ -3,8 +3,10 @@
 // The controller extends a lone turn far beyond its end, and again when half of that is left. When
 // another host wants one of its links, the turn becomes a normal slice. The calendar keeps the time
 // that was taken back until the host acknowledges it (docs/decisions/0069-turns-that-go-on.md).
+#include "controller/engine/lone.h"
+
+#include "controller/engine/fallback.h"
 #include "controller/engine/outbox.h"
-#include "controller/engine/state.h"
 
 #define LONGEST_NS 25000000u // the kernel closes a gate by itself within 40 ms (qdisc/tree.c)
 

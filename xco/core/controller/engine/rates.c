@@ -1,10 +1,12 @@
 // Rates: the strategy `rate`, and what `hybrid` gives of links that slices leave free.
+#include "controller/engine/rates.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "controller/engine/directive.h"
+#include "controller/engine/fallback.h"
 #include "controller/engine/outbox.h"
-#include "controller/engine/state.h"
 
 // What is left of a link is handed out in `hybrid` only when a flow gets this share of its host's
 // rate: less is not worth a directive.

@@ -3,10 +3,14 @@
 // The end of a slice is decided `lead_ns` before it comes, so that the next sender knows its start
 // when the last one ends. A turn starts when each link of its path has room for it next to the turns
 // that have been ended and still send (calendar.h), a guard time after those of others.
+#include "controller/engine/slices.h"
+
 #include <string.h>
 
+#include "controller/engine/fallback.h"
+#include "controller/engine/lone.h"
 #include "controller/engine/outbox.h"
-#include "controller/engine/state.h"
+#include "controller/engine/yield.h"
 
 // The scheduler's clock: that of the latest instant that anything was decided for.
 static uint64_t schedule_clock(struct xco_control *core, uint64_t at_ns) {

@@ -1,7 +1,8 @@
 // What the core shows of itself: counters, gauges, a row for each host.
+#include "controller/engine/view.h"
+
 #include <string.h>
 
-#include "controller/engine/engine.h"
 #include "controller/engine/state.h"
 
 bool xco_control_failed(const struct xco_control *core) {

@@ -2,9 +2,11 @@
 //
 // This keeps links free of congestion from one plan to the next, so that a plan can wait. It visits
 // only the links of the turn, and of those only the ones that have promised too much.
+#include "controller/engine/yield.h"
+
 #include "controller/engine/directive.h"
 #include "controller/engine/outbox.h"
-#include "controller/engine/state.h"
+#include "controller/engine/rates.h"
 
 #define WHOLE 1024u // of factors by which rates are scaled
 

@@ -1,6 +1,8 @@
 // What a local coordinator decides: the commands that follow from its state, and the next alarm.
-#include "coordinator/engine/engine.h"
+#include "coordinator/engine/decide.h"
+
 #include "coordinator/engine/drain.h"
+#include "coordinator/engine/engine.h"
 #include "coordinator/engine/orders.h"
 
 struct list {

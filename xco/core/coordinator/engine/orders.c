@@ -1,9 +1,9 @@
 // Directives in the host's time: which one holds, and what it permits; part of the core.
 #include "coordinator/engine/orders.h"
 
-#include "coordinator/engine/drain.h"
-
 #include <string.h>
+
+#include "coordinator/engine/drain.h"
 
 #define SLOWEST_BPS 8000
 
