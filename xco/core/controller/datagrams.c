@@ -19,7 +19,7 @@
 struct batch {
     struct mmsghdr messages[BATCH];
     struct iovec vectors[BATCH];
-    struct xco_address addresses[BATCH];
+    struct xco_socket_address addresses[BATCH];
     _Alignas(8) uint8_t control[BATCH][CONTROL_BYTES];
     uint8_t bytes[BATCH][XCO_DATAGRAM_MAX + 1]; // one more: what is longer shows as too long
 };
@@ -121,7 +121,7 @@ static unsigned collect(struct xco_shell *shell, uint64_t now_ns, struct batch *
         if (length == 0) {
             break;
         }
-        const struct xco_address *address = xco_shell_address(shell, host);
+        const struct xco_socket_address *address = xco_shell_address(shell, host);
         if (address->length == 0) {
             xco_control_counters(shell->node.core)->no_address++;
             continue;

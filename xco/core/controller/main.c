@@ -21,6 +21,7 @@
 #include "controller/node.h"
 #include "controller/shell.h"
 #include "controller/statistics.h"
+#include "common/exit.h"
 #include "common/privileges.h"
 
 #define EVENTS 16
@@ -120,20 +121,20 @@ static enum xco_exit run(struct xco_shell *shell) {
         xco_control_advance(shell->node.core, xco_shell_now());
         xco_shell_send(shell, xco_shell_now());
         if (xco_shell_now() >= shell->publish_ns) {
-            xco_publish(shell, xco_shell_now());
+            xco_controller_publish(shell, xco_shell_now());
         }
         if (xco_control_failed(shell->node.core)) {
             (void)fprintf(stderr, "out of memory\n");
             return XCO_EXIT_FAILED;
         }
     }
-    return XCO_EXIT_STOPPED;
+    return XCO_EXIT_OK;
 }
 
 static enum xco_exit open_and_run(struct xco_shell *shell, bool with_parent) {
     char problem[XCO_CONFIG_PROBLEM_BYTES];
     if (!xco_node_open(&shell->node, shell->path, problem) || !xco_shell_open(shell, problem) ||
-        !xco_command_open(shell, problem) || !xco_publish_open(shell, problem)) {
+        !xco_command_open(shell, problem) || !xco_controller_publish_open(shell, problem)) {
         (void)fprintf(stderr, "%s\n", problem);
         return XCO_EXIT_CONFIG;
     }
@@ -162,7 +163,7 @@ int main(int argc, char **argv) {
     }
     const enum xco_exit result = open_and_run(&shell, with_parent);
     if (shell.stats.header != NULL) {
-        xco_publish(&shell, xco_shell_now());
+        xco_controller_publish(&shell, xco_shell_now());
     }
     xco_command_close(&shell);
     xco_shell_close(&shell);

@@ -116,7 +116,7 @@ void xco_shell_close(struct xco_shell *shell) {
     xco_node_close(&shell->node);
 }
 
-struct xco_address *xco_shell_address(struct xco_shell *shell, uint16_t host) {
+struct xco_socket_address *xco_shell_address(struct xco_shell *shell, uint16_t host) {
     const uint32_t hosts = xco_control_hosts(shell->node.core);
     return &shell->addresses[host < hosts ? host : hosts];
 }
@@ -129,7 +129,8 @@ bool xco_shell_reload(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_B
         return false;
     }
     if (!open_addresses(shell) ||
-        (hosts != xco_control_hosts(shell->node.core) && !xco_publish_open(shell, problem))) {
+        (hosts != xco_control_hosts(shell->node.core) &&
+         !xco_controller_publish_open(shell, problem))) {
         shell->stopping = true; // half of what it needs is gone
         return failed(problem, "out of memory or statistics");
     }

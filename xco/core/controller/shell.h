@@ -18,7 +18,7 @@ void xco_shell_close(struct xco_shell *shell);
 bool xco_shell_watch(const struct xco_shell *shell, int descriptor);
 
 // Where the address of a host is kept that may be none of the topology's.
-struct xco_address *xco_shell_address(struct xco_shell *shell, uint16_t host);
+struct xco_socket_address *xco_shell_address(struct xco_shell *shell, uint16_t host);
 
 // Goes over to what the loop file says now; false: goes on as before, and `problem` says why.
 bool xco_shell_reload(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BYTES]);

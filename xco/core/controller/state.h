@@ -11,14 +11,7 @@
 
 #define XCO_CLIENTS_MAX 8
 
-// How the program ends.
-enum xco_exit {
-    XCO_EXIT_STOPPED = 0,
-    XCO_EXIT_FAILED = 1,     // something broke: start again
-    XCO_EXIT_CONFIG = 2,     // the loop file cannot be used: starting again does not help
-};
-
-struct xco_address {
+struct xco_socket_address {
     struct sockaddr_storage socket;
     socklen_t length; // 0: not known
 };
@@ -26,7 +19,7 @@ struct xco_address {
 struct xco_shell {
     const char *path; // of the loop file
     struct xco_node node;
-    struct xco_address *addresses; // one a host, and one of the last that is none
+    struct xco_socket_address *addresses; // one a host, and one of the last that is none
     struct xco_stats stats;
     uint64_t publish_ns; // when the statistics are next written
     uint64_t timer_ns;   // what the timer is set to; UINT64_MAX: nothing

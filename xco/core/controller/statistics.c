@@ -39,7 +39,7 @@ static uint64_t bound_port(int udp) {
                      : ((const struct sockaddr_in *)(const void *)&address)->sin_port);
 }
 
-bool xco_publish_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BYTES]) {
+bool xco_controller_publish_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BYTES]) {
     const char *path = shell->node.config.stats_path;
     xco_stats_close(&shell->stats);
     if (path[0] == '\0') {
@@ -62,7 +62,7 @@ bool xco_publish_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_B
     return true;
 }
 
-void xco_publish(struct xco_shell *shell, uint64_t now_ns) {
+void xco_controller_publish(struct xco_shell *shell, uint64_t now_ns) {
     shell->publish_ns = now_ns + PUBLISH_EVERY_NS;
     if (shell->stats.header == NULL) {
         return;

@@ -8,9 +8,9 @@
 #include "controller/state.h"
 
 // Opens the statistics file, if the configuration names one; false: `problem` says why it cannot be.
-bool xco_publish_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BYTES]);
+bool xco_controller_publish_open(struct xco_shell *shell, char problem[XCO_CONFIG_PROBLEM_BYTES]);
 
 // Writes it, and sets when to write it next.
-void xco_publish(struct xco_shell *shell, uint64_t now_ns);
+void xco_controller_publish(struct xco_shell *shell, uint64_t now_ns);
 
 #endif

@@ -81,7 +81,7 @@ static bool add_controller(struct xco_coordinator_config *config, const struct l
 
 static bool add_address(struct xco_coordinator_config *config, const struct line *line) {
     uint64_t host;
-    struct xco_address entry = {0};
+    struct xco_host_address entry = {0};
     if (!read_address(line->first, &entry.address) ||
         !read_number(line->second, 0, XCO_HOSTS_MAX - 1, &host)) {
         return false;
@@ -298,7 +298,7 @@ void xco_config_free(struct xco_coordinator_config *config) {
 
 uint16_t xco_config_host(const struct xco_coordinator_config *config,
                          const struct in6_addr *address) {
-    const struct xco_address *entry = NULL;
+    const struct xco_host_address *entry = NULL;
     if (config->address_count > 0) {
         entry = bsearch(address, config->addresses, config->address_count,
                         sizeof *config->addresses, by_address);

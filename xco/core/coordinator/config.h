@@ -14,7 +14,7 @@
 #define XCO_CONTROLLERS 4
 #define XCO_PATH_BYTES 256
 
-struct xco_address {
+struct xco_host_address {
     struct in6_addr address;
     uint16_t host;
 };
@@ -39,7 +39,7 @@ struct xco_coordinator_config {
     uint64_t priority;    // SCHED_FIFO; 0: ordinary scheduling
     struct sockaddr_in6 controllers[XCO_CONTROLLERS];
     size_t controller_count;
-    struct xco_address *addresses; // sorted
+    struct xco_host_address *addresses; // sorted
     size_t address_count;
     struct xco_way *ways; // by host
     size_t host_count;

@@ -17,6 +17,7 @@
 
 #include "coordinator/engine/progress.h"
 #include "coordinator/loop.h"
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/privileges.h"
 

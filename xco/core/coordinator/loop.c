@@ -27,6 +27,7 @@
 #include "coordinator/places.h"
 #include "coordinator/queues.h"
 #include "coordinator/statistics.h"
+#include "common/exit.h"
 #include "common/log.h"
 #include "common/privileges.h"
 
@@ -159,7 +160,7 @@ static void work(struct xco_coordinator *c, int64_t now_ns) {
         if (c->present && c->places.stand) {
             xco_places_verify(c);
         }
-        xco_publish(c, now_ns);
+        xco_coordinator_publish(c, now_ns);
     } else if (c->places.stand && now_ns >= c->bridge.look_ns) {
         xco_bridge_work(c, now_ns);
     } else if (c->places.stand && now_ns >= c->map.sweep_ns) {
@@ -331,7 +332,7 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
     if (error != 0) {
         return (int)xco_queues_explain(c, error);
     }
-    if (!open_waits(c, &waits, parent) || xco_publish_open(c) < 0) {
+    if (!open_waits(c, &waits, parent) || xco_coordinator_publish_open(c) < 0) {
         xco_say("cannot start: %s", strerror(errno));
         return XCO_EXIT_FAILED;
     }
@@ -343,6 +344,6 @@ int xco_loop_run(struct xco_coordinator *c, int parent) {
             c->config.core.fallback_open ? "the line's rate" : "safe shares");
     go_on(c, &waits);
     xco_messages_leave(c);
-    xco_publish(c, xco_now_ns());
+    xco_coordinator_publish(c, xco_now_ns());
     return XCO_EXIT_OK; // the guard removes the tree, and so does main if the guard is gone
 }

@@ -15,6 +15,7 @@
 #include "coordinator/guard.h"
 #include "coordinator/messages.h"
 #include "coordinator/state.h"
+#include "common/exit.h"
 #include "common/log.h"
 
 #define RUN "/run/xco"

@@ -134,7 +134,7 @@ void xco_newcomers_scan(struct xco_coordinator *c, int64_t now_ns) {
 
 // Removes a flow's queue, and its gate with the last flow behind it.
 static int remove_flow(struct xco_coordinator *c, unsigned flow) {
-    const struct xco_flow *entry = &c->flows.table[flow];
+    const struct xco_v2v_flow *entry = &c->flows.table[flow];
     unsigned gate = entry->gate;
     xco_batch_clear(&c->batch);
     xco_tree_remove_flow(&c->batch, &c->gate.tree, gate, flow, &entry->pair);

@@ -16,7 +16,7 @@
 
 static void on_notice(void *context, const struct xco_notice *notice);
 
-static struct xco_place place_of(const struct xco_address *entry) {
+static struct xco_place place_of(const struct xco_host_address *entry) {
     struct xco_place place = {.kind = XCO_PLACE_IP, .vlan = XCO_ANY_VLAN};
     memcpy(place.address, &entry->address, sizeof place.address);
     return place;

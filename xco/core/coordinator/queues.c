@@ -26,7 +26,7 @@ static int restore_flows(struct xco_coordinator *c) {
         }
     }
     for (unsigned flow = 0; flow < XCO_FLOWS; flow++) {
-        const struct xco_flow *entry = &c->flows.table[flow];
+        const struct xco_v2v_flow *entry = &c->flows.table[flow];
         if (entry->used) {
             xco_batch_clear(&c->batch);
             xco_tree_add_flow(&c->batch, &c->gate.tree, entry->gate, flow, &entry->pair);

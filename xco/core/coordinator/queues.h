@@ -7,6 +7,7 @@
 
 #include "coordinator/engine/decide.h"
 #include "coordinator/state.h"
+#include "common/exit.h"
 
 // Makes the tree, or makes it anew with all flows; 0 or a negative errno.
 int xco_queues_make(struct xco_coordinator *c, int64_t now_ns);

@@ -104,16 +104,4 @@ struct xco_coordinator {
     struct xco_batch batch;
 };
 
-// Exit codes of the program; xco/coordinator.py turns them into typed errors.
-enum xco_exit {
-    XCO_EXIT_OK = 0,
-    XCO_EXIT_FAILED = 1,
-    XCO_EXIT_CONFIG = 2,
-    XCO_EXIT_UNSUPPORTED = 3,
-    XCO_EXIT_DENIED = 4,
-    XCO_EXIT_GONE = 5,
-    XCO_EXIT_FOREIGN = 6,
-    XCO_EXIT_BUSY = 7,
-};
-
 #endif

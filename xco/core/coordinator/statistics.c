@@ -30,7 +30,7 @@ static const char *const COLUMNS[] = {
     "host",        "open_bps",   "sent_bytes",       "backlog_bytes",
 };
 
-int xco_publish_open(struct xco_coordinator *c) {
+int xco_coordinator_publish_open(struct xco_coordinator *c) {
     if (c->config.statistics[0] == '\0') {
         return 0;
     }
@@ -117,7 +117,7 @@ static size_t write_gates(struct xco_coordinator *c) {
 static size_t write_flows(struct xco_coordinator *c) {
     size_t used = 0;
     for (unsigned flow = 0; flow < XCO_FLOWS; flow++) {
-        const struct xco_flow *entry = &c->flows.table[flow];
+        const struct xco_v2v_flow *entry = &c->flows.table[flow];
         if (!entry->used) {
             continue;
         }
@@ -133,7 +133,7 @@ static size_t write_flows(struct xco_coordinator *c) {
     return used;
 }
 
-void xco_publish(struct xco_coordinator *c, int64_t now_ns) {
+void xco_coordinator_publish(struct xco_coordinator *c, int64_t now_ns) {
     c->publish_ns = now_ns + PUBLISH_NS;
     if (c->statistics.header == NULL) {
         return;

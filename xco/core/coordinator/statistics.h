@@ -7,9 +7,9 @@
 #include "coordinator/state.h"
 
 // Opens the statistics file, if the configuration names one; 0 or a negative number.
-int xco_publish_open(struct xco_coordinator *c);
+int xco_coordinator_publish_open(struct xco_coordinator *c);
 
 // Writes it, and sets when to write it next.
-void xco_publish(struct xco_coordinator *c, int64_t now_ns);
+void xco_coordinator_publish(struct xco_coordinator *c, int64_t now_ns);
 
 #endif

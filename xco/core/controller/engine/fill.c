@@ -27,7 +27,7 @@ void xco_fill_free(struct xco_fill *fill) {
 
 // Adds to (or takes from) the load of every link of a flow's path.
 static void load_path(struct xco_fill *fill, const struct xco_network *network,
-                      const struct xco_flow *flow, uint64_t weight, bool add) {
+                      const struct xco_fill_flow *flow, uint64_t weight, bool add) {
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(network, flow->source, flow->destination, path);
     for (size_t i = 0; i < length; i++) {
@@ -37,7 +37,7 @@ static void load_path(struct xco_fill *fill, const struct xco_network *network,
 
 // Returns the least that a link of the path gives for a weight of one, rounded down.
 static uint64_t least_share(const struct xco_fill *fill, const struct xco_network *network,
-                            const struct xco_flow *flow) {
+                            const struct xco_fill_flow *flow) {
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(network, flow->source, flow->destination, path);
     uint64_t least = UINT64_MAX;
@@ -49,7 +49,7 @@ static uint64_t least_share(const struct xco_fill *fill, const struct xco_networ
 }
 
 void xco_fill_equal(struct xco_fill *fill, const struct xco_network *network,
-                    struct xco_flow *flows, size_t count) {
+                    struct xco_fill_flow *flows, size_t count) {
     memset(fill->load, 0, xco_network_directed(network) * sizeof *fill->load);
     for (size_t i = 0; i < count; i++) {
         load_path(fill, network, &flows[i], 1, true);
@@ -72,8 +72,8 @@ static uint64_t water_level(const struct xco_fill *fill, uint32_t links) {
 }
 
 // Gives a flow its final rate and takes both off the links of its path.
-static void settle(struct xco_fill *fill, const struct xco_network *network, struct xco_flow *flow,
-                   uint64_t level) {
+static void settle(struct xco_fill *fill, const struct xco_network *network,
+                   struct xco_fill_flow *flow, uint64_t level) {
     uint32_t path[XCO_PATH_MAX];
     const size_t length = xco_network_path(network, flow->source, flow->destination, path);
     flow->rate_bps = level * flow->weight;
@@ -86,11 +86,11 @@ static void settle(struct xco_fill *fill, const struct xco_network *network, str
 // Settles every flow whose path has a link at the level, and moves the others to the front; returns
 // how many those are. All are judged before one is settled, so that their order does not matter.
 static size_t settle_level(struct xco_fill *fill, const struct xco_network *network,
-                           struct xco_flow *flows, size_t open, uint64_t level) {
+                           struct xco_fill_flow *flows, size_t open, uint64_t level) {
     size_t kept = 0;
     for (size_t i = 0; i < open; i++) {
         if (least_share(fill, network, &flows[i]) > level) {
-            const struct xco_flow settled = flows[kept];
+            const struct xco_fill_flow settled = flows[kept];
             flows[kept++] = flows[i];
             flows[i] = settled;
         }
@@ -102,7 +102,7 @@ static size_t settle_level(struct xco_fill *fill, const struct xco_network *netw
 }
 
 void xco_fill_max_min(struct xco_fill *fill, const struct xco_network *network,
-                      struct xco_flow *flows, size_t count) {
+                      struct xco_fill_flow *flows, size_t count) {
     const uint32_t links = xco_network_directed(network);
     memset(fill->load, 0, links * sizeof *fill->load);
     for (size_t i = 0; i < count; i++) {

@@ -7,7 +7,7 @@
 
 #include "controller/engine/network.h"
 
-struct xco_flow {
+struct xco_fill_flow {
     uint32_t source;
     uint32_t destination;
     uint32_t weight;   // at least 1; equal shares take no notice of it
@@ -27,11 +27,11 @@ void xco_fill_free(struct xco_fill *fill);
 // Section 3.3: a flow's rate is the bottleneck's capacity by the number of flows through it. Given
 // the least of that along the path, rounded down, no link gets more than it has left.
 void xco_fill_equal(struct xco_fill *fill, const struct xco_network *network,
-                    struct xco_flow *flows, size_t count);
+                    struct xco_fill_flow *flows, size_t count);
 
 // Weighted max-min by water filling: of all links, the one that can give least by weight sets the
 // rates of its flows; they are taken off, and so on. Uses up `left_bps`.
 void xco_fill_max_min(struct xco_fill *fill, const struct xco_network *network,
-                      struct xco_flow *flows, size_t count);
+                      struct xco_fill_flow *flows, size_t count);
 
 #endif

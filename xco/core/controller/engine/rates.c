@@ -24,7 +24,7 @@ static bool reserve_flows(struct xco_control *core, size_t count) {
     if (count <= core->flows_room) {
         return true;
     }
-    struct xco_flow *flows = realloc(core->flows, 2 * count * sizeof *flows);
+    struct xco_fill_flow *flows = realloc(core->flows, 2 * count * sizeof *flows);
     if (flows == NULL) {
         core->failed = true;
         return false;
@@ -54,7 +54,7 @@ static size_t add_flows(struct xco_control *core, uint32_t host, size_t count) {
     const struct xco_report *report = &core->peers[host]->report;
     for (size_t i = 0; i < report->count; i++) {
         if (takes_part(core, host, &report->entries[i])) {
-            core->flows[count++] = (struct xco_flow){
+            core->flows[count++] = (struct xco_fill_flow){
                 .source = host,
                 .destination = report->entries[i].destination,
                 .weight = core->weights == NULL ? 1 : core->weights[host],
@@ -95,8 +95,8 @@ static void set_left(struct xco_control *core) {
 }
 
 static int by_source(const void *left, const void *right) {
-    const struct xco_flow *a = left;
-    const struct xco_flow *b = right;
+    const struct xco_fill_flow *a = left;
+    const struct xco_fill_flow *b = right;
     if (a->source != b->source) {
         return a->source < b->source ? -1 : 1;
     }
@@ -187,7 +187,7 @@ bool xco_rates_worth(const struct xco_control *core, uint32_t host, uint64_t rat
 }
 
 // Tells a host its flows, which are `count` from `flows` on; returns how many are its own.
-static size_t tell_host(struct xco_control *core, uint32_t host, const struct xco_flow *flows,
+static size_t tell_host(struct xco_control *core, uint32_t host, const struct xco_fill_flow *flows,
                         size_t count, uint64_t now_ns) {
     struct xco_directive plan = begun(core, host);
     const bool announced = plan.mode == XCO_SLICE && plan.start_ns > now_ns; // keep to its start

@@ -115,7 +115,7 @@ struct xco_control {
     struct xco_fill fill;
     struct xco_extras extras; // of `hybrid`
     struct xco_grant *grants; // room for what one event of the scheduler changes
-    struct xco_flow *flows;
+    struct xco_fill_flow *flows;
     size_t flows_room;
     uint32_t *outbox; // hosts to whom something is due, a ring, each at most once
     uint32_t outbox_first;

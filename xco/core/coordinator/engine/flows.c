@@ -71,7 +71,7 @@ int xco_flows_add(struct xco_flows *flows, int64_t now_ns, const struct xco_pair
     }
     if (free >= 0) {
         flows->table[free] =
-            (struct xco_flow){.used = true, .gate = gate, .pair = *pair, .active_ns = now_ns};
+            (struct xco_v2v_flow){.used = true, .gate = gate, .pair = *pair, .active_ns = now_ns};
         flows->count++;
         flows->outside += gate == XCO_OUTSIDE;
     }
@@ -79,7 +79,7 @@ int xco_flows_add(struct xco_flows *flows, int64_t now_ns, const struct xco_pair
 }
 
 void xco_flows_remove(struct xco_flows *flows, unsigned flow) {
-    struct xco_flow *entry = &flows->table[flow];
+    struct xco_v2v_flow *entry = &flows->table[flow];
     flows->count -= entry->used;
     flows->outside -= entry->used && entry->gate == XCO_OUTSIDE;
     entry->used = false;
@@ -87,7 +87,7 @@ void xco_flows_remove(struct xco_flows *flows, unsigned flow) {
 
 void xco_flows_look(struct xco_flows *flows, int64_t now_ns, unsigned flow, uint64_t sent_bytes,
                     uint32_t backlog_bytes) {
-    struct xco_flow *entry = &flows->table[flow];
+    struct xco_v2v_flow *entry = &flows->table[flow];
     if (sent_bytes != entry->sent_bytes || backlog_bytes > 0) {
         entry->active_ns = now_ns;
     }
@@ -96,7 +96,7 @@ void xco_flows_look(struct xco_flows *flows, int64_t now_ns, unsigned flow, uint
 }
 
 bool xco_flows_idle(const struct xco_flows *flows, int64_t now_ns, unsigned flow) {
-    const struct xco_flow *entry = &flows->table[flow];
+    const struct xco_v2v_flow *entry = &flows->table[flow];
     return entry->used && now_ns - entry->active_ns > flows->idle_ns;
 }
 

@@ -11,7 +11,7 @@
 #define XCO_CANDIDATES 512
 #define XCO_FLOWS_OUTSIDE (XCO_FLOWS / 2) // of them to destinations that no topology knows
 
-struct xco_flow {
+struct xco_v2v_flow {
     bool used;
     unsigned gate;
     struct xco_pair pair;
@@ -31,7 +31,7 @@ struct xco_flows {
     uint32_t large_bytes; // within
     int64_t window_ns;
     int64_t idle_ns;
-    struct xco_flow table[XCO_FLOWS];
+    struct xco_v2v_flow table[XCO_FLOWS];
     struct xco_candidate candidates[XCO_CANDIDATES];
     unsigned count;
     unsigned outside; // of the count
