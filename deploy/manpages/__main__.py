@@ -12,7 +12,7 @@ from deploy.manpages import commands, configuration, settings
 from policer.cli import app as policer
 from xco.cli import app as xco
 from xco.cli_lazy import load
-from xtc.cli import app
+from xtc.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "configuration.md"

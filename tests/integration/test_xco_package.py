@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from package_rig import BUILT_S, ROOT, Packages, output
 
+from common import __version__
 from deploy.locked import added, closure, names_of, parse
 from xco.core_files import LIBRARY
-from xtc import __version__
 
 pytest_plugins = ["package_fixtures"]
 

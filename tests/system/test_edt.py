@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from kernels.guest import MARK, debian_kernel, debian_modules, run_machine
-from xen.cache import Cache
-from xen.kernel import pack
+from system.kernels.guest import MARK, debian_kernel, debian_modules, run_machine
+from system.xen.cache import Cache
+from system.xen.kernel import pack
 
 from xco.controller_config import load_controller_config
 from xco.coordinator_config import load_config, plain
