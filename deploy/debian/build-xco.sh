@@ -65,7 +65,7 @@ done
 complete() { # SHELL FILE
     mkdir -p "$ROOT/usr/share/$(dirname "$2")"
     _XCO_COMPLETE="source_$1" $BIN/python -c \
-        'import sys; sys.argv = ["xco"]; from xco.cli import main; main()' >"$ROOT/usr/share/$2"
+        'import sys; sys.argv = ["xco"]; from xco.cli.main import main; main()' >"$ROOT/usr/share/$2"
 }
 complete bash bash-completion/completions/xco
 complete zsh zsh/vendor-completions/_xco

@@ -10,8 +10,8 @@ from typer.main import get_command
 
 from deploy.manpages import commands, configuration, settings
 from policer.cli import app as policer
-from xco.cli import app as xco
-from xco.cli_lazy import load
+from xco.cli.lazy import load
+from xco.cli.main import app as xco
 from xtc.cli.main import app
 
 ROOT = Path(__file__).parents[2]
