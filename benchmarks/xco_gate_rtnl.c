@@ -10,7 +10,8 @@
 #include <linux/bpf.h>
 #include <sys/syscall.h>
 
-#include "gate.h"
+#include "qdisc/gate.h"
+#include "qdisc/tree.h"
 
 #define LINE_BPS 1000000000u
 #define SLICE_NS 2000000

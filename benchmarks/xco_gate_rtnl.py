@@ -25,7 +25,7 @@ from lab import namespaces
 
 CORE: Final = Path(__file__).parents[1] / "xco" / "core"
 SOURCE: Final = Path(__file__).with_suffix(".c")
-PARTS: Final = ("gate", "gate_answer", "gate_message", "gate_parts", "gate_tree")
+PARTS: Final = ("gate", "connection", "answer", "message", "paced", "parts", "tree")
 GATED, BUSY = "xcortnl-gated", "xcortnl-busy"
 CHURN: Final = "link add v0 type veth peer name v1\nlink del v0\n" * 200_000
 """Longer than any measurement."""
@@ -73,7 +73,7 @@ def measure(seconds: float) -> list[Cost]:
 
 
 def _compile(folder: Path) -> Path:
-    sources = [SOURCE, *(CORE / f"{part}.c" for part in PARTS)]
+    sources = [SOURCE, *(CORE / f"qdisc/{part}.c" for part in PARTS)]
     command = ["cc", "-O2", "-std=c17", "-D_GNU_SOURCE", f"-I{CORE}"]
     subprocess.run([*command, "-o", folder / "timer", *sources], check=True)
     return folder / "timer"

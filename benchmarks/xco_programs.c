@@ -1,5 +1,5 @@
 // The coordinator's BPF programs, run on single frames by the kernel (BPF_PROG_TEST_RUN).
-#include "gate_classifier.h"
+#include "qdisc/classifier.h"
 
 #include <bpf/bpf.h>
 #include <errno.h>

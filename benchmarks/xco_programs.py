@@ -22,7 +22,7 @@ CORE: Final = HERE.parent / "xco/core"
 FLAGS: Final = ("-std=c17", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared")
 PASS, DROP = -1, 2  # TC_ACT_UNSPEC, TC_ACT_SHOT
 OUTSIDE, NEWCOMERS, SMALL, CONTROL = 64, 65, 66, 67
-"""Queues behind those of the gates (xco/core/gate_maps.h)."""
+"""Queues behind those of the gates (xco/core/qdisc/maps.h)."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def build(folder: Path) -> ctypes.CDLL:
         CalledProcessError: the compiler has said why.
     """
     library = folder / "programs.so"
-    sources = [HERE / "xco_programs.c", CORE / "gate_classifier.c"]
+    sources = [HERE / "xco_programs.c", CORE / "qdisc/classifier.c"]
     command = ["cc", *FLAGS, f"-I{CORE}", "-o", str(library), *map(str, sources), "-lbpf"]
     subprocess.run(command, check=True)
     loaded = ctypes.CDLL(str(library), use_errno=True)

@@ -6,8 +6,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from xco.keys import derive
-from xco.wire import CONTROLLER, Message, decode, encode
+from xco.protocol.keys import derive
+from xco.protocol.wire import CONTROLLER, Message, decode, encode
 
 MASTER = bytes(range(32))
 KEY = derive(MASTER, 0).up
@@ -17,7 +17,7 @@ CORE = Path(__file__).parent.parent / "xco" / "core"
 SHIM = Path(__file__).parent / "xco_node_shim.c"
 # Not optimised: the tests wait for the compiler longer than for what it makes.
 FLAGS = ("-std=c17", "-Wall", "-Wextra", "-Werror", "-O0", "-D_GNU_SOURCE", "-fPIC", "-shared")
-TOOLS = ("schedule_bench", "schedule_fuzz", "controller_main")
+FOLDERS = ("controller", "controller/engine", "scheduler", "common")
 
 
 @functools.cache
@@ -25,9 +25,9 @@ def node_library() -> ctypes.CDLL:
     """Compile the controller's pure part with the shim, once a test process."""
     sources = [
         path
-        for pattern in ("controller*.c", "schedule*.c", "wire*.c", "stats*.c", "place*.c", "now.c")
-        for path in sorted(CORE.glob(pattern))
-        if not path.name.startswith(TOOLS)
+        for folder in FOLDERS
+        for path in sorted((CORE / folder).glob("*.c"))
+        if path != CORE / "controller" / "main.c"
     ]
     with tempfile.TemporaryDirectory(prefix="xco-shim-") as folder:
         library = Path(folder) / "shim.so"

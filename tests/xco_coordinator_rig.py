@@ -7,20 +7,7 @@ from typing import ClassVar
 
 CORE = Path(__file__).parents[1] / "xco" / "core"
 SHIM = Path(__file__).with_name("xco_coordinator_shim.c")
-PURE = (
-    "core",
-    "decide",
-    "drain",
-    "orders",
-    "clock",
-    "flows",
-    "progress",
-    "config",
-    "arrival",
-    "chores",
-    "spin",
-    "backlog",
-)
+PARTS = ("coordinator/config.c", "qdisc/watch.c")
 GATES = 65
 US, MS = 1000, 1_000_000
 GUARD, HYSTERESIS, HEARTBEAT, GAP, SILENCE = 50 * US, 50 * US, 5 * MS, 100 * US, 50 * MS
@@ -36,8 +23,11 @@ FLAGS = ("-std=c17", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O1", "-fP
 def build(folder: Path) -> ctypes.CDLL:
     """Compile the pure parts and load them."""
     library = folder / "shim.so"
-    sources = [CORE / f"coordinator_{part}.c" for part in PURE] + [CORE / "gate_watch.c", SHIM]
-    subprocess.run(["cc", *FLAGS, f"-I{CORE}", "-o", library, *sources], check=True)
+    sources = [
+        *sorted((CORE / "coordinator" / "engine").glob("*.c")),
+        *(CORE / part for part in PARTS),
+    ]
+    subprocess.run(["cc", *FLAGS, f"-I{CORE}", "-o", library, SHIM, *sources], check=True)
     loaded = ctypes.CDLL(str(library))
     for name in ("shim_begin", "shim_flows"):
         getattr(loaded, name).restype = ctypes.c_void_p

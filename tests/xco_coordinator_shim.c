@@ -1,9 +1,10 @@
 // The coordinator's pure parts behind plain functions, for tests through ctypes.
-#include "coordinator_arrival.h"
-#include "coordinator_config.h"
-#include "coordinator_core.h"
-#include "coordinator_flows.h"
-#include "coordinator_progress.h"
+#include "coordinator/engine/arrival.h"
+#include "coordinator/config.h"
+#include "coordinator/engine/decide.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/engine/flows.h"
+#include "coordinator/engine/progress.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>

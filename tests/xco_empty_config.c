@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator_config.h"
+#include "coordinator/config.h"
 
 static char text[] = "interface e0\nkey_file key\nline_bps 1000000000\nsmall_bps 50000000\n"
                      "newcomer_bps 50000000\noutside_bps 100000000\ncontroller 10.0.0.9 7400\n";

@@ -3,7 +3,8 @@
 // Built with the undefined-behaviour sanitizer: an overflow ends it.
 #include <string.h>
 
-#include "coordinator_core.h"
+#include "coordinator/engine/decide.h"
+#include "coordinator/engine/engine.h"
 
 static const uint64_t TIMES[] = {0, 1, UINT64_C(1000000000000), XCO_TIME_MAX - 1};
 enum { COUNT = sizeof TIMES / sizeof TIMES[0], NOW = 1000000000 };

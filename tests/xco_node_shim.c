@@ -1,9 +1,12 @@
 // Lets tests call the controller without sockets: a node behind a pointer, datagrams as bytes.
 #include <stdlib.h>
 
-#include "controller_node.h"
-#include "controller_shell.h"
-#include "controller_state.h"
+#include "controller/datagrams.h"
+#include "controller/node.h"
+#include "controller/shell.h"
+#include "controller/engine/engine.h"
+#include "controller/engine/state.h"
+#include "controller/engine/view.h"
 
 struct xco_node *shim_open(const char *path, char problem[XCO_CONFIG_PROBLEM_BYTES]) {
     struct xco_node *node = calloc(1, sizeof *node);

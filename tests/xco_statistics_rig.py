@@ -1,4 +1,7 @@
-"""Statistics files as the loops write them (xco/core/stats.h), with names from their C sources."""
+"""Statistics files as the loops write them, with names from their C sources.
+
+xco/core/common/stats.h has the layout.
+"""
 
 import re
 import struct
@@ -11,14 +14,16 @@ CORE = Path(__file__).parent.parent / "xco" / "core"
 
 def controller_names() -> tuple[list[str], list[str]]:
     """Return the controller's fields and its rows' columns."""
-    counters, rows = (CORE / "controller_counters.h").read_text().split("XCO_CONTROLLER_ROW(X)")
+    counters, rows = (
+        (CORE / "controller/engine/counters.h").read_text().split("XCO_CONTROLLER_ROW(X)")
+    )
     fields = re.findall(r"\bX\((\w+)\)", counters.partition("COUNTERS(X)")[2])
     return [*fields, "port", "strategy"], re.findall(r"\bX\((\w+)\)", rows.partition("struct")[0])
 
 
 def coordinator_names() -> tuple[list[str], list[str]]:
     """Return the coordinator's fields and its rows' columns."""
-    text = (CORE / "coordinator_publish.c").read_text()
+    text = (CORE / "coordinator/statistics.c").read_text()
     arrays = re.findall(r"(?:FIELDS|COLUMNS)\[\] = \{(.*?)\};", text, re.DOTALL)
     fields, columns = (re.findall(r'"(\w+)"', body) for body in arrays)
     return fields, columns

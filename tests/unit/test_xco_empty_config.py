@@ -12,7 +12,7 @@ SANITIZER = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
 def test_a_list_of_addresses_that_is_empty_is_neither_sorted_nor_searched(tmp_path: Path) -> None:
     program = tmp_path / "empty"
     main = Path(__file__).parents[1] / "xco_empty_config.c"
-    sources = [main, CORE / "coordinator_config.c"]
+    sources = [main, CORE / "coordinator/config.c"]
     command = ["cc", *FLAGS, *SANITIZER, f"-I{CORE}", "-o", program, *sources]
     subprocess.run(command, check=True)
     done = subprocess.run([program], capture_output=True, text=True, timeout=60, check=False)

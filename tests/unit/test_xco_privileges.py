@@ -33,7 +33,8 @@ print("memory", len(bytearray(1 << 24)), "file", len(open(sys.argv[1], "rb").rea
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("privileges") / "privileges.so"
-    command = ["cc", *FLAGS, "-Wconversion", "-o", target, CORE / "privileges.c"]
+    flags = (*FLAGS, "-Wconversion", f"-I{CORE}")
+    command = ["cc", *flags, "-o", target, CORE / "common/privileges.c"]
     subprocess.run(command, check=True)
     return target
 

@@ -1,0 +1,40 @@
+// What readers and writers of logs of addresses do with a message.
+#include "common/place_reader.h"
+
+bool xco_place_reader_init(struct xco_place_reader *reader, uint32_t room) {
+    *reader = (struct xco_place_reader){0};
+    return xco_place_log_init(&reader->seen, room);
+}
+
+void xco_place_reader_free(struct xco_place_reader *reader) {
+    xco_place_log_free(&reader->seen);
+}
+
+bool xco_place_reader_follow(struct xco_place_reader *reader, const struct xco_map *map) {
+    if (map->from != 0 && map->from != reader->have) {
+        return false;
+    }
+    if (map->from == 0) {
+        reader->anew = true;
+        xco_place_log_clear(&reader->seen);
+    }
+    for (size_t i = 0; i < map->count && reader->anew; i++) {
+        xco_place_log_set(&reader->seen, &map->entries[i].place, map->entries[i].host);
+    }
+    reader->have = map->until;
+    return true;
+}
+
+bool xco_place_reader_is_whole(struct xco_place_reader *reader, const struct xco_map *map) {
+    const bool whole = reader->anew && map->until == map->last;
+    reader->anew = reader->anew && !whole;
+    return whole;
+}
+
+void xco_place_fill(const struct xco_place_log *log, uint64_t heard, struct xco_map *map) {
+    const bool can_go_on = heard >= log->floor && heard <= log->version;
+    map->from = can_go_on ? heard : 0;
+    map->count = (uint16_t)xco_place_log_since(log, map->from, map->entries, XCO_LOCATED_MAX,
+                                               &map->until);
+    map->last = log->version;
+}

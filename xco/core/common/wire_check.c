@@ -1,0 +1,126 @@
+// The rules that a message keeps, whichever way it goes: ranges, times, destinations named once.
+#include "common/wire_check.h"
+
+#include <string.h>
+
+#define MAC_BYTES 6
+#define VLAN_MOST 4094u
+
+_Static_assert(offsetof(struct xco_waiting, destination) == 0 &&
+                   offsetof(struct xco_permit, destination) == 0, "a destination comes first");
+
+static bool from_controller(uint8_t type) {
+    return type == XCO_WELCOME || type == XCO_DIRECTIVE || type == XCO_MAP;
+}
+
+static bool header_is_sound(const struct xco_header *header) {
+    if (header->type < XCO_HELLO || header->type > XCO_MAP) {
+        return false;
+    }
+    if (header->sent_ns >= XCO_TIME_MAX) {
+        return false;
+    }
+    return from_controller(header->type) ? header->host == XCO_CONTROLLER
+                                         : header->host < XCO_HOSTS_MAX;
+}
+
+static bool welcome_is_sound(const struct xco_welcome *welcome) {
+    return welcome->to < XCO_HOSTS_MAX && welcome->status <= XCO_HELLO_FIRST &&
+           welcome->strategy <= XCO_HYBRID &&
+           (welcome->slice_ns | welcome->silence_ns | welcome->echo_sent_ns |
+            welcome->echo_received_ns) < XCO_TIME_MAX;
+}
+
+// Notes a destination; false: it is no host, or was noted before.
+static bool note(uint64_t *seen, uint16_t destination) {
+    const uint64_t bit = UINT64_C(1) << (destination % 64);
+    if (destination >= XCO_HOSTS_MAX || (seen[destination / 64] & bit) != 0) {
+        return false;
+    }
+    seen[destination / 64] |= bit;
+    return true;
+}
+
+// Whether the destinations of `count` entries of `stride` bytes are hosts, each named once. All bits
+// are 0 again afterwards, which costs less than to clear 8 KiB for each message.
+static bool destinations_are_sound(const void *entries, size_t stride, size_t count) {
+    static _Thread_local uint64_t seen[(XCO_CONTROLLER + 1) / 64];
+    uint16_t destinations[XCO_ENTRIES_MAX];
+    size_t noted = 0;
+    for (; noted < count; noted++) {
+        memcpy(&destinations[noted], (const char *)entries + noted * stride, sizeof *destinations);
+        if (!note(seen, destinations[noted])) {
+            break;
+        }
+    }
+    for (size_t i = 0; i < noted; i++) {
+        seen[destinations[i] / 64] = 0;
+    }
+    return noted == count;
+}
+
+static bool report_is_sound(const struct xco_report *report) {
+    if (report->count > XCO_ENTRIES_MAX ||
+        (report->flags & ~(XCO_FLAG_FELL_BACK | XCO_FLAG_MORE)) != 0 ||
+        report->free_ns >= XCO_TIME_MAX) {
+        return false;
+    }
+    return destinations_are_sound(report->entries, sizeof report->entries[0], report->count);
+}
+
+static bool directive_is_sound(const struct xco_directive *directive) {
+    const bool endless = directive->end_ns == 0;
+    if (directive->to >= XCO_HOSTS_MAX || directive->mode > XCO_OPEN ||
+        directive->count > XCO_ENTRIES_MAX ||
+        (!endless && directive->end_ns < directive->start_ns) ||
+        (endless && directive->mode == XCO_SLICE)) {
+        return false;
+    }
+    if ((directive->start_ns | directive->end_ns | directive->echo_sent_ns |
+         directive->echo_received_ns) >= XCO_TIME_MAX) {
+        return false;
+    }
+    return destinations_are_sound(directive->entries, sizeof directive->entries[0],
+                                  directive->count);
+}
+
+// An address of a single station, whose unused bytes are 0.
+static bool place_is_sound(const struct xco_place *place) {
+    static const uint8_t nothing[sizeof place->address];
+    const bool mac = place->kind == XCO_PLACE_MAC;
+    return (mac || place->kind == XCO_PLACE_IP) && !(mac && (place->address[0] & 1) != 0) &&
+           (!mac || memcmp(place->address + MAC_BYTES, nothing, sizeof nothing - MAC_BYTES) == 0) &&
+           (place->vlan <= VLAN_MOST || place->vlan == XCO_ANY_VLAN) && place->reserved == 0;
+}
+
+static bool map_is_sound(const struct xco_header *header, const struct xco_map *map) {
+    const bool down = header->type == XCO_MAP;
+    bool sound = (down ? map->to < XCO_HOSTS_MAX : map->to == XCO_CONTROLLER) &&
+                 map->count <= XCO_LOCATED_MAX && map->from <= map->until &&
+                 map->until <= map->last && map->last < XCO_TIME_MAX;
+    for (size_t i = 0; sound && i < map->count; i++) {
+        const uint16_t host = map->entries[i].host;
+        sound = place_is_sound(&map->entries[i].place) &&
+                (host == XCO_NOWHERE || (down ? host < XCO_HOSTS_MAX : host == header->host));
+    }
+    return sound;
+}
+
+bool xco_wire_is_sound(const struct xco_message *message) {
+    if (!header_is_sound(&message->header)) {
+        return false;
+    }
+    switch (message->header.type) {
+    case XCO_WELCOME:
+        return welcome_is_sound(&message->body.welcome);
+    case XCO_REPORT:
+        return report_is_sound(&message->body.report);
+    case XCO_DIRECTIVE:
+        return directive_is_sound(&message->body.directive);
+    case XCO_PLACES:
+    case XCO_MAP:
+        return map_is_sound(&message->header, &message->body.map);
+    default:
+        return true;
+    }
+}

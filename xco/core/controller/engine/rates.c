@@ -1,0 +1,227 @@
+// Rates: the strategy `rate`, and what `hybrid` gives of links that slices leave free.
+#include "controller/engine/rates.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "controller/engine/directive.h"
+#include "controller/engine/fallback.h"
+#include "controller/engine/outbox.h"
+
+// What is left of a link is handed out in `hybrid` only when a flow gets this share of its host's
+// rate: less is not worth a directive.
+#define LEAST_SHARE 64u
+
+static bool can_carry(const struct xco_control *core, uint32_t host, uint32_t destination) {
+    return destination < core->network.hosts && destination != host;
+}
+
+static bool is_active(const struct xco_waiting *entry) {
+    return entry->backlog_bytes > 0 || entry->rate_kbps > 0;
+}
+
+static bool reserve_flows(struct xco_control *core, size_t count) {
+    if (count <= core->flows_room) {
+        return true;
+    }
+    struct xco_fill_flow *flows = realloc(core->flows, 2 * count * sizeof *flows);
+    if (flows == NULL) {
+        core->failed = true;
+        return false;
+    }
+    core->flows = flows;
+    core->flows_room = 2 * count;
+    return true;
+}
+
+// Whether a flow gets a rate: in `rate` every active one; in `hybrid` those that wait for a turn.
+static bool takes_part(const struct xco_control *core, uint32_t host,
+                       const struct xco_waiting *entry) {
+    if (!can_carry(core, host, entry->destination)) {
+        return false;
+    }
+    if (core->settings.strategy == XCO_BY_RATE) {
+        return is_active(entry);
+    }
+    return entry->backlog_bytes > 0 && entry->destination != core->peers[host]->turn.destination;
+}
+
+static bool is_planned(const struct xco_peer *peer) {
+    return peer != NULL && peer->joined && peer->coordinated;
+}
+
+static size_t add_flows(struct xco_control *core, uint32_t host, size_t count) {
+    const struct xco_report *report = &core->peers[host]->report;
+    for (size_t i = 0; i < report->count; i++) {
+        if (takes_part(core, host, &report->entries[i])) {
+            core->flows[count++] = (struct xco_fill_flow){
+                .source = host,
+                .destination = report->entries[i].destination,
+                .weight = core->weights == NULL ? 1 : core->weights[host],
+            };
+        }
+    }
+    return count;
+}
+
+// Gathers all flows that take part; returns their number.
+static size_t gather(struct xco_control *core) {
+    size_t count = 0;
+    for (uint32_t host = 0; host < core->network.hosts; host++) {
+        if (!is_planned(core->peers[host])) {
+            continue;
+        }
+        if (!reserve_flows(core, count + XCO_ENTRIES_MAX)) {
+            return 0;
+        }
+        count = add_flows(core, host, count);
+    }
+    return count;
+}
+
+uint64_t xco_rates_left(const struct xco_control *core, uint32_t link) {
+    const uint64_t capacity = xco_network_capacity(&core->network, link);
+    const uint64_t used = core->settings.strategy == XCO_BY_RATE
+                              ? 0
+                              : xco_schedule_used_bps(core->schedule, link);
+    const uint64_t left = xco_fallen_leave(core, link, capacity > used ? capacity - used : 0);
+    return xco_control_paced(core, left);
+}
+
+static void set_left(struct xco_control *core) {
+    for (uint32_t link = 0; link < xco_network_directed(&core->network); link++) {
+        core->fill.left_bps[link] = xco_rates_left(core, link);
+    }
+}
+
+static int by_source(const void *left, const void *right) {
+    const struct xco_fill_flow *a = left;
+    const struct xco_fill_flow *b = right;
+    if (a->source != b->source) {
+        return a->source < b->source ? -1 : 1;
+    }
+    return a->destination < b->destination ? -1 : a->destination > b->destination;
+}
+
+static bool is_same(const struct xco_directive *a, const struct xco_directive *b) {
+    if (a->mode != b->mode || a->count != b->count || a->end_ns != b->end_ns) {
+        return false;
+    }
+    for (size_t i = 0; i < a->count; i++) {
+        if (a->entries[i].rate_bps != xco_directive_rate_at(b, a->entries[i].destination, 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Whether some destination may be sent to faster by `plan` than by `before`.
+static bool rises(const struct xco_directive *plan, const struct xco_directive *before,
+                  uint64_t at_ns) {
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct xco_permit *entry = &plan->entries[i];
+        if (entry->rate_bps > xco_directive_rate_at(before, entry->destination, at_ns)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Tells what falls now, and looks at what rises again when that has been heard.
+static uint64_t only_falls(struct xco_control *core, const struct xco_peer *peer,
+                           struct xco_directive *plan, uint64_t now_ns, uint64_t from_ns) {
+    xco_control_plan_at(core, from_ns + core->settings.lead_ns);
+    xco_directive_clip(plan, &peer->plan, from_ns);
+    if (peer->plan.start_ns <= now_ns) {
+        return from_ns;
+    }
+    // it is still obeyed, and may start before what is announced
+    xco_directive_clip(plan, &peer->held, now_ns);
+    return peer->plan.start_ns < from_ns ? peer->plan.start_ns : from_ns;
+}
+
+// What falls holds at once, what rises holds a lead time later, when the others have heard that
+// theirs falls: in between, a link is never promised twice. A plan in which some rates rise and
+// some fall is told in two steps, and so is one that would take the place of one announced.
+static void tell(struct xco_control *core, uint32_t host, struct xco_directive *plan,
+                 uint64_t now_ns) {
+    const struct xco_peer *peer = core->peers[host];
+    uint64_t start = core->plan_from_ns > now_ns ? core->plan_from_ns : now_ns;
+    if (is_same(plan, &peer->plan)) {
+        return;
+    }
+    if (peer->plan_due && peer->plan.mode == XCO_SLICE) { // a turn that begins is told as it is
+        xco_control_plan_at(core, start + core->settings.lead_ns);
+        return;
+    }
+    if (peer->plan.start_ns > now_ns ||
+        (rises(plan, &peer->plan, start) && rises(&peer->plan, plan, now_ns))) {
+        start = only_falls(core, peer, plan, now_ns, start);
+    } else if (rises(plan, &peer->plan, start)) {
+        start += core->settings.lead_ns;
+    }
+    plan->start_ns = start > plan->start_ns ? start : plan->start_ns;
+    if (plan->end_ns == 0 || plan->start_ns < plan->end_ns) {
+        xco_control_plan(core, host, plan, now_ns);
+    }
+}
+
+// Begins a host's plan: its turn, if it has one.
+static struct xco_directive begun(const struct xco_control *core, uint32_t host) {
+    const struct xco_turn *turn = &core->peers[host]->turn;
+    if (turn->destination == XCO_NONE) {
+        return (struct xco_directive){.mode = XCO_RATE};
+    }
+    return (struct xco_directive){
+        .mode = XCO_SLICE,
+        .count = 1,
+        .start_ns = turn->start_ns,
+        .end_ns = turn->end_ns,
+        .entries = {{(uint16_t)turn->destination, turn->told_bps}},
+    };
+}
+
+bool xco_rates_worth(const struct xco_control *core, uint32_t host, uint64_t rate_bps) {
+    return core->settings.strategy == XCO_BY_RATE ||
+           rate_bps >= xco_network_host_rate(&core->network, host) / LEAST_SHARE;
+}
+
+// Tells a host its flows, which are `count` from `flows` on; returns how many are its own.
+static size_t tell_host(struct xco_control *core, uint32_t host, const struct xco_fill_flow *flows,
+                        size_t count, uint64_t now_ns) {
+    struct xco_directive plan = begun(core, host);
+    const bool announced = plan.mode == XCO_SLICE && plan.start_ns > now_ns; // keep to its start
+    size_t own = 0;
+    for (; own < count && flows[own].source == host; own++) {
+        if (!announced && plan.count < XCO_ENTRIES_MAX &&
+            xco_rates_worth(core, host, flows[own].rate_bps)) {
+            plan.entries[plan.count++] = (struct xco_permit){
+                (uint16_t)flows[own].destination, flows[own].rate_bps};
+        }
+    }
+    if (plan.count == 0) {
+        plan.mode = XCO_CLOSED;
+    }
+    tell(core, host, &plan, now_ns);
+    return own;
+}
+
+void xco_rates_plan(struct xco_control *core, uint64_t now_ns) {
+    const size_t count = gather(core);
+    set_left(core);
+    if (core->settings.max_min || core->settings.strategy == XCO_HYBRID) {
+        xco_fill_max_min(&core->fill, &core->network, core->flows, count);
+    } else {
+        xco_fill_equal(&core->fill, &core->network, core->flows, count);
+    }
+    if (count > 0) {
+        qsort(core->flows, count, sizeof *core->flows, by_source);
+    }
+    size_t told = 0;
+    for (uint32_t host = 0; host < core->network.hosts && !core->failed; host++) {
+        if (is_planned(core->peers[host])) {
+            told += tell_host(core, host, core->flows + told, count - told, now_ns);
+        }
+    }
+    core->plan_visits += core->fill.visits;
+}

@@ -1,0 +1,19 @@
+// Rates: the strategy `rate`, and what `hybrid` gives of links that slices leave free.
+#ifndef XCO_CONTROLLER_ENGINE_RATES_H
+#define XCO_CONTROLLER_ENGINE_RATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "controller/engine/state.h"
+
+// Computes the rates of all flows that take part, and tells hosts what changes.
+void xco_rates_plan(struct xco_control *core, uint64_t now_ns);
+
+// What a link has left beside turns.
+uint64_t xco_rates_left(const struct xco_control *core, uint32_t link);
+
+// Whether a rate is worth a directive to a host.
+bool xco_rates_worth(const struct xco_control *core, uint32_t host, uint64_t rate_bps);
+
+#endif

@@ -1,0 +1,147 @@
+// Which addresses are behind this host's bridge: follows the kernel's forwarding table; part of the
+// coordinator's shell.
+//
+// The bridge is the one that the gated interface is a port of. What it has learnt on its other ports,
+// and its own addresses, are here; what it learns on the gated one is not.
+#include "coordinator/bridge.h"
+
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/neighbour.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "coordinator/background.h"
+#include "coordinator/map.h"
+#include "qdisc/answer.h"
+
+#define HERE_ROOM 1024u
+#define MESSAGE_BYTES 8192
+#define LOOK_NS 1000000   // between two pieces: VMs that make addresses up take no core
+#define ASK_NS 1000000000 // between two readings of the whole table
+
+int xco_bridge_open(struct xco_coordinator *c) {
+    struct xco_bridge *bridge = &c->bridge;
+    struct sockaddr_nl group = {.nl_family = AF_NETLINK, .nl_groups = RTMGRP_NEIGH};
+    bridge->socket = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+    if (bridge->socket < 0 ||
+        bind(bridge->socket, (struct sockaddr *)&group, sizeof group) < 0) {
+        return -errno;
+    }
+    return xco_place_log_init(&bridge->seen, HERE_ROOM) ? 0 : -ENOMEM;
+}
+
+// Asks for the whole table; what it does not name any more is gone.
+static void ask(struct xco_bridge *bridge) {
+    struct {
+        struct nlmsghdr header;
+        struct ndmsg neighbour;
+    } question = {
+        .header = {.nlmsg_len = sizeof question, .nlmsg_type = RTM_GETNEIGH,
+                   .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+        .neighbour = {.ndm_family = AF_BRIDGE},
+    };
+    xco_place_log_clear(&bridge->seen);
+    bridge->again = send(bridge->socket, &question, sizeof question, 0) < 0;
+    bridge->asked = !bridge->again;
+}
+
+// An entry of the table: the bridge, and the address; false: it is none of a station's.
+static bool read_entry(const struct nlmsghdr *header, uint32_t *master, struct xco_place *place) {
+    const size_t head = NLMSG_SPACE(sizeof(struct ndmsg));
+    const void *parts = (const char *)header + head;
+    const size_t length = header->nlmsg_len > head ? header->nlmsg_len - head : 0;
+    const struct rtattr *bridge = xco_attribute(parts, length, NDA_MASTER);
+    const struct rtattr *address = xco_attribute(parts, length, NDA_LLADDR);
+    if (bridge == NULL || RTA_PAYLOAD(bridge) < sizeof *master || address == NULL ||
+        RTA_PAYLOAD(address) != ETH_ALEN) {
+        return false;
+    }
+    *place = (struct xco_place){.kind = XCO_PLACE_MAC, .vlan = XCO_ANY_VLAN};
+    memcpy(master, RTA_DATA(bridge), sizeof *master);
+    memcpy(place->address, RTA_DATA(address), ETH_ALEN);
+    return *master != 0 && (place->address[0] & 1) == 0;
+}
+
+static void take_entry(struct xco_coordinator *c, const struct nlmsghdr *header) {
+    struct xco_bridge *bridge = &c->bridge;
+    const struct ndmsg *entry = NLMSG_DATA(header);
+    struct xco_place place;
+    uint32_t master;
+    if (header->nlmsg_len < NLMSG_LENGTH(sizeof *entry) || entry->ndm_family != AF_BRIDGE ||
+        !read_entry(header, &master, &place)) {
+        return;
+    }
+    const bool uplink = entry->ndm_ifindex == bridge->uplink;
+    const bool permanent = (entry->ndm_state & NUD_PERMANENT) != 0; // an address of the bridge's own
+    if (uplink && header->nlmsg_type == RTM_NEWNEIGH && bridge->index != master) {
+        bridge->index = master;
+        bridge->again = true; // what was read before belongs to no bridge, or to another
+    }
+    if (master != bridge->index) {
+        return;
+    }
+    const bool here = header->nlmsg_type == RTM_NEWNEIGH && (!uplink || permanent);
+    if (here) {
+        xco_place_log_set(&bridge->seen, &place, c->core.config.host);
+    }
+    if (here || xco_place_log_find(&c->map.here, &place) != XCO_NOWHERE) {
+        xco_map_here(c, &place, here);
+    }
+}
+
+static void forget(void *context, const struct xco_place *place) {
+    xco_map_here(context, place, false);
+}
+
+static void take_all(struct xco_coordinator *c, const void *told, unsigned length) {
+    for (const struct nlmsghdr *header = told; NLMSG_OK(header, length);
+         header = NLMSG_NEXT(header, length)) {
+        if (header->nlmsg_type == NLMSG_DONE && c->bridge.asked) {
+            c->bridge.asked = false;
+            xco_place_log_missing(&c->map.here, &c->bridge.seen, forget, c);
+        } else if (header->nlmsg_type == NLMSG_ERROR) {
+            c->bridge.asked = false;
+        } else if (header->nlmsg_type == RTM_NEWNEIGH || header->nlmsg_type == RTM_DELNEIGH) {
+            take_entry(c, header);
+        }
+    }
+}
+
+// Reads a piece of what it tells; how many messages.
+static unsigned take_piece(struct xco_coordinator *c) {
+    struct xco_bridge *bridge = &c->bridge;
+    _Alignas(struct nlmsghdr) char told[MESSAGE_BYTES];
+    unsigned taken = 0;
+    for (; xco_background_goes_on(c, taken); taken++) {
+        const ssize_t length = recv(bridge->socket, told, sizeof told, 0);
+        if (length < 0) {
+            bridge->again = bridge->again || errno == ENOBUFS; // some were lost
+            break;
+        }
+        take_all(c, told, (unsigned)length);
+    }
+    return taken;
+}
+
+void xco_bridge_work(struct xco_coordinator *c, int64_t now_ns) {
+    struct xco_bridge *bridge = &c->bridge;
+    const int uplink = c->present ? (int)c->gate.tree.interface : 0;
+    if (uplink != bridge->uplink) {
+        bridge->uplink = uplink;
+        bridge->index = 0;
+        bridge->again = true;
+    }
+    const unsigned taken = take_piece(c);
+    if (bridge->again && !bridge->asked && now_ns >= bridge->ask_ns) {
+        bridge->ask_ns = now_ns + ASK_NS;
+        ask(bridge);
+    }
+    bridge->look_ns = taken > 0 || bridge->asked ? now_ns + LOOK_NS
+                      : bridge->again            ? bridge->ask_ns
+                                                 : XCO_NEVER;
+    bridge->idle = bridge->look_ns == XCO_NEVER;
+}

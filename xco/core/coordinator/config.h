@@ -1,0 +1,58 @@
+// The coordinator's plain configuration, as xco/coordinator/config.py writes it.
+//
+// One `key value` a line. Repeated keys: `controller ADDRESS PORT`, `address ADDRESS HOST`,
+// `over HOST LINK BITS_PER_S` (a link on the way to a host, and what is safe there). Every other key is a field below and stands once.
+#ifndef XCO_COORDINATOR_CONFIG_H
+#define XCO_COORDINATOR_CONFIG_H
+
+#include <net/if.h>
+#include <stdio.h>
+
+#include "coordinator/engine/state.h"
+#include "coordinator/engine/flows.h"
+
+#define XCO_CONTROLLERS 4
+#define XCO_PATH_BYTES 256
+
+struct xco_host_address {
+    struct in6_addr address;
+    uint16_t host;
+};
+
+struct xco_coordinator_config {
+    char interface[IF_NAMESIZE];
+    char key_file[XCO_PATH_BYTES];
+    char statistics[XCO_PATH_BYTES]; // empty: none are published
+    char epoch_file[XCO_PATH_BYTES]; // empty: the highest epoch is forgotten at a restart
+    uint8_t digest[XCO_DIGEST_BYTES];
+    char classifier[XCO_PATH_BYTES]; // the BPF programs' file; empty: u32 filters classify
+    uint64_t classifier_needed;      // 1: nothing else will do
+    uint64_t edt;                    // 1: gates are times of departure where the kernel can
+    uint64_t edt_needed;             // 1: nothing else will do
+    struct xco_tree tree;
+    struct xco_core_config core;
+    uint64_t flow_bytes, flow_window_ns, flow_idle_ns;
+    uint64_t spin_ns;     // of busy waiting before a gate's time
+    uint64_t scan_ns;     // between looks for new flows
+    uint64_t hang_ns;     // a loop that got nowhere for so long is killed by its guard
+    uint64_t drain_ns;    // at the end, for what waits to leave
+    uint64_t priority;    // SCHED_FIFO; 0: ordinary scheduling
+    struct sockaddr_in6 controllers[XCO_CONTROLLERS];
+    size_t controller_count;
+    struct xco_host_address *addresses; // sorted
+    size_t address_count;
+    struct xco_way *ways; // by host
+    size_t host_count;
+};
+
+// Reads a file; false with a message that names line and key.
+bool xco_config_read(struct xco_coordinator_config *config, FILE *file, char *message, size_t room);
+void xco_config_free(struct xco_coordinator_config *config);
+
+// The host that has an address; XCO_CONTROLLER: none, it is outside the topology.
+uint16_t xco_config_host(const struct xco_coordinator_config *config,
+                         const struct in6_addr *address);
+// The way to a host; one without links if the configuration names none.
+const struct xco_way *xco_config_way(const struct xco_coordinator_config *config, uint16_t host);
+
+#endif

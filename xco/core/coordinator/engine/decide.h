@@ -1,0 +1,43 @@
+// What a local coordinator decides: the commands that follow from its state, and the next alarm.
+#ifndef XCO_COORDINATOR_ENGINE_DECIDE_H
+#define XCO_COORDINATOR_ENGINE_DECIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "coordinator/engine/state.h"
+
+#define XCO_COMMANDS (XCO_GATES + 4)
+
+enum xco_command_kind {
+    XCO_SET_GATE,      // gate `gate` to `rate_bps` for `lasts_ns`; 0: close; lasts 0: for good
+    XCO_SEND_REPORT,   // as xco_core_report writes it
+    XCO_SEND_HELLO,
+    XCO_SAY_FALLBACK,  // gates stand open at safe shares from now on
+    XCO_SAY_CONTROLLED,
+};
+
+struct xco_command {
+    enum xco_command_kind kind;
+    unsigned gate;
+    uint64_t rate_bps;
+    int64_t lasts_ns;
+    bool goes_on; // it stood open at this rate
+};
+
+// When to decide again, and whether a gate's time depends on it.
+struct xco_alarm {
+    int64_t at_ns;
+    bool precise;
+};
+
+// Returns how many commands follow; they count as carried out.
+size_t xco_core_decide(struct xco_core *core, int64_t now_ns,
+                       struct xco_command commands[XCO_COMMANDS]);
+struct xco_alarm xco_core_alarm(const struct xco_core *core, int64_t now_ns);
+
+// When a gate is to be set next, as far as is known; XCO_NEVER: nothing is announced.
+int64_t xco_core_moves(const struct xco_core *core, int64_t now_ns);
+
+#endif

@@ -1,0 +1,26 @@
+// The loss of the queues: the interface is left as it would be without a coordinator.
+#include "coordinator/loss.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "coordinator/engine/engine.h"
+#include "common/log.h"
+
+void xco_queues_lose(struct xco_coordinator *c, int error) {
+    c->counts.gate_errors++;
+    if (!c->present) {
+        return;
+    }
+    xco_say("%s: its queues are lost (%s): its traffic is unshaped until they are made anew",
+            c->config.interface, strerror(-error));
+    c->present = false;
+    if (c->watch >= 0) {
+        close(c->watch);
+    }
+    c->watch = -1;
+    // gates that nobody moves would hold traffic for good; refused where the tree is gone already
+    xco_gate_remove(&c->gate);
+    xco_gate_close(&c->gate);
+    xco_core_lost(&c->core);
+}

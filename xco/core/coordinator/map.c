@@ -1,0 +1,116 @@
+// Which address is at which host: tells the controller what is here, and obeys what it says of others;
+// part of the coordinator's shell.
+#include "coordinator/map.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/log.h"
+
+#define HERE_ROOM 1024u
+#define THERE_ROOM 65536u
+#define AGAIN_NS 20000000
+#define ANEW_NS 10000000000 // all is told again so often: whoever missed something learns it
+#define GRACE_NS 2000000000 // a new controller has heard of every host by then
+
+int xco_map_open(struct xco_coordinator *c) {
+    struct xco_map_state *map = &c->map;
+    map->sweep_ns = XCO_NEVER;
+    bool good = xco_place_log_init(&map->here, HERE_ROOM) &&
+                xco_place_log_init(&map->there, THERE_ROOM) &&
+                xco_place_reader_init(&map->reader, THERE_ROOM);
+    return good ? 0 : -ENOMEM;
+}
+
+void xco_map_joined(struct xco_coordinator *c, int64_t now_ns) {
+    c->map.told = 0;
+    c->map.reader.have = 0;
+    c->map.joined_ns = now_ns;
+    c->map.due = true;
+}
+
+// Whether the configuration says where an address is: then nobody else does.
+static bool is_listed(const struct xco_coordinator *c, const struct xco_place *place) {
+    struct in6_addr address;
+    memcpy(&address, place->address, sizeof address);
+    return place->kind == XCO_PLACE_IP && xco_config_host(&c->config, &address) != XCO_CONTROLLER;
+}
+
+static void displace(void *context, const struct xco_place *place) {
+    struct xco_coordinator *c = context;
+    xco_place_log_set(&c->map.there, place, XCO_NOWHERE);
+    (void)xco_classifier_displace(&c->places.classifier, place); // -ENOENT: it was not there
+}
+
+static void apply(struct xco_coordinator *c, const struct xco_located *entry) {
+    if (is_listed(c, &entry->place)) {
+        c->counts.places_overruled++;
+        return;
+    }
+    if (entry->host == XCO_NOWHERE || entry->host == c->core.config.host) {
+        displace(c, &entry->place); // what is behind us leaves by no gate
+    } else if (!xco_place_log_set(&c->map.there, &entry->place, entry->host) ||
+               xco_classifier_place(&c->places.classifier, &entry->place, entry->host) != 0) {
+        c->counts.places_beyond++;
+    }
+}
+
+void xco_map_take(struct xco_coordinator *c, int64_t now_ns, const struct xco_map *message) {
+    struct xco_map_state *map = &c->map;
+    if (message->to != c->core.config.host || !c->places.stand) {
+        return;
+    }
+    const uint64_t have = map->reader.have;
+    map->told = message->heard;
+    c->counts.maps++;
+    if (xco_place_reader_follow(&map->reader, message)) {
+        for (size_t i = 0; i < message->count; i++) {
+            apply(c, &message->entries[i]);
+        }
+        if (xco_place_reader_is_whole(&map->reader, message)) {
+            map->sweep_ns = map->joined_ns + GRACE_NS > now_ns ? map->joined_ns + GRACE_NS : now_ns;
+        }
+    }
+    map->due = map->due || message->count > 0 || message->from != have;
+}
+
+static bool is_due(const struct xco_map_state *map, int64_t now_ns) {
+    return map->due ||
+           (map->here.version != map->told && now_ns - map->sent_ns >= AGAIN_NS);
+}
+
+bool xco_map_work(struct xco_coordinator *c, int64_t now_ns) {
+    struct xco_map_state *map = &c->map;
+    if (!c->places.stand || !c->core.joined) {
+        return false;
+    }
+    if (now_ns - map->anew_ns >= ANEW_NS) {
+        map->anew_ns = now_ns;
+        map->told = 0;
+        map->due = true;
+    }
+    if (!is_due(map, now_ns)) {
+        return false;
+    }
+    map->due = false;
+    map->sent_ns = now_ns;
+    return true;
+}
+
+void xco_map_sweep(struct xco_coordinator *c) {
+    c->map.sweep_ns = XCO_NEVER;
+    if (!c->map.reader.anew) { // else it is read anew, and swept when that is done
+        xco_place_log_missing(&c->map.there, &c->map.reader.seen, displace, c);
+    }
+}
+
+void xco_map_here(struct xco_coordinator *c, const struct xco_place *place, bool here) {
+    const uint64_t version = c->map.here.version;
+    if (!xco_place_log_set(&c->map.here, place, here ? c->core.config.host : XCO_NOWHERE)) {
+        if (c->counts.places_beyond++ == 0) {
+            xco_say("%s: more than %u addresses behind the bridge: the others are not told of",
+                    c->config.interface, HERE_ROOM);
+        }
+    }
+    c->map.due = c->map.due || c->map.here.version != version;
+}

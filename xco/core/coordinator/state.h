@@ -1,0 +1,107 @@
+// Everything that a running coordinator holds; part of the coordinator's shell.
+#ifndef XCO_COORDINATOR_STATE_H
+#define XCO_COORDINATOR_STATE_H
+
+#include "coordinator/engine/backlog.h"
+#include "coordinator/engine/chores.h"
+#include "coordinator/config.h"
+#include "coordinator/engine/engine.h"
+#include "coordinator/engine/flows.h"
+#include "coordinator/epoch_store.h"
+#include "coordinator/engine/spin.h"
+#include "qdisc/gate.h"
+#include "qdisc/classifier.h"
+#include "qdisc/watch.h"
+#include "common/clock.h"
+#include "common/place_reader.h"
+#include "common/stats.h"
+#include "common/keys.h"
+
+// What is counted beside the core's own counts.
+struct xco_counts {
+    uint64_t received, malformed, forged, stale, lower_epochs, epochs_ahead,
+        reports, hellos, send_errors;
+    uint64_t maps, places_overruled, places_beyond;
+    uint64_t gate_errors, remakes, flows_made, flows_removed, flows_refused, unwatched;
+    uint64_t gate_changes, gate_late_ns, gate_late_max_ns, gate_set_ns, gate_set_max_ns;
+    uint64_t flow_ready_ns, flow_ready_max_ns, looks, wakes;
+};
+
+// A message of an epoch that is not kept yet.
+struct xco_held {
+    bool used;
+    int64_t arrived_ns;
+    struct xco_message message;
+};
+
+// Where a BPF program classifies.
+struct xco_places {
+    bool stand;
+    struct xco_classifier classifier;
+    struct xco_gate_state gates[XCO_GATES];
+};
+
+// Which address is at which host.
+struct xco_map_state {
+    struct xco_place_log here;      // behind this host's bridge
+    struct xco_place_log there;     // at others, as the controller says
+    struct xco_place_reader reader; // of what it says
+    uint64_t told;                  // of `here`, what it has
+    int64_t joined_ns, sent_ns, anew_ns;
+    int64_t sweep_ns; // when what it no longer names is forgotten; XCO_NEVER
+    bool due;         // it is to be told
+};
+
+// The bridge that the gated interface is a port of.
+struct xco_bridge {
+    int socket;     // tells of the forwarding table
+    int uplink;     // the gated interface; 0: none
+    uint32_t index; // 0: there is no bridge
+    bool asked;     // the whole table is being read
+    bool again;     // it is to be read
+    bool idle;      // nothing was told at the last look: the socket is to wake the loop
+    int64_t look_ns, ask_ns; // when to look, and when the table may be asked for
+    struct xco_place_log seen; // since it was asked for
+};
+
+// What the loop tells its guard.
+struct xco_shared {
+    uint64_t turns; // of the loop
+    int interface;  // index of the one that was gated last; 0: none yet
+};
+
+struct xco_coordinator {
+    struct xco_coordinator_config config;
+    struct xco_shared *shared; // with the guard
+    struct xco_core core;
+    struct xco_flows flows;
+    struct xco_places places;
+    struct xco_map_state map;
+    struct xco_bridge bridge;
+    struct xco_gate gate;
+    struct xco_origin origin; // of the controller's messages
+    struct xco_counts counts;
+    struct xco_stats statistics;
+    struct xco_host_keys keys;
+    uint64_t sequence; // of our last message
+    struct xco_keeper keeper;
+    struct xco_held held[2]; // a WELCOME, a DIRECTIVE
+    bool present;     // our tree stands on the interface
+    bool wide;        // newcomers may use the whole line: there is no room for more queues
+    bool four;        // the kernel has no IPv6
+    int messages;     // UDP socket to the controllers
+    int watch;        // sees newcomers; -1 while the interface is away
+    int links;        // tells of interfaces that come and go
+    int64_t scan_ns;  // of the next look for new flows; XCO_NEVER: when the watch tells
+    bool watch_idle;  // it saw nothing at the last look, and is to tell of the next packet
+    int64_t sweep_ns; // of the next look for idle flows
+    struct xco_walk sweep; // where it goes on
+    struct xco_walk reconciled; // the same of counts that are compared with the kernel's
+    int64_t mend_ns;  // of the next attempt to make the tree
+    int mend_error;   // of the last attempt
+    int64_t publish_ns;
+    struct xco_spin spin;
+    struct xco_batch batch;
+};
+
+#endif

@@ -1,0 +1,96 @@
+/* What of a packet names its class, and which host its destination is at. */
+#ifndef XCO_QDISC_PACKET_BPF_H
+#define XCO_QDISC_PACKET_BPF_H
+
+#define NO_HOST 0xffffffffu
+#define VLAN_ID 0x0fffu
+#define MAC_BYTES 6
+#define IP_TO 16   /* where the destination's address stands in a header */
+#define IP6_TO 24
+
+/* What kinds of addresses there may be: what there is not need not be looked up. */
+__u32 kinds SEC(".data.kinds") = 0;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 65536);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct xco_place);
+    __type(value, __u32); /* host */
+} places SEC(".maps");
+
+/* What of a packet decides. */
+struct packet {
+    __u16 vlan, protocol;
+    __u32 offset; /* of what follows Ethernet and its tags */
+    __u8 to[MAC_BYTES];
+};
+
+/* Reads Ethernet and up to two tags; what the device would add is in the packet's description. */
+static __always_inline int read_packet(struct __sk_buff *skb, struct packet *packet) {
+    __be16 protocol;
+    if (bpf_skb_load_bytes(skb, 0, packet->to, MAC_BYTES) < 0 ||
+        bpf_skb_load_bytes(skb, 12, &protocol, sizeof protocol) < 0) {
+        return -1;
+    }
+    packet->vlan = skb->vlan_present ? skb->vlan_tci & VLAN_ID : 0;
+    packet->offset = ETH_HLEN;
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+        struct {
+            __be16 tci, protocol;
+        } tag;
+        if (protocol != bpf_htons(ETH_P_8021Q) && protocol != bpf_htons(ETH_P_8021AD)) {
+            break;
+        }
+        if (bpf_skb_load_bytes(skb, packet->offset, &tag, sizeof tag) < 0) {
+            return -1;
+        }
+        packet->vlan = packet->vlan ? packet->vlan : bpf_ntohs(tag.tci) & VLAN_ID;
+        packet->offset += sizeof tag;
+        protocol = tag.protocol;
+    }
+    packet->protocol = bpf_ntohs(protocol);
+    return 0;
+}
+
+/* Returns the host of a place in this VLAN, or in whichever. */
+static __always_inline __u32 *looked_up(struct xco_place *place, __u16 vlan) {
+    if (!(*(volatile __u32 *)&kinds & XCO_KIND_BIT(place->kind, vlan))) {
+        return 0;
+    }
+    place->vlan = vlan;
+    return bpf_map_lookup_elem(&places, place);
+}
+
+/* VLAN number 0xffff is none (802.1Q), so a packet's own is never XCO_ANY_VLAN. */
+static __always_inline __u32 host_at(struct xco_place *place, __u16 vlan) {
+    __u32 *host = looked_up(place, XCO_ANY_VLAN);
+    if (!host) {
+        host = looked_up(place, vlan);
+    }
+    return host ? *host : NO_HOST;
+}
+
+/* Returns the host that a packet goes to: its MAC's, else its IP address's. */
+static __always_inline __u32 host_of(struct __sk_buff *skb, const struct packet *packet) {
+    struct xco_place place = {.kind = XCO_PLACE_MAC};
+    __builtin_memcpy(place.address, packet->to, MAC_BYTES);
+    __u32 host = host_at(&place, packet->vlan);
+    if (host != NO_HOST) {
+        return host;
+    }
+    place = (struct xco_place){.kind = XCO_PLACE_IP};
+    if (packet->protocol == ETH_P_IP) {
+        place.address[10] = place.address[11] = 0xff;
+        if (bpf_skb_load_bytes(skb, packet->offset + IP_TO, place.address + 12, 4) < 0) {
+            return NO_HOST;
+        }
+    } else if (packet->protocol != ETH_P_IPV6 ||
+               bpf_skb_load_bytes(skb, packet->offset + IP6_TO, place.address, 16) < 0) {
+        return NO_HOST;
+    }
+    return host_at(&place, packet->vlan);
+}
+
+#endif

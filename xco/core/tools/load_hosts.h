@@ -1,0 +1,59 @@
+// The hosts that the load generator plays: what each of them says, and what it makes of answers.
+//
+// Of each rack of 20, the last three are an asker, its rival and the host they send to; all others
+// always have something to send. The rival keeps that link contended, and never waits for a turn:
+// so the asker's wish is answered as soon as the controller has read it, under each strategy.
+#ifndef XCO_TOOLS_LOAD_HOSTS_H
+#define XCO_TOOLS_LOAD_HOSTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/wire.h"
+
+enum xco_load_role { XCO_LOAD_SENDER, XCO_LOAD_ASKER, XCO_LOAD_RIVAL, XCO_LOAD_RECEIVER };
+enum xco_load_phase { XCO_LOAD_IDLE, XCO_LOAD_ASKED, XCO_LOAD_ANSWERED };
+
+struct xco_load_host {
+    uint8_t role;
+    uint8_t phase; // of an asker
+    bool joined;
+    uint16_t destination;
+    uint64_t epoch;
+    uint64_t heard_sequence;
+    uint64_t gave_up_sequence;
+    uint64_t next_ns;     // when an asker says something next
+    uint64_t sent_ns;     // the asker's wish: its stamp
+    uint64_t sent_wall_ns; // the same by the wall clock, which receipts are stamped by
+};
+
+struct xco_load_instant {
+    uint64_t now_ns;  // CLOCK_MONOTONIC
+    uint64_t wall_ns; // CLOCK_REALTIME
+};
+
+struct xco_load {
+    uint32_t count;
+    struct xco_load_host *hosts;
+    uint8_t digest[XCO_DIGEST_BYTES];
+    uint64_t sequence; // one for all hosts: it rises
+    uint64_t random;
+    uint64_t unanswered;
+    uint64_t *reactions_ns;
+    size_t reactions;
+    size_t room; // beyond it, reactions are not kept
+};
+
+bool xco_load_init(struct xco_load *load, uint32_t count, uint64_t sequence); // false: no memory
+void xco_load_free(struct xco_load *load);
+
+// Writes what a host says now.
+void xco_load_speak(struct xco_load *load, uint32_t host, const struct xco_load_instant *at,
+                    struct xco_message *message);
+
+// Takes a message of the controller; `at->wall_ns` is when it arrived.
+void xco_load_hear(struct xco_load *load, const struct xco_load_instant *at,
+                   const struct xco_message *message);
+
+#endif

@@ -1,0 +1,88 @@
+"""Reads what a loop publishes: a mapped file of counters under a seqlock.
+
+xco/core/common/stats.h has the layout.
+"""
+
+import mmap
+import struct
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from xco.errors import ControllerError
+
+_MAGIC = b"XCOSTAT1"
+_HEADER = struct.Struct("=8sIIIIQQQQQ")
+_NAME_BYTES = 32
+_PATIENCE = 1000
+"""Reads tried before a writer that stays within its lock is taken for dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What a loop had published at one instant.
+
+    `updated_ns` is CLOCK_MONOTONIC of its last write; `rows` are one a host or one a V2V flow.
+    """
+
+    pid: int
+    updated_ns: int
+    values: dict[str, int]
+    rows: tuple[dict[str, int], ...]
+
+    def age_ns(self, now_ns: int) -> int:
+        """Return how long ago the loop wrote, at an instant of the monotonic clock."""
+        return max(0, now_ns - self.updated_ns)
+
+
+def read_statistics(path: Path) -> Snapshot:
+    """Return a consistent snapshot of a statistics file.
+
+    Raises:
+        ControllerError: there is no such file, it is not one, or its writer died while writing.
+    """
+    try:
+        with path.open("rb") as file:
+            mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError) as error:
+        raise ControllerError(
+            str(path), f"no statistics: {error}", "is the loop running?"
+        ) from error
+    with mapping:
+        return _parsed(path, _consistent(path, mapping))
+
+
+def _consistent(path: Path, mapping: mmap.mmap) -> bytes:
+    """Return the bytes of the file, read while its sequence was even and stayed the same."""
+    if len(mapping) < _HEADER.size or mapping[:8] != _MAGIC:
+        raise ControllerError(str(path), "not a file of statistics", "name another one")
+    for _ in range(_PATIENCE):
+        before = _sequence(mapping)
+        image = mapping[:]
+        if before % 2 == 0 and _sequence(mapping) == before:
+            return image
+        time.sleep(0)
+    raise ControllerError(str(path), "its writer died while it wrote", "start the loop again")
+
+
+def _sequence(mapping: mmap.mmap) -> int:
+    return int(_HEADER.unpack_from(mapping)[5])
+
+
+def _parsed(path: Path, image: bytes) -> Snapshot:
+    _, fields, columns, rows, pid, _, updated_ns, used, *_ = _HEADER.unpack_from(image)
+    values_at = _HEADER.size + (fields + columns) * _NAME_BYTES
+    if len(image) != values_at + (fields + rows * columns) * 8 or used > rows:
+        raise ControllerError(str(path), "cut short", "start the loop again")
+    names = [_name(image, _HEADER.size + index * _NAME_BYTES) for index in range(fields + columns)]
+    numbers = struct.unpack_from(f"={fields + used * columns}Q", image, values_at)
+    values = dict(zip(names[:fields], numbers[:fields], strict=True))
+    table = tuple(
+        dict(zip(names[fields:], numbers[start : start + columns], strict=True))
+        for start in range(fields, fields + used * columns, columns)
+    )
+    return Snapshot(pid, updated_ns, values, table)
+
+
+def _name(image: bytes, at: int) -> str:
+    return image[at : at + _NAME_BYTES].rstrip(b"\0").decode("ascii", "replace")
