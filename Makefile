@@ -9,12 +9,12 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo demo-xco core shield prepared packages guests check test test-xen test-kernels lint mutants bench bench-xco deb man notebooks lock clean
 
 demo: .venv/.ready shield
-	$(BIN)/python -m benchmarks.demo
-	$(BIN)/python -m benchmarks.demo_policer
+	$(BIN)/python -m benchmarks.demo.xtc
+	$(BIN)/python -m benchmarks.demo.policer
 
 # Under two minutes, as root: five senders to one receiver without coordination, and with it.
 demo-xco: .venv/.ready core
-	$(BIN)/python -m benchmarks.demo_xco
+	$(BIN)/python -m benchmarks.demo.xco
 
 # What of xco is compiled, where there is a compiler; else it says what is missing.
 core:
@@ -78,50 +78,50 @@ mutants: .venv/.ready
 # Four hours, as root on a machine that does nothing else: what is simulated first, then real packets.
 bench: .venv/.ready
 	sh scripts/setup-libvirt.sh
-	$(BIN)/python -m benchmarks.laws
-	$(BIN)/python -m benchmarks.promise
-	$(BIN)/python -m benchmarks.lag
-	$(BIN)/python -m benchmarks.cost
-	$(BIN)/python -m benchmarks.shield
-	$(BIN)/python -m benchmarks.floors
-	$(BIN)/python -m benchmarks.loop --full 1
-	$(BIN)/python -m benchmarks.periods
-	$(BIN)/python -m benchmarks.kernel_short
-	$(BIN)/python -m benchmarks.promise_packets
-	$(BIN)/python -m benchmarks.platforms
-	$(BIN)/python -m benchmarks.quota_share
-	$(BIN)/python -m benchmarks.coverage
-	$(BIN)/python -m benchmarks.training
-	$(BIN)/python -m benchmarks.policer_sharing
-	$(BIN)/python -m benchmarks.policer_reaction
-	$(BIN)/python -m benchmarks.policer_scale
-	$(BIN)/python -m benchmarks.policer_soak
-	$(BIN)/python -m benchmarks.policer_alternate
-	$(BIN)/python -m benchmarks.policer_history
+	$(BIN)/python -m benchmarks.xtc.laws
+	$(BIN)/python -m benchmarks.xtc.promise
+	$(BIN)/python -m benchmarks.training.lag
+	$(BIN)/python -m benchmarks.xtc.cost
+	$(BIN)/python -m benchmarks.xtc.shield
+	$(BIN)/python -m benchmarks.xtc.floors
+	$(BIN)/python -m benchmarks.xtc.loop --full 1
+	$(BIN)/python -m benchmarks.xtc.periods
+	$(BIN)/python -m benchmarks.xtc.kernel_short
+	$(BIN)/python -m benchmarks.xtc.promise_packets
+	$(BIN)/python -m benchmarks.xtc.platforms
+	$(BIN)/python -m benchmarks.xtc.quota_share
+	$(BIN)/python -m benchmarks.training.coverage
+	$(BIN)/python -m benchmarks.training.sweeps
+	$(BIN)/python -m benchmarks.policer.sharing
+	$(BIN)/python -m benchmarks.policer.reaction
+	$(BIN)/python -m benchmarks.policer.scale
+	$(BIN)/python -m benchmarks.policer.soak
+	$(BIN)/python -m benchmarks.policer.alternate
+	$(BIN)/python -m benchmarks.policer.history
 	$(MAKE) bench-xco
 
 bench-xco: .venv/.ready core
-	$(BIN)/python -m benchmarks.xco_scheduler
-	$(BIN)/python -m benchmarks.xco_exchange
-	$(BIN)/python -m benchmarks.xco_load
-	$(BIN)/python -m benchmarks.xco_flood
-	$(BIN)/python -m benchmarks.xco_gate
-	$(BIN)/python -m benchmarks.xco_gate_rtnl
-	$(BIN)/python -m benchmarks.xco_classify
-	$(BIN)/python -m benchmarks.xco_pace
-	$(BIN)/python -m benchmarks.xco_incast
-	$(BIN)/python -m benchmarks.xco_incast --ways uncoordinated --bottleneck 500Mbps
-	$(BIN)/python -m benchmarks.xco_mix
-	$(BIN)/python -m benchmarks.xco_reads
-	$(BIN)/python -m benchmarks.xco_short
-	$(BIN)/python -m benchmarks.xco_ping
-	$(BIN)/python -m benchmarks.xco_conservation
-	$(BIN)/python -m benchmarks.xco_late
-	$(BIN)/python -m benchmarks.xco_responsiveness
-	$(BIN)/python -m benchmarks.xco_uplink
-	$(BIN)/python -m benchmarks.xco_migration
-	$(BIN)/python -m benchmarks.xco_simulated
-	$(BIN)/python -m benchmarks.xco_simulation
+	$(BIN)/python -m benchmarks.xco.controller.scheduler
+	$(BIN)/python -m benchmarks.xco.controller.exchange
+	$(BIN)/python -m benchmarks.xco.controller.load
+	$(BIN)/python -m benchmarks.xco.controller.flood
+	$(BIN)/python -m benchmarks.xco.gates.precision
+	$(BIN)/python -m benchmarks.xco.gates.rtnl
+	$(BIN)/python -m benchmarks.xco.gates.classify
+	$(BIN)/python -m benchmarks.xco.gates.pace
+	$(BIN)/python -m benchmarks.xco.incast
+	$(BIN)/python -m benchmarks.xco.incast --ways uncoordinated --bottleneck 500Mbps
+	$(BIN)/python -m benchmarks.xco.mix
+	$(BIN)/python -m benchmarks.xco.reads
+	$(BIN)/python -m benchmarks.xco.short
+	$(BIN)/python -m benchmarks.xco.ping
+	$(BIN)/python -m benchmarks.xco.conservation
+	$(BIN)/python -m benchmarks.xco.late
+	$(BIN)/python -m benchmarks.xco.responsiveness
+	$(BIN)/python -m benchmarks.xco.uplink
+	$(BIN)/python -m benchmarks.xco.migration
+	$(BIN)/python -m benchmarks.xco.simulated
+	$(BIN)/python -m benchmarks.xco.controller.simulation
 
 .venv/.ready: requirements.lock pyproject.toml
 	PYTHON=$(PYTHON) sh scripts/setup.sh

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lab import requirements
-from lab.router import Router
-from lab.topology import Lab
+from lab.routers.router import Router
+from lab.routers.topology import Lab
+from lab.system import requirements
 from xtc.daemon.client import Client
 from xtc.errors import Unreachable
 from xtc.wire import HostDrops, Report, Status, Telemetry

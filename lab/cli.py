@@ -11,13 +11,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lab import namespaces, requirements
 from lab.errors import BadRequestError, LabError, ProgramError
 from lab.plan import DEFAULT_PREFIX, RouterKind, check_kind, check_name
-from lab.processes import check_rate
-from lab.router import Router
-from lab.teardown import find, tear_down
-from lab.topology import Lab
+from lab.programs.processes import check_rate
+from lab.routers.router import Router
+from lab.routers.topology import Lab
+from lab.system import namespaces, requirements
+from lab.system.teardown import find, tear_down
 
 POLL_S: Final = 0.2
 _RATE = re.compile(r"^([0-9.]+)\s*(k|M|)(pps|p/s)?$")

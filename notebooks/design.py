@@ -35,13 +35,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from models import paper_host
-from training.data import read_csv
-from training.design import design, gains_of, loop_of, placed, poles_of
-from training.eq1 import log_percent
-from training.findings import steepest
-from training.fit import fit
-from training.model import b_of, lag_of
-from training.plots import draw_lines, draw_poles, draw_step
+from training.design.gains import design, gains_of, loop_of, placed, poles_of
+from training.design.host_model import b_of, lag_of
+from training.fit.eq1 import log_percent
+from training.fit.fit import fit
+from training.recording.recording import read_csv
+from training.report.plots import draw_lines, draw_poles, draw_step
+from training.report.summary import steepest
 
 # %% The paper's gains [markdown]
 # ## The paper's gains, to every digit that it prints

@@ -37,16 +37,16 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from models import paper_host
-from training.data import Metadata, Recording, Sample, read_csv
-from training.design import design
-from training.dynamics import dynamics_of, settled_of
-from training.eq1 import steady_line
+from training.design.gains import design
+from training.design.host_model import b_of, host_model, lag_of
 from training.errors import UnfitError
-from training.fit import fit
-from training.model import b_of, host_model, lag_of
-from training.plots import draw_curve, draw_lines, draw_residuals, draw_samples
-from training.shape import compare
-from training.verdict import verdict_on
+from training.fit.dynamics import dynamics_of, settled_of
+from training.fit.eq1 import steady_line
+from training.fit.fit import fit
+from training.fit.shape import compare
+from training.fit.verdict import verdict_on
+from training.recording.recording import Metadata, Recording, Sample, read_csv
+from training.report.plots import draw_curve, draw_lines, draw_residuals, draw_samples
 
 # %% The paper's Table 1 [markdown]
 # ## The paper's Table 1

@@ -34,11 +34,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from models import HostModel
-from training.cost import bend, in_words
-from training.data import Metadata, Recording, Sample
-from training.fit import fit
-from training.mix import parse_mix, predicted
-from training.plots import draw_lines
+from training.design.mix import parse_mix, predicted
+from training.fit.cost import bend, in_words
+from training.fit.fit import fit
+from training.recording.recording import Metadata, Recording, Sample
+from training.report.plots import draw_lines
 
 Cost = Callable[[float], float]
 OFFERED = 1e6

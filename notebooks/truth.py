@@ -19,8 +19,8 @@
 #
 # On a real host nobody knows the true curve, so nobody sees whether an interval is right. On a
 # simulated host the truth is known. **Everything here is simulated**: the host is a formula with
-# random numbers (`benchmarks/coverage_host.py`). The planner, the sweep and the fit are those of
-# `xtc-train`; they do not know the formula.
+# random numbers (`benchmarks/training/coverage_host.py`). The planner, the sweep and the fit are
+# those of `xtc-train`; they do not know the formula.
 #
 # Each section asks one question. Answer it before you look at the figure.
 
@@ -36,10 +36,18 @@ from matplotlib.axes import Axes
 
 sys.path.append("..")  # benchmarks are part of the repository, and of no package
 
-from benchmarks.coverage import words_of
-from benchmarks.coverage_host import Case, throughput
-from benchmarks.truth import Compared, at_cap, by_samples, by_the_fit, curve_errors, held, trial
-from training.verdict import verdict_on
+from benchmarks.training.coverage import words_of
+from benchmarks.training.coverage_host import Case, throughput
+from benchmarks.training.truth import (
+    Compared,
+    at_cap,
+    by_samples,
+    by_the_fit,
+    curve_errors,
+    held,
+    trial,
+)
+from training.fit.verdict import verdict_on
 
 BLUE, ORANGE, INK = "#0b5cad", "#b3470b", "#1b1f24"
 TICKS = (2, 5, 10, 20, 50, 90)
@@ -228,7 +236,7 @@ plt.show()
 # %% Where our own intervals fail [markdown]
 # ## Where our own intervals and curves fail
 #
-# `python -m benchmarks.coverage` sweeps many kinds of simulated hosts, 24 times each
+# `python -m benchmarks.training.coverage` sweeps many kinds of simulated hosts, 24 times each
 # ([figures](../docs/figures.md#how-often-training-is-right)). The figure shows the published
 # result: coverage on the left, the error of the whole curve on the right. Hosts of which fewer than
 # half of the sweeps give a model are drawn hollow: few sweeps say little. Orange is outside the

@@ -32,17 +32,17 @@ import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, NullLocator
 
 from common.units import CapFraction, PacketsPerSecond, Seconds
-from lab import requirements
+from lab.system import requirements
 from models import HostModel, ThroughputCurve, load_host, paper_host
-from training.data import read_csv
-from training.design import design
-from training.expect import expected, fixed_cap, smallest_held
-from training.fit import fit
-from training.model import b_of, host_model, lag_of
-from training.plots import draw_lines
-from training.sites import lab_site
-from training.validate import foretell, judged, outcome, validate
-from training.watch import Stop
+from training.design.expect import expected, fixed_cap, smallest_held
+from training.design.gains import design
+from training.design.host_model import b_of, host_model, lag_of
+from training.design.validate import foretell, judged, outcome, validate
+from training.fit.fit import fit
+from training.recording.recording import read_csv
+from training.report.plots import draw_lines
+from training.sweep.targets import lab_site
+from training.sweep.watch import Stop
 from xtc.control.law import Bounds
 from xtc.control.laws import law_named
 from xtc.simulation.closed_loop import Scenario, SecondOfRun, run

@@ -1,5 +1,5 @@
 """python -m policer: the same as the command policer."""
 
-from policer.cli import main
+from policer.cli.main import main
 
 main()

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import uvicorn
 from page_rig import Fleetwork
 
-from policer.reach import UNLIMITED, Reach
+from policer.contracts.reach import UNLIMITED, Reach
 from policer.rest import RestSettings, create_app
 
 _REFUSED = re.compile(r"Failed to load resource: .*status of (\d+)")

@@ -8,9 +8,9 @@ import msgspec
 from training_rig import METADATA, Router, Sender
 
 from models import HostModel, ThroughputCurve
-from training.data import Recording
-from training.known import Traffic, aims_for
-from training.sweep import Sweep, resumed
+from training.recording.recording import Recording
+from training.recording.sweep_model import Traffic, aims_for
+from training.sweep.sweep import Sweep, resumed
 
 OFFERED = 1e6
 """Packets/s; more than the router forwards of any size."""

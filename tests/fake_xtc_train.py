@@ -15,10 +15,10 @@ from pathlib import Path
 
 from training_fleet_rig import FastHost, metadata
 
-from benchmarks.coverage_host import Case
-from training.bench import Measured
-from training.known import aims_for
-from training.sweep import Sweep, resumed
+from benchmarks.training.coverage_host import Case
+from training.recording.sweep_model import aims_for
+from training.sweep.bench import Measured
+from training.sweep.sweep import Sweep, resumed
 
 
 class Fragile(FastHost):

@@ -21,7 +21,7 @@ import zmq.auth
 from manager_rig import PERIOD
 from simulated_rig import Rig, plan
 
-from policer.hosts import Host
+from policer.contracts.host import Host
 from policer.link import Keys, load_keys
 from xtc.daemon.server import REQUESTS, TELEMETRY, CurveKeys, Listen, Server
 from xtc.wire import Reply, Report, Telemetry, encode

@@ -5,13 +5,13 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from policer.contract import DEFAULT_MEASURES, Contract
+from policer.contracts.contract import DEFAULT_MEASURES, Contract
+from policer.contracts.host import Host
+from policer.contracts.ladder import Step
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.schedule import DAYS, Hours
+from policer.contracts.tenant import Tenant
 from policer.fleetfile.document import Entered
-from policer.hosts import Host
-from policer.ladder import Step
-from policer.promises import ANYWHERE
-from policer.schedule import DAYS, Hours
-from policer.tenants import Tenant
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOSTS = ["gold", "silver", "h-7.example.com"]

@@ -11,12 +11,12 @@ from policer_plant import report_of
 
 from common.clock import FakeClock
 from common.units import Seconds
-from policer.contract import Contract
-from policer.fleet import Fleet, HostLive
-from policer.hostloop import HostLoop
+from policer.contracts.contract import Contract
+from policer.contracts.promised import ANYWHERE
+from policer.fleet.live import Fleet, HostLive
 from policer.link import Link
-from policer.promises import ANYWHERE
-from policer.service import Service, ServiceSettings
+from policer.service.host_loop import HostLoop
+from policer.service.service import Service, ServiceSettings
 from policer.store import Event, PunishmentRow, Store
 from xtc.wire import Report, Telemetry
 

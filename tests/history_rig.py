@@ -6,14 +6,14 @@ from itertools import count
 
 import msgspec
 
-from policer.contract import Contract
-from policer.fleet import HostLive
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.decide.telemetry import Sight
+from policer.fleet.live import HostLive
 from policer.history.chunks import POINTS
 from policer.history.packing import packed, unpacked
 from policer.history.point import Point, merged
-from policer.history.recorder import Cut
-from policer.hosts import Host
-from policer.sight import Sight
+from policer.recording.recorder import Cut
 from xtc.modes import Finding, Mode
 from xtc.wire import Report
 

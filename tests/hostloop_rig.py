@@ -6,15 +6,15 @@ from dataclasses import replace
 from itertools import count
 from typing import cast
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.decide.state import Policy
 from policer.errors import LinkError, LinkRefused
-from policer.fleet import Fleet, HostLive, Leadership
-from policer.hostloop import HostLoop, Shared
-from policer.hosts import Host
+from policer.fleet.live import Fleet, HostLive, Leadership
 from policer.link import Link
-from policer.state import Policy
+from policer.service.host_loop import HostLoop, Shared
+from policer.service.writer import Writer
 from policer.store import PunishmentRow, Store
-from policer.writer import Writer
 from xtc.wire import Activate, Limit, Refusal, Report, Telemetry
 
 CAPACITY = 100e3

@@ -5,8 +5,8 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from policer.contracts.host import Host
 from policer.errors import LinkError
-from policer.hosts import Host
 from policer.link import Keys, Link
 from xtc.wire import Report, Telemetry
 

@@ -5,15 +5,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from policer.contract import Contract
-from policer.fleet import Fleet, HostLive, Leadership
-from policer.hosts import Host
-from policer.inbox import Inbox
-from policer.overrides import excused, standing
-from policer.reach import UNLIMITED, Reach
-from policer.round import play
-from policer.sight import Sight, seen
-from policer.state import HostState, HostView, Policy
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.contracts.overrides import excused, standing
+from policer.contracts.reach import UNLIMITED, Reach
+from policer.decide.round import play
+from policer.decide.state import HostState, HostView, Policy
+from policer.decide.telemetry import Sight, seen
+from policer.fleet.inbox import Inbox
+from policer.fleet.live import Fleet, HostLive, Leadership
 from policer.store import Event, PunishmentRow, open_store
 from xtc.modes import Finding, Mode
 from xtc.wire import Report, Telemetry

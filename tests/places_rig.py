@@ -15,7 +15,7 @@ from xco_controller_rig import MASTER
 from xco_controller_scenes import loop_file
 
 from benchmarks.rig import cpu_seconds
-from lab import launch, namespaces
+from lab.system import launch, namespaces
 from xco.coordinator.config import CoordinatorConfig, checked, plain
 from xco.core_files import program
 from xco.errors import ControllerError

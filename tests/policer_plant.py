@@ -14,11 +14,11 @@ from itertools import count
 
 from common.setpoint import Setpoint
 from common.units import Seconds
-from policer.contract import Contract
-from policer.dispatch import Sent, Terms, due
-from policer.round import play
-from policer.sight import Sight, seen
-from policer.state import HostState, HostView, Order, Policy, Round, RouterState
+from policer.contracts.contract import Contract
+from policer.decide.dispatch import Sent, Terms, due
+from policer.decide.round import play
+from policer.decide.state import HostState, HostView, Order, Policy, Round, RouterState
+from policer.decide.telemetry import Sight, seen
 from xtc.errors import Refused
 from xtc.lease import Lease, check_successor
 from xtc.modes import Finding, Mode

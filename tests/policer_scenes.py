@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from policer_plant import Frame, PolicedHost, Router, SimulatedHost, between, steady
 
-from policer.contract import Contract
-from policer.ladder import Step
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Step
 
 GOLD = Contract(guarantee_pps=50e3)
 PLAIN = Contract(guarantee_pps=10e3)

@@ -14,7 +14,7 @@ import structlog
 from rest_rig import Rig, filled, opened, serving
 
 from common.logs import set_up_logging
-from policer.cli import main
+from policer.cli.main import main
 
 
 class Shell:

@@ -12,16 +12,16 @@ from typing import Any
 from rest_rig import Rig, opened, report
 
 from policer.actor import Actor
-from policer.contract import Contract
-from policer.evidence import Evidence
-from policer.hosts import Host
-from policer.ladder import Punishment, Step
-from policer.overrides import Override, standing
-from policer.promises import ANYWHERE
-from policer.reach import Reach
-from policer.state import HostState, Order, RouterState
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.contracts.ladder import Punishment, Step
+from policer.contracts.overrides import Override, standing
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.reach import Reach
+from policer.contracts.tenant import Tenant
+from policer.decide.evidence import Evidence
+from policer.decide.state import HostState, Order, RouterState
 from policer.store import Event, PunishmentRow
-from policer.tenants import Tenant
 
 EDGE = Host("edge-1", "ipc:///run/edgeway/m", "ipc:///run/edgeway/t", capacity_pps=123_457)
 CORE = Host("core-9", "ipc:///run/coreway/m", "ipc:///run/coreway/t", capacity_pps=765_433)

@@ -16,16 +16,17 @@ from support.stores import with_tables
 
 from common.clock import FakeClock
 from common.units import Seconds
-from policer.contract import Contract
-from policer.evidence import Evidence
-from policer.fleet import Fleet, HostLive, Leadership
-from policer.hosts import Host
-from policer.inbox import Inbox
-from policer.ladder import Punishment, Step
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.contracts.ladder import Punishment, Step
+from policer.decide.evidence import Evidence
+from policer.decide.state import HostState, Order, RouterState
+from policer.decide.telemetry import Sight
+from policer.fleet.inbox import Inbox
+from policer.fleet.live import Fleet, HostLive, Leadership
 from policer.rest import RestSettings, create_app
-from policer.sight import Sight
-from policer.state import HostState, Order, RouterState
-from policer.store import Event, Store, open_store, records
+from policer.store import Event, Store, open_store
+from policer.store.database import records
 from xtc.modes import Finding, Mode
 from xtc.wire import Report
 

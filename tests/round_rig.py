@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from policer_plant import held_report
 
-from policer.contract import Contract
-from policer.evidence import Evidence
-from policer.ladder import Punishment, Step
-from policer.round import play
-from policer.sight import Sight
-from policer.state import HostState, HostView, Policy, Round, RouterState
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Punishment, Step
+from policer.decide.evidence import Evidence
+from policer.decide.round import play
+from policer.decide.state import HostState, HostView, Policy, Round, RouterState
+from policer.decide.telemetry import Sight
 from xtc.wire import HostDrops, Report
 
 CAPACITY = 100e3

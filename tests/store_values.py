@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from policer.contract import Contract
-from policer.hosts import Host
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
 
 
 def host(name: str = "gold", capacity_pps: float = 100e3, **fields: Any) -> Host:

@@ -3,11 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.coverage_host import Case, SimulatedHost
-from training.bench import Measured
-from training.data import Metadata, Recording
-from training.known import aims_for
-from training.sweep import Sweep, resumed
+from benchmarks.training.coverage_host import Case, SimulatedHost
+from training.recording.recording import Metadata, Recording
+from training.recording.sweep_model import aims_for
+from training.sweep.bench import Measured
+from training.sweep.sweep import Sweep, resumed
 
 CPU = "AMD EPYC 7763 64-Core Processor"
 

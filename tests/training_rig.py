@@ -9,10 +9,10 @@ import msgspec
 
 from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import HostModel, bundled_host
-from training.bench import Measured
-from training.data import Metadata, Recording
-from training.known import Aims, Span, aims_for
-from training.sweep import Sweep, Watcher, resumed
+from training.recording.recording import Metadata, Recording
+from training.recording.sweep_model import Aims, Span, aims_for
+from training.sweep.bench import Measured
+from training.sweep.sweep import Sweep, Watcher, resumed
 from xtc.simulation.plant import Plant, advanced, settled
 
 METADATA = Metadata(host="simulated", router="gold", actuator="simulated")

@@ -46,7 +46,7 @@ done
 complete() { # SHELL FILE
     mkdir -p "$ROOT/usr/share/$(dirname "$2")"
     _POLICER_COMPLETE="source_$1" $BIN/python -c \
-        'import sys; sys.argv = ["policer"]; from policer.cli import main; main()' >"$ROOT/usr/share/$2"
+        'import sys; sys.argv = ["policer"]; from policer.cli.main import main; main()' >"$ROOT/usr/share/$2"
 }
 complete bash bash-completion/completions/policer
 complete zsh zsh/vendor-completions/_policer

@@ -9,7 +9,7 @@ from pathlib import Path
 from typer.main import get_command
 
 from deploy.manpages import commands, configuration, settings
-from policer.cli import app as policer
+from policer.cli.main import app as policer
 from xco.cli.lazy import load
 from xco.cli.main import app as xco
 from xtc.cli.main import app

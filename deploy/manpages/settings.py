@@ -10,7 +10,7 @@ import msgspec
 from common import __version__
 from deploy.manpages import roff
 from deploy.manpages.configuration import UndocumentedError
-from policer import settings as policers
+from policer.config import schema as policers
 from xco.controller.config import ControllerTable
 from xco.coordinator.config import CoordinatorTable
 

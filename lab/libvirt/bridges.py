@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from pyroute2 import Ethtool
 
-from lab import namespaces
 from lab.libvirt.domainxml import bridge
-from lab.links import OFFLOADS
 from lab.plan import PREFIX_LENGTH, Port
+from lab.system import namespaces
+from lab.system.links import OFFLOADS
 
 _PERMANENT: Final = 0x80
 

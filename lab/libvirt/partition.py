@@ -11,7 +11,7 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from lab import cgroups
+from lab.system import cgroups
 
 CONTROLLERS: Final = "+cpu +cpuset +memory +io +pids"
 

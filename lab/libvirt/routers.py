@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
-from lab import namespaces
 from lab.errors import BadRequestError, MissingRequirementError
 from lab.libvirt import bridges, domainxml, requirements
 from lab.libvirt.cache import GuestCache
@@ -15,9 +14,10 @@ from lab.libvirt.domainxml import FIRST_INDEX, Domain, GuestKind, bridge
 from lab.libvirt.errors import LibvirtError
 from lab.libvirt.server import PrivateLibvirtd
 from lab.plan import MAX_ROUTERS, Port, check_name, ports
-from lab.processes import Place, Source, check_rate
-from lab.source import DISCARD_PORT, PAYLOAD
-from lab.topology import Lab, default_cpus
+from lab.programs.processes import Place, Source, check_rate
+from lab.programs.source import DISCARD_PORT, PAYLOAD
+from lab.routers.topology import Lab, default_cpus
+from lab.system import namespaces
 
 FORWARDING_TIMEOUT_S: Final = 30.0
 _PROBES: Final = 20

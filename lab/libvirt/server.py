@@ -14,7 +14,7 @@ from lab.libvirt import partition as partitions
 from lab.libvirt.errors import LibvirtError
 from lab.libvirt.keeper import END_TIMEOUT_S
 from lab.libvirt.layout import Layout
-from lab.processes import Place, Program
+from lab.programs.processes import Place, Program
 
 Driver = Literal["lxc", "qemu"]
 READY_TIMEOUT_S: Final = 60.0

@@ -10,7 +10,7 @@ from typing import Final, Generic, Self, TypeVar
 import msgspec
 
 from lab.errors import ProgramError
-from lab.processes import Place
+from lab.programs.processes import Place
 from lab.traffic import build
 
 TIMEOUT_S: Final = 60.0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from lab.processes import Place
+from lab.programs.processes import Place
 from lab.traffic.counts import (
     BlocksRead,
     Captured,

@@ -5,19 +5,19 @@ from typing import NamedTuple
 
 import msgspec
 
-from policer.admission import EXACT, at_least, counts, exceeds, promised_pps
-from policer.contract import Contract
+from policer.contracts.admission import EXACT, at_least, counts, exceeds, promised_pps
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.contracts.in_force import Book, classes_of
+from policer.contracts.peak import MOST_STEPS
+from policer.contracts.promised import ANYWHERE, name_of
 from policer.errors import Problem
 from policer.fleetfile.document import Entered
 from policer.fleetfile.edits import Edit
-from policer.hosts import Host
-from policer.inforce import Book, classes_of
-from policer.peak import MOST_STEPS
-from policer.promises import ANYWHERE, name_of
 
 STEPS_OF_A_PLAN = 3_000_000
 """Steps of contracts that one plan looks at, which takes some seconds; beyond, the largest
-guarantees of a host are added up, whenever they hold (`policer.peak`)."""
+guarantees of a host are added up, whenever they hold (`policer.contracts.peak`)."""
 Homes = Mapping[str, str]
 """The host of each router whose contract follows it."""
 OnHosts = Mapping[str, Mapping[str, Contract]]

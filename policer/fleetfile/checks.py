@@ -4,17 +4,17 @@ import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from policer import contract as contracts
-from policer import hosts
-from policer.contract import Contract
+from policer.contracts import contract as contracts
+from policer.contracts import host as hosts
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.contracts.in_force import classes_of, problems_of_class
+from policer.contracts.location import UUID
+from policer.contracts.promised import ANYWHERE, MOST_FOLLOWING
+from policer.decide.telemetry import MOST_ROUTERS
 from policer.errors import Problem
 from policer.fleetfile.document import Entered, Key
 from policer.fleetfile.edits import Edit, is_moved
-from policer.hosts import Host
-from policer.inforce import classes_of, problems_of_class
-from policer.promises import ANYWHERE, MOST_FOLLOWING
-from policer.sight import MOST_ROUTERS
-from policer.whereabouts import UUID
 
 _TABLES = {"tenant": "tenants", "class": "classes", "host": "hosts"}
 SOME = 3

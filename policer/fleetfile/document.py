@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from policer.contract import Contract, Rate
+from policer.contracts.contract import Contract, Rate
+from policer.contracts.host import Endpoint, Host, HostName, PublicKey
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.reach import TenantName
+from policer.contracts.schedule import ClassName
+from policer.contracts.tenant import Tenant
 from policer.errors import Problem
-from policer.hosts import Endpoint, Host, HostName, PublicKey
-from policer.promises import ANYWHERE
-from policer.reach import TenantName
-from policer.schedule import ClassName
-from policer.tenants import Tenant
 from xtc.wire import VrName
 
 MOST_HOSTS, MOST_CONTRACTS, MOST_NAMED = 5_000, 50_000, 10_000

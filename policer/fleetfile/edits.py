@@ -5,9 +5,9 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from policer.contracts.host import Host, way_to
+from policer.contracts.promised import ANYWHERE
 from policer.fleetfile.document import Entered, Key, fields_of
-from policer.hosts import Host, way_to
-from policer.promises import ANYWHERE
 
 Kind = Literal["tenant", "class", "host", "contract"]
 Action = Literal["add", "change", "remove"]

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 
+from policer.contracts.ladder import Step
 from policer.errors import Problem
 from policer.fleetfile.document import FleetFile
 from policer.fleetfile.forms import FORMS, NAME, fix_of, wrong
-from policer.ladder import Step
 
 _AT = re.compile(r"^(?P<problem>.*?)(?: - at `(?:key` in `)?\$(?P<path>.*)`)?$", re.DOTALL)
 

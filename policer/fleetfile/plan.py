@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.host import way_to
+from policer.contracts.in_force import Book, classes_of
+from policer.contracts.replay import Replayed
 from policer.errors import Problem
 from policer.fleetfile.capacity import (
     Homes,
@@ -22,9 +25,6 @@ from policer.fleetfile.capacity import (
 from policer.fleetfile.checks import ambiguous, problems_of
 from policer.fleetfile.document import Entered, FleetFile, incomplete, wanted
 from policer.fleetfile.edits import Edit, PlannedChange, Scope, edits, is_moved, needed, shown
-from policer.hosts import way_to
-from policer.inforce import Book, classes_of
-from policer.replay import Replayed
 
 MOST_PROBLEMS = 200
 """That are reported."""

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import zmq
 
+from policer.contracts.host import Host
 from policer.errors import LinkError, LinkRefused, LinkTimeout
-from policer.hosts import Host
 from policer.link.keys import Keys
 from policer.link.sockets import Dialled, Socket
 from xtc.wire import (

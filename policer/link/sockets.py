@@ -16,8 +16,8 @@ import zmq
 import zmq.asyncio
 from zmq.utils.monitor import parse_monitor_message
 
+from policer.contracts.host import Host
 from policer.errors import LinkError
-from policer.hosts import Host
 from policer.link.keys import WHERE, Keys
 
 Socket = zmq.asyncio.Socket

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import zmq
 
+from policer.contracts.host import Host
 from policer.errors import LinkError, LinkTimeout
-from policer.hosts import Host
 from policer.link.keys import Keys
 from policer.link.sockets import Dialled
 from xtc.wire import Refused, Telemetry, decode_telemetry

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
+from policer.config.file import is_safe_url
 from policer.oidc.keyring import FetchError
-from policer.settingsfile import is_safe_url
 
 FETCH_S: Final = 5.0
 """For all of it."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from policer.reach import Reach
+from policer.contracts.reach import Reach
 from policer.store import Scope
 
 MOST_NAME = 64

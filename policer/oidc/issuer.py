@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from policer.config.schema import OidcSection
+from policer.contracts.reach import Reach
 from policer.errors import NotGranted, SettingsError, Unauthenticated
 from policer.oidc.fetch import FromFile, OverHttp
 from policer.oidc.grants import Grant, granted, name_of, subject_of, values_of
 from policer.oidc.keyring import FetchError, KeyRing
 from policer.oidc.verify import UnknownKey, Verifier, usable_keys
-from policer.reach import Reach
-from policer.rest.known import Known
-from policer.settings import OidcSection
+from policer.rest.access.identity import Known
 from policer.store import TokenRow
 
 

@@ -15,13 +15,16 @@ from litestar.openapi.spec import Components, SecurityScheme
 from litestar.routes import HTTPRoute
 from litestar.types import ControllerRouterHandler
 
-from policer.bucket import Buckets
-from policer.fleet import Fleet
-from policer.rest import (
+from policer.fleet.live import Fleet
+from policer.rest.access.context import Desk, provide_desk, provide_gate
+from policer.rest.access.gate import CLOSED, OPEN, Gate, guard
+from policer.rest.access.settings import RestSettings
+from policer.rest.access.slots import Slots
+from policer.rest.access.throttle import Throttle
+from policer.rest.handlers import (
     classes,
     contracts,
     events,
-    fleetwide,
     health,
     history,
     hosts,
@@ -34,19 +37,16 @@ from policer.rest import (
     tokens,
     webhooks,
 )
-from policer.rest.bodies import StrictRequest
-from policer.rest.desk import Desk, provide_desk, provide_gate
-from policer.rest.document import DESCRIPTION, Needs, finished
-from policer.rest.gate import CLOSED, OPEN, Gate, guard
-from policer.rest.options import answer_options, methods_by_path
-from policer.rest.outside import Outside
-from policer.rest.page import page_handler
-from policer.rest.problems import HANDLERS
-from policer.rest.queries import known_queries
-from policer.rest.settings import RestSettings
-from policer.rest.slots import Slots
-from policer.rest.throttle import Throttle
+from policer.rest.handlers import fleet as fleetwide
+from policer.rest.handlers.page import page_handler
+from policer.rest.http.bodies import StrictRequest
+from policer.rest.http.options import answer_options, methods_by_path
+from policer.rest.http.problems import HANDLERS
+from policer.rest.http.queries import known_queries
+from policer.rest.middleware import Outside
+from policer.rest.openapi import DESCRIPTION, Needs, finished
 from policer.store import Store
+from policer.token_bucket import Buckets
 
 VERSION = "1.0.0"
 """Of the interface; the path says v1."""

@@ -1,23 +1,23 @@
 """The store: hosts, contracts, events, punishments, tokens, and who leads; for use from threads."""
 
-from policer.store.asker import Asking
-from policer.store.audit import AuditRow
-from policer.store.changes import Entered
-from policer.store.contracts import Revision
-from policer.store.events import Event, EventRow
-from policer.store.history import ChunkRow
-from policer.store.idempotency import Answering, Claim, StoredAnswer
-from policer.store.leadership import Holder, Leadership
-from policer.store.letters import LetterRow, Resent, Tried
-from policer.store.overriderows import OverrideKey
-from policer.store.plans import PlanRow
-from policer.store.punishments import PunishmentRow
-from policer.store.reached import ReachedStore
-from policer.store.records import Stored, Version
-from policer.store.sla import Change, ContractDays, DayRow, Kept
+from policer.store.database.records import Stored, Version
+from policer.store.history.audit import AuditRow
+from policer.store.history.chunks import ChunkRow
+from policer.store.history.events import Event, EventRow
+from policer.store.history.punishments import PunishmentRow
+from policer.store.history.sla import Change, ContractDays, DayRow, Kept
+from policer.store.inventory.changes import Entered
+from policer.store.inventory.contracts import Revision
+from policer.store.inventory.override_rows import OverrideKey
+from policer.store.inventory.plans import PlanRow
+from policer.store.limited.asker import Asking
+from policer.store.limited.store import ReachedStore
+from policer.store.service.deliveries import LetterRow, Resent, Tried
+from policer.store.service.idempotency import Answering, Claim, StoredAnswer
+from policer.store.service.leadership import Holder, Leadership
+from policer.store.service.tokens import SCOPES, Scope, TokenRow
+from policer.store.service.webhooks import Endpoint, WebhookRow
 from policer.store.store import Store, open_store
-from policer.store.tokens import SCOPES, Scope, TokenRow
-from policer.store.webhooks import Endpoint, WebhookRow
 
 __all__ = [
     "SCOPES",

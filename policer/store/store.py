@@ -5,26 +5,28 @@ from pathlib import Path
 from typing import Final
 
 from policer.history.retention import Oldest
-from policer.store import audit, leadership, records
-from policer.store.backup import back_up
-from policer.store.changes import Changes
-from policer.store.classes import Classes
-from policer.store.contracts import Contracts
-from policer.store.engine import Database
-from policer.store.events import Events
-from policer.store.history import History
-from policer.store.homes import Homes
-from policer.store.hosts import Hosts
-from policer.store.idempotency import Idempotency
-from policer.store.letters import Letters
-from policer.store.overrides import OverrideTable
-from policer.store.plans import Plans
-from policer.store.punishments import Punishments
-from policer.store.schema import Schema
-from policer.store.sla import SlaDays
-from policer.store.tenants import Tenants
-from policer.store.tokens import Tokens
-from policer.store.webhooks import Webhooks
+from policer.store.database import records
+from policer.store.database.backup import back_up
+from policer.store.database.engine import Database
+from policer.store.database.schema import Schema
+from policer.store.history import audit
+from policer.store.history.chunks import History
+from policer.store.history.events import Events
+from policer.store.history.punishments import Punishments
+from policer.store.history.sla import SlaDays
+from policer.store.inventory.changes import Changes
+from policer.store.inventory.classes import Classes
+from policer.store.inventory.contracts import Contracts
+from policer.store.inventory.homes import Homes
+from policer.store.inventory.hosts import Hosts
+from policer.store.inventory.overrides import OverrideTable
+from policer.store.inventory.plans import Plans
+from policer.store.inventory.tenants import Tenants
+from policer.store.service import leadership
+from policer.store.service.deliveries import Letters
+from policer.store.service.idempotency import Idempotency
+from policer.store.service.tokens import Tokens
+from policer.store.service.webhooks import Webhooks
 
 BUSY_S: Final = 5.0
 

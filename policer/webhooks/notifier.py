@@ -23,7 +23,7 @@ import structlog
 
 from policer.errors import StoreError
 from policer.store import Endpoint, LetterRow, Store, Tried
-from policer.store.webhooks import ALL
+from policer.store.service.webhooks import ALL
 from policer.webhooks.courier import Courier, Letter
 from policer.webhooks.message import Message, message_of
 from policer.webhooks.outcomes import Outcome

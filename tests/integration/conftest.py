@@ -21,9 +21,9 @@ from support.stalls import Stalls
 from support.weights import make_punctual, prefer
 
 from benchmarks.rig import lab_router
-from lab import cgroups, requirements
-from lab.router import Router
-from lab.topology import Lab
+from lab.routers.router import Router
+from lab.routers.topology import Lab
+from lab.system import cgroups, requirements
 from xtc.actuator.factory import probe
 from xtc.daemon.client import Client
 from xtc.errors import Unreachable

@@ -10,10 +10,10 @@ from conftest import Daemon, Host, quota_of
 from support.holding import of, stream
 from support.weights import make_punctual, prefer
 
-from lab import cgroups
 from lab.libvirt import requirements
 from lab.libvirt.routers import GuestHost, GuestRouter
 from lab.libvirt.server import PrivateLibvirtd
+from lab.system import cgroups
 from xtc.wire import Mode, Report
 
 FLOODS: Final = {"lxc": 24e3, "lxc-kernel": 20e3, "qemu": 9e3}

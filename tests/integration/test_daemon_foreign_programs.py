@@ -12,7 +12,7 @@ import pytest
 from conftest import Daemon, Host
 from pyroute2 import IPRoute
 
-from lab.router import Router
+from lab.routers.router import Router
 from xtc.kernel import bpf, clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace

@@ -5,7 +5,7 @@ from conftest import Daemon, Host, cap_of, switches_of
 from support.holding import watch
 
 from benchmarks.rig import cpu_seconds
-from lab.router import Router
+from lab.routers.router import Router
 from xtc.wire import Retune
 
 pytestmark = pytest.mark.root

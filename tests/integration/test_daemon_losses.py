@@ -9,10 +9,10 @@ import pytest
 from conftest import PREFIX, Daemon, Host, cap_of, give_quota, quota_of
 from pyroute2 import IPRoute
 
-from lab import cgroups, namespaces
-from lab.pacer import MAX_LAG_S
 from lab.plan import namespace
-from lab.router import Router
+from lab.programs.pacer import MAX_LAG_S
+from lab.routers.router import Router
+from lab.system import cgroups, namespaces
 from xtc.modes import Finding, Mode
 from xtc.wire import Report
 

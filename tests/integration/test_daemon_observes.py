@@ -11,7 +11,7 @@ import pytest
 from conftest import Daemon, Host, cap_of, give_quota, napi_threads, quota_of, switches_of
 
 from benchmarks.rig import lab_router
-from lab.router import Router
+from lab.routers.router import Router
 from xtc.kernel import clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace

@@ -16,8 +16,8 @@ from support.inconclusive import inconclusive
 from support.rates import Rate, between, read
 from support.stalls import Stalls
 
-from lab import requirements
-from lab.topology import Lab
+from lab.routers.topology import Lab
+from lab.system import requirements
 from xtc.actuator.factory import probe
 from xtc.wire import Report, Telemetry
 

@@ -16,9 +16,9 @@ from support.waiting import eventually
 from support.weights import make_punctual
 
 from benchmarks.rig import lab_router
-from lab import cgroups
-from lab.processes import Place
-from lab.router import Router
+from lab.programs.processes import Place
+from lab.routers.router import Router
+from lab.system import cgroups
 from xtc.wire import Report, Telemetry
 
 TESTPMD: Final = shutil.which("dpdk-testpmd")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from conftest import Host, cap_of, quota_of
 
-from lab import cgroups
+from lab.system import cgroups
 from xtc.modes import Finding, Mode
 
 pytestmark = pytest.mark.root

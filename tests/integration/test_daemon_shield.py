@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from conftest import Daemon, Host, cap_of
 
-from lab.router import Router
+from lab.routers.router import Router
 from xtc.kernel import clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace

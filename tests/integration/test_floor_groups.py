@@ -11,7 +11,7 @@ import pytest
 from support.weights import prefer
 
 from common.units import CapFraction
-from lab import cgroups
+from lab.system import cgroups
 from xtc.actuator.factory import open_actuator, release
 from xtc.actuator.weights import Weighted
 from xtc.kernel.weights import rivals, scale_of

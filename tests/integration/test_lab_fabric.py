@@ -13,13 +13,13 @@ from support.rates import between, read, watch
 from support.waiting import PATIENCE_S, eventually
 from support.weights import make_punctual
 
-from lab import namespaces
 from lab.errors import BadRequestError, LabError
-from lab.fabric import Fabric
-from lab.fabric_counters import port_counts
-from lab.fabric_plan import DATA_INTERFACE, FabricHost
+from lab.fabric.counters import port_counts
+from lab.fabric.fabric import Fabric
+from lab.fabric.plan import DATA_INTERFACE, FabricHost
 from lab.plan import namespace
-from lab.teardown import find, tear_down
+from lab.system import namespaces
+from lab.system.teardown import find, tear_down
 from lab.traffic import roles
 
 pytestmark = [
@@ -37,7 +37,7 @@ IDLE = 5
 """In so many looks at most the port may be empty, where its rate is judged from below."""
 OWNER = """
 import sys, time
-from lab.fabric import Fabric
+from lab.fabric.fabric import Fabric
 from lab.traffic import roles
 fabric = Fabric(sys.argv[1]).incast(2, "10Mbps")
 to = fabric.receivers[0]

@@ -13,12 +13,13 @@ from support.schedstat import turns
 from support.waiting import eventually
 from support.weights import make_punctual, prefer
 
-from lab import namespaces, receive
 from lab.errors import BadRequestError, LabError
-from lab.machines import machine_names
 from lab.plan import DOM0, namespace
-from lab.router import Router
-from lab.topology import Cpus, Lab, cpus_beside
+from lab.routers import receive
+from lab.routers.machines import machine_names
+from lab.routers.router import Router
+from lab.routers.topology import Cpus, Lab, cpus_beside
+from lab.system import namespaces
 from xtc.measure.meter import Counters, parse
 
 pytestmark = [

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from support.waiting import PATIENCE_S, eventually
 
-from lab.teardown import find, tear_down
-from lab.topology import Lab
+from lab.routers.topology import Lab
+from lab.system.teardown import find, tear_down
 
 pytestmark = [
     pytest.mark.root,

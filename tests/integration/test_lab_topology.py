@@ -14,11 +14,11 @@ from support.stalls import Stalls
 from support.waiting import eventually
 from support.weights import make_punctual, prefer
 
-from lab import cgroups, namespaces
 from lab.errors import BadRequestError
 from lab.plan import DOM0, namespace
-from lab.router import Router
-from lab.topology import Lab
+from lab.routers.router import Router
+from lab.routers.topology import Lab
+from lab.system import cgroups, namespaces
 
 pytestmark = [
     pytest.mark.root,

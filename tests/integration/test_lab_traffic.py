@@ -13,7 +13,7 @@ from support.waiting import eventually
 from support.weights import make_punctual
 
 from lab.errors import MissingRequirementError, ProgramError
-from lab.fabric import Fabric
+from lab.fabric.fabric import Fabric
 from lab.traffic import build, records, roles
 from lab.traffic.counts import rate_bps, shares_bps
 

@@ -15,11 +15,11 @@ from support.schedstat import ran
 from support.stalls import Stalls
 from support.waiting import eventually
 
-from lab import cgroups
 from lab.libvirt import partition
 from lab.libvirt.errors import LibvirtError
 from lab.libvirt.routers import GuestRouter
-from lab.teardown import find, tear_down
+from lab.system import cgroups
+from lab.system.teardown import find, tear_down
 from xtc.kernel.namespaces import in_namespace
 from xtc.measure.meter import parse
 
@@ -33,7 +33,7 @@ import sys, time
 from pathlib import Path
 from lab.libvirt.routers import GuestHost
 from lab.libvirt.server import PrivateLibvirtd
-from lab.topology import Lab
+from lab.routers.topology import Lab
 prefix, folder = sys.argv[1], Path(sys.argv[2])
 with Lab(prefix) as lab, PrivateLibvirtd(folder, lab.dom0_netns) as libvirtd:
     with GuestHost(lab, libvirtd) as guests:

@@ -12,8 +12,8 @@ from support.limits import Passed, check_limited, check_unlimited, passing
 from support.paced import Paced
 from support.rates import Rate, between, read
 
-from lab.router import Router
-from policer.hosts import Host
+from lab.routers.router import Router
+from policer.contracts.host import Host
 from xtc.daemon.server import REQUESTS, TELEMETRY
 from xtc.kernel.namespaces import in_namespace
 from xtc.measure.meter import parse

@@ -9,10 +9,10 @@ import pytest
 from nbclient.exceptions import CellExecutionError
 from nbformat import NotebookNode, v4
 
-from benchmarks.coverage_host import Case
-from benchmarks.truth import trial
+from benchmarks.training.coverage_host import Case
+from benchmarks.training.truth import trial
 from scripts.notebooks import executed
-from training.data import write_csv
+from training.recording.recording import write_csv
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"

@@ -11,9 +11,9 @@ import pytest
 from fleet_rig import FleetRig
 
 from common.units import PacketsPerSecond
-from policer.contract import Contract
-from policer.fleet import Fleet
-from policer.service import Service, ServiceSettings
+from policer.contracts.contract import Contract
+from policer.fleet.live import Fleet
+from policer.service.service import Service, ServiceSettings
 from policer.store import Store, open_store
 from xtc.wire import Report
 

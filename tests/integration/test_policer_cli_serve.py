@@ -19,11 +19,11 @@ import httpx
 import pytest
 from support.waiting import free_port
 
+from policer.config.file import load_settings
+from policer.daemon.serve import serve
+from policer.daemon.worker import Worker
 from policer.errors import PolicerError
-from policer.serve import serve
-from policer.service import Service
-from policer.settingsfile import load_settings
-from policer.worker import Worker
+from policer.service.service import Service
 
 PATIENCE_S = 40.0
 

@@ -15,8 +15,8 @@ from support.inconclusive import inconclusive
 from support.stalls import Stalls
 from support.waiting import free_port
 
+from policer.contracts.host import Host
 from policer.errors import LinkTimeout
-from policer.hosts import Host
 from xtc.daemon.server import REQUESTS, TELEMETRY
 from xtc.modes import Finding
 from xtc.wire import Activate, Report

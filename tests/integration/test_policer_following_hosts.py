@@ -12,14 +12,15 @@ import msgspec
 import pytest
 from fleet_rig import FleetRig
 
-from policer import following, whereabouts
-from policer.contract import Contract
-from policer.evidence import Rules
-from policer.fleet import Fleet, HostLive
-from policer.ladder import Patience
-from policer.promises import ANYWHERE
-from policer.service import Service, ServiceSettings
-from policer.state import Policy
+from policer.contracts import location as whereabouts
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Patience
+from policer.contracts.promised import ANYWHERE
+from policer.decide.evidence import Rules
+from policer.decide.state import Policy
+from policer.fleet.live import Fleet, HostLive
+from policer.service import following
+from policer.service.service import Service, ServiceSettings
 from policer.store import Store, open_store
 from xtc.wire import Report, Telemetry
 

@@ -17,11 +17,11 @@ from litestar.types import Receive, Scope, Send
 from rest_rig import PROMISE, Rig, filled, opened
 from schemathesis.config import SchemathesisConfig
 
-from policer.overrides import Override
-from policer.promises import ANYWHERE
+from policer.contracts.overrides import Override
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.tenant import Tenant
 from policer.rest.app import describe
-from policer.rest.document import EXAMPLES as BODIES
-from policer.tenants import Tenant
+from policer.rest.openapi import EXAMPLES as BODIES
 
 FOLLOWED = "4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11"
 """The document's example of a router that a contract follows."""

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from fleet_rig import FleetRig
 
-from policer.contract import Contract
-from policer.fleet import Fleet
-from policer.history import hosttrack, keeper
+from policer.contracts.contract import Contract
+from policer.fleet.live import Fleet
 from policer.history.packing import unpacked
 from policer.history.point import Point, added
-from policer.service import Service, ServiceSettings
+from policer.recording import host_track as hosttrack
+from policer.recording import writer as keeper
+from policer.service.service import Service, ServiceSettings
 from policer.store import Store, open_store
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(600)]

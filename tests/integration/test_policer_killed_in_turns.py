@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from benchmarks.policer_alternate import prove
+from benchmarks.policer.alternate import prove
 
 if TYPE_CHECKING:
     from store_rig import Backend

@@ -49,7 +49,7 @@ def run(files: Path, daemons: Path, code: str) -> str:
 def test_the_policer_runs_with_the_systems_python(
     files: Path, daemons: Path, tmp_path: Path
 ) -> None:
-    main = "from policer.cli import main\nmain()"
+    main = "from policer.cli.main import main\nmain()"
     assert run(files, daemons, f"sys.argv = ['policer', '--version']\n{main}") == (
         f"policer {__version__}\n"
     )
@@ -60,8 +60,8 @@ def test_the_policer_runs_with_the_systems_python(
 
 
 def test_all_that_serving_takes_can_be_loaded(files: Path, daemons: Path) -> None:
-    code = "import policer.serve, policer.oidc, psycopg\n"
-    code += "print(policer.serve.__file__, psycopg.pq.__impl__)"
+    code = "import policer.daemon.serve, policer.oidc, psycopg\n"
+    code += "print(policer.daemon.serve.__file__, psycopg.pq.__impl__)"
     origin, implementation = run(files, daemons, code).split()
     assert origin.startswith(f"{files}/usr/lib/xtc-policer/python/")
     assert implementation == "binary"

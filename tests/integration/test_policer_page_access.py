@@ -10,7 +10,7 @@ from browser_rig import Visit, until
 from page_rig import report
 from support.inconclusive import inconclusive
 
-from policer.overrides import Override
+from policer.contracts.overrides import Override
 from policer.store import Event
 
 pytest_plugins = ["browser_fixtures"]

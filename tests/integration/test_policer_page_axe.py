@@ -8,9 +8,9 @@ import pytest
 from browser_rig import Visit
 from page_rig import report
 
-from policer.contract import Contract
-from policer.fleet import Leadership
-from policer.overrides import Override
+from policer.contracts.contract import Contract
+from policer.contracts.overrides import Override
+from policer.fleet.live import Leadership
 
 pytest_plugins = ["browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)

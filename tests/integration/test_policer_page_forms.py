@@ -7,11 +7,11 @@ import pytest
 from browser_rig import Visit, described, until
 from page_rig import Fleetwork, report
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Step
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.schedule import Hours
 from policer.errors import Unknown
-from policer.ladder import Step
-from policer.promises import ANYWHERE
-from policer.schedule import Hours
 
 pytest_plugins = ["browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)

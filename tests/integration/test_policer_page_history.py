@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from browser_rig import Visit, until
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
 from policer.history.packing import packed
 from policer.store import ChunkRow, DayRow
 

@@ -7,9 +7,9 @@ from browser_rig import Visit, until
 from page_rig import Fleetwork
 
 from policer.actor import Actor
-from policer.contract import Contract
-from policer.reach import Reach
-from policer.tenants import Tenant
+from policer.contracts.contract import Contract
+from policer.contracts.reach import Reach
+from policer.contracts.tenant import Tenant
 
 pytest_plugins = ["browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)

@@ -7,7 +7,7 @@ import pytest
 from browser_rig import Visit, until
 from page_rig import report
 
-from policer.fleet import Leadership
+from policer.fleet.live import Leadership
 from policer.store import Event
 from xtc.wire import Finding
 

@@ -7,8 +7,8 @@ import pytest
 from browser_rig import Visit, until
 from page_rig import INJECTION, report
 
-from policer.overrides import MOST_REASON, Override
-from policer.sight import Sight
+from policer.contracts.overrides import MOST_REASON, Override
+from policer.decide.telemetry import Sight
 
 pytest_plugins = ["browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)

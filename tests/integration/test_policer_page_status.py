@@ -8,8 +8,8 @@ import pytest
 from browser_rig import Visit, until
 from page_rig import INJECTION, report
 
-from policer.fleet import Leadership
-from policer.overrides import Override
+from policer.contracts.overrides import Override
+from policer.fleet.live import Leadership
 
 pytest_plugins = ["browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)

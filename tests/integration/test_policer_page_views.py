@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from browser_rig import Visit, until
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.overrides import Override
+from policer.contracts.placement import Guaranteed, Room, fitting, moved
 from policer.history.packing import packed
-from policer.overrides import Override
-from policer.planning import Guaranteed, Room, fitting, moved
 from policer.store import ChunkRow
 
 pytest_plugins = ["browser_fixtures"]

@@ -13,12 +13,13 @@ import pytest
 from running_daemon import RunningDaemon
 from store_values import host, promise
 
-from benchmarks.obedience import Tap, not_rising
-from benchmarks.policer_rig import Policer, enter
-from policer.contract import Contract
+from benchmarks.policer.obedience import Tap, not_rising
+from benchmarks.policer.rig import Policer, enter
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
 from policer.errors import Invalid, StoreBusy, StoreGone
-from policer.hosts import Host
-from policer.store import Leadership, Store, open_store, schema
+from policer.store import Leadership, Store, open_store
+from policer.store.database import schema
 from xtc.daemon.client import Client
 from xtc.daemon.server import REQUESTS, TELEMETRY
 from xtc.errors import Refused
@@ -165,7 +166,7 @@ def test_a_second_question_does_not_wait_for_a_first_that_hangs(
 ) -> None:
     leadership: Leadership = store.leadership("ann")
     leadership.acquire()
-    monkeypatch.setattr("policer.store.leadership._PATIENCE_S", 0.1)
+    monkeypatch.setattr("policer.store.service.leadership._PATIENCE_S", 0.1)
     aside = backend.aside()
     aside.execute("BEGIN")
     aside.execute("LOCK TABLE leadership IN ACCESS EXCLUSIVE MODE")

@@ -21,10 +21,10 @@ import pytest
 from msgspec.structs import replace
 from rest_rig import GOLD, Rig, filled, opened, serving
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.overrides import Override
 from policer.errors import Taken
-from policer.overrides import Override
-from policer.rest.gate import REMEMBERED_S
+from policer.rest.access.gate import REMEMBERED_S
 from policer.store import EventRow, Store, open_store
 
 if TYPE_CHECKING:

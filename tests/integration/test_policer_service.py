@@ -17,16 +17,16 @@ from sqlalchemy import Connection
 from support.stalls import Stalls
 from support.waiting import eventually
 
-from policer import asking
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Patience
+from policer.contracts.overrides import Override
+from policer.decide.evidence import Rules
+from policer.decide.state import Policy
 from policer.errors import StoreBusy
-from policer.evidence import Rules
-from policer.fleet import Fleet, HostLive
-from policer.inbox import Pardon
-from policer.ladder import Patience
-from policer.overrides import Override
-from policer.service import Service, ServiceSettings
-from policer.state import Policy
+from policer.fleet.inbox import Pardon
+from policer.fleet.live import Fleet, HostLive
+from policer.service import store_call as asking
+from policer.service.service import Service, ServiceSettings
 from policer.store import OverrideKey, Store, open_store
 from xtc.wire import Activate, Mode, Report
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.policer_soak import measure
-from benchmarks.policer_soak_judged import judged
+from benchmarks.policer.soak import measure
+from benchmarks.policer.soak_judged import judged
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -11,11 +11,11 @@ import pytest
 from support.waiting import eventually
 from training_rig import CONFIG
 
-from lab import cgroups, requirements
-from lab.teardown import find, tear_down
-from training.data import Sample, read_csv
+from lab.system import cgroups, requirements
+from lab.system.teardown import find, tear_down
 from training.errors import RecordingError
-from training.sites import LAB_PREFIX, LAB_ROUTER
+from training.recording.recording import Sample, read_csv
+from training.sweep.targets import LAB_PREFIX, LAB_ROUTER
 from xtc.state.journal import Journal
 
 PATIENCE_S = 180.0
@@ -29,7 +29,15 @@ class Sweep:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.file, self.state = folder / "sweep.csv", folder / "state"
-        command = [sys.executable, "-m", "training.cli", "sweep", "-o", str(self.file), "--json"]
+        command = [
+            sys.executable,
+            "-m",
+            "training.cli.main",
+            "sweep",
+            "-o",
+            str(self.file),
+            "--json",
+        ]
         self.process = subprocess.Popen(
             [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -120,7 +128,7 @@ def ends_in_order(sweep: Sweep, *words: str) -> None:
 @pytest.mark.root
 def test_a_lab_whose_source_is_killed(lab_sweep: Sweep) -> None:
     eventually(lab_sweep.capped, PATIENCE_S)
-    (source,) = programs("lab.source")
+    (source,) = programs("lab.programs.source")
     os.kill(source, signal.SIGKILL)
     ends_in_order(lab_sweep, "the source: ended by itself", "goes on where it stopped")
 
@@ -129,7 +137,7 @@ def test_a_lab_whose_source_is_killed(lab_sweep: Sweep) -> None:
 def test_a_lab_whose_forwarder_is_killed(lab_sweep: Sweep) -> None:
     """Its control group and interfaces stay: a router that forwards nothing, to the meter."""
     eventually(lab_sweep.capped, PATIENCE_S)
-    (forwarder,) = programs("lab.forwarder")
+    (forwarder,) = programs("lab.programs.forwarder")
     os.kill(forwarder, signal.SIGKILL)
     ends_in_order(lab_sweep, "the lab: vr: forwarder ended by itself", "goes on where it stopped")
     assert all(sample.throughput_pps > 0 for sample in lab_sweep.samples())

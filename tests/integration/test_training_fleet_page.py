@@ -8,9 +8,9 @@ from urllib.parse import unquote
 import pytest
 from training_fleet_rig import swept_host
 
-from benchmarks.coverage_host import Case
-from training.fleetresults import publish, read_all
-from training.fleetrun import HostFailure
+from benchmarks.training.coverage_host import Case
+from training.fleet.results import publish, read_all
+from training.fleet.run import HostFailure
 
 pytest_plugins = ["browser_fixtures"]
 

@@ -17,12 +17,12 @@ from support.stalls import Stalls
 from support.waiting import eventually
 from support.weights import make_punctual, prefer
 
-from lab import cgroups, requirements
-from lab.teardown import find, tear_down
-from training.data import Recording, Sample, read_csv
+from lab.system import cgroups, requirements
+from lab.system.teardown import find, tear_down
 from training.errors import RecordingError, UnfitError
-from training.fit import Fit, fit
-from training.sites import LAB_PREFIX, LAB_ROUTER
+from training.fit.fit import Fit, fit
+from training.recording.recording import Recording, Sample, read_csv
+from training.sweep.targets import LAB_PREFIX, LAB_ROUTER
 from xtc.daemon.build import release_all
 from xtc.state.journal import Journal
 
@@ -46,7 +46,7 @@ class Sweeps:
         options = ["--budget", budget, "--period", str(PERIOD_S), "--offered", OFFERED, "--json"]
         places = ["--output", str(file or self.file)]
         places += ["--lab-state-dir", str(state or self.state)]
-        command = [sys.executable, "-m", "training.cli", "sweep", "--lab", "user-space"]
+        command = [sys.executable, "-m", "training.cli.main", "sweep", "--lab", "user-space"]
         process = subprocess.Popen(
             [*command, *options, *places],
             stdout=subprocess.PIPE,
@@ -106,7 +106,9 @@ def router_group() -> Path:
 def sources() -> list[int]:
     """Return the processes of the lab that send."""
     found = find(LAB_PREFIX).processes
-    return [pid for pid in found if b"lab.source" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [
+        pid for pid in found if b"lab.programs.source" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
 
 
 def quota() -> int | None:

@@ -18,9 +18,9 @@ from support.waiting import eventually
 from support.weights import make_punctual
 
 from lab.libvirt.routers import GuestRouter
-from training.data import Recording, read_csv
-from training.fit import SURE
-from training.points import points_of
+from training.fit.fit import SURE
+from training.fit.points import points_of
+from training.recording.recording import Recording, read_csv
 from xtc.state.journal import Journal
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
@@ -49,7 +49,7 @@ def started(libvirt: LibvirtHost, router: GuestRouter, file: Path) -> "subproces
     place = ["--config", str(host.folder / "xtc.toml"), "--router", router.name]
     options = ["--output", str(file), "--budget", f"{BUDGET_S}s", "--json"]
     return host.lab.run_in_dom0(
-        [sys.executable, "-m", "training.cli", "sweep", *place, *options],
+        [sys.executable, "-m", "training.cli.main", "sweep", *place, *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from training.data import read_csv
-from training.design import design
-from training.fit import fit
-from training.model import b_of, lag_of
-from training.report import write_report
+from training.design.gains import design
+from training.design.host_model import b_of, lag_of
+from training.fit.fit import fit
+from training.recording.recording import read_csv
+from training.report.report import write_report
 
 pytest_plugins = ["browser_fixtures"]
 pytestmark = pytest.mark.timeout(600)

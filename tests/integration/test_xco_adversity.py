@@ -19,7 +19,7 @@ from support.inconclusive import inconclusive
 from support.waiting import PATIENCE_S, eventually
 from xco_coordinator_rig import build
 
-from benchmarks.xco_gate_rig import (
+from benchmarks.xco.gates.rig import (
     HOST,
     LINE_BPS,
     LONG_SILENCE_NS,
@@ -29,7 +29,7 @@ from benchmarks.xco_gate_rig import (
     StandIn,
     rig,
 )
-from lab import namespaces
+from lab.system import namespaces
 from xco.coordinator import gate
 from xco.coordinator.config import plain
 from xco.coordinator.status import status

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from pyroute2 import Ethtool
 
-from benchmarks.xco_gate_rig import LINE_BPS, RECEIVER, Rig, StandIn, rig
-from lab import namespaces
-from lab.links import OFFLOADS
+from benchmarks.xco.gates.rig import LINE_BPS, RECEIVER, Rig, StandIn, rig
+from lab.system import namespaces
+from lab.system.links import OFFLOADS
 from xco.protocol.wire import Mode, Permit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]

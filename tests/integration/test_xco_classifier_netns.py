@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.xco_gate_rig import HOST, LINE_BPS, RECEIVER, Rig, Running, StandIn, rig
-from lab import namespaces
+from benchmarks.xco.gates.rig import HOST, LINE_BPS, RECEIVER, Rig, Running, StandIn, rig
+from lab.system import namespaces
 from xco.protocol.wire import Mode, Permit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]

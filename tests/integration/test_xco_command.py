@@ -15,7 +15,7 @@ import pytest
 from support.waiting import PATIENCE_S, eventually, free_port
 from xco_loop_hosts import UdpHost, now_ns
 
-from benchmarks.xco_gate_rig import (
+from benchmarks.xco.gates.rig import (
     CONTROLLER_ADDRESS,
     KEYS,
     LINE_BPS,
@@ -24,7 +24,7 @@ from benchmarks.xco_gate_rig import (
     Rig,
     rig,
 )
-from lab import namespaces
+from lab.system import namespaces
 from xco.coordinator import gate
 from xco.core_files import program
 from xco.errors import ControllerError, CoreError

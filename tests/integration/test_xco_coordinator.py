@@ -16,7 +16,7 @@ from support.inconclusive import inconclusive
 from support.stalls import Stalls
 from support.waiting import PATIENCE_S, eventually, free_port
 
-from benchmarks.xco_gate_rig import (
+from benchmarks.xco.gates.rig import (
     DEEP_ROOM_BYTES,
     KEYS,
     LINE_BPS,

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 from support.waiting import eventually
 
-from benchmarks.xco_gate_rig import Rig, Running, rig
-from lab import namespaces
+from benchmarks.xco.gates.rig import Rig, Running, rig
+from lab.system import namespaces
 from xco.coordinator import gate
 from xco.coordinator.gate import lacking
 

@@ -17,7 +17,7 @@ from support.inconclusive import inconclusive
 from support.stalls import Stalls
 from support.waiting import PATIENCE_S, eventually
 
-from benchmarks.xco_gate_rig import (
+from benchmarks.xco.gates.rig import (
     DEEP_ROOM_BYTES,
     LINE_BPS,
     LONG_SILENCE_NS,
@@ -27,7 +27,7 @@ from benchmarks.xco_gate_rig import (
     StandIn,
     rig,
 )
-from lab import namespaces
+from lab.system import namespaces
 from xco.coordinator import gate
 from xco.coordinator.status import status
 from xco.protocol.wire import Flag, Mode, Permit

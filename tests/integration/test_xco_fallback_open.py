@@ -8,7 +8,7 @@ from support.inconclusive import inconclusive
 from support.stalls import Stalls
 from support.waiting import eventually
 
-from benchmarks.xco_gate_rig import (
+from benchmarks.xco.gates.rig import (
     DEEP_ROOM_BYTES,
     HOST,
     PAYLOAD,

@@ -12,7 +12,7 @@ from support.inconclusive import inconclusive
 from support.stalls import Stalls
 from support.waiting import PATIENCE_S, eventually
 
-from benchmarks.xco_gate_rig import (
+from benchmarks.xco.gates.rig import (
     CONTROLLER_ADDRESS,
     DEEP_ROOM_BYTES,
     HOST,
@@ -27,7 +27,7 @@ from benchmarks.xco_gate_rig import (
     StandIn,
     rig,
 )
-from lab import namespaces
+from lab.system import namespaces
 from xco.coordinator import gate
 from xco.coordinator.config import plain
 from xco.core_files import program

@@ -19,10 +19,10 @@ from support.inconclusive import inconclusive
 from support.stalls import Stalls
 from support.waiting import PATIENCE_S, eventually
 
-from benchmarks.xco_mix import unequal
-from benchmarks.xco_rig import XcoRig, rig
-from lab.fabric import Fabric
-from lab.fabric_plan import DATA_INTERFACE, FabricHost
+from benchmarks.xco.mix import unequal
+from benchmarks.xco.rig import XcoRig, rig
+from lab.fabric.fabric import Fabric
+from lab.fabric.plan import DATA_INTERFACE, FabricHost
 from lab.traffic import roles
 from lab.traffic.counts import MessagesReceived, MessagesSent, shares_bps
 from lab.traffic.program import Traffic

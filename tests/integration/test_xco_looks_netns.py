@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.xco_gate_rig import SO_RCVBUFFORCE, Rig, StandIn, rig
-from lab import namespaces
+from benchmarks.xco.gates.rig import SO_RCVBUFFORCE, Rig, StandIn, rig
+from lab.system import namespaces
 from xco.coordinator.config import plain
 from xco.core_files import program
 from xco.protocol.wire import Mode

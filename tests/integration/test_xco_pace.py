@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from benchmarks.xco_programs import (
+from benchmarks.xco.gates.programs import (
     CONTROL,
     DROP,
     NEWCOMERS,

@@ -14,8 +14,8 @@ from places_rig import HOSTS, Site, site
 from support.waiting import eventually
 from xco_loop_hosts import UdpHost
 
-from benchmarks.xco_gate_rig import SENDER, arrived_ns
-from lab import namespaces
+from benchmarks.xco.gates.rig import SENDER, arrived_ns
+from lab.system import namespaces
 from xco.protocol.messages import Map, Message, Places
 from xco.protocol.wire import CONTROLLER
 from xco.topology.file import load_topology

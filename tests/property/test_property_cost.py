@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from models import HostModel, PacketCost, ThroughputCurve
 from models.cost import SUMS, limited_by_load, mean_bytes
-from training.cost import cost_of
-from training.fit import fit
+from training.fit.cost import cost_of
+from training.fit.fit import fit
 
 SIZES = st.floats(14.0, 65_549.0)
 COSTS = st.builds(PacketCost, st.floats(1e-8, 1e-4), st.floats(0.0, 1e-7), SIZES)

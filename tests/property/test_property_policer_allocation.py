@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from policer.allocation import LEAP, Claim, allocate, promised, use
+from policer.decide.allocation import LEAP, Claim, allocate, promised, use
 
 EXACT = 1e-6
 rates = st.one_of(st.just(0.0), st.floats(0.001, 1e9))

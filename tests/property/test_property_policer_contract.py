@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from common.setpoint import Setpoint
-from policer.contract import BURST_MOST_S, MAX_PPS, Contract, contradictions
+from policer.contracts.contract import BURST_MOST_S, MAX_PPS, Contract, contradictions
 from xtc.lease import Lease
 
 rates = st.floats(1, MAX_PPS)

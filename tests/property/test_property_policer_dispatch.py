@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policer_plant import Router, SimulatedHost, steady
 
-from policer.demand import leased_bps, leased_pps
-from policer.dispatch import NOTICE_S, RENEWALS, Sent, Terms, due
-from policer.state import Order
+from policer.decide.demand import leased_bps, leased_pps
+from policer.decide.dispatch import NOTICE_S, RENEWALS, Sent, Terms, due
+from policer.decide.state import Order
 from xtc.lease import Kind
 from xtc.wire import Activate, Limit
 

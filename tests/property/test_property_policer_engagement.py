@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import part
 
-from policer.allocation import Claim, promised, use
-from policer.engagement import Habits, Standing, decide
+from policer.decide.allocation import Claim, promised, use
+from policer.decide.engagement import Habits, Standing, decide
 
 HABITS = Habits(calm_rounds=5)
 CAPACITY = 100e3

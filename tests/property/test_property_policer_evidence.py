@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import part
 
-from policer.evidence import Evidence, Observation, Rules, weigh
+from policer.decide.evidence import Evidence, Observation, Rules, weigh
 
 RULES = Rules()
 observations = st.builds(

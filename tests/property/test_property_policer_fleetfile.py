@@ -8,17 +8,17 @@ from fleet_values import NOW, fleets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.tenant import Tenant
 from policer.fleetfile.document import Entered, FleetFile, file_of, wanted
 from policer.fleetfile.edits import edits
 from policer.fleetfile.plan import draft, planned
 from policer.fleetfile.rates import read, written
 from policer.fleetfile.reading import read_text
 from policer.fleetfile.writing import json_of, toml_of
-from policer.hosts import Host
-from policer.promises import ANYWHERE
 from policer.store import Store, open_store
-from policer.tenants import Tenant
 
 EMPTY = Entered()
 # Examples of several fleets take long to make.

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from policer.history.chunks import POINTS, begin_of
-from policer.history.guarantee import Due, owed_after
 from policer.history.packing import packed, unpacked
 from policer.history.point import WIDTH, Point, added, merged
-from policer.history.recorder import Recorder
-from policer.history.stretch import Stretch, shares
+from policer.recording.guarantee import Due, owed_after
+from policer.recording.recorder import Recorder
+from policer.recording.stretch import Stretch, shares
 
 RATES = st.floats(0, 1e9)
 WHOLE = st.integers(0, 10**11).map(float)

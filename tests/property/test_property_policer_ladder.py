@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policer.ladder import Patience, Punishment, Step, next_punishment
+from policer.contracts.ladder import Patience, Punishment, Step, next_punishment
 
 PATIENCE = Patience()
 contracts = st.sets(st.sampled_from(Step)).map(lambda steps: tuple(s for s in Step if s in steps))

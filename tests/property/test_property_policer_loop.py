@@ -24,7 +24,7 @@ from policer_scenes import (
 )
 from support.examples import part
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
 
 
 def test_an_uncontended_host_runs_uncapped() -> None:

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policer.contract import Contract
-from policer.overrides import (
+from policer.contracts.contract import Contract
+from policer.contracts.overrides import (
     FLEET,
     BrakeMode,
     Override,
@@ -17,7 +17,7 @@ from policer.overrides import (
     stops_ladders,
     words_of,
 )
-from policer.state import ladder_of
+from policer.decide.state import ladder_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 instants = st.integers(-(10**6), 10**6).map(lambda seconds: NOW + timedelta(seconds=seconds))

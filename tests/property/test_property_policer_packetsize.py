@@ -11,8 +11,8 @@ from policer_plant import held_report, report_of
 
 from common.burst import check_burst
 from common.setpoint import Setpoint, Unit
-from policer.contract import MAX_PPS, Contract, contradictions
-from policer.packetsize import (
+from policer.contracts.contract import MAX_PPS, Contract, contradictions
+from policer.decide.packet_size import (
     LARGEST,
     SECONDS,
     SMALLEST,
@@ -25,9 +25,9 @@ from policer.packetsize import (
     report_in_packets,
     size_after,
 )
-from policer.round import play
-from policer.sight import Sight, seen
-from policer.state import HostState, HostView, Policy
+from policer.decide.round import play
+from policer.decide.state import HostState, HostView, Policy
+from policer.decide.telemetry import Sight, seen
 from xtc.lease import Lease
 from xtc.wire import Report, Telemetry
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policer_plant import report_of
 
-from policer.promise import Counted, Kept, kept_after
+from policer.fleet.compliance import Counted, Kept, kept_after
 
 steps = st.lists(st.tuples(st.booleans(), st.integers(0, 1000)), max_size=50)
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policer_plant import held_report, report_of
 
-from policer.contract import MAX_PPS, Contract
-from policer.ladder import Step
-from policer.round import play
-from policer.sight import Sight, seen
-from policer.state import HostState, HostView, Policy, Round
+from policer.contracts.contract import MAX_PPS, Contract
+from policer.contracts.ladder import Step
+from policer.decide.round import play
+from policer.decide.state import HostState, HostView, Policy, Round
+from policer.decide.telemetry import Sight, seen
 from xtc.modes import Finding, Mode
 from xtc.wire import Report, Telemetry
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policer_plant import report_of
 
-from policer.contract import MAX_PPS
-from policer.sight import BEYOND, REBOOT_S, Sight, seen
+from policer.contracts.contract import MAX_PPS
+from policer.decide.telemetry import BEYOND, REBOOT_S, Sight, seen
 from xtc.wire import Report, Telemetry
 
 CAPACITY = 1e5

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from store_values import host, promise
 
-from policer.admission import promised_pps
-from policer.contract import Contract
+from policer.contracts.admission import promised_pps
+from policer.contracts.contract import Contract
 from policer.errors import Invalid, PolicerError, Stale, Taken, Unknown
 from policer.store import Entered, open_store
 

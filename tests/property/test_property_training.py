@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from support.damage import damaged
 
 from common.units import CapFraction, PacketsPerSecond, Seconds
-from training.data import (
+from training.design.gains import gains_of, largest_gain, placed, poles_of
+from training.errors import DesignError, RecordingError, UnfitError
+from training.fit.dynamics import dynamics_of
+from training.fit.eq1 import steady_line
+from training.fit.fit import fit
+from training.fit.means import means_of
+from training.fit.points import curve_of, points_of
+from training.fit.shape import compare
+from training.recording.recording import (
     PHASES,
     Metadata,
     Phase,
@@ -25,14 +33,6 @@ from training.data import (
     is_sized,
     parse_csv,
 )
-from training.design import gains_of, largest_gain, placed, poles_of
-from training.dynamics import dynamics_of
-from training.eq1 import steady_line
-from training.errors import DesignError, RecordingError, UnfitError
-from training.fit import fit
-from training.means import means_of
-from training.points import curve_of, points_of
-from training.shape import compare
 from xtc.simulation.plant import Plant, advanced, settled
 
 SWEPT = (0.02, 0.04, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)

@@ -20,10 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from lab import namespaces
 from lab.plan import DOM0, namespace
-from lab.processes import Place
-from lab.topology import Lab
+from lab.programs.processes import Place
+from lab.routers.topology import Lab
+from lab.system import namespaces
 from support.waiting import eventually
 from support.weights import make_punctual
 from xtc.actuator.deadline import share_of

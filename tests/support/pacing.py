@@ -8,7 +8,7 @@ could run, as the kernel counts it.
 from collections.abc import Callable
 from typing import Final
 
-from lab.pacer import MAX_LAG_S
+from lab.programs.pacer import MAX_LAG_S
 from support.inconclusive import inconclusive
 from support.rates import read
 from support.schedstat import turns

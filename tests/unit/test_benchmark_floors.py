@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.floors import GOAL, Turn, medians, setpoints_of
+from benchmarks.xtc.floors import GOAL, Turn, medians, setpoints_of
 
 
 def turn(number: int, way: str, gold: float) -> Turn:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.coverage_host import Case
-from benchmarks.truth import (
+from benchmarks.training.coverage_host import Case
+from benchmarks.training.truth import (
     Compared,
     at_cap,
     by_samples,
@@ -20,7 +20,7 @@ from benchmarks.truth import (
     independent,
     trial,
 )
-from training.interval import Interval
+from training.fit.interval import Interval
 
 CHANGING = Case(visit_sd=0.05)
 

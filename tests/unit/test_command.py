@@ -12,9 +12,9 @@ from common.command import Codes, command_line, exit_code, spoken
 from common.errors import Busy, ConfigError, UnitError, XtcError
 from lab.errors import BadRequestError, LabError, ProgramError
 from models import ModelError
-from training.cli import TRAINING_CODES
+from training.cli.main import TRAINING_CODES
 from training.errors import DesignError, RecordingError, UnfitError
-from training.watch import MeasureError, Stopped
+from training.sweep.watch import MeasureError, Stopped
 from xtc.errors import (
     Admission,
     Denied,
@@ -136,7 +136,7 @@ SLOW = ("control", "matplotlib", "scipy", "libvirt")
 
 @pytest.mark.parametrize(
     ("program", "slow"),
-    [("xtc.cli.main", (*SLOW, "pyroute2")), ("training.cli", SLOW), ("lab.cli", SLOW)],
+    [("xtc.cli.main", (*SLOW, "pyroute2")), ("training.cli.main", SLOW), ("lab.cli", SLOW)],
 )
 def test_no_command_line_loads_what_takes_long(program: str, slow: tuple[str, ...]) -> None:
     code = f"import sys, {program}; print(sorted({{*{slow}}} & sys.modules.keys()))"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lab import cgroups
+from lab.system import cgroups
 
 VERSION_1 = """\
 tmpfs /sys/fs/cgroup tmpfs rw 0 0

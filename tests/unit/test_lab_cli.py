@@ -6,7 +6,7 @@ import pytest
 
 from lab.cli import main, parse_rate, parse_router
 from lab.errors import BadRequestError, MissingRequirementError
-from lab.processes import Place
+from lab.programs.processes import Place
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab import fabric_plan
 from lab.errors import BadRequestError, LabError
-from lab.fabric_counters import parse_extended, parse_received
-from lab.fabric_plan import FabricPlan, parse_bitrate
+from lab.fabric import plan as fabric_plan
+from lab.fabric.counters import parse_extended, parse_received
+from lab.fabric.plan import FabricPlan, parse_bitrate
 
 NETSTAT = """TcpExt: SyncookiesSent TCPTimeouts TCPSpuriousRTOs
 TcpExt: 0 17 2

@@ -3,7 +3,7 @@
 import random
 import struct
 
-from lab.forwarder import PortConfig, headers, rewrite
+from lab.programs.forwarder import PortConfig, headers, rewrite
 
 PORT = PortConfig("r1", "02:00:00:00:00:02", {"10.1.1.99": "02:00:00:00:00:63"})
 TABLE = headers(PORT)

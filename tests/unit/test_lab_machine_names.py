@@ -4,8 +4,8 @@ import pytest
 
 from lab.errors import BadRequestError
 from lab.plan import MACHINES, MAX_ROUTERS, check_name, ports, uplinks
-from lab.processes import Place
-from lab.router import Surroundings
+from lab.programs.processes import Place
+from lab.routers.router import Surroundings
 
 
 def test_no_router_can_be_called_as_a_machine_is() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lab.pacer import MAX_LAG_S, Pacer
-from lab.source import BATCH, LONGEST_TICK_S, SHORTEST_TICK_S, tick
+from lab.programs.pacer import MAX_LAG_S, Pacer
+from lab.programs.source import BATCH, LONGEST_TICK_S, SHORTEST_TICK_S, tick
 
 
 @pytest.mark.parametrize("rate", [7.0, 1_000.0, 60_000.0, 333_333.3])

@@ -4,7 +4,7 @@ import pytest
 
 from lab.errors import BadRequestError
 from lab.plan import MAX_ROUTERS, check_kind, check_name, check_prefix, namespace, ports
-from lab.processes import check_rate, check_share
+from lab.programs.processes import check_rate, check_share
 
 
 def test_host_interfaces_bear_xen_s_names() -> None:

@@ -3,8 +3,8 @@
 import pytest
 
 from lab.errors import BadRequestError
-from lab.processes import Source, payload_of
-from lab.source import (
+from lab.programs.processes import Source, payload_of
+from lab.programs.source import (
     BATCH,
     HEADERS,
     LARGEST_DATAGRAM,

@@ -7,9 +7,9 @@ from pathlib import Path
 import jupytext
 import pytest
 
-from training.data import read_csv
-from training.fit import fit
-from training.verdict import verdict_on
+from training.fit.fit import fit
+from training.fit.verdict import verdict_on
+from training.recording.recording import read_csv
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"

@@ -5,9 +5,9 @@ import re
 import msgspec
 import pytest
 
-from policer.admission import problems_of_host, problems_with, promised_pps
-from policer.contract import Contract
-from policer.hosts import Host
+from policer.contracts.admission import problems_of_host, problems_with, promised_pps
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
 
 HOST = Host("h1", "ipc:///run/xtc/manager.sock", "ipc:///run/xtc/telemetry.sock", 1e5)
 OTHERS = {"b": Contract(guarantee_pps=6e4)}

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from policer.allocation import Claim, allocate, promised, use, water_level
+from policer.decide.allocation import Claim, allocate, promised, use, water_level
 
 IDLE = 0.0
 FLOOD = 1e6

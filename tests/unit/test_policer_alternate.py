@@ -1,7 +1,7 @@
 """What is taken for an order that was obeyed twice, too late, or of a lower epoch."""
 
-from benchmarks.policer_alternate_hosts import Kept, Order
-from benchmarks.policer_alternate_judged import (
+from benchmarks.policer.alternate_hosts import Kept, Order
+from benchmarks.policer.alternate_judged import (
     Turn,
     not_rising,
     of_lower_epochs,

@@ -8,8 +8,8 @@ import pytest
 
 from common.clock import FakeClock
 from common.units import Seconds
-from policer.asking import SILENT_S, Asking
 from policer.errors import StoreBusy
+from policer.service.store_call import SILENT_S, Asking
 
 pytestmark = pytest.mark.anyio
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from benchmarks.policer_reaction import restored
-from benchmarks.policer_scale import quantile
-from benchmarks.policer_sharing import Price
-from policer.round import LEEWAY
+from benchmarks.policer.reaction import restored
+from benchmarks.policer.scale import quantile
+from benchmarks.policer.sharing import Price
+from policer.decide.round import LEEWAY
 
 
 def test_a_host_of_the_paper_s_proportions_collapses_as_the_paper_s_did() -> None:

@@ -7,13 +7,13 @@ import pytest
 from prometheus_client import generate_latest
 from rest_rig import GOLD, report
 
-from policer.contract import Contract
-from policer.fleet import Fleet, HostLive
-from policer.metrics import Metrics
-from policer.promise import Counted, Kept
-from policer.rest.telemetry import telemetry
-from policer.sight import Sight
-from policer.state import Order
+from policer.contracts.contract import Contract
+from policer.daemon.metrics import Metrics
+from policer.decide.state import Order
+from policer.decide.telemetry import Sight
+from policer.fleet.compliance import Counted, Kept
+from policer.fleet.live import Fleet, HostLive
+from policer.rest.answers.telemetry import telemetry
 from xtc.wire import Report
 
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import pytest
 from policer_plant import held_report
 
-from policer.brake import ALWAYS, OF_ONE_HOST, WINDOW_S, Brake, Routers, routers_of
-from policer.contract import Contract
-from policer.evidence import Evidence
-from policer.ladder import Step
-from policer.round import play
-from policer.sight import Sight
-from policer.state import HostState, HostView, Policy, RouterState
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Step
+from policer.decide.brake import ALWAYS, OF_ONE_HOST, WINDOW_S, Brake, Routers, routers_of
+from policer.decide.evidence import Evidence
+from policer.decide.round import play
+from policer.decide.state import HostState, HostView, Policy, RouterState
+from policer.decide.telemetry import Sight
 
 HOSTS = 20
 

@@ -1,6 +1,6 @@
 """Token buckets: so many at once, so many in the long run, and never too many of them."""
 
-from policer.bucket import Buckets
+from policer.token_bucket import Buckets
 
 
 def test_a_bucket_gives_its_burst_and_then_its_rate() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from policer.burst import ceiling_now, saved_after
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.decide.burst import ceiling_now, saved_after
 
 CONTRACT = Contract(guarantee_pps=0, ceiling_pps=1e4, burst_packets=5e4)
 

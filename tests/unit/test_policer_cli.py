@@ -12,12 +12,12 @@ from rest_rig import GOLD, Rig, opened, serving
 from common import __version__
 from common.units import Seconds
 from models import Uncertainty, dump_host, load_host
-from policer import cli_watch
-from policer.cli_router import _report_rows
-from policer.client import Client
-from policer.ladder import Step
-from policer.promise import Counted, Kept
-from policer.state import Order
+from policer.cli import watch as cli_watch
+from policer.cli.router import _report_rows
+from policer.cli.shared.client import Client
+from policer.contracts.ladder import Step
+from policer.decide.state import Order
+from policer.fleet.compliance import Counted, Kept
 from policer.store import Event
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from reach_rig import scene
 from rest_rig import Rig, serving
 
 from common.logs import set_up_logging
-from policer.cli_token import reach_of
+from policer.cli.token import reach_of
+from policer.contracts.reach import MOST, Reach
 from policer.errors import SettingsError
-from policer.reach import MOST, Reach
 from policer.store import open_store
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from policer.cli_terms import instant, schedule_words, window
+from policer.cli.shared.terms import instant, schedule_words, window
 from policer.errors import SettingsError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from rest_rig import PROMISE, Rig
 
+from policer.contracts.promised import ANYWHERE
 from policer.history.packing import packed
-from policer.promises import ANYWHERE
 from policer.store import ChunkRow
 
 if TYPE_CHECKING:

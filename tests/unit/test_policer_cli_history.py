@@ -13,7 +13,7 @@ from following_rig import follow
 from history_filled import NOW, day, lead, seconds, told
 from rest_rig import PROMISE, Rig
 
-from policer.cli_times import instant
+from policer.cli.shared.times import instant
 from policer.errors import SettingsError
 from policer.store import DayRow, Event
 
@@ -70,9 +70,9 @@ def test_a_report_names_all_hosts_of_a_contract_that_follows(rig: Rig, shell: "S
 def test_a_report_of_many_contracts_is_whole(
     rig: Rig, shell: "Shell", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from policer.contract import Contract  # noqa: PLC0415
+    from policer.contracts.contract import Contract  # noqa: PLC0415
 
-    monkeypatch.setattr("policer.cli_report.PAGE", 4)
+    monkeypatch.setattr("policer.cli.report.PAGE", 4)
     for number in range(2, 12):
         rig.store.contracts.put("gold", f"r{number:02}", Contract(1.0), None, "test")
     assert len(shell.json("report", "2026-11")["items"]) == 11

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rest_rig import Rig
 
-from policer.overrides import standing
+from policer.contracts.overrides import standing
 
 if TYPE_CHECKING:
     from policer_shell_rig import Shell

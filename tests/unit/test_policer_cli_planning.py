@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
 
 if TYPE_CHECKING:
     from policer_shell_rig import Shell

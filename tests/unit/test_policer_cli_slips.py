@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 import pytest
 from httpx_sse import ServerSentEvent
 
-from policer import cli_watch
-from policer.cli_watch import following
-from policer.client import Client
+from policer.cli import watch as cli_watch
+from policer.cli.shared.client import Client
+from policer.cli.watch import following
 
 if TYPE_CHECKING:
     from policer_shell_rig import Shell

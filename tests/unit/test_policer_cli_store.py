@@ -11,10 +11,10 @@ import pytest
 import zmq.auth
 from sqlalchemy import create_engine, text
 
-from policer.cli import main
-from policer.cli_token import lifetime
+from policer.cli.main import main
+from policer.cli.token import lifetime
+from policer.contracts.host import Host
 from policer.errors import SettingsError
-from policer.hosts import Host
 from policer.store import Event, Store, open_store
 
 HOST = Host("gold", "ipc:///a", "ipc:///b", 100e3)

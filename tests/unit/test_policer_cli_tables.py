@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from policer.cli_tables import CONTRACT_HEADINGS, EVENT_HEADINGS, ROUTER_HEADINGS, fitted
+from policer.cli.shared.tables import CONTRACT_HEADINGS, EVENT_HEADINGS, ROUTER_HEADINGS, fitted
 
 SPARK = 20 * "█"
 ROUTERS = [

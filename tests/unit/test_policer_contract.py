@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from policer.contract import Contract, contradictions
-from policer.hosts import Host
-from policer.hosts import contradictions as host_contradictions
-from policer.ladder import Step
+from policer.contracts.contract import Contract, contradictions
+from policer.contracts.host import Host
+from policer.contracts.host import contradictions as host_contradictions
+from policer.contracts.ladder import Step
 
 
 def decoded(text: str) -> Contract:

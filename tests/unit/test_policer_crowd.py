@@ -2,7 +2,7 @@
 
 import pytest
 
-from policer.crowd import Crowd, CrowdLimits
+from policer.daemon.connection_limits import Crowd, CrowdLimits
 
 LIMITS = CrowdLimits(most=10, each=4, idle_s=10.0)
 

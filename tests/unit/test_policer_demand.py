@@ -3,7 +3,7 @@
 import pytest
 from policer_plant import held_report, report_of
 
-from policer.demand import LEAVES, MORE, held_pps, is_held, leased_pps, wanted_pps
+from policer.decide.demand import LEAVES, MORE, held_pps, is_held, leased_pps, wanted_pps
 from xtc.modes import Finding, Mode
 
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 from policer_plant import held_report, report_of
 
-from policer.demand import held_pps, leased_pps, sent_pps, wanted_pps, wasted_pps
+from policer.decide.demand import held_pps, leased_pps, sent_pps, wanted_pps, wasted_pps
 from xtc.modes import Mode
 
 

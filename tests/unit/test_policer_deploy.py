@@ -18,14 +18,14 @@ from typer.main import get_command
 from common.command import exit_code
 from deploy.locked import added, closure, names_of, parse
 from deploy.manpages import commands, configuration, roff, settings
-from policer.cli import app
-from policer.cli_reach import POLICER_CODES
+from policer.cli.main import app
+from policer.cli.shared.remote import POLICER_CODES
+from policer.config.file import load_settings, parse_settings
+from policer.config.schema import SECTIONS, STATE, LeaseSection, Settings
+from policer.daemon.metrics import Metrics
+from policer.daemon.serve import DEAD_AFTER_S
 from policer.errors import SettingsError, StoreGone
-from policer.fleet import Fleet
-from policer.metrics import Metrics
-from policer.serve import DEAD_AFTER_S
-from policer.settings import SECTIONS, STATE, LeaseSection, Settings
-from policer.settingsfile import load_settings, parse_settings
+from policer.fleet.live import Fleet
 from xtc.daemon.metrics import Metrics as DaemonMetrics
 
 ROOT = Path(__file__).parents[2]

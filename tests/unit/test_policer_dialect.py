@@ -10,11 +10,11 @@ import pytest
 from hostloop_rig import HostRig, Message
 from policer_plant import held_report, report_of
 
-from policer import hostloop
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.decide.state import Order
 from policer.errors import LinkRefused
-from policer.link.host import AGAIN_S
-from policer.state import Order
+from policer.link.connection import AGAIN_S
+from policer.service import host_loop as hostloop
 from xtc.wire import Activate, Refusal, Report
 
 pytestmark = pytest.mark.anyio

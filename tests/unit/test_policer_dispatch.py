@@ -6,9 +6,9 @@ from itertools import count
 import pytest
 from policer_plant import held_report, report_of
 
-from policer.contract import MAX_PPS
-from policer.dispatch import NOTICE_S, RENEWALS, Sent, Terms, due
-from policer.state import Order
+from policer.contracts.contract import MAX_PPS
+from policer.decide.dispatch import NOTICE_S, RENEWALS, Sent, Terms, due
+from policer.decide.state import Order
 from xtc.modes import Finding, Mode
 from xtc.wire import Activate, Kind, Limit, Report
 

@@ -15,18 +15,18 @@ from documents_rig import (
 )
 from typer.main import get_command
 
-from policer.cli import app
-from policer.cli_fleetfile import EXIT_CHANGES
-from policer.fleet import Fleet
+from policer.cli.fleet_file import EXIT_CHANGES
+from policer.cli.main import app
+from policer.config.file import parse_settings
+from policer.config.schema import SECTIONS, Section, Settings
+from policer.daemon.metrics import Metrics
+from policer.fleet.live import Fleet
 from policer.fleetfile.document import MOST_CONTRACTS, MOST_HOSTS, MOST_NAMED, Entered
 from policer.fleetfile.plan import draft, planned
 from policer.fleetfile.reading import read_text
-from policer.metrics import Metrics
 from policer.rest import RestSettings
-from policer.rest.plans import MAX_BODY
-from policer.settings import SECTIONS, Section, Settings
-from policer.settingsfile import parse_settings
-from policer.store.plans import MOST_EACH
+from policer.rest.handlers.plans import MAX_BODY
+from policer.store.inventory.plans import MOST_EACH
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -111,7 +111,7 @@ def test_every_alert_is_explained() -> None:
 
 def test_every_kind_of_problem_is_explained() -> None:
     text = (DOCS / "policer-api.md").read_text()
-    code = (ROOT / "policer" / "rest" / "problems.py").read_text()
+    code = (ROOT / "policer" / "rest" / "http" / "problems.py").read_text()
     kinds = set(re.findall(r'(?:Verdict\([0-9]{3},|[0-9]{3}:)\s+"([a-z-]+)"', code))
     assert {"invalid", "stale", "malformed", "unforeseen"} <= kinds
     assert {kind for kind in kinds if f"`{kind}`" not in text} == set()

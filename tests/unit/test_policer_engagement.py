@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from policer.allocation import Claim
-from policer.engagement import Habits, Standing, decide
+from policer.decide.allocation import Claim
+from policer.decide.engagement import Habits, Standing, decide
 
 HABITS = Habits()
 CAPACITY = 100e3

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from policer.allocation import Claim
-from policer.engagement import Habits, Standing, decide
+from policer.decide.allocation import Claim
+from policer.decide.engagement import Habits, Standing, decide
 
 CAPACITY = 100e3
 HABITS = Habits()

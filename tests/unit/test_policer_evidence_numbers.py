@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from policer.evidence import Evidence, Observation, Rules, mark, proven, weigh
+from policer.decide.evidence import Evidence, Observation, Rules, mark, proven, weigh
 
 RULES = Rules()
 SEEN = Observation(offered_pps=5e4, due_pps=1e4, healthy=True, at=100.0)

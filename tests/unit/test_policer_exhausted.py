@@ -4,8 +4,8 @@ import pytest
 from policer_plant import report_of
 from round_rig import CAPACITY, Desk
 
-from policer.contract import Contract
-from policer.sight import Sight, seen
+from policer.contracts.contract import Contract
+from policer.decide.telemetry import Sight, seen
 from xtc.wire import HostDrops, Telemetry
 
 CONTRACTS = {"a": Contract(0.55 * CAPACITY), "b": Contract(0.2 * CAPACITY)}

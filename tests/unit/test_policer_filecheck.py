@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 import zmq.auth
 
-from policer.accounts import Account, account_of, acting_as, service_account
-from policer.cli import main
-from policer.filecheck import file_mistakes, read_mistakes
-from policer.fixes import exposed
+from policer.cli.main import main
+from policer.config.accounts import Account, account_of, acting_as, service_account
+from policer.config.file import load_settings, secret_text, store_url
+from policer.config.file_check import file_mistakes, read_mistakes
+from policer.config.fixes import exposed
+from policer.config.schema import LinkSection, ServerSection, Settings, StoreSection
 from policer.link import load_keys
-from policer.settings import LinkSection, ServerSection, Settings, StoreSection
-from policer.settingsfile import load_settings, secret_text, store_url
 
 NOBODY = 65534
 NAMELESS = 64_999

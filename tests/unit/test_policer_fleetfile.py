@@ -8,16 +8,16 @@ import pytest
 from fleet_values import NOW
 from store_values import host, promise
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.tenant import Tenant
 from policer.errors import FileMistakes, Invalid, SettingsError
 from policer.fleetfile import document
 from policer.fleetfile.document import Entered, FleetFile, HostEntry, file_of, size_problems
 from policer.fleetfile.reading import MAX_BYTES, read_file, read_text
 from policer.fleetfile.writing import json_of, toml_of
-from policer.hosts import Host
-from policer.promises import ANYWHERE
-from policer.store.records import refuse
-from policer.tenants import Tenant
+from policer.store.database.records import refuse
 
 GOLD = """\
 version = 1

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 from rest_rig import GOLD, Rig, filled, opened
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Step
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.schedule import Hours
+from policer.contracts.tenant import Tenant
 from policer.fleetfile.document import bare
 from policer.fleetfile.reading import read_text
 from policer.fleetfile.writing import json_of, toml_of
-from policer.ladder import Step
-from policer.promises import ANYWHERE
-from policer.schedule import Hours
-from policer.tenants import Tenant
 
 UUID = "4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11"
 CET = timezone(timedelta(hours=1))

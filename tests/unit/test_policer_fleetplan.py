@@ -7,7 +7,12 @@ import pytest
 from fleet_values import NOW
 from store_values import host, promise
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.schedule import Hours
+from policer.contracts.tenant import Tenant
+from policer.decide.telemetry import MOST_ROUTERS
 from policer.errors import Problem
 from policer.fleetfile.capacity import STEPS_OF_A_PLAN
 from policer.fleetfile.checks import MOST_KNOWN
@@ -15,11 +20,6 @@ from policer.fleetfile.document import Entered, FleetFile, HostEntry, bare, file
 from policer.fleetfile.edits import edits, needed, shown
 from policer.fleetfile.plan import MOST_PROBLEMS, Planned, draft, planned
 from policer.fleetfile.reading import read_text
-from policer.hosts import Host
-from policer.promises import ANYWHERE
-from policer.schedule import Hours
-from policer.sight import MOST_ROUTERS
-from policer.tenants import Tenant
 
 UUID = "4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11"
 

@@ -13,15 +13,15 @@ from policer_plant import report_of
 from store_values import host, promise
 from support.stores import with_tables
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.location import RETURN_S, SILENT_S
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.schedule import Hours
 from policer.errors import StoreError
-from policer.fleet import HostLive
-from policer.following import MANY, TWICE_AFTER_S
-from policer.inbox import Pardon
-from policer.promises import ANYWHERE
-from policer.schedule import Hours
+from policer.fleet.inbox import Pardon
+from policer.fleet.live import HostLive
+from policer.service.following import MANY, TWICE_AFTER_S
 from policer.store import Store, open_store
-from policer.whereabouts import RETURN_S, SILENT_S
 from xtc.wire import Report
 
 pytestmark = pytest.mark.anyio

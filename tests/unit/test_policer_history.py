@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 from history_rig import BEGAN, ToldHost, points, report
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Punishment, Step
+from policer.decide.state import HostState, Order, RouterState
+from policer.decide.telemetry import Sight
 from policer.history.chunks import MOST_ROUTERS
 from policer.history.point import Point, added
-from policer.history.recorder import Recorder
-from policer.ladder import Punishment, Step
-from policer.sight import Sight
-from policer.state import HostState, Order, RouterState
+from policer.recording.recorder import Recorder
 
 GUARANTEE = Contract(guarantee_pps=1000.0)
 

@@ -7,12 +7,12 @@ import pytest
 from following_rig import UUID
 from history_rig import BEGAN, ToldHost, report
 
-from policer.contract import Contract
-from policer.history.counted import LATEST_S, Counted
-from policer.history.recorder import Recorder
-from policer.history.stretch import BACK_S, Stretch
-from policer.ladder import Punishment
-from policer.state import HostState, RouterState
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Punishment
+from policer.decide.state import HostState, RouterState
+from policer.recording.counted import LATEST_S, Counted
+from policer.recording.recorder import Recorder
+from policer.recording.stretch import BACK_S, Stretch
 from policer.store import DayRow
 
 GUARANTEE = Contract(guarantee_pps=1000.0)

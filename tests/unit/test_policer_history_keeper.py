@@ -8,15 +8,15 @@ import pytest
 from history_rig import BEGAN, ToldHost, report
 from store_values import host, promise
 
+from policer.decide.telemetry import Sight
 from policer.errors import StoreGone
-from policer.fleet import HostLive
-from policer.history import keeper as module
+from policer.fleet.live import HostLive
 from policer.history.chunks import POINTS
-from policer.history.keeper import Keeper
 from policer.history.packing import unpacked
 from policer.history.point import Point, added
 from policer.history.retention import Retention
-from policer.sight import Sight
+from policer.recording import writer as module
+from policer.recording.writer import Keeper
 from policer.store import Store
 
 pytest_plugins = ["store_rig"]

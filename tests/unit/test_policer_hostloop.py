@@ -11,16 +11,16 @@ import pytest
 from hostloop_rig import CAPACITY, HostRig, Message
 from policer_plant import held_report, report_of
 
-from policer import hostloop
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Patience, Step
+from policer.decide.round import KEPT_S
+from policer.decide.state import HostState, Order, Policy
+from policer.decide.telemetry import GONE_AFTER_S
 from policer.errors import LinkError, LinkRefused
-from policer.eventlimit import MANY, SOME_PER_S
-from policer.hostloop import ENTERED_TWICE, LONGEST_WORDS, TWICE_S
-from policer.ladder import Patience, Step
-from policer.link.host import AGAIN_S
-from policer.round import KEPT_S
-from policer.sight import GONE_AFTER_S
-from policer.state import HostState, Order, Policy
+from policer.link.connection import AGAIN_S
+from policer.service import host_loop as hostloop
+from policer.service.event_limit import MANY, SOME_PER_S
+from policer.service.host_loop import ENTERED_TWICE, LONGEST_WORDS, TWICE_S
 from policer.store import PunishmentRow
 from xtc.wire import Activate, Limit, Refusal, Report
 

@@ -6,11 +6,11 @@ import pytest
 from hostloop_rig import CAPACITY, HostRig
 from policer_plant import held_report, report_of
 
-from policer import hostloop
-from policer.contract import Contract
-from policer.ladder import Patience, Step
-from policer.overrides import Override, standing
-from policer.state import Order, Policy
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Patience, Step
+from policer.contracts.overrides import Override, standing
+from policer.decide.state import Order, Policy
+from policer.service import host_loop as hostloop
 from xtc.wire import Activate, Kind, Refusal, Report
 
 pytestmark = pytest.mark.anyio

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policer import peak
-from policer.contract import TERMS, Contract
-from policer.inforce import (
+from policer.contracts import peak
+from policer.contracts.contract import TERMS, Contract
+from policer.contracts.in_force import (
     NO_CLASSES,
     Book,
     all_in_force,
@@ -22,9 +22,9 @@ from policer.inforce import (
     taken_pps,
     unknown_classes,
 )
-from policer.ladder import Step
-from policer.peak import peak_pps
-from policer.schedule import DAYS, YEARS, Hours
+from policer.contracts.ladder import Step
+from policer.contracts.peak import peak_pps
+from policer.contracts.schedule import DAYS, YEARS, Hours
 
 NOW = datetime(2026, 3, 3, 10, 17, 30, tzinfo=UTC)
 """A Tuesday."""

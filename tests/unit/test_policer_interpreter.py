@@ -7,16 +7,16 @@ import sys
 import msgspec
 import pytest
 
-from policer.allocation import Claim
-from policer.dispatch import Sent
-from policer.evidence import Evidence, Observation
-from policer.interpreter import TURN_S, YOUNG
-from policer.promise import Counted, Kept
-from policer.state import Demand, Order, RouterState
+from policer.daemon.interpreter import TURN_S, YOUNG
+from policer.decide.allocation import Claim
+from policer.decide.dispatch import Sent
+from policer.decide.evidence import Evidence, Observation
+from policer.decide.state import Demand, Order, RouterState
+from policer.fleet.compliance import Counted, Kept
 
 SHOWN = """
 import gc, sys
-from policer.interpreter import share_interpreter
+from policer.daemon.interpreter import share_interpreter
 share_interpreter()
 print(sys.getswitchinterval(), gc.get_threshold()[0], gc.isenabled(), gc.get_freeze_count() > 1000)
 """

@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace as with_fields
 from policer_plant import held_report, report_of
 
-from policer.contract import Contract
-from policer.evidence import Evidence
-from policer.judge import judged, looked_at, lost_pps, sent_or_due
-from policer.ladder import Patience, Punishment, Step
-from policer.sight import Sight
-from policer.state import UNPROMISED, Demand, HostView, Policy, RouterState, Shield
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Patience, Punishment, Step
+from policer.decide.evidence import Evidence
+from policer.decide.judge import judged, looked_at, lost_pps, sent_or_due
+from policer.decide.state import UNPROMISED, Demand, HostView, Policy, RouterState, Shield
+from policer.decide.telemetry import Sight
 from xtc.modes import Finding, Mode
 from xtc.wire import Report
 

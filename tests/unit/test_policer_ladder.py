@@ -1,6 +1,6 @@
 """The ladder: one step at a time, within the contract, and always an end."""
 
-from policer.ladder import Patience, Punishment, Step, next_punishment
+from policer.contracts.ladder import Patience, Punishment, Step, next_punishment
 
 ALL = tuple(Step)
 PATIENCE = Patience()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from policer.ladder import Patience, Punishment, Step, kept_height, next_punishment
+from policer.contracts.ladder import Patience, Punishment, Step, kept_height, next_punishment
 
 ALL = tuple(Step)
 PATIENCE = Patience()

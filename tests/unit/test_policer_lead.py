@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from policer.errors import StoreBusy
-from policer.fleet import Fleet, Leadership
-from policer.lead import PATIENCE_S, Lead
+from policer.fleet.live import Fleet, Leadership
+from policer.service.leadership import PATIENCE_S, Lead
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,8 @@ import pytest
 from fleet_rig import FleetKeys, FleetRig, lying
 from link_rig import PATIENCE_S, Listener, listening
 
+from policer.contracts.host import Host
 from policer.errors import LinkError, LinkTimeout
-from policer.hosts import Host
 from policer.link import Link
 from policer.link.sockets import MAX_TELEMETRY
 from policer.link.stream import GAP_S
@@ -316,7 +316,7 @@ def test_a_flood_that_goes_on_is_read_ten_times_a_second(rig: FleetRig) -> None:
 
 
 def test_a_lie_is_handed_on_as_it_was_told(rig: FleetRig) -> None:
-    """What cannot be is for `policer.sight` to see: the link reads, it does not judge."""
+    """`policer.decide.telemetry` sees what cannot be; the link reads, and does not judge."""
 
     async def story() -> None:
         rig.do(lambda: setattr(rig["h0"], "alter", lying(throughput_pps=1e12)))

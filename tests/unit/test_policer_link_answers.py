@@ -8,8 +8,8 @@ import pytest
 import zmq
 import zmq.asyncio
 
+from policer.contracts.host import Host
 from policer.errors import LinkError, LinkRefused, LinkTimeout
-from policer.hosts import Host
 from policer.link.requests import AT_ONCE, MOST_STRAYS, Requests, batches
 from policer.link.sockets import shared_context
 from xtc.wire import (

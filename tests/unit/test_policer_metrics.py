@@ -8,17 +8,17 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from policer.contract import Contract
-from policer.engagement import Standing
-from policer.evidence import Evidence
-from policer.fleet import Fleet, HostLive, Leadership
-from policer.hosts import Host
-from policer.ladder import Punishment, Step
-from policer.metrics import Health, Metrics
-from policer.overrides import Override, standing
-from policer.promise import Counted, Kept
-from policer.sight import GONE_AFTER_S, Sight
-from policer.state import HostState, Order, RouterState
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.contracts.ladder import Punishment, Step
+from policer.contracts.overrides import Override, standing
+from policer.daemon.metrics import Health, Metrics
+from policer.decide.engagement import Standing
+from policer.decide.evidence import Evidence
+from policer.decide.state import HostState, Order, RouterState
+from policer.decide.telemetry import GONE_AFTER_S, Sight
+from policer.fleet.compliance import Counted, Kept
+from policer.fleet.live import Fleet, HostLive, Leadership
 from policer.webhooks.outcomes import OUTCOMES
 from xtc.wire import Finding, Mode, Report
 

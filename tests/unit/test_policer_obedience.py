@@ -8,7 +8,7 @@ from typing import Self
 import pytest
 import zmq
 
-from benchmarks.obedience import Obeyed, Tap, not_rising
+from benchmarks.policer.obedience import Obeyed, Tap, not_rising
 from xtc.daemon.client import Client
 from xtc.daemon.server import Listen, Server
 from xtc.errors import Refused

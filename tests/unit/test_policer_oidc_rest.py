@@ -16,11 +16,11 @@ from structlog.testing import capture_logs
 
 from common.clock import FakeClock
 from common.units import Seconds
+from policer.config.schema import GrantSection, OidcSection
 from policer.oidc import issuer_of
 from policer.oidc.keyring import AGAIN_S, STALE_S
-from policer.rest.gate import LONGEST_JWT, REMEMBERED_S
-from policer.rest.known import Verifies
-from policer.settings import GrantSection, OidcSection
+from policer.rest.access.gate import LONGEST_JWT, REMEMBERED_S
+from policer.rest.access.identity import Verifies
 
 GRANTS = (
     GrantSection(value="fleet-admins", scope="admin"),

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from oidc_rig import AUDIENCE, ec, published, rsa, signed
 
+from policer.contracts.reach import UNLIMITED, Reach
 from policer.errors import Unauthenticated
 from policer.oidc.grants import Grant, granted, name_of, subject_of, values_of
 from policer.oidc.verify import NamedKey, UnknownKey, Verifier, usable_keys
-from policer.reach import UNLIMITED, Reach
 
 NOW = 1_800_000_000
 ISSUER = "https://id.example/realms/fleet"

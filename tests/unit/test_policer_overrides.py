@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 from round_rig import ALWAYS, GOLD, LADDER, Desk, flood, full
 
-from policer.contract import Contract
-from policer.ladder import Step
-from policer.overrides import (
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Step
+from policer.contracts.overrides import (
     BrakeMode,
     Kind,
     Override,
@@ -20,8 +20,8 @@ from policer.overrides import (
     stops_ladders,
     words_of,
 )
-from policer.promises import ANYWHERE
-from policer.state import UNPROMISED
+from policer.contracts.promised import ANYWHERE
+from policer.decide.state import UNPROMISED
 from xtc.lease import highest_possible
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -5,8 +5,8 @@ import math
 import pytest
 from policer_plant import report_of
 
-from policer.contract import MAX_PPS, PACKET_BYTES, Contract
-from policer.packetsize import (
+from policer.contracts.contract import MAX_PPS, PACKET_BYTES, Contract
+from policer.decide.packet_size import (
     REMEMBERED_S,
     SECONDS,
     UNKNOWN,

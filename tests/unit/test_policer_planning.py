@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policer.planning import Guaranteed, Room, fitting, moved, rooms_after
+from policer.contracts.placement import Guaranteed, Room, fitting, moved, rooms_after
 
 RATES = st.floats(0, 2e5).map(lambda rate: round(rate, 1))
 ROOMS = st.lists(st.builds(Room, st.just(""), st.just(1e5), RATES), min_size=1, max_size=8).map(

@@ -3,7 +3,7 @@
 import pytest
 from policer_plant import report_of
 
-from policer.promise import Counted, Kept, kept_after
+from policer.fleet.compliance import Counted, Kept, kept_after
 from xtc.wire import Report
 
 

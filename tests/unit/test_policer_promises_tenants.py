@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rest_rig import report
 
-from policer.contract import Contract
-from policer.promises import ANYWHERE, Promises
+from policer.contracts.contract import Contract
+from policer.contracts.promised import ANYWHERE, Promises
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OVER = NOW - timedelta(days=1)

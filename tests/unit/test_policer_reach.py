@@ -5,23 +5,28 @@ import pytest
 from reach_rig import ACME, BETA, EDGE
 from rest_rig import report
 
-from policer.engagement import Standing
+from policer.contracts.reach import MOST, UNLIMITED, Reach, in_words
+from policer.decide.engagement import Standing
+from policer.decide.state import HostState
+from policer.decide.telemetry import Sight
 from policer.errors import OutOfReach
-from policer.fleet import Fleet, HostLive, Leadership
-from policer.reach import MOST, UNLIMITED, Reach, in_words
-from policer.reached import HIDDEN, ReachedFleet, reached
-from policer.sight import Sight
-from policer.state import HostState
-from policer.store.classes import Classes
-from policer.store.contracts import Contracts
-from policer.store.events import Events
-from policer.store.hosts import Hosts
-from policer.store.overrides import OverrideTable
-from policer.store.punishments import Punishments
-from policer.store.reached import ReachedEvents, ReachedHosts, ReachedPunishments, ReachedStore
-from policer.store.reachedclasses import ReachedClasses
-from policer.store.reachedcontracts import ReachedContracts
-from policer.store.reachedoverrides import ReachedOverrides
+from policer.fleet.limited import HIDDEN, ReachedFleet, reached
+from policer.fleet.live import Fleet, HostLive, Leadership
+from policer.store.history.events import Events
+from policer.store.history.punishments import Punishments
+from policer.store.inventory.classes import Classes
+from policer.store.inventory.contracts import Contracts
+from policer.store.inventory.hosts import Hosts
+from policer.store.inventory.overrides import OverrideTable
+from policer.store.limited.classes import ReachedClasses
+from policer.store.limited.contracts import ReachedContracts
+from policer.store.limited.overrides import ReachedOverrides
+from policer.store.limited.store import (
+    ReachedEvents,
+    ReachedHosts,
+    ReachedPunishments,
+    ReachedStore,
+)
 
 
 def test_no_limits_reach_everything() -> None:

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from policer.contract import Contract
-from policer.hosts import Host
-from policer.promises import ANYWHERE
-from policer.replay import Fleet, HostReplay, RouterReplay, Sample, replay
-from policer.schedule import Hours
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.replay import Fleet, HostReplay, RouterReplay, Sample, replay
+from policer.contracts.schedule import Hours
 
 BEGIN = datetime(2026, 5, 4, 7, 59, 30, tzinfo=UTC)
 NOW = BEGIN + timedelta(days=1)

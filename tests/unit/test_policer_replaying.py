@@ -8,14 +8,14 @@ import pytest
 from history_filled import NOW, lead, minutes, seconds, told
 from rest_rig import GOLD, SILVER, Rig
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.replay import Fleet, HostReplay, Replayed, RouterReplay
 from policer.errors import Invalid, StoreGone
-from policer.history import replaying
 from policer.history.packing import packed
-from policer.history.replaying import replayed
 from policer.history.retention import Retention
 from policer.history.window import Window, window
-from policer.replay import Fleet, HostReplay, Replayed, RouterReplay
+from policer.reports import replay as replaying
+from policer.reports.replay import replayed
 from policer.store import ChunkRow
 
 HOUR = NOW - NOW % 3600

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_rig import PROMISE, Rig
 
-from policer.contract import Contract
-from policer.reports import Line, csv_of, line_of, month_of, safe_cell
+from policer.contracts.contract import Contract
+from policer.reports.sla import Line, csv_of, line_of, month_of, safe_cell
 from policer.store import Change, ContractDays, Kept
 
 HOUR = 3600.0
@@ -213,7 +213,7 @@ def test_any_name_is_one_cell_and_no_formula(host: str, vr: str) -> None:
 
 
 def test_a_large_export_comes_in_parts(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policer.rest.reports.AT_ONCE", 3)
+    monkeypatch.setattr("policer.rest.handlers.reports.AT_ONCE", 3)
     for number in range(2, 12):
         rig.store.contracts.put("gold", f"r{number:02}", PROMISE.__class__(1.0), None, "test")
     answer = rig.client().get("/v1/reports/2026-11", params={"format": "csv"})

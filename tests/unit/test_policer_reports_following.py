@@ -15,8 +15,8 @@ from rest_rig import PROMISE, SILVER, Rig
 from store_values import host, promise
 from support.stores import with_tables
 
-from policer.promises import ANYWHERE
-from policer.reports import Line, line_of, month_of
+from policer.contracts.promised import ANYWHERE
+from policer.reports.sla import Line, line_of, month_of
 from policer.store import DayRow, open_store
 from xtc.wire import Report, Telemetry
 

@@ -9,11 +9,11 @@ import pytest
 from history_filled import lead, told
 from rest_rig import Rig
 
-from policer.contract import Contract
-from policer.reach import Reach
+from policer.contracts.contract import Contract
+from policer.contracts.reach import Reach
+from policer.contracts.tenant import Tenant
 from policer.store import Change, ContractDays, DayRow, Kept
-from policer.store.reachedpast import was_seen
-from policer.tenants import Tenant
+from policer.store.limited.history import was_seen
 
 DAYS = date(2026, 11, 1), date(2026, 12, 1)
 ACME, BETA = Reach(tenants=("acme",)), Reach(tenants=("beta",))

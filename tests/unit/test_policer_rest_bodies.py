@@ -9,8 +9,8 @@ from litestar.routes import HTTPRoute
 from rest_rig import Rig, filled, opened
 from structlog.testing import capture_logs
 
-from policer.contract import Contract
-from policer.hosts import Host
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
 
 PATH = "/v1/hosts/gold/contracts/r5"
 JSON = {"Content-Type": "application/json", "If-None-Match": "*"}

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_rig import Rig, filled, opened, serving
 
-from policer.bucket import MOST, Buckets
-from policer.fleet import Fleet
-from policer.metrics import Metrics
-from policer.rest.clients import MOST_HOPS, Proxies, client_address, group_of
-from policer.rest.gate import shows_token
+from policer.daemon.metrics import Metrics
+from policer.fleet.live import Fleet
+from policer.rest.access.gate import shows_token
+from policer.rest.http.clients import MOST_HOPS, Proxies, client_address, group_of
+from policer.token_bucket import MOST, Buckets
 
 PROXIES = Proxies(("10.0.0.0/28", "2001:db8:1::/48"))
 

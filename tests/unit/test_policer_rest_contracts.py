@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from rest_rig import GOLD, PROMISE, Rig, filled, opened
 
-from policer.fleet import Leadership
-from policer.ladder import Punishment, Step
-from policer.state import HostState, RouterState
+from policer.contracts.ladder import Punishment, Step
+from policer.decide.state import HostState, RouterState
+from policer.fleet.live import Leadership
 from policer.store import PunishmentRow
 
 PATH = "/v1/hosts/gold/contracts/r5"

@@ -15,9 +15,9 @@ from rest_rig import Rig, filled, opened
 from sqlalchemy import Connection
 
 from policer.errors import StoreGone
-from policer.rest.document import EXAMPLES
-from policer.store.engine import Database
-from policer.store.idempotency import ABANDONED
+from policer.rest.openapi import EXAMPLES
+from policer.store.database.engine import Database
+from policer.store.service.idempotency import ABANDONED
 
 if TYPE_CHECKING:
     from store_rig import Backend

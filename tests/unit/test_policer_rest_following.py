@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from rest_rig import GOLD, PROMISE, SILVER, Rig, filled, opened, report
 
-from policer.contract import Contract
-from policer.promises import ANYWHERE
-from policer.schedule import Hours
+from policer.contracts.contract import Contract
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.schedule import Hours
 
 CLASS = "/v1/classes/silver"
 TERMS: dict[str, Any] = {"guarantee_pps": 10_000, "measures": ["warn", "lower"]}

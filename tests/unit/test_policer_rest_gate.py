@@ -12,12 +12,12 @@ from prometheus_client import CollectorRegistry, Counter
 from rest_rig import Rig, filled, opened
 from sqlalchemy import Connection
 
-from policer.bucket import Buckets
+from policer.daemon.metrics import Metrics
 from policer.errors import StoreGone
-from policer.fleet import Fleet
-from policer.metrics import Metrics
-from policer.rest.gate import GUESSES, REMEMBERED_S
-from policer.rest.settings import PAGE
+from policer.fleet.live import Fleet
+from policer.rest.access.gate import GUESSES, REMEMBERED_S
+from policer.rest.access.settings import PAGE
+from policer.token_bucket import Buckets
 
 MOST_THREADS = min(32, (os.cpu_count() or 1) + 4)
 """Of asyncio's default executor."""

@@ -9,7 +9,7 @@ from history_filled import NOW, lead, minutes, seconds, told
 from rest_rig import Rig
 
 from policer.history.packing import packed
-from policer.history.reading import MOST_POINTS
+from policer.reports.history import MOST_POINTS
 from policer.store import ChunkRow
 
 PATH = "/v1/hosts/gold/routers/r1/history"

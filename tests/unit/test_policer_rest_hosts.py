@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rest_rig import GOLD, PROMISE, Rig, filled, opened, report
 
-from policer.promise import Counted, Kept
-from policer.rest.document import EXAMPLES
-from policer.state import Order
+from policer.decide.state import Order
+from policer.fleet.compliance import Counted, Kept
+from policer.rest.openapi import EXAMPLES
 
 NEW = {**EXAMPLES["addHost"], "name": "bronze"}
 

@@ -9,7 +9,7 @@ import pytest
 from rest_rig import Rig, filled, opened
 
 from policer.errors import StoreBusy
-from policer.rest.document import EXAMPLES
+from policer.rest.openapi import EXAMPLES
 
 HOST = {**EXAMPLES["addHost"], "name": "bronze"}
 KEY = {"Idempotency-Key": "7f3a"}

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rest_rig import PROMISE, Rig, filled, opened
 
-from policer.overrides import standing
-from policer.promises import ANYWHERE
-from policer.sight import Sight
+from policer.contracts.overrides import standing
+from policer.contracts.promised import ANYWHERE
+from policer.decide.telemetry import Sight
 from xtc.lease import highest_possible
 
 BRAKE = "/v1/brake"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from rest_rig import GOLD, Rig, filled, opened, report
 
-from policer.contract import Contract
-from policer.hosts import Host
-from policer.rest.cursor import pack
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.rest.http.cursor import pack
 
 
 @pytest.fixture

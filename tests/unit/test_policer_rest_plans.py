@@ -10,10 +10,10 @@ from litestar import Litestar
 from litestar.testing import TestClient
 from rest_rig import GOLD, PROMISE, Rig, filled, opened, report
 
-from policer.contract import Contract
-from policer.promises import ANYWHERE
-from policer.rest import plans
-from policer.rest.plans import MAX_BODY
+from policer.contracts.contract import Contract
+from policer.contracts.promised import ANYWHERE
+from policer.rest.handlers import plans
+from policer.rest.handlers.plans import MAX_BODY
 
 OTHER = {
     "requests": "tcp://192.0.2.9:7077",

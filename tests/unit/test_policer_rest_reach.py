@@ -14,10 +14,10 @@ from litestar.testing import TestClient
 from reach_rig import ACME, BETA, BOSS, REACHES, SECRETS, scene
 from rest_rig import Rig, report
 
-from policer.contract import Contract
-from policer.reach import Reach
+from policer.contracts.contract import Contract
+from policer.contracts.reach import Reach
+from policer.rest.access.gate import CLOSED, FILTERED, OPEN
 from policer.rest.app import ROOMS, describe
-from policer.rest.gate import CLOSED, FILTERED, OPEN
 
 CLOSED_ONES = {
     "addHost",

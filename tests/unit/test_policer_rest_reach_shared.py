@@ -8,11 +8,11 @@ import pytest
 from reach_rig import ACME, BETA, BOSS, CORE, EDGE, scene
 from rest_rig import Rig, report
 
-from policer.contract import Contract
-from policer.overrides import standing
-from policer.promises import ANYWHERE
-from policer.reach import Reach
-from policer.store.records import now
+from policer.contracts.contract import Contract
+from policer.contracts.overrides import standing
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.reach import Reach
+from policer.store.database.records import now
 
 ROAM = "/v1/routers/roam-1/contract"
 OF_CLASS = Contract(class_name="gold-1", tenant="acme")

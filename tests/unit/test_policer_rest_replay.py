@@ -9,9 +9,9 @@ import pytest
 from history_filled import NOW, minutes, seconds, told
 from rest_rig import GOLD, PROMISE, Rig, report
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.promised import ANYWHERE
 from policer.history.retention import Retention
-from policer.promises import ANYWHERE
 
 UUID = "4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11"
 

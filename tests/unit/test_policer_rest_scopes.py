@@ -9,7 +9,7 @@ import pytest
 from history_filled import NOW
 from rest_rig import SCOPES, Rig, filled, opened
 
-from policer.rest.document import EXAMPLES
+from policer.rest.openapi import EXAMPLES
 
 TOO_LITTLE = {"read": (), "operate": ("read",), "admin": ("read", "operate")}
 ID = "0123456789ab"

@@ -12,7 +12,7 @@ from rest_rig import GOLD, Rig, filled, opened, report, serving
 from structlog.testing import capture_logs
 
 from policer.errors import StoreGone
-from policer.rest import streams
+from policer.rest.handlers import streams
 from policer.store import Event
 
 WAIT_S = 10.0

@@ -5,11 +5,11 @@ import pytest
 from policer_plant import held_report, report_of
 from round_rig import ALWAYS, CAPACITY, GOLD, LADDER, Desk, flood, full, sight
 
-from policer.contract import MAX_PPS, Contract, Punish
-from policer.ladder import Step
-from policer.round import KEPT_S, LEEWAY, LOWERED, PAUSED_PPS, play
-from policer.sight import GONE_AFTER_S
-from policer.state import HostView, Order, Policy
+from policer.contracts.contract import MAX_PPS, Contract, Punish
+from policer.contracts.ladder import Step
+from policer.decide.round import KEPT_S, LEEWAY, LOWERED, PAUSED_PPS, play
+from policer.decide.state import HostView, Order, Policy
+from policer.decide.telemetry import GONE_AFTER_S
 from xtc.modes import Finding, Mode
 from xtc.wire import Report
 

@@ -7,12 +7,12 @@ from policer_plant import Frame, PolicedHost, Router, SimulatedHost, between, he
 from policer_scenes import FLOOD, changes, flooded, mean
 from round_rig import GOLD, LADDER, Desk, full, sight
 
-from policer.contract import Contract
-from policer.inpackets import sized
-from policer.ladder import Step
-from policer.packetsize import Size
-from policer.round import LEEWAY, play
-from policer.state import HostState, HostView, Order, Policy, RouterState
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Step
+from policer.decide.in_packets import sized
+from policer.decide.packet_size import Size
+from policer.decide.round import LEEWAY, play
+from policer.decide.state import HostState, HostView, Order, Policy, RouterState
 from xtc.modes import Finding
 from xtc.wire import Activate, Report
 

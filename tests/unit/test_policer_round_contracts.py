@@ -5,9 +5,9 @@ import pytest
 from policer_plant import report_of
 from round_rig import GOLD, LADDER, Desk, flood, full
 
-from policer.contract import Contract
-from policer.ladder import Step
-from policer.state import UNPROMISED, Order
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Step
+from policer.decide.state import UNPROMISED, Order
 
 
 def test_another_contract_makes_no_punishment_harder() -> None:

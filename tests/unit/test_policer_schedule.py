@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policer import schedule, zones
-from policer.errors import Problem
-from policer.schedule import (
+from policer.contracts import schedule, zones
+from policer.contracts.schedule import (
     DAYS,
     MOST_HOURS,
     WEEK_MIN,
@@ -26,7 +25,8 @@ from policer.schedule import (
     week_of,
     window_at,
 )
-from policer.zones import clock_changes, offset_s, zone_of
+from policer.contracts.zones import clock_changes, offset_s, zone_of
+from policer.errors import Problem
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC)

@@ -10,14 +10,14 @@ from store_values import host
 
 from common.clock import FakeClock
 from common.units import Seconds
-from policer.brake import WINDOW_S
-from policer.contract import Contract
-from policer.evidence import Evidence
-from policer.fleet import Fleet, HostLive, Leadership
-from policer.ladder import Punishment, Step
-from policer.service import Service, ServiceSettings
-from policer.sight import Sight
-from policer.state import HostState, RouterState
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Punishment, Step
+from policer.decide.brake import WINDOW_S
+from policer.decide.evidence import Evidence
+from policer.decide.state import HostState, RouterState
+from policer.decide.telemetry import Sight
+from policer.fleet.live import Fleet, HostLive, Leadership
+from policer.service.service import Service, ServiceSettings
 from policer.store import PunishmentRow, Store, open_store
 
 pytestmark = pytest.mark.anyio

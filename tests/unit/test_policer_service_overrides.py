@@ -8,15 +8,15 @@ import pytest
 from policer_plant import held_report
 from store_values import host, promise
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.ladder import Punishment, Step
+from policer.contracts.overrides import BrakeMode, Override
+from policer.decide.evidence import Evidence
+from policer.decide.state import HostState, RouterState
+from policer.decide.telemetry import Sight
 from policer.errors import StoreBusy, StoreError
-from policer.evidence import Evidence
-from policer.fleet import Fleet, HostLive, Leadership
-from policer.ladder import Punishment, Step
-from policer.overrides import BrakeMode, Override
-from policer.service import Service, ServiceSettings
-from policer.sight import Sight
-from policer.state import HostState, RouterState
+from policer.fleet.live import Fleet, HostLive, Leadership
+from policer.service.service import Service, ServiceSettings
 from policer.store import OverrideKey, Store
 
 if TYPE_CHECKING:

@@ -9,19 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policer.engagement import Habits
-from policer.errors import SettingsError
-from policer.evidence import Rules
-from policer.ladder import Patience
-from policer.settings import (
-    HabitsSection,
-    PatienceSection,
-    RulesSection,
-    Settings,
-    StoreSection,
-    policy_of,
-)
-from policer.settingsfile import (
+from policer.config.file import (
     is_local,
     listen_address,
     load_settings,
@@ -31,7 +19,19 @@ from policer.settingsfile import (
     shown,
     store_url,
 )
-from policer.state import Policy
+from policer.config.schema import (
+    HabitsSection,
+    PatienceSection,
+    RulesSection,
+    Settings,
+    StoreSection,
+    policy_of,
+)
+from policer.contracts.ladder import Patience
+from policer.decide.engagement import Habits
+from policer.decide.evidence import Rules
+from policer.decide.state import Policy
+from policer.errors import SettingsError
 
 TLS = 'tls_cert = "/c.pem"\ntls_key = "/k.pem"\n'
 

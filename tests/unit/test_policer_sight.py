@@ -3,7 +3,7 @@
 import pytest
 from policer_plant import held_report, report_of
 
-from policer.sight import GONE_AFTER_S, MOST_ROUTERS, Sight, seen
+from policer.decide.telemetry import GONE_AFTER_S, MOST_ROUTERS, Sight, seen
 from xtc.wire import Report, Telemetry
 
 CAPACITY = 1e5

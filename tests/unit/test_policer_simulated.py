@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from rest_rig import SILVER, report
 
-from policer.sight import Sight, seen
+from policer.decide.telemetry import Sight, seen
 from xtc.wire import Telemetry, decode_telemetry, encode
 
 if TYPE_CHECKING:

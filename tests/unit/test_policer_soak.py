@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from benchmarks.policer_soak_hosts import Seen
-from benchmarks.policer_soak_judged import LONG_ENOUGH, Sample, Soak, judged, slope
+from benchmarks.policer.soak_hosts import Seen
+from benchmarks.policer.soak_judged import LONG_ENOUGH, Sample, Soak, judged, slope
 
 FINE = Seen("h0", "", ticks=600, router_seconds=6000, orders=900, messages=600, prompt=600)
 BAD = Seen("h1", "lies", ticks=600)

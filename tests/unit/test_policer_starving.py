@@ -3,8 +3,8 @@
 from policer_plant import held_report
 from round_rig import GOLD, Desk
 
-from policer.contract import Contract
-from policer.starving import OVER, SURE
+from policer.contracts.contract import Contract
+from policer.decide.starvation import OVER, SURE
 from xtc.wire import Finding, Report
 
 

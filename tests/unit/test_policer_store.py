@@ -10,8 +10,8 @@ import pytest
 from store_values import host, promise
 from support.races import at_once
 
+from policer.contracts.ladder import Step
 from policer.errors import Invalid, PolicerError, Stale, StoreGone, Taken, Unknown
-from policer.ladder import Step
 from policer.store import Store, Stored, Version
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def test_what_was_overtaken_long_ago_is_pruned_and_what_stands_is_kept(
 def test_a_host_has_no_more_contracts_than_it_may_have_routers(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("policer.store.contracts.MOST_ROUTERS", 2)
+    monkeypatch.setattr("policer.store.inventory.contracts.MOST_ROUTERS", 2)
     store.hosts.add(host(), "ann")
     for vr in ("r1", "r2"):
         store.contracts.put("gold", vr, promise(0.0), None, "ann")

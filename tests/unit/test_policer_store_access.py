@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from rest_rig import GOLD, SILVER
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
 from policer.errors import Invalid, KeyReused, StoreBusy, Unknown
 from policer.store import SCOPES, Answering, Claim, Store, StoredAnswer
-from policer.store.idempotency import ABANDONED, KEPT, MOST_WAITS, Idempotency
+from policer.store.service.idempotency import ABANDONED, KEPT, MOST_WAITS, Idempotency
 
 if TYPE_CHECKING:
     from store_rig import Backend

@@ -10,13 +10,14 @@ import pytest
 from store_values import host, promise
 from support.races import at_once
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.peak import peak_pps
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.schedule import Hours
 from policer.errors import Invalid, PolicerError, Stale, StoreGone, Taken, Unknown
-from policer.peak import peak_pps
-from policer.promises import ANYWHERE
-from policer.schedule import Hours
-from policer.store import PunishmentRow, Store, Stored, Version, tables
-from policer.store.promises import book_in, contracts_at
+from policer.store import PunishmentRow, Store, Stored, Version
+from policer.store.database import tables
+from policer.store.inventory.promises import book_in, contracts_at
 
 if TYPE_CHECKING:
     from store_rig import Backend

@@ -9,8 +9,9 @@ from sqlalchemy import Connection
 from store_values import host
 
 from policer.errors import StoreBusy
-from policer.store import Event, PunishmentRow, Store, pruning
-from policer.store import events as module
+from policer.store import Event, PunishmentRow, Store
+from policer.store.database import pruning
+from policer.store.history import events as module
 
 if TYPE_CHECKING:
     from store_rig import Backend

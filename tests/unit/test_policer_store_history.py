@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import pytest
 from store_values import host, promise
 
+from policer.contracts.promised import ANYWHERE
 from policer.history.retention import Oldest, Retention
-from policer.promises import ANYWHERE
-from policer.store import ChunkRow, DayRow, Kept, Store, pruning
+from policer.store import ChunkRow, DayRow, Kept, Store
+from policer.store.database import pruning
 
 if TYPE_CHECKING:
     from store_rig import Backend

@@ -14,9 +14,9 @@ from store_values import host, promise
 
 from policer.errors import Invalid, SettingsError, StoreBusy, StoreGone, StoreOutdated
 from policer.store import Event, Store, open_store
-from policer.store.engine import Database
-from policer.store.schema import MIGRATIONS, Schema
-from policer.store.tables import metadata
+from policer.store.database.engine import Database
+from policer.store.database.schema import MIGRATIONS, Schema
+from policer.store.database.tables import metadata
 
 if TYPE_CHECKING:
     from store_rig import Backend
@@ -240,7 +240,7 @@ def test_a_server_that_is_not_there_is_gone(tmp_path: Path) -> None:
 FULL_DISK = """
 import resource, signal, sys
 from policer.errors import StoreGone
-from policer.hosts import Host
+from policer.contracts.host import Host
 from policer.store import Event, open_store
 store = open_store(sys.argv[1])
 store.hosts.add(Host("gold", "ipc:///a", "ipc:///b", 1e5), "ann")

@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 from store_values import host, promise
 
+from policer.contracts.overrides import Override
+from policer.contracts.promised import ANYWHERE
 from policer.errors import Invalid, Stale, Taken, Unknown
-from policer.overrides import Override
-from policer.promises import ANYWHERE
 from policer.store import OverrideKey, Store
 
 if TYPE_CHECKING:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from store_values import host, promise
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.overrides import Override
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.tenant import Tenant
 from policer.errors import Forbidden, Invalid, PolicerError, Stale, StoreGone, Unknown
 from policer.fleetfile.document import Entered, FleetFile, file_of
-from policer.overrides import Override
-from policer.promises import ANYWHERE
-from policer.store import PlanRow, PunishmentRow, Store, plans
-from policer.store.changes import Entered as Read
-from policer.tenants import Tenant
+from policer.store import PlanRow, PunishmentRow, Store
+from policer.store.inventory import plans
+from policer.store.inventory.changes import Entered as Read
 
 if TYPE_CHECKING:
     from store_rig import Backend
@@ -287,7 +288,7 @@ def test_a_failure_half_way_leaves_nothing(
     def fail(*_: object, **__: object) -> None:
         raise StoreGone("the disk is full")
 
-    monkeypatch.setattr("policer.store.entered.record_all", fail)
+    monkeypatch.setattr("policer.store.inventory.fleet.record_all", fail)
     with pytest.raises(StoreGone):
         apply(store, plan)
     monkeypatch.undo()

@@ -8,11 +8,11 @@ import pytest
 from store_values import host, promise
 from support.races import at_once
 
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.tenant import Tenant
 from policer.errors import PlanStale, PolicerError
 from policer.fleetfile.document import Entered, file_of
-from policer.promises import ANYWHERE
 from policer.store import PlanRow, PunishmentRow, Store
-from policer.tenants import Tenant
 
 if TYPE_CHECKING:
     from store_rig import Backend

@@ -7,10 +7,10 @@ import pytest
 from store_values import host, promise
 
 from policer.actor import Actor
+from policer.contracts.reach import UNLIMITED, Reach
+from policer.contracts.tenant import Tenant
 from policer.errors import Invalid, StoreGone
-from policer.reach import UNLIMITED, Reach
 from policer.store import Event, Store
-from policer.tenants import Tenant
 
 if TYPE_CHECKING:
     from store_rig import Backend

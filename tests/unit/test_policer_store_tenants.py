@@ -3,10 +3,10 @@
 import pytest
 from store_values import host, promise
 
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.tenant import Tenant
 from policer.errors import Invalid, Stale, Taken, Unknown
-from policer.promises import ANYWHERE
 from policer.store import Store
-from policer.tenants import Tenant
 
 pytest_plugins = ["store_rig"]
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import pytest
 from store_values import host, promise
 
-from policer.contract import Contract
+from policer.contracts.contract import Contract
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.tenant import Tenant
 from policer.errors import StoreOutdated, Unknown
-from policer.promises import ANYWHERE
 from policer.store import Entered, Store
-from policer.store.schema import Schema
-from policer.tenants import Tenant
+from policer.store.database.schema import Schema
 
 if TYPE_CHECKING:
     from store_rig import Backend

@@ -7,8 +7,8 @@ import pytest
 
 from policer.errors import Invalid, Taken, Unknown
 from policer.store import Event, Store, Tried, WebhookRow
-from policer.store import letters as module
-from policer.store import webhooks as webhooks_module
+from policer.store.service import deliveries as module
+from policer.store.service import webhooks as webhooks_module
 
 if TYPE_CHECKING:
     from store_rig import Backend

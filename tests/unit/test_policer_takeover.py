@@ -10,12 +10,12 @@ import pytest
 from store_values import host
 
 from policer.errors import StoreBusy
-from policer.fleet import Fleet
-from policer.hostloop import HostLoop
-from policer.inbox import Pardon
-from policer.service import Service, ServiceSettings
+from policer.fleet.inbox import Pardon
+from policer.fleet.live import Fleet
+from policer.service.host_loop import HostLoop
+from policer.service.service import Service, ServiceSettings
 from policer.store import PunishmentRow, Store
-from policer.store.leadership import Leadership
+from policer.store.service.leadership import Leadership
 
 pytest_plugins = ["store_rig"]
 pytestmark = pytest.mark.anyio

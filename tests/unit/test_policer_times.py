@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from policer.cli.shared.until import LONGEST, parse_until
 from policer.errors import SettingsError
-from policer.times import LONGEST, parse_until
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ZONES = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

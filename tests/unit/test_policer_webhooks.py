@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import policer
-from policer.kinds import KINDS
+from policer.event_kinds import KINDS
 from policer.store import EventRow
 from policer.webhooks.guard import address_problem, url_problems
 from policer.webhooks.message import message_of

@@ -15,6 +15,7 @@ from support.stores import with_tables
 from support.waiting import eventually
 from webhook_rig import TRUSTING, Endpoint, Exchange, endpoint, verify
 
+from policer.daemon.worker import Worker
 from policer.errors import StoreGone
 from policer.store import Event, Store, WebhookRow, open_store
 from policer.webhooks import notifier as module
@@ -22,7 +23,6 @@ from policer.webhooks.courier import Courier
 from policer.webhooks.notifier import Notifier, Ports
 from policer.webhooks.rules import Rules
 from policer.webhooks.signing import new_secret
-from policer.worker import Worker
 
 SECRET = new_secret()
 

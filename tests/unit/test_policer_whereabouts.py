@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policer_plant import report_of
 
-from policer.service import ServiceSettings
-from policer.whereabouts import (
+from policer.contracts.location import (
     OFTEN,
     RETURN_S,
     SILENT_S,
@@ -17,6 +16,7 @@ from policer.whereabouts import (
     Whereabouts,
     present,
 )
+from policer.service.service import ServiceSettings
 from xtc.wire import Finding, Report
 
 GOLD, SILVER = "4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11", "5a1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a12"

@@ -7,8 +7,8 @@ import pytest
 from store_values import host
 
 from policer.errors import StoreBusy
+from policer.service.writer import Writer
 from policer.store import Event, PunishmentRow, Store
-from policer.writer import Writer
 
 pytest_plugins = ["store_rig"]
 

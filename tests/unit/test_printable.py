@@ -13,7 +13,7 @@ from common.command import spoken
 from common.errors import ConfigError
 from common.logs import set_up_logging
 from common.printable import printable, printable_lines
-from policer.cli_tables import show as show_table
+from policer.cli.shared.tables import show as show_table
 from xtc.cli import discover as cli_discover
 from xtc.cli.main import app
 from xtc.cli.status import print_status

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from benchmarks.promise import (
+from benchmarks.xtc.promise import (
     CASES,
     LAWS,
     PAGE,
@@ -17,7 +17,7 @@ from benchmarks.promise import (
     results,
     with_tables,
 )
-from benchmarks.promise_rig import DT, Tcp, shares
+from benchmarks.xtc.promise_rig import DT, Tcp, shares
 
 SECONDS = 12
 

@@ -1,4 +1,4 @@
-"""What `benchmarks.promise_packets` makes of counters: whose packets they are, what was kept."""
+"""What the promise benchmark makes of counters: whose packets they are, what was kept."""
 
 import time
 from itertools import accumulate
@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from benchmarks.promise_line import COUNT_S, Counted, Player, kept
+from benchmarks.xtc.promise_line import COUNT_S, Counted, Player, kept
 from common.setpoint import Setpoint
-from lab.processes import Source
+from lab.programs.processes import Source
 from xtc.simulation.loads import Load, Pulses, Steady
 
 SETPOINT = Setpoint(1000.0, burst=100.0)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training import child
+from training.fleet import child
 
 WAIT = "import signal,sys,os; signal.signal(signal.SIGTERM, {handler}); "
 WAIT += "os.write(2, b'ready %d\\n' % os.getpid())\nwhile True: signal.pause()"

@@ -15,16 +15,16 @@ from typer.testing import CliRunner
 from common.clock import FakeClock
 from common.dirlock import hold
 from common.errors import Busy, ConfigError
-from lab import requirements
+from lab.system import requirements
 from models import ThroughputCurve, bundled_host, dump_host, load_host, paper_host
-from training.cli import app, main
-from training.cli_place import check_period
-from training.data import read_csv
+from training.cli.main import app, main
+from training.cli.place import check_period
+from training.cli.progress import clock_time, describe
 from training.errors import UnfitError
-from training.load import FIRST_RATE, Command
-from training.progress import clock_time, describe
-from training.sweep import Progress
-from training.watch import MeasureError
+from training.recording.recording import read_csv
+from training.sweep.load import FIRST_RATE, Command
+from training.sweep.sweep import Progress
+from training.sweep.watch import MeasureError
 from xtc.config.schema import DaemonSection
 from xtc.state.journal import Journal
 
@@ -35,7 +35,7 @@ NOBODY = 65534
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A simulated router, on a clock that jumps."""
-    monkeypatch.setattr("training.sites.MonotonicClock", lambda: FakeClock(100.0))
+    monkeypatch.setattr("training.sweep.targets.MonotonicClock", lambda: FakeClock(100.0))
     path = tmp_path / "xtc.toml"
     path.write_text(CONFIG.format(tmp_path))
     return path
@@ -308,9 +308,9 @@ def test_a_lab_is_flooded_with_packets_of_the_size(
             floods.append((rate_pps, payload))
             raise Flooded
 
-    monkeypatch.setattr("training.sites.Lab", Made)
-    monkeypatch.setattr("training.sites.LAB_LOCK", tmp_path / "lab")
-    monkeypatch.setattr("training.sites.requirements.check", lambda: None)
+    monkeypatch.setattr("training.sweep.targets.Lab", Made)
+    monkeypatch.setattr("training.sweep.targets.LAB_LOCK", tmp_path / "lab")
+    monkeypatch.setattr("training.sweep.targets.requirements.check", lambda: None)
     size = [] if asked is None else ["--packet-size", asked]
     words = ["sweep", "--lab", "user-space", "-o", tmp_path / "s.csv", *size]
     with pytest.raises(Flooded):
@@ -364,7 +364,7 @@ def test_whoever_runs_a_lab_or_holds_its_state_is_named(
     """The first still holds what it has when the second is refused."""
     if missing := requirements.missing():
         pytest.skip("; ".join(missing))
-    monkeypatch.setattr("training.sites.LAB_LOCK", tmp_path / "lab")
+    monkeypatch.setattr("training.sweep.targets.LAB_LOCK", tmp_path / "lab")
     held, state = tmp_path / "lab", tmp_path / "state"
     taken = held if first == "another's lab" else state
     taken.mkdir()

@@ -10,14 +10,14 @@ from cost_rig import OFFERED, Cost, sized, straight
 from training_rig import METADATA
 
 from models import PacketCost, ThroughputCurve, dump_host, parse_host
-from training.cost import bend, cost_of, in_words
-from training.data import Recording, Sample, read_csv
-from training.design import design
+from training.design.gains import design
+from training.design.host_model import host_model
 from training.errors import RecordingError, UnfitError
-from training.fit import Fit, fit
-from training.loads import load_effects, named
-from training.model import host_model
-from training.report import report
+from training.fit.cost import bend, cost_of, in_words
+from training.fit.fit import Fit, fit
+from training.fit.loads import load_effects, named
+from training.recording.recording import Recording, Sample, read_csv
+from training.report.report import report
 
 SIZES = (64, 512, 1400)
 COST = straight(4e-6, 2e-9)

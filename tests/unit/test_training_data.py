@@ -6,7 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from training.data import (
+from training.errors import RecordingError, SampleError
+from training.recording.recording import (
     COLUMNS,
     SIZED_COLUMNS,
     Metadata,
@@ -19,7 +20,6 @@ from training.data import (
     read_csv,
     write_csv,
 )
-from training.errors import RecordingError, SampleError
 
 METADATA = Metadata(
     host='edge "7"\n\x7f',

@@ -8,8 +8,8 @@ import control
 import numpy as np
 import pytest
 
-from training import design as module
-from training.design import (
+from training.design import gains as module
+from training.design.gains import (
     Loop,
     as_row,
     design,

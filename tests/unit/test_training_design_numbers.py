@@ -6,8 +6,8 @@ import math
 import control
 import pytest
 
-from training import design as module
-from training.design import Loop, Pole, design, gains_of, largest_gain, loop_of, poles_of
+from training.design import gains as module
+from training.design.gains import Loop, Pole, design, gains_of, largest_gain, loop_of, poles_of
 from training.errors import DesignError
 
 A, B = 0.0915, 63.0

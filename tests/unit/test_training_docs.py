@@ -9,9 +9,9 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from training import fit
-from training.cli import app
-from training.data import COLUMNS, PHASES
+from training.cli.main import app
+from training.fit import fit
+from training.recording.recording import COLUMNS, PHASES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "training.md"

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from training.data import Phase, Sample
-from training.dynamics import Dynamics, dynamics_of, grid_of, settled_of, shares
-from training.interval import Interval
-from training.means import means_of
+from training.fit.dynamics import Dynamics, dynamics_of, grid_of, settled_of, shares
+from training.fit.interval import Interval
+from training.fit.means import means_of
+from training.recording.recording import Phase, Sample
 
 CAPS = (0.1, 0.6, 0.2, 0.9, 0.05, 0.4)
 

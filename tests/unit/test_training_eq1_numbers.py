@@ -9,9 +9,8 @@ import numpy.typing as npt
 import pytest
 from scipy import stats
 
-from training.data import Sample
-from training.dynamics import Dynamics
-from training.eq1 import (
+from training.fit.dynamics import Dynamics
+from training.fit.eq1 import (
     Eq1,
     Line,
     Pair,
@@ -24,8 +23,9 @@ from training.eq1 import (
     pairs_of,
     steady_line,
 )
-from training.interval import Interval
-from training.points import Rising
+from training.fit.interval import Interval
+from training.fit.points import Rising
+from training.recording.recording import Sample
 
 Array = npt.NDArray[np.float64]
 CAPS = (0.1, 0.2, 0.4)

@@ -5,7 +5,7 @@ import statistics
 import pytest
 
 from models import bundled_host
-from training.expect import RUNS, Outlook, Spread, _spread, expected, outlooks, speeds
+from training.design.expect import RUNS, Outlook, Spread, _spread, expected, outlooks, speeds
 from xtc.control.laws import law_named
 
 SETPOINTS = [20e3, 60e3]

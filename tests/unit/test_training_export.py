@@ -11,19 +11,19 @@ import pytest
 from training_rig import Sender, router, swept, swept_under
 from typer.testing import CliRunner
 
-from training.cli import app
-from training.contents import LAWS, Contents, contents_of, corrected
-from training.data import Recording, write_csv
-from training.design import design
+from training.cli.main import app
+from training.design.expect import Outlook
+from training.design.gains import design
+from training.design.host_model import b_of, host_model, lag_of
 from training.errors import ExportError
-from training.expect import Outlook
-from training.export import FILES, JSON, export
-from training.fit import Fit, fit
-from training.model import b_of, host_model, lag_of
-from training.points import CapPoint
-from training.report import write_report
-from training.responses import Responses
-from training.verdict import verdict_on
+from training.fit.fit import Fit, fit
+from training.fit.points import CapPoint
+from training.fit.verdict import verdict_on
+from training.recording.recording import Recording, write_csv
+from training.report.contents import LAWS, Contents, contents_of, corrected
+from training.report.export import FILES, JSON, export
+from training.report.report import write_report
+from training.report.responses import Responses
 
 
 @pytest.fixture(scope="module")

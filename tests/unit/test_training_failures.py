@@ -14,9 +14,9 @@ from training_rig import CONFIG
 
 from common.clock import FakeClock
 from common.units import CapFraction, Seconds
-from training.cli import main
-from training.data import Metadata, Recording, read_csv, write_csv
+from training.cli.main import main
 from training.errors import RecordingError
+from training.recording.recording import Metadata, Recording, read_csv, write_csv
 from xtc.config.plan import RouterPlan
 from xtc.daemon.build import simulated_host
 from xtc.simulation.host import SimulatedHost
@@ -54,7 +54,7 @@ class Sweeps:
         self.patch, self._capsys = patch, capsys
         self.host: SimulatedHost | None = None
         (folder / "xtc.toml").write_text(CONFIG.format(folder))
-        patch.setattr("training.sites.simulated_host", self._host)
+        patch.setattr("training.sweep.targets.simulated_host", self._host)
 
     def _host(self, plans: Mapping[str, RouterPlan]) -> SimulatedHost | None:
         self.host = simulated_host(plans)
@@ -64,12 +64,16 @@ class Sweeps:
 
     def run(self, fault: Fault, *options: str) -> tuple[int | str | None, str]:
         """Return the exit code, and what was written to standard error but progress."""
-        self.patch.setattr("training.sites.MonotonicClock", lambda: FaultyClock(self._once(fault)))
+        self.patch.setattr(
+            "training.sweep.targets.MonotonicClock", lambda: FaultyClock(self._once(fault))
+        )
         return self.called("sweep", "--output", str(self.file), *options)
 
     def validate(self, fault: Fault, *options: str) -> tuple[int | str | None, str]:
         """Judge the paper's model, as `run` sweeps."""
-        self.patch.setattr("training.sites.MonotonicClock", lambda: FaultyClock(self._once(fault)))
+        self.patch.setattr(
+            "training.sweep.targets.MonotonicClock", lambda: FaultyClock(self._once(fault))
+        )
         return self.called("validate", "--model", "paper", *options)
 
     def called(self, command: str, *options: str) -> tuple[int | str | None, str]:

@@ -10,12 +10,18 @@ from typer.testing import CliRunner
 
 from common.units import PacketsPerSecond
 from models import bundled_host
-from training.cli import app
-from training.data import Recording, read_csv
-from training.design import design
-from training.findings import cautions, measured_range, plain_words, threshold_doubt, why_missed
-from training.fit import Fit, fit
-from training.model import b_of, lag_of
+from training.cli.main import app
+from training.design.gains import design
+from training.design.host_model import b_of, lag_of
+from training.fit.fit import Fit, fit
+from training.recording.recording import Recording, read_csv
+from training.report.summary import (
+    cautions,
+    measured_range,
+    plain_words,
+    threshold_doubt,
+    why_missed,
+)
 from xtc.simulation.plant import Plant
 
 LAB = Path(__file__).parents[2] / "notebooks" / "data" / "lab-user-space.csv"

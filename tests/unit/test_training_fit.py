@@ -10,12 +10,12 @@ import pytest
 
 from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import ThroughputCurve, bundled_host, paper_host
-from training.data import Metadata, Phase, Recording, Sample
-from training.eq1 import Residual, joint_of, lack_of_fit, missed_of, pairs_of, steady_line
 from training.errors import UnfitError
-from training.fit import Fit, fit
-from training.points import Rising
-from training.shape import compare
+from training.fit.eq1 import Residual, joint_of, lack_of_fit, missed_of, pairs_of, steady_line
+from training.fit.fit import Fit, fit
+from training.fit.points import Rising
+from training.fit.shape import compare
+from training.recording.recording import Metadata, Phase, Recording, Sample
 from xtc.simulation.plant import Plant, advanced, settled
 
 CAPS = (0.02, 0.04, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from training.data import Metadata, Phase, Recording, Sample
 from training.errors import UnfitError
-from training.fit import Fit, HeldOut, fit
+from training.fit.fit import Fit, HeldOut, fit
+from training.recording.recording import Metadata, Phase, Recording, Sample
 
 RISING = {0.1: 20e3, 0.2: 40e3, 0.3: 60e3, 0.4: 80e3, 0.5: 100e3, 0.6: 100e3}
 """A hinge whose last two caps give the same: the threshold is at 0.5."""

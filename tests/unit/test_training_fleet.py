@@ -13,13 +13,13 @@ import pytest
 from training_fleet_rig import swept_host
 from typer.testing import CliRunner
 
-from training.cli import app
-from training.data import read_csv, write_csv
+from training.cli.main import app
+from training.cli.progress import seconds_left, shown_hosts
 from training.errors import FleetPathError
-from training.fleetfile import FleetHost
-from training.fleetresults import names_in
-from training.fleetrun import HostFailure, sweep_fleet
-from training.progress import seconds_left, shown_hosts
+from training.fleet.file import FleetHost
+from training.fleet.results import names_in
+from training.fleet.run import HostFailure, sweep_fleet
+from training.recording.recording import read_csv, write_csv
 
 TESTS = Path(__file__).parents[1]
 PATIENCE_S = 60.0
@@ -200,7 +200,9 @@ def test_lines_of_hosts_neither_style_nor_move_the_terminal(
 def started(fleet: Fleet, *hosts: FleetHost) -> subprocess.Popen[bytes]:
     words = ["fleet", str(fleet.file(*hosts)), "--output", str(fleet.results)]
     return subprocess.Popen(
-        [sys.executable, "-m", "training.cli", *words], stderr=subprocess.PIPE, cwd=TESTS.parent
+        [sys.executable, "-m", "training.cli.main", *words],
+        stderr=subprocess.PIPE,
+        cwd=TESTS.parent,
     )
 
 

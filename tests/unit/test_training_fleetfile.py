@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from training.errors import FleetFileError
-from training.fleetfile import FleetHost, load_fleet, parse_fleet
+from training.fleet.file import FleetHost, load_fleet, parse_fleet
 
 HOST = '[[host]]\nname = "edge-7"\nsweep = ["--router", "gold"]\n'
 

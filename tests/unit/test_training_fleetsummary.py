@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from training_fleet_rig import CPU, metadata, swept_host
 
-from benchmarks.coverage_host import Case
-from training.data import Recording
-from training.fit import Fit, fit
-from training.fleetsummary import HostFit, Summary, cpu_kind, fitted, median_host, summarize
-from training.relative import relative_speed
+from benchmarks.training.coverage_host import Case
+from training.compare.relative import relative_speed
+from training.fit.fit import Fit, fit
+from training.fleet.summary import HostFit, Summary, cpu_kind, fitted, median_host, summarize
+from training.recording.recording import Recording
 
 SPEEDS = {"edge-1": 1.0, "edge-2": 1.01, "edge-3": 0.99, "edge-9": 0.86}
 OTHER = "Intel(R) Xeon(R) Gold 6338 CPU @ 2.00GHz"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from benchmarks.coverage import swept
-from benchmarks.coverage_host import Case, SimulatedHost, throughput
-from training.fit import fit
+from benchmarks.training.coverage import swept
+from benchmarks.training.coverage_host import Case, SimulatedHost, throughput
+from training.fit.fit import fit
 
 PLACES = 40
 """Caps at which the curve is compared with the truth, in geometric steps."""

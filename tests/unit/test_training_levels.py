@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from training.levels import Levels, Visit, levels_of
+from training.fit.levels import Levels, Visit, levels_of
 
 CAPS, SAMPLES, DWELL = 12, 6, 8
 

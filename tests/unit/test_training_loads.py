@@ -11,15 +11,15 @@ from training_rig import METADATA, Router, Sender, router, swept_under
 
 from common.units import format_rate
 from models import HostModel, ThroughputCurve
-from training.data import Recording, Sample, read_csv
-from training.design import design
+from training.design.gains import design
 from training.errors import RecordingError
-from training.fit import fit
-from training.known import LOAD_SAMPLES
-from training.loads import in_words, load_effects
-from training.report import report
-from training.sweep import Progress
-from training.watch import MeasureError
+from training.fit.fit import fit
+from training.fit.loads import in_words, load_effects
+from training.recording.recording import Recording, Sample, read_csv
+from training.recording.sweep_model import LOAD_SAMPLES
+from training.report.report import report
+from training.sweep.sweep import Progress
+from training.sweep.watch import MeasureError
 
 RATES = (100e3, 40e3, 200e3)
 """The curve's, one that a few caps forward, and one that is twice what the router can."""

@@ -2,8 +2,8 @@
 
 import pytest
 
-from training.data import Sample
-from training.means import means_of
+from training.fit.means import means_of
+from training.recording.recording import Sample
 
 RATES = [100.0, 103.0, 98.0, 101.0, 97.0, 102.0, 99.0, 100.0]
 

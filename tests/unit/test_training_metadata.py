@@ -7,9 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from training.data import Metadata, csv_head, parse_csv
 from training.errors import RecordingError
-from training.metadata import HOSTS_OWN, actuator, check_same, cpu_model, hypervisor, metadata_of
+from training.recording.metadata import (
+    HOSTS_OWN,
+    actuator,
+    check_same,
+    cpu_model,
+    hypervisor,
+    metadata_of,
+)
+from training.recording.recording import Metadata, csv_head, parse_csv
 from xtc.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
 
 X86 = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel\t\t: 23\nmodel name\t: Xeon  E5440\n"

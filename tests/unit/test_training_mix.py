@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from models import HostModel, PacketCost, ThroughputCurve, bundled_host, dump_host, load_host
-from training.cli import app
+from training.cli.main import app
+from training.design.mix import IMIX, parse_mix, predicted
 from training.errors import OptionError, UnfitError
-from training.mix import IMIX, parse_mix, predicted
 
 HALF = 4e-6 / 1e-9 + 2 * 64.0
 HOST = HostModel(

@@ -10,13 +10,13 @@ from test_training_fit import Sweep, plant
 
 from common.units import PacketsPerSecond
 from models import dump_host, load_host
-from training.design import design
-from training.expect import expected
-from training.fit import fit
-from training.interval import Interval
-from training.levels import USUAL
-from training.model import b_of, host_model, lag_of, uncertainty_of
-from training.validate import setpoints_of
+from training.design.expect import expected
+from training.design.gains import design
+from training.design.host_model import b_of, host_model, lag_of, uncertainty_of
+from training.design.validate import setpoints_of
+from training.fit.fit import fit
+from training.fit.interval import Interval
+from training.fit.levels import USUAL
 from xtc.control.laws import NAMES, law_named
 from xtc.simulation.closed_loop import Scenario, run, summarise
 

@@ -9,8 +9,8 @@ from simulated_rig import Faults, FaultyActuator, plan
 
 from common.clock import FakeClock
 from common.units import CapFraction
-from training.bench import Bench
-from training.watch import Stop, Watch
+from training.sweep.bench import Bench
+from training.sweep.watch import Stop, Watch
 from xtc.actuator.base import Actuator
 from xtc.errors import Overtaken
 from xtc.libvirt.hypervisors import Hypervisors

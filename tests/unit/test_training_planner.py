@@ -14,9 +14,9 @@ from training_rig import Router, router, swept
 
 from common.units import PacketsPerSecond
 from models import HostModel, ThroughputCurve, bundled_host
-from training.data import Recording, Sample
-from training.known import Aims, Known, Span, aims_for, noise_of, visits_of
-from training.planner import Request, enough, most_left, next_request
+from training.recording.recording import Recording, Sample
+from training.recording.sweep_model import Aims, Known, Span, aims_for, noise_of, visits_of
+from training.sweep.planner import Request, enough, most_left, next_request
 
 HOSTS = ("paper", "hinge", "log")
 

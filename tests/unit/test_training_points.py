@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from training.data import Sample
-from training.means import means_of
-from training.points import curve_of
+from training.fit.means import means_of
+from training.fit.points import curve_of
+from training.recording.recording import Sample
 
 TOP = 1e5
 GRID = (0.02, 0.04, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)

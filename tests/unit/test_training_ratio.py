@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from benchmarks.coverage import swept
-from benchmarks.coverage_host import Case, SimulatedHost
+from benchmarks.training.coverage import swept
+from benchmarks.training.coverage_host import Case, SimulatedHost
 from common.command import exit_code
-from training.cli import TRAINING_CODES, app
-from training.data import Recording, read_csv, write_csv
+from training.cli.main import TRAINING_CODES, app
+from training.compare.gls import common_of
+from training.compare.interpolate import interpolated
+from training.compare.likeness import likeness_of
+from training.compare.ratio import Ratio, ratio_of
 from training.errors import RecordingError, UnfitError
-from training.fit import fit
-from training.gls import common_of
-from training.interpolate import interpolated
-from training.interval import Interval
-from training.likeness import likeness_of
-from training.ratio import Ratio, ratio_of
+from training.fit.fit import fit
+from training.fit.interval import Interval
+from training.recording.recording import Recording, read_csv, write_csv
 
 USUAL = Case()
 

@@ -16,20 +16,20 @@ from typer.testing import CliRunner
 
 from common.units import format_cap, format_rate
 from models import bundled_host
-from training.cli import app
-from training.data import Recording, read_csv, write_csv
-from training.design import Design, design
-from training.eq1 import Missed
+from training.cli.main import app
+from training.design.expect import expected, fixed_cap, outlooks
+from training.design.gains import Design, design
+from training.design.host_model import b_of, host_model, lag_of
+from training.design.validate import setpoints_of
 from training.errors import TrainingError
-from training.expect import expected, fixed_cap, outlooks
-from training.findings import cautions, plain_words, steepest
-from training.fit import Fit, HeldOut, fit
-from training.model import b_of, host_model, lag_of
-from training.page import Figures, Markup, element
-from training.report import report, write_report
-from training.responses import responses_of
-from training.sections import responses_section
-from training.validate import setpoints_of
+from training.fit.eq1 import Missed
+from training.fit.fit import Fit, HeldOut, fit
+from training.recording.recording import Recording, read_csv, write_csv
+from training.report.markup import Figures, Markup, element
+from training.report.report import report, write_report
+from training.report.responses import responses_of
+from training.report.sections import responses_section
+from training.report.summary import cautions, plain_words, steepest
 from xtc.control.laws import law_named
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>&amp;'

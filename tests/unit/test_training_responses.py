@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.data import Metadata, Phase, Recording, Sample
-from training.fit import Fit, fit
-from training.interval import Interval
-from training.responses import LEAST_CHANGE, WAY, Responses, responses_of
+from training.fit.fit import Fit, fit
+from training.fit.interval import Interval
+from training.recording.recording import Metadata, Phase, Recording, Sample
+from training.report.responses import LEAST_CHANGE, WAY, Responses, responses_of
 
 CAPS = (0.05, 0.6, 0.1, 0.45, 0.2, 0.9, 0.3, 0.15)
 TOP = 60e3

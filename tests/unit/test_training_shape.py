@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from benchmarks.coverage_host import Case, SimulatedHost, offered
-from training.cli import app
-from training.data import Metadata
-from training.findings import measured_range, plain_words
-from training.fit import Fit, fit
-from training.known import aims_for
-from training.plots import draw_curve, svg
-from training.shape import compare
-from training.shape_fit import NAMES, Line, Name, fitted
-from training.sweep import Sweep, resumed
+from benchmarks.training.coverage_host import Case, SimulatedHost, offered
+from training.cli.main import app
+from training.fit.fit import Fit, fit
+from training.fit.shape import compare
+from training.fit.shape_fit import NAMES, Line, Name, fitted
+from training.recording.recording import Metadata
+from training.recording.sweep_model import aims_for
+from training.report.plots import draw_curve, svg
+from training.report.summary import measured_range, plain_words
+from training.sweep.sweep import Sweep, resumed
 
 CAPS = np.array([0.02, 0.04, 0.07, 0.12, 0.2, 0.3, 0.45, 0.6, 0.7, 0.8, 0.9, 1.0])
 SWEEPS = 4

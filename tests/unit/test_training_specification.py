@@ -11,13 +11,13 @@ from training_rig import router, swept
 
 from common.clock import FakeClock
 from models import dump_host, paper_host
-from training.data import Recording, read_csv, write_csv
+from training.recording.recording import Recording, read_csv, write_csv
 
 
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A simulated router, on a clock that jumps."""
-    monkeypatch.setattr("training.sites.MonotonicClock", lambda: FakeClock(100.0))
+    monkeypatch.setattr("training.sweep.targets.MonotonicClock", lambda: FakeClock(100.0))
     path = tmp_path / "xtc.toml"
     path.write_text(CONFIG.format(tmp_path))
     return path

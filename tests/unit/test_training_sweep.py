@@ -14,15 +14,15 @@ from common.clock import FakeClock
 from common.errors import Busy, ConfigError
 from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import bundled_host
-from training.bench import Bench, OwnPart
-from training.data import Recording, read_csv
 from training.errors import RecordingError
-from training.fit import fit
-from training.known import aims_for, visits_of
-from training.load import next_rate, saturating_rate
-from training.sites import Site, configured_site
-from training.sweep import Progress, Sweep, resumed
-from training.watch import MeasureError, Period, Stop, Stopped
+from training.fit.fit import fit
+from training.recording.recording import Recording, read_csv
+from training.recording.sweep_model import aims_for, visits_of
+from training.sweep.bench import Bench, OwnPart
+from training.sweep.load import next_rate, saturating_rate
+from training.sweep.sweep import Progress, Sweep, resumed
+from training.sweep.targets import Site, configured_site
+from training.sweep.watch import MeasureError, Period, Stop, Stopped
 from xtc.daemon.build import release_all
 from xtc.errors import Admission, Gone, MeterError, Transient
 from xtc.measure.meter import Snapshot

@@ -14,20 +14,20 @@ from hypothesis import strategies as st
 from training_rig import CONFIG, METADATA, Router, router
 from typer.testing import CliRunner
 
-from benchmarks.coverage import swept
-from benchmarks.coverage_host import Case, SimulatedHost, offered, throughput
+from benchmarks.training.coverage import swept
+from benchmarks.training.coverage_host import Case, SimulatedHost, offered, throughput
 from common.clock import FakeClock
 from models import HostModel, ThroughputCurve, bundled_host, dump_host, load_host
 from models.cost import PacketCost
-from training.cli import app, main
-from training.data import Metadata, Recording, read_csv, write_csv
+from training.cli.main import app, main
+from training.compare.known_curve import Known, known_from_model, known_from_sweep
+from training.compare.scaled import scaled_curve, scaled_host
+from training.compare.transfer import Transfer, transfer_of
 from training.errors import OptionError, TransferError, UnfitError
-from training.fit import fit
-from training.known import aims_for_caps, least_for_caps
-from training.knowncurve import Known, known_from_model, known_from_sweep
-from training.scaled import scaled_curve, scaled_host
-from training.sweep import Capped, Sweep, resumed
-from training.transfer import Transfer, transfer_of
+from training.fit.fit import fit
+from training.recording.recording import Metadata, Recording, read_csv, write_csv
+from training.recording.sweep_model import aims_for_caps, least_for_caps
+from training.sweep.sweep import Capped, Sweep, resumed
 
 USUAL = Case()
 FAST = replace(USUAL, speed=1.2)
@@ -260,7 +260,7 @@ def test_a_longer_budget_visits_the_caps_more_often() -> None:
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A simulated router, on a clock that jumps."""
-    monkeypatch.setattr("training.sites.MonotonicClock", lambda: FakeClock(100.0))
+    monkeypatch.setattr("training.sweep.targets.MonotonicClock", lambda: FakeClock(100.0))
     path = tmp_path / "xtc.toml"
     path.write_text(CONFIG.format(tmp_path))
     return path

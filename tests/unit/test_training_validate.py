@@ -10,9 +10,7 @@ from training_rig import CONFIG
 
 from common.clock import FakeClock
 from models import HostModel, ThroughputCurve, Uncertainty, dump_host, paper_host
-from training.errors import OptionError
-from training.sites import Site, configured_site
-from training.validate import (
+from training.design.validate import (
     Outcome,
     foretell,
     hold_of,
@@ -23,7 +21,9 @@ from training.validate import (
     settling,
     validate,
 )
-from training.watch import Stop, Stopped
+from training.errors import OptionError
+from training.sweep.targets import Site, configured_site
+from training.sweep.watch import Stop, Stopped
 
 TRAINED = CONFIG + 'model = "{0}/plant.toml"\n'
 

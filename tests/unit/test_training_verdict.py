@@ -9,13 +9,13 @@ from scipy import stats
 from training_rig import router, swept
 from typer.testing import CliRunner
 
-from benchmarks.coverage import judge
-from benchmarks.coverage import swept as simulated
-from benchmarks.coverage_host import Case, SimulatedHost
-from training.cli import app
-from training.fit import Fit, HeldOut, fit
-from training.interval import Interval
-from training.verdict import half_width, verdict_on
+from benchmarks.training.coverage import judge
+from benchmarks.training.coverage import swept as simulated
+from benchmarks.training.coverage_host import Case, SimulatedHost
+from training.cli.main import app
+from training.fit.fit import Fit, HeldOut, fit
+from training.fit.interval import Interval
+from training.fit.verdict import half_width, verdict_on
 
 LAB = Path(__file__).parents[2] / "notebooks" / "data" / "lab-user-space.csv"
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from training_rig import router, swept
 
-from training.data import Recording, Sample
-from training.design import design
-from training.findings import cautions, plain_words, wandered
-from training.fit import Fit, fit
-from training.means import means_of
-from training.model import b_of, lag_of
-from training.points import curve_of
-from training.wander import Wander, wander_of
+from training.design.gains import design
+from training.design.host_model import b_of, lag_of
+from training.fit.drift import Wander, wander_of
+from training.fit.fit import Fit, fit
+from training.fit.means import means_of
+from training.fit.points import curve_of
+from training.recording.recording import Recording, Sample
+from training.report.summary import cautions, plain_words, wandered
 
 CAPS = (0.1, 0.2, 0.3, 0.4, 0.5)
 

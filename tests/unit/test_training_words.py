@@ -7,14 +7,14 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks.coverage import swept
-from benchmarks.coverage_host import Case, SimulatedHost
+from benchmarks.training.coverage import swept
+from benchmarks.training.coverage_host import Case, SimulatedHost
 from common.units import format_rate
-from training.cli import app
-from training.data import Recording, write_csv
-from training.findings import plain_words
-from training.fit import Fit, fit
-from training.loads import LoadEffect, LoadPoint, in_words
+from training.cli.main import app
+from training.fit.fit import Fit, fit
+from training.fit.loads import LoadEffect, LoadPoint, in_words
+from training.recording.recording import Recording, write_csv
+from training.report.summary import plain_words
 
 Printed = Callable[[Recording], str]
 

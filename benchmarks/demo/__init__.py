@@ -1,0 +1,1 @@
+"""The demos: `make demo` and `make demo-xco`."""

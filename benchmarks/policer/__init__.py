@@ -1,0 +1,1 @@
+"""Figures of the policer: reaction, scale, a soak, and leaders that are killed."""

@@ -1,0 +1,140 @@
+"""What the history of a fleet costs: CPU of recording, time and bytes of writing, on SQLite.
+
+`python -m benchmarks.policer.history --hosts 500 --routers 20 --minutes 3` hands a keeper the ticks
+of a fleet as fast as it takes them, and prints what each part took. With `--hosts 20 --minutes 61`
+it has a whole hour of minutes, and prints what the settings' defaults come to on disk.
+"""
+
+import argparse
+import random
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from policer.contracts.contract import Contract
+from policer.contracts.host import Host
+from policer.decide.state import Order
+from policer.decide.telemetry import Sight
+from policer.fleet.live import HostLive
+from policer.history.chunks import MINUTE_S, POINTS, SECOND_S
+from policer.history.retention import Retention
+from policer.recording.writer import Keeper
+from policer.store import open_store
+from xtc.wire import Finding, Mode, Report
+
+BEGIN = 1_790_002_800.4
+"""When it begins, within a second: most periods touch two."""
+EVERY_S = 10
+"""How often what is complete is written here; the policer looks every few seconds."""
+NOISE = 0.05
+"""How much rates scatter from second to second."""
+
+
+def report(vr: str, base: float) -> Report:
+    """Return what a daemon says of a router that is held."""
+    offered = base * random.gauss(1.0, NOISE)
+    return Report(
+        vr=vr,
+        active=True,
+        mode=Mode.CLOSED_LOOP,
+        finding=Finding.NONE,
+        setpoint_pps=base,
+        throughput_pps=min(offered, base),
+        offered_pps=offered,
+        cap=0.4,
+        used=0.3,
+        binding=True,
+        lease_remaining_s=12.0,
+        sample_age_s=0.1,
+        interfaces=(),
+    )
+
+
+def fleet(hosts: int, routers: int) -> list[HostLive]:
+    """Return hosts that were never heard, whose routers all have contracts."""
+    names = [f"customer-{number}" for number in range(routers)]
+    contracts = {vr: Contract(guarantee_pps=1e3 * (1 + n % 30)) for n, vr in enumerate(names)}
+    orders = {vr: Order(contract.guarantee_pps) for vr, contract in contracts.items()}
+    return [
+        HostLive(
+            Host(f"host-{number}", f"ipc:///run/{number}/a", f"ipc:///run/{number}/b", 1e6),
+            contracts,
+            orders=orders,
+        )
+        for number in range(hosts)
+    ]
+
+
+def timed(work: Callable[[], None], clock: Callable[[], float] = time.process_time) -> float:
+    """Return the seconds that something takes; of CPU, unless another clock is given."""
+    began = clock()
+    work()
+    return clock() - began
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--hosts", type=int, default=500)
+    parser.add_argument("--routers", type=int, default=20)
+    parser.add_argument("--minutes", type=int, default=3)
+    wanted = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        measure(Path(folder), wanted.hosts, wanted.routers, wanted.minutes)
+
+
+def measure(folder: Path, hosts: int, routers: int, minutes: int) -> None:
+    """Play a fleet, and print what it cost."""
+    store = open_store(f"sqlite:///{folder}/policer.db")
+    epoch = store.leadership("benchmark").acquire() or 0
+    wall = [BEGIN]
+    keeper = Keeper(store, lambda: True, Retention(), lambda: wall[0])
+    keeper.lead(epoch, epoch)
+    lives = fleet(hosts, routers)
+    heard, collected, flushed = [], [], []
+    for tick in range(1, 60 * minutes + 1):
+        wall[0] = BEGIN + tick
+        sights = [sight(live, tick) for live in lives]
+        heard.append(timed(partial(hear, keeper, lives, sights)))
+        lives = [replace(live, sight=now) for live, now in zip(lives, sights, strict=True)]
+        if tick % EVERY_S == 0:
+            collected.append(timed(keeper.collect))
+            flushed.append(timed(keeper.flush, time.perf_counter))
+    print(f"{hosts} hosts of {routers} routers, {minutes} minutes")
+    print(f"recording a host's tick: {1e6 * sum(heard) / (len(heard) * hosts):.0f} us of CPU")
+    print(f"packing {EVERY_S} s: mean {mean(collected):.3f} s of CPU, most {max(collected):.3f} s")
+    print(f"writing {EVERY_S} s: mean {mean(flushed):.3f} s, most {max(flushed):.3f} s")
+    with store._database.read() as connection:  # noqa: SLF001  it counts bytes
+        query = "SELECT span, count(*), max(length(points)) FROM history GROUP BY span"
+        sizes = {row[0]: row[2] for row in connection.exec_driver_sql(query)}
+    for span, size in sizes.items():
+        print(f"a host's chunk of {POINTS[span]} points of {span} s: at most {size} bytes")
+    chunks = 3600 // (POINTS[SECOND_S] * SECOND_S)
+    print(f"an hour of seconds, each host: {chunks * sizes[SECOND_S] / 1e3:.0f} kB")
+    if minutes > 60:
+        print(f"30 days of minutes, each host: {24 * 30 * sizes[MINUTE_S] / 1e6:.1f} MB")
+    store.close()
+
+
+def hear(keeper: Keeper, lives: list[HostLive], sights: list[Sight]) -> None:
+    """Let a tick of every host come."""
+    for live, now in zip(lives, sights, strict=True):
+        keeper.heard(live, now)
+
+
+def sight(live: HostLive, tick: int) -> Sight:
+    """Return a host after so many ticks."""
+    reports = (report(vr, order.setpoint_pps or 0.0) for vr, order in live.orders.items())
+    return Sight(tick, float(tick), tick, {one.vr: one for one in reports})
+
+
+def mean(values: list[float]) -> float:
+    """Return the mean."""
+    return sum(values) / len(values)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Watches a soaked policer from outside: probes, memory, disk, and how hosts are shown."""
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import msgspec
+
+from benchmarks.policer.rig import Policer
+from benchmarks.policer.soak_fleet import Fleet
+from benchmarks.policer.soak_judged import Sample
+from benchmarks.policer.soak_load import Probes
+
+SAMPLES_EVERY_S: Final = 5.0
+PROBES_EVERY_S: Final = 1.0
+READY_S: Final = 120.0
+"""How long all compliant hosts may take to be controlled, at first and at last."""
+PROBED: Final = ("/livez", "/readyz", "/v1/hosts?limit=100", "/v1/routers?limit=100", "/v1/events")
+
+
+@dataclass
+class Watch:
+    """One run, as it is seen."""
+
+    policer: Policer
+    fleet: Fleet
+    probes: Probes
+    began: float = 0.0
+    ended: float = 0.0
+    samples: list[Sample] = field(default_factory=list)
+    shown: dict[str, str] = field(default_factory=dict)
+    """What was shown of each bad host, by its fault."""
+
+    def until_controlled(self) -> dict[str, str]:
+        """Wait until every compliant host is controlled; return those that are not in the end."""
+        deadline = time.monotonic() + READY_S
+        while (troubled := self.troubled()) and time.monotonic() < deadline:
+            time.sleep(1.0)
+        return troubled
+
+    def run(self, seconds: float) -> None:
+        """Probe and sample for so long."""
+        self.fleet.count()
+        self.began = time.monotonic()
+        turn = 0
+        while (at := time.monotonic() - self.began) < seconds:
+            self.probes.ask(PROBED[turn % len(PROBED)])
+            if at >= len(self.samples) * SAMPLES_EVERY_S:
+                self.samples.append(self._sample(at))
+                self._look_at_bad_hosts()
+            turn += 1
+            time.sleep(max(0.0, self.began + turn * PROBES_EVERY_S - time.monotonic()))
+        self.ended = time.monotonic()
+        self.samples.append(self._sample(self.ended - self.began))
+
+    def _sample(self, at: float) -> Sample:
+        newest = self._get("/v1/events?limit=1")["items"]
+        store = self.policer.folder.parent.glob("policer.db*")
+        return Sample(
+            at=at,
+            rss_mib=self.policer.rss_mib(),
+            store_mib=sum(map(_mib, store)),
+            log_mib=_mib(self.policer.folder / "log"),
+            events=newest[0]["id"] if newest else 0,
+        )
+
+    def _look_at_bad_hosts(self) -> None:
+        for name, fault in self.fleet.faults.items():
+            if not self.shown.get(fault):
+                live = self._get(f"/v1/hosts/{name}")["live"]
+                events = (self._noted(name, kind) for kind in ("gone", "events_left_out"))
+                self.shown[fault] = trouble(live) or next(filter(None, events), "")
+
+    def _noted(self, name: str, kind: str) -> str:
+        """Return the words of a host's last event of a kind; "" where there is none."""
+        found = self._get(f"/v1/events?host={name}&kind={kind}&limit=1")["items"]
+        return f"{kind}: {found[0]['words']}" if found else ""
+
+    def troubled(self) -> dict[str, str]:
+        """Return the compliant hosts that are not controlled, and why."""
+        found = {}
+        path = "/v1/hosts?limit=500"
+        while True:
+            page = self._get(path)
+            for item in page["items"]:
+                name, live = item["entry"]["name"], item["live"]
+                words = trouble(live) or ("" if live["engaged"] else "not engaged")
+                if words and name not in self.fleet.faults and not name.endswith("-again"):
+                    found[name] = words
+            if page["next"] is None:
+                return found
+            path = f"/v1/hosts?limit=500&after={page['next']}"
+
+    def entered_again(self) -> bool:
+        """Whether a daemon could be entered a second time, by the address of another entry."""
+        entry = msgspec.to_builtins(msgspec.structs.replace(self.fleet.hosts[0], name="copy"))
+        return self.probes.client.post("/v1/hosts", json=entry).is_success
+
+    def _get(self, path: str) -> Any:
+        """Return what is answered; what is not shows in the probes.
+
+        A connection that is kept for the next sample may be closed by the policer just as that
+        begins (RFC 9112, section 9.5): none is kept.
+        """
+        while True:
+            try:
+                return self.probes.client.get(path).raise_for_status().json()
+            except httpx.TransportError as error:
+                self.probes.failed.append(f"{path}: {type(error).__name__}: {error}")
+                time.sleep(PROBES_EVERY_S)
+
+
+def trouble(live: dict[str, Any]) -> str:
+    """Return what is shown of a host that is in trouble; "" of one that is not."""
+    if not live["reachable"]:
+        return "not heard"
+    said = (live["distrust"], live["link_problem"], live["refusal"], live["braked"] and "braked")
+    return next((str(words) for words in said if words), "")
+
+
+def _mib(file: Path) -> float:
+    return file.stat().st_size / (1 << 20)

@@ -1,0 +1,1 @@
+"""Figures of training: coverage of intervals, lag, ratios, and sweeps side by side."""

@@ -1,0 +1,1 @@
+"""Figures of link coordination on the fabric of the lab."""

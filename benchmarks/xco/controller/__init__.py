@@ -1,0 +1,1 @@
+"""Figures of the controller: scheduling, control exchange, load, and simulation."""

@@ -1,0 +1,238 @@
+"""The whole controller under load: messages a second and core, and how fast a report is answered.
+
+A program in C (`make -C xco/core load`) plays all hosts over loopback UDP, with authentic messages,
+against the real xco-controller with real-time priority. The network is that of
+`benchmarks.xco.controller.scheduler` (`tree`: 20 hosts a rack, 10 racks a row, 1 and 10 Gb/s). In
+each rack 17 hosts always have something to send to the other half of the network and report every
+heartbeat; one asks for a link that is free, uses its turn for 1 to 3 ms, and gives it up. A
+reaction is the time from that host's report to the receipt of the directive that answers it, by the
+kernel's stamp.
+
+The controller's CPU time is that of its process, with the kernel's part. Messages are those that it
+read and sent, by its counters, from the generator's start to its end. With two or more CPUs the
+controller runs on the first and the generator on the last. `reports` is what was sent of what the
+heartbeat asks for: far below 100 % the generator was saturated. `lost` counts wishes that were not
+answered within 100 ms.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.xco.controller.scheduler import CORE, topology_of
+from xco.controller.config import ControllerTable, checked
+from xco.controller.loopfile import loop_text
+from xco.errors import ControllerError
+from xco.protocol.stats import Snapshot, read_statistics
+from xco.topology.graph import Topology
+
+BUILD: Final = CORE / "build"
+EPOCH: Final = 1_800_000_000
+MESSAGES: Final = (
+    "received_hellos",
+    "received_reports",
+    "dropped_not_joined",
+    "dropped_lower_epoch",
+    "directives_sent",
+    "welcomes_sent",
+)
+"""What the controller received and sent, by its counters."""
+HEARTBEAT_US: Final = 5000
+PATIENCE_S: Final = 10.0
+SIZES: Final = (64, 256, 1024, 4800)
+STRATEGIES: Final[dict[str, dict[str, object]]] = {
+    "timeslice": {"strategy": "timeslice"},
+    "on-demand": {"strategy": "timeslice", "on_demand": True},
+    "rate": {"strategy": "rate"},
+    "hybrid": {"strategy": "hybrid"},
+}
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one run measured; times are of the window, shares of what was asked for or of a core."""
+
+    hosts: int
+    strategy: str
+    joined: int
+    reports_share: float
+    messages_per_s: float
+    core_share: float
+    messages_per_core_s: float
+    answers: int
+    unanswered: int
+    p50_us: float
+    p99_us: float
+    slices_per_s: float
+    realtime: bool
+
+
+def measure(hosts: int, strategy: str, seconds: int) -> Load:
+    """Run the controller and the generator once."""
+    topology = topology_of(hosts, "tree")
+    with tempfile.TemporaryDirectory(prefix="xco-load-") as name:
+        folder = Path(name)
+        with _controller(folder, topology, strategy) as process:
+            found, before, after = _generate(folder, topology, process.pid, seconds)
+    elapsed = found["elapsed"]
+    messages = sum(after.values[name] - before.values[name] for name in MESSAGES) / elapsed
+    core_share = found["cpu_seconds"] / found["seconds"]
+    wanted = found["seconds"] * 1e6 / HEARTBEAT_US * hosts
+    return Load(
+        hosts=hosts,
+        strategy=strategy,
+        joined=int(found["joined"]),
+        reports_share=found["sent"] / wanted,
+        messages_per_s=messages,
+        core_share=core_share,
+        messages_per_core_s=messages / core_share,
+        answers=int(found["answers"]),
+        unanswered=int(found["unanswered"]),
+        p50_us=found["p50_us"],
+        p99_us=found["p99_us"],
+        slices_per_s=(after.values["slices_started"] - before.values["slices_started"]) / elapsed,
+        realtime=bool(after.values["realtime"]),
+    )
+
+
+@contextmanager
+def _controller(folder: Path, topology: Topology, strategy: str) -> Iterator[subprocess.Popen[str]]:
+    _write_loop_file(folder, topology, strategy)
+    command = [str(BUILD / "xco-controller"), str(folder / "controller.loop"), "--with-parent"]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
+    try:
+        _pin(process.pid, min(os.sched_getaffinity(0)))
+        _wait_until_up(folder, process)
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _write_loop_file(folder: Path, topology: Topology, strategy: str) -> None:
+    (folder / "key").write_bytes(os.urandom(32))
+    places = {"topology": "t", "key": "key", "lease": str(folder)}
+    settings = {"listen": "127.0.0.1:0", "run_dir": str(folder), **STRATEGIES[strategy]}
+    table = msgspec.convert({**places, **settings}, ControllerTable)
+    config = checked(table, {}, folder / "xco.toml")
+    (folder / "controller.loop").write_text(loop_text(config, topology, EPOCH))
+
+
+def _pin(pid: int, cpu: int) -> None:
+    if len(os.sched_getaffinity(0)) > 1:
+        os.sched_setaffinity(pid, {cpu})
+
+
+def _statistics(folder: Path) -> Snapshot:
+    return read_statistics(folder / "controller.stats")
+
+
+def _statistics_since(folder: Path, since_ns: int) -> Snapshot:
+    """Return what was published after an instant: a flooded controller publishes nothing."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (found := _statistics(folder)).updated_ns < since_ns and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return found
+
+
+def _wait_until_up(folder: Path, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            if _statistics(folder).values["port"] > 0:
+                return
+        except ControllerError:
+            pass  # it is not published yet
+        time.sleep(0.01)
+    raise SystemExit("the controller does not start")
+
+
+def _generate(
+    folder: Path, topology: Topology, pid: int, seconds: int
+) -> tuple[dict[str, float], Snapshot, Snapshot]:
+    hosts = len(topology.hosts)
+    port = _statistics(folder).values["port"]
+    digest = topology.hosts_digest().hex()
+    numbers = [hosts, HEARTBEAT_US, seconds]
+    command = [str(BUILD / "xco-load"), str(port), str(pid), str(folder / "key"), digest]
+    command += map(str, numbers)
+    before, began_ns = _statistics(folder), time.monotonic_ns()
+    generator = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    _pin(generator.pid, max(os.sched_getaffinity(0)))
+    output, _ = generator.communicate()
+    ended_ns = time.monotonic_ns()
+    if generator.returncode != 0:
+        raise SystemExit("the generator failed")
+    found = msgspec.json.decode(output, type=dict[str, float])
+    found["elapsed"] = (ended_ns - began_ns) / 1e9
+    return found, before, _statistics_since(folder, ended_ns)
+
+
+def show(found: list[Load]) -> None:
+    """Print the table."""
+    table = Table("hosts", "strategy")
+    names = ("joined", "reports", "messages/s", "core", "messages/s/core", "slices/s")
+    for name in (*names, "answers", "lost", "p50 us", "p99 us"):
+        table.add_column(name, justify="right")
+    for load in found:
+        table.add_row(
+            f"{load.hosts:,}",
+            load.strategy,
+            f"{load.joined:,}",
+            f"{load.reports_share:.0%}",
+            f"{load.messages_per_s:,.0f}",
+            f"{load.core_share:.0%}",
+            f"{load.messages_per_core_s:,.0f}",
+            f"{load.slices_per_s:,.0f}",
+            f"{load.answers:,}",
+            f"{load.unanswered:,}",
+            f"{load.p50_us:,.0f}",
+            f"{load.p99_us:,.0f}",
+        )
+    Console(width=150).print(table)
+    if not all(load.realtime for load in found):
+        print("The controller had no real-time priority: run as root.")
+
+
+def main() -> int:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--seconds", type=int, default=3, help="measured of each run")
+    parser.add_argument("--hosts", default=",".join(map(str, SIZES)), help="sizes, with commas")
+    parser.add_argument("--strategy", default=",".join(STRATEGIES), help="strategies, with commas")
+    arguments = parser.parse_args()
+    sizes = [int(size) for size in arguments.hosts.split(",")]
+    strategies = arguments.strategy.split(",")
+    if wrong := set(strategies) - set(STRATEGIES):
+        parser.error(f"--strategy: {', '.join(wrong)}: write some of {', '.join(STRATEGIES)}")
+    subprocess.run(["make", "-s", "-C", str(CORE), "all", "load"], check=True)  # noqa: S607  any make
+    found = []
+    for hosts, strategy in product(sizes, strategies):
+        print(f"{hosts} hosts, {strategy} ...", file=sys.stderr, flush=True)
+        found.append(measure(hosts, strategy, arguments.seconds))
+    if arguments.json:
+        print(json.dumps([asdict(load) for load in found], indent=2))
+    else:
+        show(found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

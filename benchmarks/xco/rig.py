@@ -1,0 +1,242 @@
+"""A fabric under XCo: the real controller beside it, and a real coordinator on every host.
+
+What runs on the hosts can be changed while the fabric stands: nothing but each card's own line (the
+way `uncoordinated`), or coordinators that a controller directs by one of its strategies.
+"""
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Literal, Self
+
+import msgspec
+
+from lab.fabric.fabric import Fabric
+from lab.fabric.plan import CONTROLLER_ADDRESS, DATA_INTERFACE, FabricHost
+from xco.controller.config import ControllerConfig, ControllerTable
+from xco.controller.config import checked as controller_checked
+from xco.controller.loopfile import write_loop_file
+from xco.controller.supervise import command
+from xco.coordinator.config import CoordinatorConfig, plain
+from xco.coordinator.config import checked as coordinator_checked
+from xco.core_files import program
+from xco.errors import ControllerError
+from xco.protocol.keys import derive, host_file, new_master
+from xco.protocol.stats import Snapshot, read_statistics
+from xco.topology.file import load_topology
+
+Way = Literal["uncoordinated", "rate", "timeslice", "hybrid"]
+WAYS: Final[tuple[Way, ...]] = ("uncoordinated", "rate", "timeslice", "hybrid")
+PORT: Final = 7400
+PATIENCE_S: Final = 40.0
+"""How long anything is waited for: a busy machine is slow."""
+PUBLISHED_S: Final = 0.25
+"""Statistics are published ten times a second."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run of XCo is configured with, beyond names and places: keys of its tables."""
+
+    controller: Mapping[str, Any] = field(default_factory=dict)
+    coordinator: Mapping[str, Any] = field(default_factory=dict)
+
+
+LAB: Final = Settings(
+    # This machine wakes a real-time thread 60 us late, and one in a hundred 200 us and more; each
+    # change of senders costs that. At 100 Mb/s, a slice also loses a part of a packet, of 120 us.
+    controller={"slice": "8ms"},
+    coordinator={
+        # Between slices the port's queue empties, so a slice may send almost at the link's rate.
+        "pace": 0.99,
+        "guard": "20us",
+        # All hosts share this machine's CPUs, so each looks less often than one of its own would.
+        "poll_closed": "500us",
+        "hysteresis": "20us",
+        "poll_open": "20us",
+    },
+)
+
+
+class XcoRig:
+    """XCo on a fabric that stands; `rig` makes one and takes it down."""
+
+    def __init__(self, fabric: Fabric, folder: Path, settings: Settings | None = None) -> None:
+        """Write key and topology; nothing runs yet."""
+        self.fabric, self._folder = fabric, folder
+        self.settings = settings or LAB
+        self._master = new_master()
+        (folder / "key").write_bytes(self._master)
+        (folder / "topology.toml").write_text(topology_text(fabric.describe()))
+        self._controller: subprocess.Popen[bytes] | None = None
+        self._coordinators: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def log(self) -> Path:
+        """What controller and coordinators say."""
+        return self._folder / "log"
+
+    def go(self, way: Way) -> Self:
+        """Have the hosts send in a way; returns when that holds.
+
+        Raises:
+            CoreError: the programs are not built.
+            ControllerError: they do not start, or the hosts do not join.
+        """
+        self.stop()
+        if way == "uncoordinated":
+            self.fabric.pace()
+        else:
+            self.start_controller(way)
+            for host in self.fabric.plan.hosts:
+                self.fabric.unpace([host])
+                self.start_coordinator(host)
+            self.wait_until(self.joined, "all hosts have joined")
+        return self
+
+    def start_controller(self, way: Way = "timeslice") -> None:
+        """Start the controller's loop in the controller's namespace, in a new epoch."""
+        config = self.controller_config(way)
+        topology = load_topology(config.topology)
+        config.stats_file.unlink(missing_ok=True)
+        write_loop_file(config, topology, time.time_ns() // 1_000_000)
+        self._controller = self._run(None, "xco-controller", config.loop_file)
+
+    def start_coordinator(self, host: FabricHost) -> None:
+        """Start the coordinator of one host on its interface."""
+        config = self.coordinator_config(host)
+        config.statistics.unlink(missing_ok=True)
+        config.plain_file.write_text(plain(config))
+        self._coordinators[host.name] = self._run(host, "xco-coordinator", config.plain_file)
+
+    def stop(self) -> None:
+        """End all that runs; coordinators leave their hosts unshaped."""
+        for process in self._coordinators.values():
+            process.terminate()
+        while self._coordinators:
+            self._end(self._coordinators.popitem()[1])
+        self.stop_controller()
+
+    def stop_controller(self) -> None:
+        """End the controller as an operator would; none is fine."""
+        if self._controller is not None:
+            self._end(self._controller)
+        self._controller = None
+
+    def kill_controller(self) -> None:
+        """Kill the controller at once."""
+        assert self._controller is not None  # whoever kills it has started it
+        self._controller.kill()
+        self._controller.wait()
+        self._controller = None
+
+    def coordinator(self, host: FabricHost) -> "subprocess.Popen[bytes]":
+        """Return a host's coordinator: the guard, whose child is the loop."""
+        return self._coordinators[host.name]
+
+    def switch(self, way: Way) -> None:
+        """Change the strategy of the controller that runs."""
+        command(self.controller_config(way).command_socket, f"strategy {way}")
+
+    def joined(self) -> bool:
+        """Whether all hosts are under the controller."""
+        with suppress(ControllerError):
+            return self.controller_counters()["hosts_joined"] == len(self.fabric.plan.hosts) and (
+                all(self.host_counters(host)["mode"] != 0 for host in self.fabric.plan.hosts)
+            )
+        return False
+
+    def wait_until(self, condition: Callable[[], bool], words: str) -> None:
+        """Wait until something holds.
+
+        Raises:
+            ControllerError: it does not in time; it names what was said.
+        """
+        deadline = time.monotonic() + PATIENCE_S
+        while not condition():
+            if time.monotonic() > deadline:
+                said = self.log.read_text(errors="replace")[-1000:]
+                raise ControllerError(str(self.log), f"it is not so that {words}: {said}")
+            time.sleep(0.02)
+
+    def controller_counters(self) -> dict[str, int]:
+        """Return the controller's counters, as published."""
+        return self._read(self.controller_config().stats_file).values
+
+    def host_counters(self, host: FabricHost) -> dict[str, int]:
+        """Return the counters of a host's coordinator, as published."""
+        return self._read(self.coordinator_config(host).statistics).values
+
+    def controller_config(self, way: Way = "timeslice") -> ControllerConfig:
+        """Return the controller's settings."""
+        raw = {
+            "topology": "topology.toml",
+            "key": "key",
+            "listen": f"{CONTROLLER_ADDRESS}:{PORT}",
+            "run_dir": str(self._folder),
+            "strategy": "timeslice" if way == "uncoordinated" else way,
+        } | dict(self.settings.controller)
+        table = msgspec.convert(raw, ControllerTable)
+        return controller_checked(table, {}, self._folder / "xco.toml")
+
+    def coordinator_config(self, host: FabricHost) -> CoordinatorConfig:
+        """Return the settings of a host's coordinator."""
+        folder = self._folder / host.name
+        folder.mkdir(exist_ok=True)
+        raw = {
+            "host": host.name,
+            "interface": DATA_INTERFACE,
+            "topology": str(self._folder / "topology.toml"),
+            "key_file": str(folder / "key"),
+            "controllers": [f"{CONTROLLER_ADDRESS}:{PORT}"],
+            "state_dir": str(folder),
+            "runtime_dir": str(folder),
+        } | dict(self.settings.coordinator)
+        config = coordinator_checked(raw, str(folder / "xco.toml"))
+        (folder / "key").write_bytes(host_file(derive(self._master, config.host)))
+        return config
+
+    def _run(self, host: FabricHost | None, name: str, file: Path) -> "subprocess.Popen[bytes]":
+        with self.log.open("ab") as log:
+            argv = [str(program(name)), str(file)]
+            return self.fabric.run(host, argv, stderr=log, start_new_session=True)
+
+    @staticmethod
+    def _end(process: "subprocess.Popen[bytes]") -> None:
+        process.terminate()
+        try:
+            process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    @staticmethod
+    def _read(path: Path) -> Snapshot:
+        return read_statistics(path)
+
+
+def topology_text(described: Mapping[str, Any]) -> str:
+    """Return the topology file of what `Fabric.describe` says."""
+    lines = [f"[switch.{name}]" for name in described["switches"]]
+    for host in described["hosts"]:
+        addresses = ", ".join(f'"{address}"' for address in host["addresses"])
+        lines += [f"[host.{host['name']}]", f"addresses = [{addresses}]"]
+    for link in described["links"]:
+        a, b = link["between"]
+        lines += ["[[link]]", f'between = ["{a}", "{b}"]', f'capacity = "{link["capacity_bps"]}"']
+    return "\n".join(lines) + "\n"
+
+
+@contextmanager
+def rig(fabric: Fabric, settings: Settings | None = None) -> Iterator[XcoRig]:
+    """Yield XCo on a fabric that stands, and end all of it."""
+    with tempfile.TemporaryDirectory(prefix="xco-rig-") as folder:
+        made = XcoRig(fabric, Path(folder), settings)
+        try:
+            yield made
+        finally:
+            made.stop()

@@ -1,0 +1,1 @@
+"""A fabric: hosts behind switches with shallow-buffered ports, in network namespaces."""

@@ -1,0 +1,70 @@
+"""What a fabric counts: drops of shallow ports, bytes on the wire, and TCP's timeouts."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lab.errors import LabError
+from lab.system import namespaces
+from lab.system.links import index_of
+
+
+class PortCounts(NamedTuple):
+    """What a shaped port has counted since it was shaped."""
+
+    packets: int
+    """Sent."""
+    bytes: int
+    """Sent, with Ethernet headers."""
+    drops: int
+    """Packets that found its buffer full."""
+    backlog_bytes: int
+    """Waiting now."""
+
+
+def port_counts(netns: str, interface: str) -> PortCounts:
+    """Return the counts of an interface's root queueing discipline.
+
+    Raises:
+        LabError: it has none that counts.
+    """
+    return namespaces.configure(netns, lambda ip: _root_counts(ip, interface))
+
+
+def wire_bytes(netns: str, interface: str) -> int:
+    """Return the bytes that an interface has received, with Ethernet headers."""
+    text = namespaces.inside(netns, Path("/proc/thread-self/net/dev").read_text)
+    return parse_received(text)[interface]
+
+
+def tcp_counts(netns: str) -> dict[str, int]:
+    """Return TCP's extended counts of a namespace, such as TCPTimeouts (nstat: TcpExt...)."""
+    return parse_extended(
+        namespaces.inside(netns, Path("/proc/thread-self/net/netstat").read_text), "TcpExt"
+    )
+
+
+def parse_received(text: str) -> dict[str, int]:
+    """Return the bytes received by interface from the text of /proc/net/dev."""
+    rows = (line.partition(":") for line in text.splitlines()[2:])
+    return {name.strip(): int(values.split()[0]) for name, _, values in rows}
+
+
+def parse_extended(text: str, table: str) -> dict[str, int]:
+    """Return one table of /proc/net/netstat: a line of names, and one of values below it.
+
+    Raises:
+        LabError: there is no such table.
+    """
+    lines = [line.split() for line in text.splitlines() if line.startswith(f"{table}:")]
+    if len(lines) < 2:
+        raise LabError(f"/proc/net/netstat has no table {table}")
+    return {name: int(value) for name, value in zip(lines[0][1:], lines[1][1:], strict=True)}
+
+
+def _root_counts(ip: Any, interface: str) -> PortCounts:
+    for qdisc in ip.get_qdiscs(index=index_of(ip, interface)):
+        counts = qdisc.get_attr("TCA_STATS2")
+        if qdisc["parent"] == 0xFFFFFFFF and counts is not None:  # TC_H_ROOT
+            basic, queue = (counts.get_attr(f"TCA_STATS_{part}") for part in ("BASIC", "QUEUE"))
+            return PortCounts(basic["packets"], basic["bytes"], queue["drops"], queue["backlog"])
+    raise LabError(f"{interface} has no queueing discipline that counts")

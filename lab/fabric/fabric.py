@@ -1,0 +1,229 @@
+"""A fabric: hosts behind switches with a shallow-buffered port, in network namespaces.
+
+The two set-ups of the paper's Fig. 1, scaled to one machine, and a management network beside it:
+a controller in the namespace ``PREFIX-ctl`` reaches every host without using the data network.
+"""
+
+import subprocess
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar
+
+from lab.errors import BadRequestError, LabError
+from lab.fabric import counters as fabric_counters
+from lab.fabric import links as fabric_links
+from lab.fabric import plan as fabric_plan
+from lab.fabric.plan import (
+    CONTROLLER,
+    CONTROLLER_ADDRESS,
+    DATA_INTERFACE,
+    FabricHost,
+    FabricPlan,
+    parse_bitrate,
+)
+from lab.plan import check_prefix, namespace
+from lab.programs.processes import Place
+from lab.system import namespaces, requirements
+from lab.system.teardown import Remains, tear_down
+
+DEFAULT_FABRIC_PREFIX: Final = "xcolab"
+Result = TypeVar("Result")
+
+
+class Fabric:
+    """A running fabric, as a context manager; leaving it removes all that it made.
+
+    One that bears the same prefix, running or left behind, is torn down first. Its programs die
+    with the thread that started them, even where that is killed; ``tear_down`` removes the rest.
+
+    Raises:
+        BadRequestError: the prefix is none.
+        MissingRequirementError: this machine cannot hold a fabric.
+    """
+
+    def __init__(self, prefix: str = DEFAULT_FABRIC_PREFIX) -> None:
+        """Make the controller's namespace; ``incast`` or ``uplink`` makes the rest."""
+        self.prefix = check_prefix(prefix)
+        self._plan: FabricPlan | None = None
+        requirements.check()
+        fabric_links.check()
+        tear_down(prefix)
+        try:
+            fabric_links.build_controller(prefix)
+            self._handle = namespaces.Handle(namespace(prefix, CONTROLLER))
+        except BaseException:  # Ctrl-C too must leave nothing behind
+            tear_down(prefix)
+            raise
+
+    def incast(
+        self,
+        senders: int,
+        bottleneck: str | int = "500Mbps",
+        buffer_bytes: int = 32_000,
+        line: str | int | None = None,
+        vms: int = 1,
+    ) -> Self:
+        """Build the paper's Fig. 1(a): senders and one receiver at one switch.
+
+        Args:
+            senders: how many.
+            bottleneck: capacity of the receiver's link, which the switch's port holds it to.
+            buffer_bytes: of that port.
+            line: capacity of a sender's link; None is that of the bottleneck, as in the paper.
+            vms: addresses of each host.
+
+        Raises:
+            BadRequestError: a value makes no sense, or the fabric is built already.
+        """
+        capacity = parse_bitrate("bottleneck", bottleneck)
+        line_bps = capacity if line is None else parse_bitrate("line", line)
+        return self._build(fabric_plan.incast(senders, capacity, buffer_bytes, line_bps, vms))
+
+    def uplink(
+        self,
+        pairs: int = 13,
+        edge: str | int = "50Mbps",
+        uplink: str | int = "500Mbps",
+        buffer_bytes: int = 32_000,
+        vms: int = 1,
+    ) -> Self:
+        """Build the paper's Fig. 1(b), or Fig. 6 with two pairs: two switches and a shared link.
+
+        Args:
+            pairs: how many senders, at one switch, and receivers, at the other.
+            edge: capacity of a host's link; nothing but ``pace`` holds a host to it.
+            uplink: capacity between the switches, which the ports to it hold it to.
+            buffer_bytes: of these two ports.
+            vms: addresses of each host.
+
+        Raises:
+            BadRequestError: a value makes no sense, or the fabric is built already.
+        """
+        edge_bps, uplink_bps = parse_bitrate("edge", edge), parse_bitrate("uplink", uplink)
+        return self._build(fabric_plan.uplink(pairs, edge_bps, uplink_bps, buffer_bytes, vms))
+
+    @property
+    def plan(self) -> FabricPlan:
+        """What was built.
+
+        Raises:
+            LabError: nothing was.
+        """
+        if self._plan is None:
+            raise LabError("the fabric has no hosts yet: call incast() or uplink()")
+        return self._plan
+
+    @property
+    def senders(self) -> tuple[FabricHost, ...]:
+        """The hosts that send."""
+        return self.plan.senders
+
+    @property
+    def receivers(self) -> tuple[FabricHost, ...]:
+        """The hosts that receive."""
+        return self.plan.receivers
+
+    def netns(self, host: FabricHost | None = None) -> str:
+        """Return the path of a host's network namespace, or of the controller's."""
+        return namespaces.path(self._name(host))
+
+    def place(self, host: FabricHost | None = None, cpu: int | None = None) -> Place:
+        """Return where a program of a host runs, or one of the controller."""
+        return Place(self.netns(host), cpu=cpu)
+
+    def run(
+        self, host: FabricHost | None, argv: Sequence[str], **options: Any
+    ) -> "subprocess.Popen[Any]":
+        """Start any program on a host, or (None) beside the controller; options go to Popen.
+
+        The kernel kills it when the thread that called this ends.
+        """
+        return subprocess.Popen(self.place(host).command(argv), **options)  # noqa: S603  the caller's program
+
+    def inside(self, host: FabricHost | None, function: Callable[[], Result]) -> Result:
+        """Call a function in a host's namespace, or the controller's, and return its result."""
+        return namespaces.inside(self._name(host), function)
+
+    def pace(
+        self, hosts: Iterable[FabricHost] | None = None, rate: str | int | None = None
+    ) -> None:
+        """Hold hosts to a rate on the wire, as a network card of that rate would (TBF at the root).
+
+        Args:
+            hosts: which; None is all senders.
+            rate: None is the capacity of each host's link.
+
+        Raises:
+            BadRequestError: the rate is none.
+        """
+        for host in self.senders if hosts is None else hosts:
+            capacity = self.plan.link_of(host).capacity_bps
+            bps = capacity if rate is None else parse_bitrate("rate", rate)
+            queue = fabric_links.LINE_QUEUE_BYTES
+            fabric_links.shape(self._name(host), DATA_INTERFACE, bps, queue)
+
+    def unpace(self, hosts: Iterable[FabricHost] | None = None) -> None:
+        """Take away whatever shapes hosts; None is all senders."""
+        for host in self.senders if hosts is None else hosts:
+            fabric_links.unshape(self._name(host), DATA_INTERFACE)
+
+    def drops(self) -> int:
+        """Return the packets that found a shallow port's buffer full."""
+        ports = self.plan.shallow_ports()
+        return sum(self.port(switch, port).drops for switch, port, _ in ports)
+
+    def port(self, switch: str, port: str) -> fabric_counters.PortCounts:
+        """Return the counts of a shallow port: of switch ``s1`` towards ``h6``, say."""
+        return fabric_counters.port_counts(namespace(self.prefix, switch), port)
+
+    def wire_bytes(self, hosts: Iterable[FabricHost] | None = None) -> int:
+        """Return the bytes that hosts have received, with Ethernet headers; None: all receivers."""
+        chosen = self.receivers if hosts is None else hosts
+        return sum(fabric_counters.wire_bytes(self._name(h), DATA_INTERFACE) for h in chosen)
+
+    def timeouts(self, hosts: Iterable[FabricHost] | None = None) -> int:
+        """Return the TCP timeouts of hosts (TcpExtTCPTimeouts); None is all senders."""
+        chosen = self.senders if hosts is None else hosts
+        return sum(fabric_counters.tcp_counts(self._name(h))["TCPTimeouts"] for h in chosen)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the fabric as plain values, to write a topology file from."""
+        controller = {"netns": self.netns(), "address": CONTROLLER_ADDRESS}
+        described = self.plan.describe() | {"controller": controller}
+        for host, values in zip(self.plan.hosts, described["hosts"], strict=True):
+            values["netns"] = self.netns(host)
+        return described
+
+    def close(self) -> Remains:
+        """End every program and remove the fabric; return what was removed.
+
+        A later fabric of the same prefix, which has removed this one, stays as it is.
+
+        Raises:
+            LabError: something cannot be removed.
+        """
+        with self._handle as handle:
+            return tear_down(self.prefix) if handle.current() else Remains([], [], [])
+
+    def _build(self, plan: FabricPlan) -> Self:
+        if self._plan is not None:
+            raise BadRequestError(
+                "fabric", self.prefix, "a fabric without hosts: make another for these"
+            )
+        self._plan = plan
+        fabric_links.build(self.prefix, plan)
+        return self
+
+    def _name(self, host: FabricHost | None) -> str:
+        return namespace(self.prefix, CONTROLLER if host is None else host.name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,1 @@
+"""What the commands share: the REST client, the store, options, units, times and tables."""

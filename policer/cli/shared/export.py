@@ -1,0 +1,48 @@
+"""What the commands have in common that show or export what happened at a time."""
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+
+from policer.cli.shared.times import instant, now
+from policer.errors import SettingsError
+
+LINES = "application/jsonl"
+FEW = 50
+"""What is shown where no limit is given."""
+MOST = 10_000
+
+Latest = Annotated[
+    int | None, typer.Option(min=1, max=MOST, help=f"The latest so many; {FEW} if not given.")
+]
+Jsonl = Annotated[
+    bool, typer.Option("--jsonl", help="Print all that fit, the oldest first, a line of JSON each.")
+]
+
+
+def between(since: str | None, until: str | None) -> dict[str, str | None]:
+    """Return the parameters of a time; raises SettingsError."""
+    at = now()
+    return {"from": instant("--since", since, at), "to": instant("--until", until, at)}
+
+
+def whole(limit: int | None, other: str) -> None:
+    """See that an export is asked for as a whole, and as nothing else.
+
+    Raises:
+        SettingsError: it is not.
+    """
+    if limit is not None:
+        raise SettingsError("--limit", "--jsonl prints all", "leave it out; --since chooses")
+    if other:
+        raise SettingsError("--jsonl", f"{other} is given as well", "leave out one of the two")
+
+
+def copied(chunks: Iterable[bytes]) -> None:
+    """Write bytes to standard output as they come."""
+    sys.stdout.flush()
+    for chunk in chunks:
+        sys.stdout.buffer.write(chunk)
+    sys.stdout.buffer.flush()

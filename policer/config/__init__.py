@@ -1,0 +1,1 @@
+"""The settings: their schema, their file, and checks of the files that they name."""

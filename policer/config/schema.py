@@ -1,0 +1,257 @@
+"""The policer's settings: these frozen structures are their schema, their defaults and their words.
+
+An unknown key is an error: a typo that silently does nothing costs a night.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from policer.contracts.ladder import Patience
+from policer.contracts.reach import MOST, HostPattern, RouterPattern, TenantName
+from policer.decide.engagement import Habits
+from policer.decide.evidence import Rules
+from policer.decide.state import Policy
+from policer.history.retention import Retention
+from policer.webhooks.rules import Rules as WebhookRules
+from policer.webhooks.rules import network_of
+
+DEFAULT_PATH = Path("/etc/xtc/policer.toml")
+STATE = "/var/lib/xtc-policer"
+
+Share = Annotated[float, msgspec.Meta(gt=0, le=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=86400)]
+Rounds = Annotated[int, msgspec.Meta(ge=1, le=3600)]
+
+Algorithm = Literal[
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519"
+]
+_LIMITS = msgspec.Meta(max_length=MOST)
+
+# What an operator may set is a part of what the core knows; its defaults are the core's.
+_HABITS, _RULES, _PATIENCE = Habits(), Rules(), Patience()
+_RETENTION, _RULES_OF_WEBHOOKS = Retention(), WebhookRules()
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A table of the settings."""
+
+
+class ServerSection(Section, frozen=True):
+    """Where REST, page and metrics are served."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] | None = None
+    """Of this policer, among several; None is the name of its machine."""
+    listen: str = "127.0.0.1:8420"
+    """Address and port."""
+    tls_cert: str | None = None
+    """Certificate chain in PEM; with a key, HTTPS is served."""
+    tls_key: str | None = None
+    """Its private key in PEM."""
+    behind_proxy: bool = False
+    """Whether a proxy in front ends TLS: plain HTTP is then served beyond this machine."""
+    open_metrics: bool = False
+    """Whether /metrics takes no token."""
+    max_connections: Annotated[int, msgspec.Meta(ge=10, le=50_000)] = 1000
+    """Clients that are connected at once; beyond it, one that asks nothing is disconnected."""
+    max_connections_each: Annotated[int, msgspec.Meta(ge=1, le=50_000)] = 100
+    """The same of one address; raise it where a proxy stands in front."""
+    max_streams: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 32
+    """Clients that may stream at once; each open tab of the page is two."""
+    max_streams_each: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 8
+    """The same of one token."""
+    requests_per_s: Annotated[float, msgspec.Meta(ge=1, le=100_000)] = 100.0
+    """Requests that a token may make in the long run, and so may an address without one."""
+    burst: Annotated[int, msgspec.Meta(ge=10, le=1_000_000)] = 500
+    """Requests that they may make at once."""
+    trusted_proxies: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] = ()
+    """Networks of proxies that append their client's address to X-Forwarded-For."""
+
+
+class GrantSection(Section, frozen=True):
+    """What who has a value in the claim may do; of several grants the first that fits holds."""
+
+    value: Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+    """Of the claim: a group, a role or a scope."""
+    scope: Literal["read", "operate", "admin"]
+    """As a token of the policer's own."""
+    hosts: Annotated[tuple[HostPattern, ...], _LIMITS] = ()
+    """Limited to these hosts, names or patterns."""
+    routers: Annotated[tuple[RouterPattern, ...], _LIMITS] = ()
+    """Limited to these routers, HOST/VR."""
+    tenants: Annotated[tuple[TenantName, ...], _LIMITS] = ()
+    """Limited to the routers of these tenants."""
+
+
+class OidcSection(Section, frozen=True):
+    """An OpenID Connect issuer whose tokens are taken next to the policer's own."""
+
+    issuer: str | None = None
+    """Its URL, as `iss` in its tokens; None takes no others than the policer's own."""
+    audience: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
+    """What `aud` in tokens for this policer has."""
+    jwks_url: str | None = None
+    """Where its keys are; None is where its discovery document says."""
+    jwks_file: str | None = None
+    """A file with its keys instead, where the issuer cannot be reached."""
+    claim: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] = "groups"
+    """The claim that grants go by; dots lead into claims."""
+    name_claim: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] = "preferred_username"
+    """The claim with a name to show; without it, that is the subject."""
+    leeway_s: Annotated[int, msgspec.Meta(ge=0, le=300)] = 30
+    """By how many seconds the clocks may differ."""
+    algorithms: Annotated[tuple[Algorithm, ...], msgspec.Meta(min_length=1)] = ("RS256", "ES256")
+    """Which signatures are taken; all are asymmetric."""
+    grants: Annotated[tuple[GrantSection, ...], msgspec.Meta(max_length=1000)] = ()
+    """What its people may do here."""
+
+
+class StoreSection(Section, frozen=True):
+    """Where contracts, events, tokens and punishments are kept."""
+
+    url: str | None = None
+    """Of the database; None is SQLite in the state directory."""
+    url_file: str | None = None
+    """A file that holds the URL instead, for one that has a password in it."""
+    keep_days: Annotated[int, msgspec.Meta(ge=1, le=3660)] = 90
+    """Events older than this are removed, once a day."""
+    keep_audit_days: Annotated[int, msgspec.Meta(ge=1, le=36_600)] = 730
+    """So are changes of the audit log, and tokens that were revoked or ended."""
+
+
+class LinkSection(Section, frozen=True):
+    """The way to the daemons."""
+
+    secret_key_file: str | None = None
+    """The policer's own `.key_secret`; daemons on TCP need it."""
+
+
+class LeaseSection(Section, frozen=True):
+    """What the orders to daemons are made of."""
+
+    ttl_s: Annotated[float, msgspec.Meta(ge=6, le=3600)] = 15.0
+    """Length of a lease in seconds: how long a daemon obeys a policer that is gone."""
+
+
+class HabitsSection(Section, frozen=True):
+    """When a host's routers are held, as shares of its capacity (`policer.decide.engagement`)."""
+
+    engage: Share = _HABITS.engage
+    calm: Share = _HABITS.calm
+    calm_rounds: Rounds = _HABITS.calm_rounds
+    suffering: Share = _HABITS.suffering
+    target: Share = _HABITS.target
+
+
+class RulesSection(Section, frozen=True):
+    """What counts as misbehaviour (`policer.decide.evidence.Rules`)."""
+
+    excess: Annotated[float, msgspec.Meta(gt=1, le=1000)] = _RULES.excess
+    decent: Annotated[float, msgspec.Meta(gt=0, le=1000)] = _RULES.decent
+    rounds: Rounds = _RULES.rounds
+    needed: Rounds = _RULES.needed
+
+
+class PatienceSection(Section, frozen=True):
+    """How long each step of the ladder is given to work (`policer.contracts.ladder.Patience`)."""
+
+    climb_s: Seconds = _PATIENCE.climb_s
+    descend_s: Seconds = _PATIENCE.descend_s
+
+
+class PolicySection(Section, frozen=True):
+    """How eager, how patient, and by what evidence; the same for all hosts."""
+
+    dry_run: bool = False
+    """Whether misbehaviour is only reported, whatever contracts say."""
+    habits: HabitsSection = HabitsSection()
+    rules: RulesSection = RulesSection()
+    patience: PatienceSection = PatienceSection()
+
+
+class HistorySection(Section, frozen=True):
+    """What is kept of what routers did (`policer.history.retention.Retention`)."""
+
+    seconds_s: Annotated[int, msgspec.Meta(ge=0, le=86_400)] = _RETENTION.seconds_s
+    """Seconds that each second is kept; 0 keeps none."""
+    minutes_days: Annotated[int, msgspec.Meta(ge=0, le=400)] = _RETENTION.minutes_days
+    """Days that each minute is kept; 0 keeps none."""
+    report_months: Annotated[int, msgspec.Meta(ge=1, le=120)] = _RETENTION.report_months
+    """Months of which there are SLA reports, this one included."""
+
+
+class WebhooksSection(Section, frozen=True):
+    """Where events may be sent, and how often (`policer.webhooks.rules.Rules`)."""
+
+    allow_http: bool = _RULES_OF_WEBHOOKS.allow_http
+    """Whether endpoints may be reached unencrypted."""
+    allowed_networks: tuple[str, ...] = ()
+    """Networks that are not public and may be reached."""
+    timeout_s: Annotated[float, msgspec.Meta(ge=1, le=60)] = _RULES_OF_WEBHOOKS.timeout_s
+    """Seconds that an attempt may take."""
+    attempts: Annotated[int, msgspec.Meta(ge=1, le=20)] = _RULES_OF_WEBHOOKS.attempts
+    """After so many, over about a day, a message is dead."""
+
+
+class LogSection(Section, frozen=True):
+    """Structured logs on standard error."""
+
+    format: Literal["auto", "json", "console"] = "auto"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Settings(Section, frozen=True):
+    """All of it."""
+
+    server: ServerSection = ServerSection()
+    oidc: OidcSection = OidcSection()
+    store: StoreSection = StoreSection()
+    link: LinkSection = LinkSection()
+    lease: LeaseSection = LeaseSection()
+    policy: PolicySection = PolicySection()
+    log: LogSection = LogSection()
+    history: HistorySection = HistorySection()
+    webhooks: WebhooksSection = WebhooksSection()
+
+
+SECTIONS: tuple[type[Section], ...] = (
+    Settings,
+    ServerSection,
+    OidcSection,
+    GrantSection,
+    StoreSection,
+    LinkSection,
+    LeaseSection,
+    PolicySection,
+    HabitsSection,
+    RulesSection,
+    PatienceSection,
+    LogSection,
+    HistorySection,
+    WebhooksSection,
+)
+"""Every table of the format."""
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Return what rounds are played by."""
+    policy = settings.policy
+    return Policy(
+        habits=Habits(**msgspec.structs.asdict(policy.habits)),
+        rules=Rules(**msgspec.structs.asdict(policy.rules)),
+        patience=Patience(**msgspec.structs.asdict(policy.patience)),
+        dry_run=policy.dry_run,
+    )
+
+
+def retention_of(settings: Settings) -> Retention:
+    """Return how long history is kept."""
+    return Retention(**msgspec.structs.asdict(settings.history))
+
+
+def webhook_rules_of(settings: Settings) -> WebhookRules:
+    """Return where events may be sent; raises ValueError for a network that is none."""
+    section = settings.webhooks
+    networks = tuple(map(network_of, section.allowed_networks))
+    return WebhookRules(section.allow_http, networks, section.timeout_s, section.attempts)

@@ -1,0 +1,1 @@
+"""What hosts and routers are promised: contracts, hours, capacity, overrides, reach; pure."""

@@ -1,0 +1,1 @@
+"""The process: store, service, REST and page, started, bound and watched."""

@@ -1,0 +1,138 @@
+"""The fleet as a limited token sees it: what is beyond its reach is not there; pure.
+
+What a token may see is copied field by field, so that what is new elsewhere is hidden until this
+file says otherwise. Of a host that it does not reach as a whole, it sees its own routers alone: no
+entry, no capacity, no sums with others in them, and no words of the daemon's, which may name
+others.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+import msgspec
+
+from policer.contracts.host import Host
+from policer.contracts.overrides import Override, Overrides
+from policer.contracts.reach import Reach
+from policer.decide.engagement import Standing
+from policer.decide.state import HostState
+from policer.decide.telemetry import Sight
+from policer.fleet.live import Fleet, HostLive
+from xtc.wire import Report
+
+T = TypeVar("T")
+HIDDEN = "the operator of its host sees what it is"
+"""Stands for words of a daemon's."""
+
+
+def tenant_of(live: HostLive | None, vr: str) -> str | None:
+    """Return whose router it is now; None where it is nobody's."""
+    if live is None:
+        return None
+    contract = live.contracts.get(vr)
+    return live.tenants.get(vr) if contract is None else contract.tenant
+
+
+def reached(live: HostLive, reach: Reach) -> HostLive | None:
+    """Return what a token sees of a host; None where that is nothing."""
+    name = live.host.name
+    if reach.may_see_host(name):
+        return live
+    known = {*live.contracts, *live.sight.routers}
+    own = {vr for vr in known if reach.may_see(name, vr, tenant_of(live, vr))}
+    return _part(live, own) if own else None
+
+
+def _part(live: HostLive, own: set[str]) -> HostLive:
+    """Return some routers of a host, without the host."""
+    refused = _of(live.refusals, own)
+    return HostLive(
+        host=Host(live.host.name, requests="", telemetry="", capacity_pps=0.0),
+        contracts=_of(live.contracts, own),
+        follows=_of(live.follows, own),
+        here=frozenset(_of(live.follows, own).values()),
+        sight=_sight(live.sight, own),
+        state=_state(live.state, own),
+        orders=_of(live.orders, own),
+        refusals=dict.fromkeys(refused, HIDDEN),
+        kept=_of(live.kept, own),
+    )
+
+
+def _sight(sight: Sight, own: set[str]) -> Sight:
+    reports = {vr: _report(report) for vr, report in _of(sight.routers, own).items()}
+    return Sight(heard_at=sight.heard_at, tick=sight.tick, routers=reports)
+
+
+def _report(report: Report) -> Report:
+    """Return a report in which the daemon says nothing in words."""
+    fields = ("problem", "shield_problem", "floor_problem")
+    said = {name: HIDDEN for name in fields if getattr(report, name)}
+    return msgspec.structs.replace(report, **said) if said else report
+
+
+def _state(state: HostState, own: set[str]) -> HostState:
+    standing = Standing(
+        engaged=state.standing.engaged,
+        harmed=tuple(vr for vr in state.standing.harmed if vr in own),
+    )
+    return HostState(at=state.at, standing=standing, routers=_of(state.routers, own))
+
+
+def _of(values: Mapping[str, T], own: set[str]) -> dict[str, T]:
+    return {vr: value for vr, value in values.items() if vr in own}
+
+
+def without_words(override: Override) -> Override:
+    """Return an override without who set it, and why, which may name others."""
+    return msgspec.structs.replace(override, by="", reason="")
+
+
+Shown = Callable[[Override], Override]
+"""What a token sees of an override that is about what it reaches."""
+
+
+class ReachedFleet(Fleet):
+    """A fleet as a limited token sees it, at each moment as it stands."""
+
+    def __init__(self, fleet: Fleet, reach: Reach, shown: Shown = without_words) -> None:
+        super().__init__()
+        self._fleet, self._reach = fleet, reach
+        self.leadership = replace(fleet.leadership, holder="", problem="")
+        self.braked_hosts = frozenset(filter(reach.may_see_host, fleet.braked_hosts))
+        self.overrides = self._of_overrides(shown)
+
+    def _of_overrides(self, shown: Shown) -> Overrides:
+        """Return suspensions of hosts and exemptions of routers; no brake, and no epoch."""
+        every, reach = self._fleet.overrides, self._reach
+        suspended = {
+            host: shown(one) for host, one in every.suspended.items() if reach.may_see_host(host)
+        }
+        exempt = {
+            host: {
+                vr: shown(one)
+                for vr, one in routers.items()
+                if reach.may_see(host, vr, tenant_of(self._fleet.get(host), vr))
+            }
+            for host, routers in every.exempt.items()
+        }
+        return Overrides(suspended=suspended, exempt=exempt)
+
+    @property
+    def hosts(self) -> Mapping[str, HostLive]:
+        """Every host of which anything is seen."""
+        seen = {name: reached(live, self._reach) for name, live in self._fleet.hosts.items()}
+        return {name: live for name, live in seen.items() if live is not None}
+
+    def host(self, name: str) -> HostLive:
+        """Return one host; raises KeyError where nothing of it is seen."""
+        live = self.get(name)
+        if live is None:
+            raise KeyError(name)
+        return live
+
+    def get(self, name: str) -> HostLive | None:
+        """Return one host; None where nothing of it is seen."""
+        live = self._fleet.get(name)
+        return None if live is None else reached(live, self._reach)

@@ -1,0 +1,1 @@
+"""Records what routers did: seconds, minutes, and how contracts were kept each day."""

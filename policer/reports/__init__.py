@@ -1,0 +1,1 @@
+"""Reads the history back: points of a router, replays of plans, and SLA reports."""

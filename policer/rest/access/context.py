@@ -1,0 +1,82 @@
+"""What every handler works with: the store, the fleet, and how the service was set up."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from litestar.datastructures import State
+from litestar.di import NamedDependency
+from litestar.types import Scope
+
+from policer.fleet.limited import ReachedFleet, tenant_of
+from policer.fleet.live import Fleet, HostLive
+from policer.rest.access.gate import Gate
+from policer.rest.access.settings import RestSettings
+from policer.rest.access.slots import Slots
+from policer.store import Asking, ReachedStore, Store, TokenRow
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Handed to handlers as `desk`."""
+
+    store: Store
+    fleet: Fleet
+    settings: RestSettings
+    streams: Slots
+
+    def live(self, host: str) -> HostLive | None:
+        """Return how a host stands; None where the policer has not taken it up yet."""
+        return self.fleet.get(host)
+
+    def today(self) -> datetime:
+        """Return the time of day."""
+        return self.settings.today()
+
+    def now(self) -> float:
+        """Return the policer's time."""
+        return self.settings.clock()
+
+    def of(self, token: TokenRow) -> "Desk":
+        """Return what a token sees of all this."""
+        if not token.reach.limited:
+            return self
+        asking = Asking(
+            token.id,
+            token.reach,
+            self._tenant_of,
+            self._reported,
+            self.fleet.located,
+            self._seen_on,
+        )
+        fleet = ReachedFleet(self.fleet, token.reach, asking.override)
+        return replace(self, store=ReachedStore(self.store, asking), fleet=fleet)
+
+    def _tenant_of(self, host: str, vr: str) -> str | None:
+        return tenant_of(self.fleet.get(host), vr)
+
+    def _seen_on(self, router: str) -> str | None:
+        having = self.fleet.having(router, self.now())
+        return having[0] if len(having) == 1 else None
+
+    def _reported(self, host: str, vr: str) -> bool:
+        live = self.fleet.get(host)
+        return live is not None and vr in live.sight.routers
+
+
+GivenDesk = NamedDependency[Desk]
+GivenGate = NamedDependency[Gate]
+"""What handlers take as `desk` and `gate`."""
+
+
+async def provide_gate(state: State) -> Gate:
+    """Hand out the application's gate."""
+    gate = state.gate
+    assert isinstance(gate, Gate)
+    return gate
+
+
+async def provide_desk(state: State, scope: Scope) -> Desk:
+    """Hand out the application's desk, as far as who asks may see it."""
+    desk, asker = state.desk, scope.get("user")
+    assert isinstance(desk, Desk)
+    return desk.of(asker) if isinstance(asker, TokenRow) else desk

@@ -1,0 +1,1 @@
+"""What the service answers, and how it is made from the fleet."""

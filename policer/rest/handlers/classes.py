@@ -1,0 +1,83 @@
+"""/v1/classes: terms that many contracts share; a change is checked on every host that has some."""
+
+from litestar import Response, delete, get, put
+from litestar.params import JSONBody
+
+from policer.contracts.contract import Contract
+from policer.contracts.schedule import ClassName
+from policer.rest.access.context import Desk, GivenDesk
+from policer.rest.access.gate import FILTERED
+from policer.rest.answers.entities import ClassAnswer, ClassPage
+from policer.rest.http.bodies import StrictRequest
+from policer.rest.http.cursor import After, Limit, page_of, unpack
+from policer.rest.http.etag import create_or_replace, required, tag
+from policer.rest.http.names import ClassPath, IfMatch, IfNoneMatch
+from policer.store import Stored
+
+TAGS = ["classes"]
+ONE = "/classes/{name:str}"
+
+
+@get(
+    "/classes",
+    operation_id="listClasses",
+    tags=TAGS,
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
+def list_classes(desk: GivenDesk, limit: Limit = 100, after: After = None) -> ClassPage:
+    """List the contract classes, by name."""
+    rows = desk.store.classes.all().items()
+    page, following = page_of(rows, limit, unpack(after, ClassName), lambda row: row[0])
+    return ClassPage([_answer(*row) for row in page], following)
+
+
+@get(ONE, operation_id="readClass", tags=TAGS, scope="read", limited=FILTERED, sync_to_thread=True)
+def read_class(name: ClassPath, desk: GivenDesk) -> Response[ClassAnswer]:
+    """Read a contract class."""
+    return _tagged(name, desk.store.classes.get(name), 200)
+
+
+@put(ONE, operation_id="putClass", tags=TAGS, scope="operate", sync_to_thread=True)
+def put_class(
+    *,
+    name: ClassPath,
+    data: JSONBody[Contract],
+    desk: GivenDesk,
+    request: StrictRequest,
+    if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
+) -> Response[ClassAnswer]:
+    """Make a class (If-None-Match: *) or change one, and all its contracts with it (If-Match)."""
+    version = create_or_replace(if_match, if_none_match, lambda: _version(desk, name))
+    stored = desk.store.classes.put(name, data, version, request.actor)
+    return _tagged(name, stored, 201 if version is None else 200)
+
+
+@delete(ONE, operation_id="removeClass", tags=TAGS, scope="operate", sync_to_thread=True)
+def remove_class(
+    name: ClassPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
+) -> None:
+    """Remove a class that no contract names."""
+    version = required(if_match, lambda: _version(desk, name))
+    desk.store.classes.remove(name, version, request.actor)
+
+
+def _version(desk: Desk, name: str) -> int:
+    return desk.store.classes.get(name).version.number
+
+
+def _answer(name: str, stored: Stored[Contract]) -> ClassAnswer:
+    version = stored.version
+    return ClassAnswer(name, stored.value, version.number, version.changed_at, version.changed_by)
+
+
+def _tagged(name: str, stored: Stored[Contract], status: int) -> Response[ClassAnswer]:
+    headers = {"ETag": tag(stored.version.number)}
+    if status == 201:
+        headers["Location"] = f"/v1/classes/{name}"
+    return Response(_answer(name, stored), status_code=status, headers=headers)
+
+
+HANDLERS = [list_classes, read_class, put_class, remove_class]

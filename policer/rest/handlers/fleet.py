@@ -1,0 +1,119 @@
+"""/v1/punishments, /v1/capacity, /v1/leadership: the fleet as a whole."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from litestar import get
+
+from policer.contracts.ladder import Step
+from policer.decide.state import RouterState
+from policer.rest.access.context import Desk, GivenDesk
+from policer.rest.access.gate import FILTERED
+from policer.rest.answers.entities import (
+    CapacityAnswer,
+    LeadershipAnswer,
+    PunishmentAnswer,
+    PunishmentPage,
+)
+from policer.rest.answers.live import capacity
+from policer.rest.handlers.routers import RouterKey
+from policer.rest.http.bodies import StrictRequest
+from policer.rest.http.cursor import After, Limit, page_of, unpack
+from policer.rest.http.names import HostFilter
+from policer.store import PunishmentRow
+
+
+@get(
+    "/punishments",
+    operation_id="listPunishments",
+    tags=["punishments"],
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
+def list_punishments(
+    desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
+) -> PunishmentPage:
+    """List who is punished, by host and router.
+
+    Punishments are what the store has, which outlives a policer. What is only reported is not in
+    the store: only the policer that leads knows it.
+    """
+    kept = desk.store.punishments.all()
+    known = {(row.host, row.vr): row for row in _only_reported(desk)} | kept
+    rows = (row for row in known.values() if host in {None, row.host})
+    last = unpack(after, RouterKey)
+    page, following = page_of(rows, limit, last, lambda row: (row.host, row.vr))
+    return PunishmentPage([_answer(desk, row) for row in page], following)
+
+
+@get(
+    "/capacity",
+    operation_id="readCapacity",
+    tags=["hosts"],
+    scope="read",
+    limited=FILTERED,
+    sync_to_thread=True,
+)
+def read_capacity(desk: GivenDesk, request: StrictRequest) -> CapacityAnswer:
+    """Read what the fleet can forward, and what of it was promised."""
+    now, fleet, seen = desk.now(), desk.fleet.hosts, request.asker.reach.may_see_host
+    hosts = [capacity(fleet[name], now) for name in sorted(fleet) if seen(name)]
+    return CapacityAnswer(
+        capacity_pps=sum(host.capacity_pps for host in hosts),
+        promised_pps=sum(host.promised_pps for host in hosts),
+        free_pps=sum(host.free_pps for host in hosts),
+        forwarded_pps=sum(host.forwarded_pps for host in hosts),
+        hosts=hosts,
+    )
+
+
+@get(
+    "/leadership",
+    operation_id="readLeadership",
+    tags=["leadership"],
+    scope="read",
+    sync_to_thread=False,
+)
+def read_leadership(desk: GivenDesk) -> LeadershipAnswer:
+    """Read who gives the orders, as far as this policer knows."""
+    known = desk.fleet.leadership
+    return LeadershipAnswer(
+        leading=known.leading,
+        epoch=known.epoch,
+        holder=known.holder,
+        problem=known.problem,
+        braked=desk.fleet.braked,
+        braked_hosts=sorted(desk.fleet.braked_hosts),
+        brake=desk.fleet.overrides.brake_mode,
+    )
+
+
+def _only_reported(desk: Desk) -> Iterator[PunishmentRow]:
+    """Yield where the ladders of dry runs stand."""
+    now, today = desk.now(), datetime.now(UTC)
+    for name, live in desk.fleet.hosts.items():
+        for vr, state in live.state.routers.items():
+            standing = state.punishment
+            if standing.dry and standing.height:
+                since = today - timedelta(seconds=max(0.0, now - standing.since))
+                step = str(standing.step or "")
+                yield PunishmentRow(name, vr, standing.height, standing.guilty, since, step)
+
+
+def _answer(desk: Desk, row: PunishmentRow) -> PunishmentAnswer:
+    live = desk.live(row.host)
+    state = live.state.routers.get(row.vr, RouterState()) if live else RouterState()
+    return PunishmentAnswer(
+        host=row.host,
+        vr=row.vr,
+        step=Step(row.step) if row.step in set(Step) else None,
+        height=row.height,
+        guilty=row.guilty,
+        since=row.since,
+        only_reported=state.punishment.dry,
+        evidence=state.evidence.rounds,
+    )
+
+
+HANDLERS = [list_punishments, read_capacity, read_leadership]

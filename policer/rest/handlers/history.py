@@ -1,0 +1,115 @@
+"""/v1/hosts/{host}/routers/{vr}/history: what a router did, second by second or coarser."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from typing import Annotated, Final
+
+import msgspec
+from litestar import get
+from litestar.concurrency import sync_to_thread
+from litestar.params import QueryParameter
+
+from policer.history.point import Point
+from policer.reports.history import ENOUGH, MOST_POINTS, plan, read
+from policer.rest.access.context import GivenDesk
+from policer.rest.access.gate import FILTERED
+from policer.rest.handlers.hosts import found
+from policer.rest.http.names import HostPath, VrPath
+from policer.rest.http.times import From, To, between
+
+_READS: Final = ThreadPoolExecutor(1, "history")
+"""A thread for history alone: to unpack a month takes a tenth of a second of CPU."""
+DEFAULT_S: Final = 3600.0
+"""How far back one sees who says neither from when nor how coarse."""
+Step = Annotated[
+    int | None,
+    QueryParameter(
+        ge=1,
+        le=86_400,
+        description=f"Seconds of a point, whole minutes from 60 on; at most {MOST_POINTS} points.",
+    ),
+]
+
+
+class HistoryPoint(msgspec.Struct, frozen=True):
+    """What a router did from an instant on; rates are means over what is known."""
+
+    at: datetime
+    data_s: float
+    """Seconds of it that are known."""
+    offered_pps: float
+    throughput_pps: float
+    setpoint_pps: float | None
+    """None where it had none."""
+    guarantee_pps: float
+    """The guarantee in force, which a punishment may lower; 0 without one."""
+    breach_s: float
+    """Seconds in which it got less than that, beyond the burst, and wanted more."""
+    punished_s: float
+    """Seconds in which it was punished."""
+
+
+class HistoryAnswer(msgspec.Struct, frozen=True):
+    """The history of a router; what is not known has no point."""
+
+    host: str
+    vr: str
+    begin: datetime
+    end: datetime
+    step_s: int
+    """Seconds of a point; points begin at whole multiples of it since 1970."""
+    points: list[HistoryPoint]
+
+
+@get(
+    "/hosts/{host:str}/routers/{vr:str}/history",
+    operation_id="readRouterHistory",
+    tags=["routers"],
+    scope="read",
+    limited=FILTERED,
+)
+async def read_history(
+    *,
+    host: HostPath,
+    vr: VrPath,
+    desk: GivenDesk,
+    begin: From = None,
+    end: To = None,
+    step: Step = None,
+) -> HistoryAnswer:
+    """Read what a router did: the last hour, the last 720 steps, or what is asked for."""
+    await sync_to_thread(found, desk, host)
+    now, given = desk.settings.wall(), between(begin, end)
+    until = now if given.end is None else given.end.timestamp()
+    length = DEFAULT_S if step is None else float(ENOUGH * step)
+    since = until - length if given.begin is None else given.begin.timestamp()
+    wanted = plan(since, until, step, now, desk.settings.retention())
+    reading = partial(read, desk.store.history, host, vr, wanted)
+    points = await asyncio.get_running_loop().run_in_executor(_READS, reading)
+    shown = [_shown(at, point) for at, point in points.items()]
+    return HistoryAnswer(
+        host, vr, _instant(wanted.begin), _instant(wanted.end), wanted.step_s, shown
+    )
+
+
+def _shown(at: int, point: Point) -> HistoryPoint:
+    known, held = point.data_s, point.held_s
+    return HistoryPoint(
+        at=_instant(at),
+        data_s=known,
+        offered_pps=point.offered / known,
+        throughput_pps=point.delivered / known,
+        setpoint_pps=point.setpoint / held if held else None,
+        guarantee_pps=point.guaranteed / known,
+        breach_s=point.breach_s,
+        punished_s=point.punished_s,
+    )
+
+
+def _instant(at: int) -> datetime:
+    return datetime.fromtimestamp(at, UTC)
+
+
+HANDLERS = [read_history]

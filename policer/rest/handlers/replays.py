@@ -1,0 +1,53 @@
+"""Holds a plan's contracts against what the fleet's history says of the hosts concerned."""
+
+from collections.abc import Mapping
+
+from policer.contracts.admission import counts
+from policer.contracts.in_force import Book
+from policer.contracts.location import present
+from policer.contracts.promised import ANYWHERE
+from policer.contracts.replay import Fleet, Replayed
+from policer.fleetfile.document import Entered
+from policer.fleetfile.plan import Draft
+from policer.history.window import window
+from policer.reports.replay import replayed
+from policer.rest.access.context import Desk
+from policer.store.inventory.plans import Replaying
+
+
+def replaying_of(desk: Desk, length_s: int) -> Replaying:
+    """Return what holds plans against the traffic of the time until now.
+
+    Args:
+        desk: has the history.
+        length_s: how far back, seconds.
+
+    Raises:
+        Invalid: history of so long ago is not kept.
+    """
+    wanted = window(length_s, desk.settings.wall(), desk.settings.retention())
+    now = desk.today()
+
+    def replaying(made: Draft) -> Replayed:
+        goal = made.goal.entered
+        fleet = _fleet(goal, Book(goal.classes, now), _follows(desk, goal))
+        return replayed(desk.store.history, made.hosts, wanted, fleet, now)
+
+    return replaying
+
+
+def _fleet(goal: Entered, book: Book, follows: Mapping[tuple[str, str], str]) -> Fleet:
+    """Return what is held against traffic; contracts that contradict themselves are left out."""
+    sound = {key: one for key, one in goal.contracts.items() if counts(one, book)}
+    return Fleet(goal.hosts, goal.classes, sound, follows)
+
+
+def _follows(desk: Desk, goal: Entered) -> dict[tuple[str, str], str]:
+    """Return which routers are followed by another name than theirs, such as their UUID."""
+    followed = {vr for host, vr in goal.contracts if host == ANYWHERE}
+    return {
+        (name, vr): router
+        for name, live in desk.fleet.hosts.items()
+        for router, vr in present(followed, live.sight.routers)
+        if router != vr
+    }

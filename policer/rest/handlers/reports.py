@@ -1,0 +1,116 @@
+"""/v1/reports: how each contract was kept in a month, as JSON and as CSV."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal, NamedTuple
+
+import msgspec
+from litestar import Response, get
+from litestar.concurrency import sync_to_thread
+from litestar.openapi.spec import Example
+from litestar.params import PathParameter, QueryParameter
+
+from policer.contracts.promised import ANYWHERE
+from policer.reports.sla import Line, Month, csv_of, line_of, month_of
+from policer.rest.access.context import Desk, GivenDesk, GivenGate
+from policer.rest.access.gate import FILTERED
+from policer.rest.handlers.contracts import ContractKey
+from policer.rest.handlers.exports import AT_ONCE, CSV, JSON, export, refuse_pages, wanted
+from policer.rest.http.bodies import StrictRequest
+from policer.rest.http.cursor import After, Limit, pack, unpack
+from policer.rest.http.names import HostFilter
+
+WRITTEN_S = 120.0
+"""What happened less long ago may not be written yet: it would look like time without data."""
+MonthPath = Annotated[
+    str,
+    PathParameter(
+        pattern=r"^[0-9]{4}-(0[1-9]|1[0-2])$(?!\n)",
+        description="The month, of UTC.",
+        examples=[Example(value="2026-11")],
+    ),
+]
+Format = Annotated[
+    Literal["json", "csv"] | None,
+    QueryParameter(name="format", description="Instead of the header Accept."),
+]
+
+
+class ReportAnswer(msgspec.Struct, frozen=True):
+    """How contracts were kept in a month: those that follow routers, then by host and router."""
+
+    month: str
+    begin: datetime
+    end: datetime
+    """When the month ends, or two minutes ago."""
+    items: list[Line]
+    next: str | None = None
+
+
+@get(
+    "/reports/{month:str}",
+    operation_id="readReport",
+    tags=["reports"],
+    scope="read",
+    limited=FILTERED,
+)
+async def read_report(
+    *,
+    month: MonthPath,
+    desk: GivenDesk,
+    gate: GivenGate,
+    request: StrictRequest,
+    limit: Limit = 100,
+    after: After = None,
+    host: HostFilter = None,
+    form: Format = None,
+) -> Response[ReportAnswer]:
+    """Read what was promised, wanted and delivered in a month, by contract."""
+    now = datetime.fromtimestamp(desk.settings.wall(), UTC)
+    asked = month_of(month, desk.settings.retention().oldest(now.timestamp()).day, now)
+    until = min(asked.end, now - timedelta(seconds=WRITTEN_S))
+    source = _Source(desk, asked, until, host)
+    if form == "csv":
+        refuse_pages(request)
+    if form == "csv" or (form is None and wanted(request, CSV)):
+
+        def later(key: ContractKey | None) -> tuple[bytes, ContractKey | None]:
+            lines, following = source.some(key)
+            return csv_of(asked, lines, headings=key is None).encode(), following
+
+        name = f"sla-{asked.name}.csv"
+        return await export(desk, gate, request, later, media_type=CSV, name=name)
+    lines, following = await sync_to_thread(source.page, unpack(after, ContractKey), limit)
+    answer = ReportAnswer(asked.name, asked.begin, until, lines, following and pack(following))
+    return Response(answer, media_type=JSON)
+
+
+class _Source(NamedTuple):
+    """Where the lines of a report come from."""
+
+    desk: Desk
+    month: Month
+    until: datetime
+    host: str | None
+
+    def page(self, after: ContractKey | None, limit: int) -> tuple[list[Line], ContractKey | None]:
+        """Return so many lines, and what the next page comes after."""
+        found: list[Line] = []
+        while True:
+            lines, following = self.some(after)
+            found += lines
+            if len(found) > limit:
+                last = found[limit - 1]
+                return found[:limit], (last.host or ANYWHERE, last.vr)
+            if following is None:
+                return found, None
+            after = following
+
+    def some(self, after: ContractKey | None) -> tuple[list[Line], ContractKey | None]:
+        """Return the lines of some contracts, and the last of them if there may be more."""
+        days = self.month.first, self.month.following
+        rows = self.desk.store.sla.page(days, after, AT_ONCE, self.host)
+        lines = [line for row in rows if (line := line_of(row, self.month, self.until)) is not None]
+        return lines, (rows[-1].host, rows[-1].vr) if len(rows) == AT_ONCE else None
+
+
+HANDLERS = [read_report]

@@ -1,0 +1,1 @@
+"""Requests and responses: bodies, problems, entity tags, pages, addresses of clients."""

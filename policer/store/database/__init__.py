@@ -1,0 +1,1 @@
+"""The database: transactions on SQLite and PostgreSQL, tables, schema versions, errors."""

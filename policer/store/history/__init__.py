@@ -1,0 +1,1 @@
+"""What happened: audit, events, points of routers, days of contracts, punishments."""

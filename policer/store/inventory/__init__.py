@@ -1,0 +1,1 @@
+"""What operators entered: hosts, contracts, classes, tenants, overrides, plans."""

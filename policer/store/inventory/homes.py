@@ -1,0 +1,96 @@
+"""Where routers are whose contracts follow them; no operator changes it, so that it has no audit.
+
+The leader writes what it sees, and who makes a contract where its router is seen then.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, delete, select
+
+from policer.contracts.promised import ANYWHERE
+from policer.store.database import tables
+from policer.store.database.engine import Database
+from policer.store.database.guards import entered_hosts, leads_still
+from policer.store.database.records import Clock
+
+AT_ONCE: Final = 500
+"""Routers that a query names; for more, all are read."""
+
+
+class Homes:
+    """The table of routers' homes."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+
+    def all(self) -> dict[str, str]:
+        """Return the host of each router that was seen, by the name of its contract."""
+        with self._database.read() as connection:
+            return {row.router: row.host for row in connection.execute(select(tables.homes))}
+
+    def of(self, routers: Collection[str]) -> dict[str, str]:
+        """Return the host of some routers, of those that were seen, by the names of contracts."""
+        if len(routers) > AT_ONCE:
+            return {router: home for router, home in self.all().items() if router in routers}
+        table = tables.homes
+        query = select(table).where(table.c.router.in_(sorted(routers)))
+        with self._database.read() as connection:
+            return {row.router: row.host for row in connection.execute(query)}
+
+    def set(self, homes: Mapping[str, str], epoch: int) -> bool:
+        """Write where routers are now, all or nothing.
+
+        Routers without a contract that follows them are left out, and those on hosts that have no
+        entry any more are forgotten.
+
+        Args:
+            homes: hosts by router.
+            epoch: of the leader that saw them there.
+
+        Returns:
+            False, with nothing written, where another epoch has begun.
+        """
+        if not homes:
+            return True
+        with self._database.write() as connection:
+            if not leads_still(connection, epoch):
+                return False
+            followed = _followed(connection) & homes.keys()
+            entered = entered_hosts(connection, set(homes.values()))
+            there = {router: homes[router] for router in followed if homes[router] in entered}
+            forget(connection, homes.keys() - there.keys())
+            settle(connection, self._database, there, self._clock())
+        return True
+
+
+def settle(
+    connection: Connection, database: Database, homes: Mapping[str, str], since: datetime
+) -> None:
+    """Write where routers are."""
+    if not homes:
+        return
+    insert = database.insert(tables.homes)
+    changed = {"host": insert.excluded.host, "since": insert.excluded.since}
+    upsert = insert.on_conflict_do_update(index_elements=["router"], set_=changed)
+    rows = [{"router": r, "host": host, "since": since} for r, host in sorted(homes.items())]
+    connection.execute(upsert, rows)
+
+
+def forget(connection: Connection, routers: Iterable[str]) -> None:
+    """Forget where routers were."""
+    table = tables.homes
+    rows = [{"gone": router} for router in sorted(routers)]
+    if rows:
+        connection.execute(delete(table).where(table.c.router == bindparam("gone")), rows)
+
+
+def _followed(connection: Connection) -> set[str]:
+    """Return the routers that contracts follow; none is made or removed meanwhile."""
+    anywhere = select(tables.hosts.c.name).where(tables.hosts.c.name == ANYWHERE)
+    connection.execute(anywhere.with_for_update(read=True)).all()
+    table = tables.contracts
+    query = select(table.c.vr).where(table.c.host == ANYWHERE, table.c.contract.is_not(None))
+    rows: Iterable[str] = connection.execute(query).scalars()
+    return set(rows)

@@ -1,0 +1,79 @@
+"""What is promised on a host, as a change of it must know: contracts, classes, routers' homes."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from policer.contracts.contract import Contract
+from policer.contracts.in_force import Book
+from policer.contracts.promised import ANYWHERE, name_of
+from policer.store.database import tables
+from policer.store.database.records import read
+
+
+def contracts_at(connection: Connection, host: str) -> dict[str, Contract]:
+    """Return what routers of a host were promised, whether that follows them or not.
+
+    Of a router that has both, what was promised on this host holds; both count here, since it may
+    be removed, or end, before the other.
+    """
+    return {**_settled(connection, host), **contracts_on(connection, host)}
+
+
+def book_in(connection: Connection, now: datetime) -> Book:
+    """Return the classes that contracts may name.
+
+    Args:
+        connection: of the transaction.
+        now: from when on contracts are looked at.
+    """
+    table = tables.classes
+    query = select(table).where(table.c.entry.is_not(None))
+    rows = connection.execute(query)
+    classes = {row.name: read(row.entry, Contract, f"class {row.name}") for row in rows}
+    return Book(classes, now)
+
+
+def keep_classes(connection: Connection, names: Collection[str]) -> None:
+    """Keep others from changing classes until the transaction ends.
+
+    It comes before any host is locked, as in a change of a class: else the two would wait in a
+    circle.
+    """
+    if names:
+        table = tables.classes
+        query = select(table.c.name).where(table.c.name.in_(sorted(names)))
+        connection.execute(query.order_by(table.c.name).with_for_update(read=True)).all()
+
+
+def home_of(connection: Connection, router: str) -> str | None:
+    """Return the host where a router was last seen whose contract follows it."""
+    table = tables.homes
+    host = connection.execute(select(table.c.host).where(table.c.router == router)).scalar()
+    return None if host is None else str(host)
+
+
+def contracts_on(connection: Connection, host: str) -> dict[str, Contract]:
+    """Return what was promised to routers on this host alone."""
+    table = tables.contracts
+    query = select(table.c.vr, table.c.contract)
+    query = query.where(table.c.host == host, table.c.contract.is_not(None))
+    return {
+        row.vr: read(row.contract, Contract, f"contract {host}/{row.vr}")
+        for row in connection.execute(query)
+    }
+
+
+def _settled(connection: Connection, host: str) -> dict[str, Contract]:
+    """Return what follows routers that are on a host."""
+    contracts, homes = tables.contracts, tables.homes
+    query = select(contracts.c.vr, contracts.c.contract)
+    query = query.join(homes, homes.c.router == contracts.c.vr)
+    query = query.where(
+        contracts.c.host == ANYWHERE, homes.c.host == host, contracts.c.contract.is_not(None)
+    )
+    return {
+        name_of(ANYWHERE, row.vr): read(row.contract, Contract, f"contract {row.vr}")
+        for row in connection.execute(query)
+    }

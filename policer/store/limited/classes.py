@@ -1,0 +1,41 @@
+"""Contract classes as a limited token sees them: those that its contracts name, to be read."""
+
+from typing import NoReturn
+
+from policer.contracts.contract import Contract
+from policer.errors import OutOfReach
+from policer.store.database.engine import Database
+from policer.store.database.records import Clock, Stored
+from policer.store.inventory.classes import Classes, no_class
+from policer.store.limited.asker import Asking
+from policer.store.limited.contracts import ReachedContracts
+
+
+class ReachedClasses(Classes):
+    """Classes that contracts name which are seen; none may be changed."""
+
+    def __init__(
+        self, database: Database, clock: Clock, asking: Asking, contracts: ReachedContracts
+    ) -> None:
+        super().__init__(database, clock)
+        self._asking, self._contracts = asking, contracts
+
+    def all(self) -> dict[str, Stored[Contract]]:
+        """Return the classes that are seen."""
+        named = self._contracts.classes_named()
+        return {name: self._shown(one) for name, one in super().all().items() if name in named}
+
+    def get(self, name: str) -> Stored[Contract]:
+        """Return a class that is seen; raises Unknown."""
+        if name not in self._contracts.classes_named():
+            raise no_class(name)
+        return self._shown(super().get(name))
+
+    def _shown(self, stored: Stored[Contract]) -> Stored[Contract]:
+        return Stored(stored.value, self._asking.version(stored.version))
+
+    def _refused(self, *_: object, **__: object) -> NoReturn:
+        """Raise OutOfReach."""
+        raise OutOfReach
+
+    put = remove = _refused

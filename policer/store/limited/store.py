@@ -1,0 +1,181 @@
+"""The store as a limited token sees it: what is beyond its reach is not there.
+
+It has the tables that are named here and no others.
+"""
+
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from policer.contracts.host import Host
+from policer.contracts.reach import UNLIMITED, Reach
+from policer.errors import OutOfReach
+from policer.store.database.engine import Database
+from policer.store.database.records import Clock, Stored
+from policer.store.database.within import ANY_TIME, Time
+from policer.store.history.events import EventRow, Events
+from policer.store.history.punishments import PunishmentRow, Punishments
+from policer.store.inventory.hosts import Hosts, no_host
+from policer.store.limited.asker import Asking
+from policer.store.limited.classes import ReachedClasses
+from policer.store.limited.contracts import PART, ReachedContracts
+from policer.store.limited.history import ReachedHistory, ReachedSlaDays
+from policer.store.limited.overrides import ReachedOverrides
+from policer.store.store import Store
+
+OWN_WORDS: Final = frozenset(
+    {
+        "behaves",
+        "guarantee_missed",
+        "misbehaves",
+        "not_starved",
+        "own_loss",
+        "pardoned",
+        "punished",
+        "shielded",
+        "starved",
+        "unshielded",
+    }
+)
+"""Kinds of events whose words are the policer's own and name nobody."""
+OF_OTHER_HOSTS: Final = frozenset({"epoch_raised", "moved", "overpromised", "overtaken", "twice"})
+"""Kinds of events whose words may name other hosts, or who leads."""
+
+
+class ReachedStore(Store):
+    """The tables that a limited token has anything to do with."""
+
+    def __init__(self, store: Store, asking: Asking) -> None:
+        database, clock = store.parts
+        self.hosts = ReachedHosts(database, clock, asking)
+        contracts = ReachedContracts(database, clock, asking)
+        self.contracts = contracts
+        self.classes = ReachedClasses(database, clock, asking, contracts)
+        self.overrides = ReachedOverrides(database, clock, asking)
+        self.events = ReachedEvents(database, clock, asking)
+        self.punishments = ReachedPunishments(database, asking)
+        self.history = ReachedHistory(database, asking)
+        self.sla = ReachedSlaDays(database, asking)
+        self.idempotency = store.idempotency
+
+    def __getattr__(self, name: str) -> Any:
+        """Refuse every other table; raises OutOfReach."""
+        raise OutOfReach
+
+
+class ReachedHosts(Hosts):
+    """Hosts that are seen as a whole; none may be changed."""
+
+    def __init__(self, database: Database, clock: Clock, asking: Asking) -> None:
+        super().__init__(database, clock)
+        self._asking = asking
+
+    def all(self) -> list[Stored[Host]]:
+        """Return the hosts that are seen."""
+        seen = self._asking.reach.may_see_host
+        return [self._shown(one) for one in super().all() if seen(one.value.name)]
+
+    def page(self, after: str | None, limit: int) -> list[Stored[Host]]:
+        """Return hosts that are seen, as `Hosts.page`."""
+        if self._asking.reach.partial:
+            return []
+        found: list[Stored[Host]] = []
+        while len(found) < limit:
+            part = super().page(after, PART)
+            seen = (one for one in part if self._asking.reach.may_see_host(one.value.name))
+            found += map(self._shown, seen)
+            if len(part) < PART:
+                break
+            after = part[-1].value.name
+        return found[:limit]
+
+    def get(self, name: str) -> Stored[Host]:
+        """Return a host that is seen; raises Unknown."""
+        if not self._asking.reach.may_see_host(name):
+            raise no_host(name)
+        return self._shown(super().get(name))
+
+    def _shown(self, stored: Stored[Host]) -> Stored[Host]:
+        return Stored(stored.value, self._asking.version(stored.version))
+
+    def _refused(self, *_: object, **__: object) -> NoReturn:
+        """Raise OutOfReach."""
+        raise OutOfReach
+
+    add = replace = remove = _refused
+
+
+class ReachedEvents(Events):
+    """Events of what is seen."""
+
+    def __init__(self, database: Database, clock: Clock, asking: Asking) -> None:
+        super().__init__(database, clock)
+        self._asking = asking
+
+    def page(
+        self,
+        after: int | None,
+        limit: int,
+        host: str | None = None,
+        vr: str | None = None,
+        kind: str | None = None,
+        *,
+        time: Time = ANY_TIME,
+        reach: Reach = UNLIMITED,
+    ) -> list[EventRow]:
+        """Return events that are seen, as `Events.page`."""
+        del reach
+        rows = super().page(after, limit, host, vr, kind, time=time, reach=self._asking.reach)
+        return [told(row, self._asking) for row in rows]
+
+    def since(
+        self,
+        last_id: int,
+        limit: int,
+        host: str | None = None,
+        vr: str | None = None,
+        kind: str | None = None,
+        *,
+        time: Time = ANY_TIME,
+        reach: Reach = UNLIMITED,
+    ) -> list[EventRow]:
+        """Return events that are seen, as `Events.since`."""
+        del reach
+        rows = super().since(last_id, limit, host, vr, kind, time=time, reach=self._asking.reach)
+        return [told(row, self._asking) for row in rows]
+
+    def _refused(self, *_: object, **__: object) -> NoReturn:
+        """Raise OutOfReach: the policer writes them."""
+        raise OutOfReach
+
+    add = prune = fresh = _refused
+
+
+class ReachedPunishments(Punishments):
+    """Punishments of routers that are seen."""
+
+    def __init__(self, database: Database, asking: Asking) -> None:
+        super().__init__(database)
+        self._asking = asking
+
+    def all(self) -> dict[tuple[str, str], PunishmentRow]:
+        """Return who of them is punished."""
+        reach, tenant_of = self._asking.reach, self._asking.tenant_of
+        rows = super().all().items()
+        return {key: row for key, row in rows if reach.may_see(*key, tenant_of(*key))}
+
+    def set(self, *_: object, **__: object) -> NoReturn:
+        """Raise OutOfReach: the policer writes them."""
+        raise OutOfReach
+
+
+def told(row: EventRow, asking: Asking) -> EventRow:
+    """Return an event as a limited token reads it; pure."""
+    actor = asking.masked(row.actor)
+    if row.actor != "policer":
+        words = f"by {actor}"
+    elif row.kind in OF_OTHER_HOSTS or (asking.reach.partial and row.kind not in OWN_WORDS):
+        words = ""
+    else:
+        words = row.words
+    return msgspec.structs.replace(row, actor=actor, words=words)

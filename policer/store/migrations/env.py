@@ -1,7 +1,0 @@
-"""Runs the steps on the connection that `policer.store.schema` hands over, in its transaction."""
-
-from alembic import context
-
-context.configure(connection=context.config.attributes["connection"])
-with context.begin_transaction():
-    context.run_migrations()

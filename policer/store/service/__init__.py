@@ -1,0 +1,1 @@
+"""What the service keeps for itself: leadership, tokens, idempotency keys, webhooks."""

@@ -1,0 +1,290 @@
+"""Who leads: one lock, and an epoch that is durable, and above all before, before anybody has it.
+
+The lock goes when its holder dies: the kernel lets go of flock(2), PostgreSQL of the locks of a
+session that ended. An epoch is also never below the seconds since 1970, so that a policer whose
+database was lost or restored from a copy still gives epochs above those that daemons remember.
+"""
+
+import fcntl
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, select, text
+
+from policer.errors import StoreBusy, StoreError, StoreGone
+from policer.store.database import tables
+from policer.store.database.engine import Database
+from policer.store.database.faults import mapped
+from policer.store.database.records import Clock
+
+_ADVISORY_KEY: Final = 0x7874635F6C656164
+"""Of PostgreSQL's lock that the leader holds ("xtc_lead")."""
+_ANSWER_S: Final = 0.5
+"""How long SQLite may take to say whose epoch is the latest, before the lock alone decides."""
+_PATIENCE_S: Final = 1.0
+"""How long a call waits for one that another thread began and gave up on."""
+
+
+class Holder(NamedTuple):
+    """Who took the lead last."""
+
+    name: str
+    """"" where it was given back, or never taken."""
+    epoch: int
+
+
+class Leadership(ABC):
+    """One policer's part in who leads; threads may share it, one call at a time is carried out."""
+
+    def __init__(self, database: Database, holder: str, clock: Clock) -> None:
+        self._database, self._name, self._clock = database, holder, clock
+        self._epoch = 0
+        self._since = 0
+        self._mutex = threading.Lock()
+
+    @property
+    def since(self) -> int:
+        """The epoch since which nobody else has led, as of the last lead taken."""
+        return self._since
+
+    def acquire(self, above: int = 0) -> int | None:
+        """Return a new epoch if this policer leads now; None while another does.
+
+        A policer that leads already gets another epoch.
+
+        Args:
+            above: an epoch that the new one is to be higher than.
+
+        Raises:
+            StoreError: the database did not say, and this policer does not lead.
+        """
+        with self._alone():
+            if not self._lock():
+                return None
+            try:
+                last, epoch = self._new_epoch(above)
+            except StoreError:
+                self._unlock()
+                raise
+            if not self._since or last != self._epoch:
+                self._since = epoch
+            self._epoch = epoch
+            return epoch
+
+    def still(self) -> bool:
+        """Whether this policer still leads; False when its lock was lost, and for good then.
+
+        Raises:
+            StoreBusy: the database did not answer in time.
+        """
+        with self._alone():
+            held = self._held()
+            if not held:
+                self._unlock()
+            return held
+
+    def release(self) -> None:
+        """Give the lead back, if this policer has it; raises StoreError where nobody could be told.
+
+        The lock is given back all the same.
+        """
+        with self._alone():
+            try:
+                if self._held():
+                    self._forget()
+            finally:
+                self._unlock()
+
+    def holder(self) -> Holder:
+        """Return who took the lead last, dead or alive; raises StoreError."""
+        table = tables.leadership
+        with self._database.read() as connection:
+            row = connection.execute(select(table.c.holder, table.c.epoch)).one()
+        return Holder(row.holder, row.epoch)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if not self._mutex.acquire(timeout=_PATIENCE_S):
+            raise StoreBusy("the database has not answered the last question about the lead yet")
+        try:
+            yield
+        finally:
+            self._mutex.release()
+
+    @abstractmethod
+    def _lock(self) -> bool:
+        """Take the lock, or have it already; False where another one has it."""
+
+    @abstractmethod
+    def _held(self) -> bool:
+        """Whether the lock is certainly held."""
+
+    @abstractmethod
+    def _unlock(self) -> None:
+        """Let go of the lock, if it is held; never fails."""
+
+    @abstractmethod
+    def _new_epoch(self, above: int) -> tuple[int, int]:
+        """Make a new epoch durable; return the one before, and it."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Write down that nobody leads."""
+
+    def _raise_epoch(self, connection: Connection, above: int) -> tuple[int, int]:
+        table = tables.leadership
+        last = int(connection.execute(select(table.c.epoch).with_for_update()).scalar_one())
+        epoch = max(last + 1, above + 1, int(self._clock().timestamp()))
+        connection.execute(table.update().values(epoch=epoch, holder=self._name))
+        return last, epoch
+
+    def _clear_holder(self, connection: Connection) -> None:
+        table = tables.leadership
+        mine = table.update().where(table.c.epoch == self._epoch)
+        connection.execute(mine.values(holder=""))
+
+
+class FileLeadership(Leadership):
+    """The lead by flock(2) on a file beside SQLite's: among the policers of one machine."""
+
+    def __init__(self, database: Database, path: Path, holder: str, clock: Clock) -> None:
+        super().__init__(database, holder, clock)
+        self._file, self._path = path, path.with_name(path.name + ".lock")
+        self._descriptor = -1
+        self._stored = 0
+        """The latest epoch in the database, as of when it answered last."""
+        self._asking = threading.Thread()
+
+    def _lock(self) -> bool:
+        if self._has_lock():
+            return True
+        self._unlock()
+        self._check_name()
+        try:
+            lock = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreGone(f"{self._path}: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return False
+        except OSError as error:
+            os.close(lock)
+            raise StoreGone(f"{self._path}: {error.strerror}") from error
+        self._descriptor = lock
+        # A file that was removed meanwhile keeps nobody else from making a new one.
+        return self._has_lock()
+
+    def _check_name(self) -> None:
+        """Refuse a database of several names, whose leaders would have a lock each."""
+        try:
+            names = self._file.stat().st_nlink
+        except OSError as error:
+            raise StoreGone(f"{self._file}: {error.strerror}") from error
+        if names > 1:
+            fix = "leave it one, so that all policers have one lock"
+            raise StoreGone(f"{self._file} has {names} names, by hard links ({fix})")
+
+    def _held(self) -> bool:
+        """Whether the lock is held, and nobody took a later epoch by another name of the file.
+
+        The lock is the kernel's: a disk that hangs does not take it from a leader.
+        """
+        if not self._has_lock():
+            return False
+        if not self._asking.is_alive():
+            self._asking = threading.Thread(target=self._ask, daemon=True)
+            self._asking.start()
+        self._asking.join(_ANSWER_S)
+        return self._stored <= self._epoch
+
+    def _ask(self) -> None:
+        # What is wrong with the database is found, and said, by all others who read it.
+        with suppress(StoreError):
+            self._stored = self.holder().epoch
+
+    def _has_lock(self) -> bool:
+        if self._descriptor < 0:
+            return False
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), self._path.stat())
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise StoreGone(f"{self._path}: {error.strerror}") from error
+
+    def _unlock(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _new_epoch(self, above: int) -> tuple[int, int]:
+        with self._database.write() as connection:
+            return self._raise_epoch(connection, above)
+
+    def _forget(self) -> None:
+        with self._database.write() as connection:
+            self._clear_holder(connection)
+
+
+class PostgresLeadership(Leadership):
+    """The lead by an advisory lock of a session of its own: among policers anywhere."""
+
+    def __init__(self, database: Database, holder: str, clock: Clock) -> None:
+        super().__init__(database, holder, clock)
+        self._engine = database.own_engine(_PATIENCE_S)
+        self._connection: Connection | None = None
+
+    def _lock(self) -> bool:
+        if self._held():
+            return True
+        self._unlock()
+        with mapped():
+            self._connection = self._engine.connect()
+        try:
+            with mapped(), self._connection.begin():
+                query = text("SELECT pg_try_advisory_lock(:key)")
+                locked = self._connection.execute(query, {"key": _ADVISORY_KEY}).scalar_one()
+        except StoreError:
+            self._unlock()
+            raise
+        if not locked:
+            self._unlock()
+        return bool(locked)
+
+    def _held(self) -> bool:
+        """Ask in the lock's own session: as long as that answers, it has its locks."""
+        if self._connection is None:
+            return False
+        table = tables.leadership
+        try:
+            with mapped(), self._connection.begin():
+                epoch = self._connection.execute(select(table.c.epoch)).scalar_one()
+        except StoreGone:
+            return False
+        return int(epoch) == self._epoch
+
+    def _unlock(self) -> None:
+        if self._connection is not None:
+            # The session ends, and its locks with it; one that was lost has nothing to say to it.
+            self._connection.invalidate()
+            self._connection.close()
+            self._connection = None
+
+    def _new_epoch(self, above: int) -> tuple[int, int]:
+        assert self._connection is not None
+        with mapped(), self._connection.begin():
+            return self._raise_epoch(self._connection, above)
+
+    def _forget(self) -> None:
+        assert self._connection is not None
+        with mapped(), self._connection.begin():
+            self._clear_holder(self._connection)
+            unlock = text("SELECT pg_advisory_unlock(:key)")
+            self._connection.execute(unlock, {"key": _ADVISORY_KEY})

@@ -1,0 +1,181 @@
+"""The options that say which router is measured, and under which load."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, get_type_hints
+
+import typer
+
+from common.errors import ConfigError
+from common.units import Seconds, parse_duration, parse_rate
+from lab.errors import BadRequestError
+from lab.plan import RouterKind, check_kind
+from lab.programs.source import HEADERS, LARGEST_PAYLOAD, PAYLOAD
+from models.cost import LARGEST, SMALLEST
+from training.sweep.bench import Bench
+from training.sweep.load import check_size, saturating_rate, words_of
+from training.sweep.targets import LAB_STATE, Site, configured_site, lab_site
+from training.sweep.watch import Stop
+from xtc.config.schema import DaemonSection
+
+LabKind = Annotated[
+    str | None,
+    typer.Option("--lab", help="Measure a flooded router made for it: user-space or kernel."),
+]
+ConfigPath = Annotated[
+    Path, typer.Option("--config", "-c", envvar="XTC_CONFIG", help="Whose routers are measured.")
+]
+RouterName = Annotated[
+    str | None, typer.Option("--router", help="Which of them; its name in the configuration.")
+]
+Source = Annotated[
+    str | None,
+    typer.Option(
+        help="A command that floods the router; {rate} stands for packets/s, {size} for the bytes "
+        "of --packet-size."
+    ),
+]
+Offered = Annotated[
+    str | None,
+    typer.Option(help="Packet rate to send, such as 200kpps; what saturates the router if not."),
+]
+OfferedRates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--offered",
+        help="Packet rate to send, such as 200kpps; what saturates the router if not. "
+        "Repeatable: a few caps are measured at each further rate, too.",
+    ),
+]
+PacketSize = Annotated[
+    int | None,
+    typer.Option(help="Packet size to send: bytes of the Ethernet frame without its checksum."),
+]
+PacketSizes = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--packet-size",
+        help="Packet size to send: bytes of the Ethernet frame without its checksum (FCS). "
+        "A lab sends 64 if not. Repeatable: a few caps are measured at each further size, too.",
+    ),
+]
+LabPeriod = Annotated[
+    str, typer.Option("--period", help="Between samples in a lab; else the configuration's.")
+]
+LabState = Annotated[
+    Path, typer.Option("--lab-state-dir", help="Where the journal of a lab's router is.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+STATE = LAB_STATE
+LAB_BYTES = HEADERS + PAYLOAD
+"""The size of a lab's packets where none is given."""
+LAB_SMALLEST, LAB_LARGEST = HEADERS + 1, HEADERS + LARGEST_PAYLOAD
+
+
+@contextmanager
+def measured_site(
+    lab: str | None,
+    config: Path,
+    router: str | None,
+    source: str | None,
+    period: str,
+    lab_state: Path,
+    packet_bytes: int | None = None,
+) -> Iterator[Site]:
+    """Hold the router that the options name; signals end the work between two samples.
+
+    Raises:
+        ConfigError: the options contradict each other, or the configuration cannot be used.
+        BadRequestError: the lab has no such kind of router, or sends no packets of that size.
+        UnitError: the period is no duration.
+    """
+    _check(lab, router, source)
+    check_sizes(lab, source, [] if packet_bytes is None else [packet_bytes])
+    seconds = check_period(period)
+    with Stop() as stop:
+        if lab is None:
+            found = configured_site(config, router, source, stop, packet_bytes=packet_bytes)
+            with found as site:
+                yield site
+        else:
+            size = LAB_BYTES if packet_bytes is None else packet_bytes
+            with lab_site(_kind(lab), seconds, lab_state, stop, size) as site:
+                yield site
+
+
+def _check(lab: str | None, router: str | None, source: str | None) -> None:
+    if lab is not None and (router is not None or source is not None):
+        raise ConfigError("--lab", "brings its own router and source", "leave --router, --source")
+    if source is not None:
+        words_of(source)  # before anything is held for it
+
+
+def check_sizes(lab: str | None, source: str | None, sizes: Sequence[int]) -> None:
+    """Refuse packet sizes that nothing sends, and a source that needs one where none is given.
+
+    Raises:
+        ConfigError: one of the two is so, or a size is out of bounds.
+    """
+    for size in sizes:
+        least, most = (SMALLEST, LARGEST) if lab is None else (LAB_SMALLEST, LAB_LARGEST)
+        if not least <= size <= most:
+            problem = f"{size} bytes are out of bounds"
+            raise ConfigError("--packet-size", problem, f"give {least} to {most} bytes of a frame")
+    if lab is None:
+        check_size(source, sizes[0] if sizes else None)
+
+
+def check_period(text: str) -> Seconds:
+    """Return the period that a text gives, in seconds, within the bounds of the daemon's.
+
+    Raises:
+        UnitError: it is no duration.
+        ConfigError: it is out of bounds.
+    """
+    seconds = parse_duration(text, field="--period")
+    (bounds,) = get_type_hints(DaemonSection, include_extras=True)["period_s"].__metadata__
+    if not bounds.ge <= seconds <= bounds.le:
+        fix = f"give {bounds.ge:g}s to {bounds.le:g}s, as for the daemon's period_s"
+        raise ConfigError("--period", f"{text} is out of bounds", fix)
+    return seconds
+
+
+def _kind(lab: str) -> RouterKind:
+    try:
+        return check_kind(lab)
+    except BadRequestError as error:
+        raise BadRequestError("--lab", lab, error.expected) from error
+
+
+def send(
+    site: Site, bench: Bench, offered: str | None, known: float | None, tell: Callable[[str], None]
+) -> float | None:
+    """Send what is asked for, else what is known, else what saturates the router.
+
+    Returns:
+        The offered load in packets/s; None where the operator's own traffic is used.
+
+    Raises:
+        ConfigError: a rate is given, but nothing that could send it.
+        MeasureError: the source ends at once, or the router cannot be measured.
+    """
+    rate = None if offered is None else parse_rate(offered, field="--offered")
+    if site.load is None:
+        if rate is not None:
+            raise ConfigError("--offered", "nothing sends it", "give --source or --lab")
+        return None
+    wanted = rate or known
+    if wanted is None:
+        tell("looking for the rate that saturates the router")
+        return saturating_rate(site.load, lambda: _flow(bench))
+    site.load.set_rate(wanted)
+    site.watch.next()  # a source that ends at once is noticed where nothing is left to measure, too
+    return wanted
+
+
+def _flow(bench: Bench) -> tuple[float, float | None]:
+    """Return throughput and offered load once a new rate shows."""
+    bench.sample()
+    measured = bench.sample()
+    return measured.throughput, measured.offered

@@ -1,0 +1,1 @@
+"""How fast one host is compared with another, and models transferred by that."""

@@ -1,0 +1,63 @@
+"""How the host's speed changed during a sweep, in figures that a report can print; pure.
+
+A visit is one moment of the host. Where the means of several visits of one cap lie further apart
+than their samples' noise makes them, the host was faster at one time than at another
+(`training.fit.levels`). Where that cannot be seen, it says how large a change would have been.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from training.fit.means import VisitMean
+from training.fit.points import Curve
+
+
+class Wander(msgspec.Struct, frozen=True):
+    """How far apart the visits of one cap lie; shares are of the cap's mean throughput."""
+
+    speed: float
+    """Standard deviation of the host's speed from one visit to another, noise taken off."""
+    low: float
+    high: float
+    """With 95 % it lies within these; where it is not sure, more than ``high`` would have shown."""
+    sure: bool
+    """Whether the speed changed by more than chance explains."""
+    trend: float
+    """What the speed gained from the sweep's begin to its end."""
+    trend_error: float
+    """The standard error of that."""
+    span: float
+    """The largest distance between two visits of one cap, noise and all."""
+    caps: int
+    """Caps that were visited more than once."""
+    visits: int
+    """Visits of those caps."""
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the trend is told from none."""
+        return abs(self.trend) > 2 * self.trend_error
+
+
+def wander_of(means: Sequence[VisitMean], curve: Curve) -> Wander | None:
+    """Return how the host's speed wandered; None where no cap below the top was visited twice."""
+    groups: dict[float, list[float]] = {}
+    for one in means:
+        if one.cap is not None and one.cap < curve.threshold and one.mean > 0:
+            groups.setdefault(one.cap, []).append(one.mean)
+    again = [visits for visits in groups.values() if len(visits) > 1]
+    if not again or curve.speed is None:
+        return None
+    speed = curve.speed
+    return Wander(
+        speed=speed.sd,
+        low=speed.low,
+        high=speed.high,
+        sure=speed.sure or speed.drifts,
+        trend=speed.trend,
+        trend_error=min(speed.trend_error, 1.0),
+        span=max((max(visits) - min(visits)) * len(visits) / sum(visits) for visits in again),
+        caps=len(again),
+        visits=sum(map(len, again)),
+    )

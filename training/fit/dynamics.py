@@ -1,0 +1,244 @@
+"""What is left of a change of cap from sample to sample: lag and delay, from all visits at once.
+
+The host is a filter of first order between cap and throughput, after some whole samples in which
+a new cap does not show: x(k+1) = a·x(k) + (1 - a)·L(k - delay), where L is the level of the visit
+(Eq. 1 of the paper with the curve left free, ADR 0045). For a given lag and delay what was sampled
+is linear in the levels, so the least squares of the levels leave two parameters to search. Each
+visit of a cap is a step response, also where samples of it were discarded: the clock says how many.
+Noise of the meter does not pull `a` towards 0, as it does in a regression of each sample on the one
+before.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, signal
+
+from models.host import MAX_DELAY
+from training.fit.interval import Interval, interval
+from training.recording.recording import Sample
+
+Array = npt.NDArray[np.float64]
+
+LARGEST: Final = 0.97
+"""A host that keeps more of a step after a sample is not told from one that never answers."""
+COARSE: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.88, 0.94)
+"""Lags at which each delay is tried before the best is refined."""
+LONGEST_GAP: Final = 60
+"""Samples of a gap in the recording after which any host has settled."""
+LEAST_RATE: Final = 0.1
+"""Throughputs below this share of the largest count as at it, where errors are shares."""
+ROUNDS: Final = 2
+"""Times that the weights are found anew from the levels."""
+RIDGE: Final = 1e-12
+"""What keeps least squares solvable, as a share of the largest squares."""
+TINY: Final = 1e-100
+"""Squares where nothing was counted: the levels are 0 then."""
+EXACT: Final = 1e-24
+"""Squares below this share are rounding."""
+
+
+class Dynamics(msgspec.Struct, frozen=True):
+    """How a host answers to a change of cap."""
+
+    lag: Interval
+    """`a` of Eq. 1: the share of a step that is left one sample later."""
+    delay: int
+    """Whole samples before a cap shows at all."""
+    changes: int
+    """Changes of cap that were followed."""
+
+    def settling(self, share: float) -> int:
+        """Return the samples after a change of cap until surely less than a share is left."""
+        a = min(max(self.lag.high, 0.0), LARGEST)
+        return self.delay + (1 if a < share else math.ceil(math.log(share) / math.log(a)))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A recording on the grid of its periods: which visit's cap acted, and where samples are."""
+
+    acting: npt.NDArray[np.int64]
+    """For each period the number of the visit, in order, whose cap was in force."""
+    sampled: npt.NDArray[np.int64]
+    """The periods that have a sample."""
+    rates: Array
+    """Packets/s of each sample."""
+
+    @property
+    def visits(self) -> int:
+        """How many visits there are."""
+        return int(self.acting[-1]) + 1
+
+
+def grid_of(samples: Sequence[Sample], period: float) -> Grid:
+    """Lay samples, one or more and in the order of their time, on the grid of periods.
+
+    A cap is put in force right after the last sample of the one before.
+    """
+    acting, sampled = list[int](), list[int]()
+    visit = 0
+    for index, sample in enumerate(samples):
+        steps = 1
+        if index:
+            before = samples[index - 1]
+            visit += (before.visit, before.cap) != (sample.visit, sample.cap)
+            steps = min(max(round((sample.at - before.at) / period), 1), LONGEST_GAP)
+        acting += [visit] * steps
+        sampled.append(len(acting) - 1)
+    rates = np.array([sample.throughput_pps for sample in samples])
+    return Grid(np.array(acting), np.array(sampled), rates)
+
+
+def shares(grid: Grid, lag: float, delay: int) -> Array:
+    """Return how much of each visit's level is in each sample, of shape (samples, visits)."""
+    return _delayed(grid, _filtered(grid, lag), delay)
+
+
+def _filtered(grid: Grid, lag: float) -> Array:
+    """Return how much of each visit's level would be in each period without a delay."""
+    forced = np.zeros((len(grid.acting), grid.visits))
+    forced[np.arange(len(grid.acting)), grid.acting] = 1.0
+    if lag <= 0:
+        return forced
+    found, _ = signal.lfilter([1 - lag], [1, -lag], forced, axis=0, zi=lag * forced[:1])
+    return np.asarray(found, np.float64)
+
+
+def _delayed(grid: Grid, filtered: Array, delay: int) -> Array:
+    """Return the rows that samples show; the host had settled before the first."""
+    return np.asarray(filtered[np.maximum(grid.sampled - delay, 0)], np.float64)
+
+
+def dynamics_of(samples: Sequence[Sample], period: float) -> Dynamics | None:
+    """Return lag and delay; None where nothing was sampled after a change of cap."""
+    if not samples:
+        return None
+    grid = grid_of(samples, period)
+    if grid.visits < 2 or len(grid.rates) < grid.visits + 2:
+        return None
+    weights = _weights(grid, grid.rates)
+    lag, delay = _coarse(grid, weights)
+    for _ in range(ROUNDS):
+        lag, delay = _refined(grid, weights, lag, delay)
+        weights = _weights(grid, shares(grid, lag, delay) @ _levels(grid, weights, lag, delay)[0])
+    return Dynamics(_interval(grid, weights, lag, delay), delay, grid.visits - 1)
+
+
+class Settled(NamedTuple):
+    """Samples without their transients, and the levels that were taken for them."""
+
+    rates: Array
+    """Packets/s that each sample would have shown had its cap stood for long."""
+    own: Array
+    """How much of each sample is its own cap's doing, 0 to 1."""
+    levels: Array
+    """Packets/s of each visit."""
+    spread: Array
+    """What each sample's error does to each level, of shape (visits, samples)."""
+    visit: npt.NDArray[np.int64]
+    """The visit of each sample, counted in the order of time."""
+
+
+def settled_of(
+    samples: Sequence[Sample], period: float, host: Dynamics | None, counted: npt.NDArray[np.bool_]
+) -> Settled:
+    """Take off what is left of caps before, which follows from lag, delay and levels.
+
+    Args:
+        samples: one or more, in the order of their time.
+        period: seconds from one sample to the next.
+        host: its lag and delay; None is none of both.
+        counted: which samples the levels are found from.
+    """
+    grid = grid_of(samples, period)
+    lag = 0.0 if host is None else min(max(host.lag.value, 0.0), LARGEST)
+    part = shares(grid, lag, 0 if host is None else host.delay)
+    weights = _weights(grid, grid.rates) * counted
+    visit = grid.acting[grid.sampled]
+    for _ in range(ROUNDS):
+        scaled = part * weights[:, None]
+        spread = np.linalg.solve(_normal(scaled), scaled.T) * weights
+        levels = np.asarray(spread @ grid.rates, np.float64)
+        weights = _weights(grid, part @ levels) * counted
+    rates = grid.rates + levels[visit] - part @ levels
+    return Settled(rates, part[np.arange(len(part)), visit], levels, spread, visit)
+
+
+def _weights(grid: Grid, rates: Array) -> Array:
+    """Return what makes errors shares of the throughput, as noise mostly is."""
+    least = max(LEAST_RATE * float(grid.rates.max()), 1e-9)
+    return 1.0 / np.maximum(rates, least)
+
+
+def _coarse(grid: Grid, weights: Array) -> tuple[float, int]:
+    """Return the best of some lags and all delays."""
+    tried = list[tuple[float, float, int]]()
+    for lag in COARSE:
+        filtered = _filtered(grid, lag)
+        for delay in range(MAX_DELAY + 1):
+            squares = _solved(grid, weights, _delayed(grid, filtered, delay))[1]
+            tried.append((_price(grid, squares, delay), lag, delay))
+    _, lag, delay = min(tried)
+    return lag, delay
+
+
+def _refined(grid: Grid, weights: Array, lag: float, delay: int) -> tuple[float, int]:
+    """Return the lag and the delay with the least squares near to some."""
+    known = sum(coarse < lag for coarse in COARSE)
+    bounds = COARSE[max(known - 2, 0)], (*COARSE, LARGEST)[min(known + 1, len(COARSE))]
+    tried = [(_cost(grid, weights, 0.0, delay), 0.0, delay)]
+    for near in {delay, max(delay - 1, 0)}:
+        found = optimize.minimize_scalar(
+            lambda lag, delay=near: _cost(grid, weights, lag, delay),
+            bounds=bounds,
+            method="bounded",
+            options={"xatol": 1e-8},
+        )
+        tried.append((float(found.fun), float(found.x), near))
+    _, lag, delay = min(tried)
+    return lag, delay
+
+
+def _cost(grid: Grid, weights: Array, lag: float, delay: int) -> float:
+    return _price(grid, _levels(grid, weights, lag, delay)[1], delay)
+
+
+def _price(grid: Grid, squares: float, delay: int) -> float:
+    """Return n·ln(squares), more with a delay: it has to earn its place (Schwarz's criterion)."""
+    count = len(grid.rates)
+    return count * math.log(max(squares, EXACT * count)) + (math.log(count) if delay else 0.0)
+
+
+def _levels(grid: Grid, weights: Array, lag: float, delay: int) -> tuple[Array, float]:
+    """Return each visit's level and the weighted squares that are left."""
+    return _solved(grid, weights, shares(grid, lag, delay))
+
+
+def _solved(grid: Grid, weights: Array, part: Array) -> tuple[Array, float]:
+    scaled, rates = part * weights[:, None], grid.rates * weights
+    levels = np.linalg.solve(_normal(scaled), scaled.T @ rates)
+    missed = rates - scaled @ levels
+    return np.asarray(levels, np.float64), float(missed @ missed)
+
+
+def _normal(part: Array) -> Array:
+    """Return what least squares invert; a visit that ended before its cap showed has level 0."""
+    normal = part.T @ part
+    ridge = RIDGE * max(float(np.trace(normal)), TINY)
+    return np.asarray(normal + ridge * np.eye(len(normal)), np.float64)
+
+
+def _interval(grid: Grid, weights: Array, lag: float, delay: int) -> Interval:
+    """Return the lag's 95 % interval, from how fast the squares rise on either side."""
+    _, squares = _levels(grid, weights, lag, delay)
+    freedom = len(grid.rates) - grid.visits - 1
+    step = 0.02 if lag <= LARGEST - 0.02 else -0.02
+    rise = _levels(grid, weights, lag + step, delay)[1] - squares
+    bend = max(rise, 1e-12) / step**2
+    return interval(lag, math.sqrt(max(squares, 0.0) / max(freedom, 1) / bend), freedom)

@@ -1,0 +1,1 @@
+"""Sweeps several hosts in parallel, and reports on all of them."""

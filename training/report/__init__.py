@@ -1,0 +1,1 @@
+"""Reports of a fit: summary, plots, HTML pages, and files of data."""

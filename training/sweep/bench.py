@@ -1,0 +1,303 @@
+"""One router under meter and actuator: caps go out, samples come back, the original survives all.
+
+The same discipline as the daemon's: the state directory is held, the original is durable before
+the first cap, and it is put back at the end. After a crash the journal still knows of it, so that
+`xtc release --all`, the next sweep or the next daemon undoes the cap.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Self
+
+from msgspec.structs import replace
+
+from common.units import CapFraction, Seconds
+from training.recording.sweep_model import Span
+from training.sweep.watch import PATIENCE, MeasureError, Period, Watch
+from xtc.actuator.base import Actuator
+from xtc.actuator.places import takes_over
+from xtc.config.plan import RouterPlan
+from xtc.control.binding import binds
+from xtc.errors import Gone, Permanent
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.manager.cap import CapView, Keeper
+from xtc.manager.router import OpenActuator
+from xtc.spec import ActuatorSpec, DeadlineSpec, Original
+from xtc.state.journal import Entry, Journal, Ledger
+
+RESTORE_S = Seconds(10.0)
+"""How long the end waits for a hypervisor to put the cap back."""
+UNDERWAY_S = Seconds(10.0)
+"""How long a cap may take to come into force, however short the period is."""
+PAUSE_S = Seconds(0.2)
+CHECK = "check its interfaces with `xtc config check`"
+AGAIN = "see whether its hypervisor hangs, and run the sweep again: it goes on where it stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one period showed."""
+
+    at: Seconds
+    """Its end, on the monotonic clock."""
+    throughput: float
+    """Packets/s."""
+    offered: float | None
+    cap: CapFraction | None
+    used: CapFraction | None
+    binding: bool | None
+
+
+class OwnPart(Journal):
+    """A journal of which only one place is ours: what else is in it is left alone."""
+
+    def __init__(self, whole: Journal, spec: ActuatorSpec) -> None:
+        self._whole, self._spec = whole, spec
+
+    @property
+    def ledger(self) -> Ledger:
+        """The journal with our place alone, and no lease, limit or shield."""
+        return self._ours(self._whole.ledger)
+
+    @property
+    def certain(self) -> Ledger:
+        """Of our place alone, what is durable."""
+        return self._ours(self._whole.certain)
+
+    def _ours(self, whole: Ledger) -> Ledger:
+        entries = {n: e for n, e in whole.entries.items() if e.spec == self._spec}
+        return replace(whole, entries=entries, leases={}, limits={}, shields={})
+
+    def check_held(self) -> None:
+        """Make sure that the whole journal is still this program's. Raises TakenOver."""
+        self._whole.check_held()
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Keep nothing: what a measurement's loop learns is not the daemon's."""
+
+    def store(self, ledger: Ledger) -> None:
+        """Make our place durable; leases of a measurement are nobody's business after it.
+
+        Raises:
+            JournalError: the disk is full or read-only.
+        """
+        whole = self._whole.ledger
+        others = {n: e for n, e in whole.entries.items() if e.spec != self._spec}
+        ours: dict[str, Entry] = {}
+        for name, entry in ledger.entries.items():
+            free = name
+            while free in others:
+                free += "'"  # no router of a configuration can have such a name
+            ours[free] = entry
+        self._whole.store(replace(whole, entries=others | ours))
+
+
+class Bench:
+    """Caps one router and samples it; entering releases what an earlier run left capped.
+
+    Raises:
+        ActuatorError: the router cannot be capped.
+        JournalError: its original cannot be made durable.
+    """
+
+    def __init__(
+        self,
+        plan: RouterPlan,
+        *,
+        watch: Watch,
+        journal: Journal,
+        open_actuator: OpenActuator,
+        hypervisors: Hypervisors,
+    ) -> None:
+        self._plan, self._watch = plan, watch
+        self._journal, self._hypervisors = OwnPart(journal, plan.spec), hypervisors
+        self._open_actuator = open_actuator
+        self._actuator: Actuator | None = None
+        self._keeper = Keeper(plan.spec, self._open)
+        self._wanted: CapFraction | None = None
+        self._underway = False
+        """Whether the last period ended before the cap was in force."""
+
+    def _open(self, spec: ActuatorSpec, original: Original | None) -> Actuator:
+        self._actuator = self._open_actuator(spec, original)
+        return self._actuator
+
+    def __enter__(self) -> Self:
+        clear(self._plan, self._journal, self._open_actuator, self._watch, self._hypervisors)
+        self._retried(self._keeper.prepare)
+        self._remember()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        restored(self._plan.name, self._keeper, self._watch, self._hypervisors)
+        self._journal.store(replace(self._journal.ledger, entries={}))
+
+    def _remember(self) -> bool:
+        """Make the original durable; whether it was another one before.
+
+        Raises:
+            JournalError: the disk is full or read-only.
+        """
+        original = self._keeper.original
+        assert original is not None  # prepare() has captured it
+        entry = Entry(self._plan.spec, original)
+        if entry in self._journal.ledger.entries.values():
+            return False
+        self._journal.store(replace(self._journal.ledger, entries={self._plan.name: entry}))
+        return True
+
+    def _set(self, cap: CapFraction) -> None:
+        """Write a cap once what stands there is durable: it may have changed since the capture."""
+        if not self._keeper.prepare():
+            return
+        self._remember()
+        if not self._keeper.set(cap) and self._keeper.original is not None and self._remember():
+            self._keeper.set(cap)
+
+    def _retried(self, work: Callable[[], object]) -> None:
+        """Work until it is done; what may come right gets some periods.
+
+        Raises:
+            ActuatorError: it did not.
+        """
+        for _ in range(PATIENCE):
+            self._keeper.retry()
+            work()
+            problem = self._keeper.problem
+            if problem is None:
+                return
+            if isinstance(problem, Permanent | Gone):
+                raise problem
+            self._watch.next()
+        assert self._keeper.problem is not None  # every try failed
+        raise self._keeper.problem
+
+    @property
+    def span(self) -> Span:
+        """The caps that may be given: never more than the router had as it was found.
+
+        Raises:
+            ActuatorError: what it had cannot be read.
+        """
+        assert self._actuator is not None  # __enter__ has opened it
+        assert self._keeper.limits is not None
+        limits, found = self._keeper.limits, self._actuator.applied()
+        floor = max(limits.floor, self._plan.floor or limits.floor)
+        most = (limits.ceiling, self._plan.ceiling, found)
+        ceiling = min(cap for cap in most if cap is not None)
+        return Span(min(floor, ceiling), ceiling, limits.quantum)
+
+    def cap(self, cap: CapFraction) -> None:
+        """Put a cap in force.
+
+        Raises:
+            ActuatorError: it cannot be.
+            JournalError: what stood there changed, and cannot be made durable.
+        """
+        self._wanted = cap
+        self._retried(lambda: self._set(cap))
+
+    def sample(self) -> Measured:
+        """Return what the next period shows in which the cap is in force from beginning to end.
+
+        Raises:
+            Stopped: somebody asked to stop.
+            MeasureError: there is no throughput, the cap does not come into force, or somebody
+                else changes it.
+            ActuatorError: the cap cannot be read.
+        """
+        problems: tuple[str, ...] = ("the meter is late",)
+        fix, nothing = CHECK, None
+        for period in self._periods():
+            view, reading = self._view(period), period.reading
+            if not self._in_force():
+                problems, fix = ("the cap is still under way",), AGAIN
+            elif reading is not None and reading.throughput is not None and view is not None:
+                throughput, offered = reading.throughput, reading.offered
+                binding = binds(view.evidence(throughput, offered, cap=view.cap))
+                seen = (view.cap, view.used, binding)
+                measured = Measured(period.at, throughput, offered, *seen)
+                if throughput > 0:
+                    return measured
+                nothing = measured  # a router that dies forwards nothing before its death shows
+            else:
+                problems, fix = (reading and reading.problems) or problems, CHECK
+        if nothing is not None:
+            return nothing
+        if self._keeper.problem is not None:
+            raise self._keeper.problem
+        raise MeasureError(self._plan.name, "; ".join(problems), fix)
+
+    def _periods(self) -> Iterator[Period]:
+        """Yield some periods; a hypervisor gets seconds to carry a cap out, however short they are.
+
+        Raises:
+            Stopped: somebody asked to stop.
+            MeasureError: the source, or a program of the lab, has ended by itself.
+        """
+        until, tries = self._watch.clock.now() + UNDERWAY_S, 0
+        while tries < PATIENCE:
+            yield self._watch.next()
+            tries += not (self._underway and self._watch.clock.now() < until)
+
+    def _in_force(self) -> bool:
+        """Whether the cap was in force during the whole period: a hypervisor may take its time."""
+        before = self._underway
+        self._underway = self._actuator is not None and not self._actuator.settle()
+        return not before and not self._underway
+
+    def _view(self, period: Period) -> CapView | None:
+        self._keeper.begin_period()
+        view = self._keeper.view(period.at)
+        if self._keeper.yielded:
+            fix = "find out who, and run the sweep again: it goes on where it stopped"
+            raise MeasureError(self._plan.name, "somebody else keeps changing the cap", fix)
+        if isinstance(self._keeper.problem, Permanent | Gone):
+            raise self._keeper.problem
+        self._hold()
+        return view
+
+    def _hold(self) -> None:
+        """Put the cap in force again where it is not any more, as a loop does every period."""
+        if self._wanted is None or self._actuator is None:
+            return
+        self._set(self._wanted)
+        if isinstance(self._plan.spec, DeadlineSpec):
+            self._actuator.apply(self._wanted)  # its threads' shares are found by applying it
+
+
+def clear(
+    plan: RouterPlan,
+    journal: Journal,
+    open_actuator: OpenActuator,
+    watch: Watch,
+    hypervisors: Hypervisors,
+) -> None:
+    """Release what an earlier run, or daemon, left at this router's place.
+
+    Raises:
+        ActuatorError: it cannot be released.
+        JournalError: the journal cannot be written.
+    """
+    for name, entry in journal.ledger.entries.items():
+        if takes_over(plan.spec, entry.spec, entry.original):
+            keeper = Keeper(entry.spec, open_actuator, original=entry.original)
+            restored(name, keeper, watch, hypervisors)
+            rest = {n: e for n, e in journal.ledger.entries.items() if n != name}
+            journal.store(replace(journal.ledger, entries=rest))
+
+
+def restored(name: str, keeper: Keeper, watch: Watch, hypervisors: Hypervisors) -> None:
+    """Put back what stood there; a hypervisor gets some seconds for it.
+
+    Raises:
+        MeasureError: it could not be; the journal still knows of it.
+    """
+    clock = watch.clock
+    until = clock.now() + RESTORE_S
+    while not keeper.release():
+        if clock.now() > until or isinstance(keeper.problem, Permanent):
+            fix = "mend that, then run `xtc release --all`"
+            raise MeasureError(name, f"is still capped: {keeper.problem}", fix)
+        clock.sleep(PAUSE_S)
+        hypervisors.supervise()

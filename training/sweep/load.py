@@ -1,0 +1,216 @@
+"""What is sent towards the router: the lab's source, a given command, or whatever comes anyway."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from common.errors import ConfigError
+from common.units import format_rate
+from training.sweep import run_bound as tether
+from training.sweep.watch import MeasureError
+
+PLACEHOLDER = "{rate}"
+SIZE = "{size}"
+"""Stands in a source's command line for the bytes of a frame without its checksum."""
+GRACE_S = 2.0
+"""How much longer than a source its tether may take to end."""
+FIRST_RATE = 25e3
+LAST_RATE = 25.6e6
+"""Packets/s between which the rate that saturates a router is looked for."""
+FORWARDED = 0.9
+"""A router that forwards less than this share of what is sent is saturated."""
+RISES = 1.1
+"""A router that forwards less than this many times what it forwarded before is at its end."""
+SENT = 0.9
+"""A source that sends less than this share of what it was told has reached its own end."""
+
+
+class Load(Protocol):
+    """Sends packets towards the router."""
+
+    def set_rate(self, rate_pps: float, packet_bytes: int | None = None) -> None:
+        """Send at another rate from now on, in packets/s.
+
+        Args:
+            rate_pps: packets/s.
+            packet_bytes: of a frame without its checksum; None keeps the size.
+        """
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended by itself."""
+        ...
+
+    def stop(self) -> None:
+        """Send no more."""
+        ...
+
+
+class Command:
+    """A program of the operator's that sends, started anew for each rate.
+
+    It and what it starts end with this process, even where that is killed.
+
+    Raises:
+        ConfigError: the command line cannot be taken apart, or has no ``{rate}``.
+        MeasureError: it cannot be started.
+    """
+
+    def __init__(self, template: str, packet_bytes: int | None = None) -> None:
+        """Take a command line in which ``{rate}`` stands for packets/s, ``{size}`` for bytes."""
+        self._words, self._size = words_of(template), packet_bytes
+        check_size(template, packet_bytes)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def set_rate(self, rate_pps: float, packet_bytes: int | None = None) -> None:
+        """End the program and start it with another rate, and another size if one is given."""
+        self.stop()
+        self._size = self._size if packet_bytes is None else packet_bytes
+        given = {PLACEHOLDER: f"{rate_pps:.0f}", SIZE: str(self._size)}
+        words = [_filled(word, given) for word in self._words]
+        if shutil.which(words[0]) is None:
+            there = Path(words[0]).exists()
+            problem = "not executable" if there else "No such file"
+            raise MeasureError("--source", f"{words[0]}: {problem}", "mend it")
+        self._process = subprocess.Popen(  # noqa: S603  the operator's own command
+            [sys.executable, "-I", tether.__file__, str(os.getpid()), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Whether the program runs."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """What the program ended with by itself; None while it runs, and once it was stopped."""
+        return None if self._process is None else self._process.poll()
+
+    def stop(self) -> None:
+        """End the program, by force if need be."""
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(tether.END_S + GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def words_of(template: str) -> list[str]:
+    """Return the words of a source's command line, taken apart as a shell does.
+
+    Raises:
+        ConfigError: a quote is open at its end, or it has no ``{rate}``.
+    """
+    if PLACEHOLDER not in template:
+        fix = f"write {PLACEHOLDER} where packets/s belong"
+        raise ConfigError("--source", f"has no {PLACEHOLDER}", fix)
+    try:
+        return shlex.split(template)
+    except ValueError as error:
+        fix = "close each quote; a \\ before one has it stand for itself"
+        problem = f"cannot be taken apart: {str(error).lower()}"
+        raise ConfigError("--source", problem, fix) from error
+
+
+def _filled(word: str, given: Mapping[str, str]) -> str:
+    for name, value in given.items():
+        word = word.replace(name, value)
+    return word
+
+
+def check_size(template: str | None, packet_bytes: int | None) -> None:
+    """Refuse a size that nothing sends, and a source that needs one where none is given.
+
+    Raises:
+        ConfigError: one of the two is so.
+    """
+    sized = template is not None and SIZE in template
+    if packet_bytes is not None and not sized:
+        fix = f"give --lab, or a --source with {SIZE}"
+        raise ConfigError("--packet-size", "nothing sends that size", fix)
+    if packet_bytes is None and sized:
+        fix = f"give --packet-size, or write the size instead of {SIZE}"
+        raise ConfigError("--source", f"has {SIZE}, but no size is given", fix)
+
+
+def check_alive(load: Load | None) -> None:
+    """Refuse to measure what nobody sends any more; a command that is yet to be started may be.
+
+    Raises:
+        MeasureError: the source has ended by itself.
+    """
+    if load is None or load.alive:
+        return
+    code = ""
+    if isinstance(load, Command):
+        if load.exit_code is None:
+            return
+        code = f" with exit code {load.exit_code}"
+    fix = "have it send until it is ended, then run again: a sweep goes on where it stopped"
+    raise MeasureError("the source", f"ended by itself{code}", fix)
+
+
+def arrives(offered: float | None, rate: float) -> bool:
+    """Whether a rate comes to the router; where nobody counts, it does."""
+    return offered is None or offered >= SENT * rate
+
+
+def short_of(offered: float | None, rate: float) -> MeasureError:
+    """Return the error of a rate that does not come to the router."""
+    problem = f"{format_rate(offered or 0.0)} arrive where {format_rate(rate)} were asked for"
+    return MeasureError("--offered", problem, "give a rate that the source can send")
+
+
+def saturating_rate(load: Load, measure: Callable[[], tuple[float, float | None]]) -> float:
+    """Raise the rate until it saturates the router; send at that rate, and return it.
+
+    Args:
+        load: what sends.
+        measure: returns throughput and offered load, in packets/s, at the rate in force.
+    """
+    tried: list[tuple[float, float, float | None]] = []
+    while (rate := next_rate(tried)) is not None:
+        load.set_rate(rate)
+        tried.append((rate, *measure()))
+    found = tried[-1][0]
+    for rate, throughput, offered in reversed(tried):
+        if not _lossy(rate, throughput, offered):
+            break
+        found = rate
+    load.set_rate(found)
+    return found
+
+
+def next_rate(tried: Sequence[tuple[float, float, float | None]]) -> float | None:
+    """Return the rate to try next, in packets/s, None when the last saturates the router.
+
+    A loss alone may be a passing one: the router must also forward no more than at the rate before.
+
+    Args:
+        tried: (rate, throughput, offered) of each rate so far.
+    """
+    if not tried:
+        return FIRST_RATE
+    rate, throughput, offered = tried[-1]
+    exhausted = offered is not None and offered < SENT * rate
+    flat = len(tried) > 1 and throughput < RISES * tried[-2][1]
+    saturated = flat and _lossy(rate, throughput, offered)
+    return None if saturated or exhausted or rate >= LAST_RATE else 2 * rate
+
+
+def _lossy(rate: float, throughput: float, offered: float | None) -> bool:
+    return throughput < FORWARDED * (rate if offered is None else offered)

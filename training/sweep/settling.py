@@ -1,0 +1,117 @@
+"""How long a sweep waits after a change of cap: found from the first changes that it follows."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING, Final
+
+from models.curve import MAX_RATE
+from training.recording.recording import Sample
+from training.recording.sweep_model import Visit, visits_of
+
+if TYPE_CHECKING:
+    from training.fit.dynamics import Dynamics
+
+VISIBLE: Final = 1.3
+"""A change of throughput by less than this factor tells little of the dynamics."""
+LEFT: Final = 0.4
+"""What may be left of a change: the fit takes off the rest, since it knows the lag by then."""
+NOTHING: Final = 0.002
+"""What is left of a change that no fit can take off: it does not know what was before."""
+SLIGHT: Final = 0.05
+"""A lag below this leaves nothing to take off."""
+USUAL: Final = 2
+"""Samples that most hosts need."""
+LONGEST: Final = 12
+"""One in so many samples of a sweep is waited after a change of cap at most."""
+UNSURE: Final = 0.15
+"""Half of the lag's interval above which nobody knows it."""
+LATEST: Final = 150
+"""Samples that are looked at: enough for a dozen changes."""
+AGAIN: Final = frozenset({1, 2, 3, 4, 6, 8, 12})
+"""Numbers of visible changes at which the dynamics are worth another look."""
+
+
+class Settling:
+    """Keeps how long to wait, and learns it anew from each of the first visible changes."""
+
+    def __init__(self, probe: int, period: float, samples: int) -> None:
+        """Take how many samples are waited while nothing is known, their distance, and of all."""
+        self._probe, self._period = probe, period
+        self._most = max(samples // LONGEST, probe)
+        self._changes, self._needed = 0, probe
+        self._host: Dynamics | None = None
+        self._corrected: dict[int, Visit] = {}
+        """By number, as long as lag and delay are taken for the same."""
+
+    @property
+    def expected(self) -> int:
+        """Samples that later visits will wait, as far as can be known."""
+        return min(self._needed, USUAL) if self._host is None else self._needed
+
+    @property
+    def whole(self) -> int:
+        """Samples until nothing is left of a cap that no recording has: that before a break."""
+        return self._most if self._host is None else self._host.settling(NOTHING)
+
+    def needed(self, samples: Sequence[Sample]) -> int:
+        """Return the samples to wait after the next change of cap, one at least."""
+        changes = visible_changes(samples)
+        if changes != self._changes and (changes in AGAIN or not self._changes):
+            self._needed = self._learned(samples)
+        self._changes = changes
+        return self._needed
+
+    def _learned(self, samples: Sequence[Sample]) -> int:
+        from training.fit.dynamics import dynamics_of  # noqa: PLC0415  scipy takes a second to load
+
+        self._corrected.clear()
+        self._host = dynamics_of(samples[-LATEST:], self._period)
+        if self._host is None:
+            return self._probe
+        lag = self._host.lag
+        most = self._most if lag.high - lag.value < UNSURE else self._probe
+        return min(self._host.settling(LEFT), most)
+
+    def visits(self, samples: Sequence[Sample]) -> tuple[Visit, ...]:
+        """Return the visits that samples belong to, without what is left of caps before.
+
+        Only the latest are worked out anew, so that no sample comes late in a long sweep.
+        """
+        if self._host is None or self._host.lag.value < SLIGHT:
+            return visits_of(samples)
+        known = self._corrected
+        missing = {sample.visit for sample in samples[:-LATEST]} - known.keys()
+        recent = samples if missing else samples[-LATEST:]
+        for number, visit in enumerate(self._without_transients(recent, self._host)):
+            # What was before the first of them is not known, where it is not the first of all.
+            if number or len(recent) == len(samples) or visit.number not in known:
+                known[visit.number] = visit
+        return tuple(known[number] for number in dict.fromkeys(s.visit for s in samples))
+
+    def _without_transients(self, samples: Sequence[Sample], host: "Dynamics") -> tuple[Visit, ...]:
+        import numpy as np  # noqa: PLC0415  as above
+
+        from training.fit.dynamics import settled_of  # noqa: PLC0415  as above
+
+        steady = np.array([sample.phase != "settling" for sample in samples])
+        rates = settled_of(samples, self._period, host, steady).rates
+        return visits_of(
+            replace(sample, throughput_pps=min(max(float(rate), 0.0), MAX_RATE))
+            for sample, rate in zip(samples, rates, strict=True)
+        )
+
+
+def visible_changes(samples: Sequence[Sample]) -> int:
+    """Return how many changes of cap moved the throughput by enough to be seen."""
+    ends = [
+        list(group)[-1].throughput_pps
+        for _, group in groupby(samples, lambda sample: (sample.visit, sample.cap))
+    ]
+    return sum(_apart(before, after) >= VISIBLE for before, after in pairwise(ends))
+
+
+def _apart(one: float, other: float) -> float:
+    low, high = sorted((one, other))
+    return high / low if low > 0 else math.inf if high > 0 else 1.0
