@@ -77,7 +77,7 @@ def parse_tables(path: Path, text: str) -> dict[str, Any]:
 
 def _too_deep(path: Path) -> ConfigError:
     problem = f"tables or lists nest more than {MAX_DEPTH} deep"
-    return ConfigError(str(path), problem, "docs/configuration.md shows the format")
+    return ConfigError(str(path), problem, "docs/reference/configuration.md shows the format")
 
 
 def _deeper_than(value: object, depth: int) -> bool:

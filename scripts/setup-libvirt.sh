@@ -78,7 +78,7 @@ END
 }
 
 [ -x "$PYTHON" ] || give_up "there is no .venv yet (make .venv/.ready)"
-[ -e /etc/debian_version ] || give_up "this is not Debian: see docs/lab.md for what to install"
+[ -e /etc/debian_version ] || give_up "this is not Debian: see docs/tutorial/lab.md for what to install"
 lacking=$(missing_packages)
 if [ "$(id -u)" -ne 0 ]; then
     [ -z "$lacking" ] || give_up "not root, and these packages are missing: $lacking"

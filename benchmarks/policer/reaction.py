@@ -410,7 +410,7 @@ def _print(found: dict[str, Any]) -> None:
     ):
         console.print(f"{words}: {_spread([reaction[name] for reaction in reactions])}")
     published = TTL_S + 1.0
-    console.print(f"Published for the last: at most {published:.0f} s (docs/timing.md).")
+    console.print(f"Published for the last: at most {published:.0f} s (docs/reference/timing.md).")
     for failover in found["failovers"]:
         console.print(
             f"leader killed to the next one obeyed: {failover['obeyed_s']} s; "

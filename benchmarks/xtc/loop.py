@@ -36,7 +36,7 @@ FIXED = 20
 RATES: dict[RouterKind, float] = {"user-space": 200e3, "kernel": 300e3}
 """Packets/s offered to each kind of router."""
 FILTERS = 60
-"""Of the kernel router's heavier path; about 15 % of its work (docs/lab.md)."""
+"""Of the kernel router's heavier path; about 15 % of its work (docs/tutorial/lab.md)."""
 THEFT = 0.15
 
 

@@ -28,7 +28,7 @@ from xtc.control.law import DEAD_BEAT, PI, Law, PaperLaw
 from xtc.simulation.loads import Load, Pulses, Ramp, Sine, Steady, Steps, walk
 
 DOCS = Path(__file__).parents[2] / "docs"
-RAW, PAGE = DOCS / "measured" / "promise.json", DOCS / "promise.md"
+RAW, PAGE = DOCS / "measured" / "promise.json", DOCS / "reference" / "promise.md"
 BEGIN, END = "<!-- tables of benchmarks.xtc.promise -->", "<!-- end of the tables -->"
 SECONDS = 300
 SKIPPED = 10
@@ -284,7 +284,9 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print every run as JSON")
-    parser.add_argument("--docs", action="store_true", help="write the tables of docs/promise.md")
+    parser.add_argument(
+        "--docs", action="store_true", help="write the tables of docs/reference/promise.md"
+    )
     options = parser.parse_args()
     found = list(results(tuple(LAWS), CASES, SECONDS))
     text = as_json(found)

@@ -15,7 +15,7 @@ command -v "${CLANG:-clang}" >/dev/null || lacks clang
 echo '#include <bpf/libbpf.h>' | "${CC:-cc}" -E -x c -o /dev/null - 2>/dev/null || lacks libbpf-dev
 
 BIN=.venv/bin
-VERSION=$($BIN/python -c 'import xtc; print(common.__version__)')
+VERSION=$($BIN/python -c 'import xtc; print(xtc.__version__)')
 ARCH=$(dpkg --print-architecture)
 MINOR=$(/usr/bin/python3 -c 'import sys; print(sys.version_info.minor)')
 DEB=dist/xco_${VERSION}_$ARCH.deb

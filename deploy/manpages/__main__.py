@@ -15,7 +15,7 @@ from xco.cli.main import app as xco
 from xtc.cli.main import app
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "configuration.md"
+DOCUMENT = ROOT / "docs" / "reference" / "configuration.md"
 
 
 def main(directory: str) -> None:

@@ -1,4 +1,4 @@
-"""xtc.toml(5): its keys from the schema, their words from docs/configuration.md."""
+"""xtc.toml(5): its keys from the schema, their words from docs/reference/configuration.md."""
 
 import re
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ class Row(NamedTuple):
 class UndocumentedError(Exception):
     """A key of the schema has no row in the document that explains it."""
 
-    def __init__(self, key: str, document: str = "docs/configuration.md") -> None:
+    def __init__(self, key: str, document: str = "docs/reference/configuration.md") -> None:
         super().__init__(f"{document} does not explain {key}")
 
 

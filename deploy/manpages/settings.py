@@ -40,7 +40,7 @@ class Row(NamedTuple):
 POLICER: Final = Settings(
     "policer",
     "settings of policer(8)",
-    "docs/policer.md",
+    "docs/howto/policer.md",
     {
         "[server]": policers.ServerSection,
         "[oidc]": policers.OidcSection,
@@ -60,7 +60,7 @@ POLICER: Final = Settings(
 XCO: Final = Settings(
     "xco",
     "settings of xco(8), for controllers and coordinators",
-    "docs/xco.md",
+    "docs/howto/xco.md",
     {"[controller]": ControllerTable, "[coordinator]": CoordinatorTable},
     ("[weight]",),
 )

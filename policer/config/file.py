@@ -279,7 +279,11 @@ def _explained(source: Path, error: msgspec.ValidationError) -> SettingsError:
     where = f"{source}: {inside}" if inside else str(source)
     key = inside.rpartition(".")[2].partition("[")[0]
     choices = CHOICES.get(key)
-    fix = f"write one of {', '.join(choices)}" if choices else "see policer.toml in docs/policer.md"
+    fix = (
+        f"write one of {', '.join(choices)}"
+        if choices
+        else "see policer.toml in docs/howto/policer.md"
+    )
     if _PATTERN in problem:
         problem, fix = "it is not of the form that it must have", f"write {_FORMS[key]}"
     return SettingsError(where, problem[:1].lower() + problem[1:], fix)

@@ -32,7 +32,7 @@ class Terms:
     ttl_s: float = 15.0
     last_s: float = 4.0
     """Length of the lease that ends a punishment: two of a slow daemon's periods
-    (docs/timing.md)."""
+    (docs/reference/timing.md)."""
 
 
 class Sent(msgspec.Struct, frozen=True, gc=False):

@@ -1,8 +1,9 @@
 """How a router stands against its guarantee in one period; pure.
 
 The daemon's own account judges by setpoints, which may be far above a guarantee, or below it. This
-one judges by the guarantee, and in the way of `docs/promise.md`: what was wanted and not delivered
-adds up to a deficit, which drains as more is delivered, and what exceeds the burst is missing.
+one judges by the guarantee, and in the way of `docs/reference/promise.md`: what was wanted and not
+delivered adds up to a deficit, which drains as more is delivered, and what exceeds the burst is
+missing.
 """
 
 import msgspec

@@ -1,4 +1,4 @@
-"""docs/walkthrough.md: each of its commands, run as it stands there, prints what is shown there."""
+"""Each command of docs/tutorial/walkthrough.md, run as it stands there, prints what is shown."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from support.waiting import free_port
 from support.walk import Step, Terminal, fits, steps
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "walkthrough.md"
+PAGE = ROOT / "docs" / "tutorial" / "walkthrough.md"
 HOME = "/home/me"
 """Of who walks through, in the document."""
 PORT = "8420"
@@ -71,8 +71,8 @@ def test_what_is_installed_is_an_extra_of_the_project() -> None:
 
 
 def test_the_walkthrough_is_linked_from_where_newcomers_begin() -> None:
-    assert "](docs/walkthrough.md)" in (ROOT / "README.md").read_text()
-    assert "](walkthrough.md)" in (ROOT / "docs" / "policer.md").read_text()
+    assert "](docs/tutorial/walkthrough.md)" in (ROOT / "README.md").read_text()
+    assert "](walkthrough.md)" in (ROOT / "docs" / "howto" / "policer.md").read_text()
 
 
 # --- the comparison itself

@@ -39,7 +39,7 @@ SILENCE_NS = 200_000_000
 SAFE_BPS = LINE_BPS // 2 // 100 * 98
 """Two senders may cross the receiver's link, so half of it is safe; 2 % less, so that it drains."""
 UNSHAPED_NS = 100_000_000
-"""docs/xco-timing.md: by when traffic is unshaped after the loop or its guard is killed."""
+"""reference/xco-timing.md: by when traffic is unshaped after the loop or its guard is killed."""
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ SOL_NETLINK, NETLINK_ADD_MEMBERSHIP = 270, 1
 TRAFFIC_CONTROL = range(36, 48)
 """Types of messages of queues, classes and filters (linux/rtnetlink.h, RTM_NEWQDISC on)."""
 PUBLISH_S = 0.1
-"""So often a coordinator sees that its queues and its filter stand (docs/xco.md)."""
+"""So often a coordinator sees that its queues and its filter stand (docs/howto/xco.md)."""
 VERIFYING = 2 + 1
 """Questions then: the root, the filter, and the one closed gate."""
 LOG_REQUESTS = """

@@ -1,4 +1,4 @@
-"""Whether a cap binds: the truth table of `docs/binding.md`, and routers that poll."""
+"""Whether a cap binds: the truth table of `docs/reference/binding.md`, and routers that poll."""
 
 import pytest
 

@@ -33,7 +33,7 @@ SYSTEMD = ROOT / "deploy" / "systemd"
 STARTING = ROOT / "deploy" / "etc" / "xtc.toml"
 LOCK = (ROOT / "requirements.lock").read_text()
 DATE = "2026-11-21"
-DOCUMENT = (ROOT / "docs" / "configuration.md").read_text()
+DOCUMENT = (ROOT / "docs" / "reference" / "configuration.md").read_text()
 
 
 # --- units
@@ -90,7 +90,7 @@ def test_the_sandbox_is_as_tight_as_documented(tmp_path: Path) -> None:
     open_to_all = exposure(tmp_path)
     (tmp_path / "xtc.service.d").mkdir()
     shutil.copy(SYSTEMD / "libvirt-only.conf", tmp_path / "xtc.service.d")
-    text = (ROOT / "docs" / "install-kvm.md").read_text()
+    text = (ROOT / "docs" / "howto" / "install-kvm.md").read_text()
     documented = [float(score) for score in re.findall(r"\| \*\*([\d.]+)\*\* \|", text)]
     found = [open_to_all, exposure(tmp_path)]
     if systemd_version() == DOCUMENTED_SYSTEMD:

@@ -64,7 +64,7 @@ def test_every_configuration_that_is_shown_can_be_read(text: str) -> None:
 
 
 def test_the_drop_in_that_is_shown_is_laid_over_the_file(tmp_path: Path) -> None:
-    toml = blocks(DOCS / "configuration.md", "toml")
+    toml = blocks(DOCS / "reference" / "configuration.md", "toml")
     (drop_in,) = (body for body in toml if body.startswith(DROP_IN))
     name = drop_in.splitlines()[0].removeprefix(DROP_IN)
     (tmp_path / "conf.d").mkdir()
@@ -76,7 +76,7 @@ def test_the_drop_in_that_is_shown_is_laid_over_the_file(tmp_path: Path) -> None
 
 
 def test_every_key_is_explained() -> None:
-    text = (DOCS / "configuration.md").read_text()
+    text = (DOCS / "reference" / "configuration.md").read_text()
     keys = {key for structure in structures() for key in structure.__struct_fields__}
     tables = {"daemon", "server", "metrics", "log", "limiter", "router"}
     assert {key for key in keys - tables if f"| `{key}` |" not in text} == set()
@@ -84,7 +84,7 @@ def test_every_key_is_explained() -> None:
 
 
 def default_shown(key: str) -> str:
-    text = (DOCS / "configuration.md").read_text()
+    text = (DOCS / "reference" / "configuration.md").read_text()
     rows = [line for line in text.splitlines() if f"| `{key}` |" in line]
     (shown,) = {row.split("|")[-3].strip(' `"') for row in rows}  # two tables may share a key
     return shown
@@ -100,13 +100,13 @@ def test_every_default_that_is_shown_is_the_codes(structure: type[msgspec.Struct
 
 
 def test_every_field_that_json_shows_is_explained() -> None:
-    text = (DOCS / "output.md").read_text()
+    text = (DOCS / "reference" / "output.md").read_text()
     fields = {f for shape in (Report, Telemetry, HostDrops) for f in shape.__struct_fields__}
     assert {field for field in fields if f"| `{field}` |" not in text} == set()
 
 
 def test_every_metric_is_explained() -> None:
-    text = (DOCS / "metrics.md").read_text()
+    text = (DOCS / "reference" / "metrics.md").read_text()
     assert {name for name in metric_names() if f"| `{name}` |" not in text} == set()
 
 
@@ -133,12 +133,12 @@ def test_a_promise_that_is_not_kept_or_not_backed_has_its_alert(alert: str, metr
     assert set(re.findall(r"\bxtc_[a-z_]+", found[1])) <= metric_names()
     assert (DOCS / found[2]).exists()
     shown = found[1].replace("|", "\\|")
-    assert f"`{shown}`" in (DOCS / "metrics.md").read_text()
+    assert f"`{shown}`" in (DOCS / "reference" / "metrics.md").read_text()
 
 
 @pytest.mark.parametrize("value", [*Mode, *Finding], ids=lambda value: value.value)
 def test_every_mode_and_finding_is_explained(value: Mode | Finding) -> None:
-    for page in ("guide.md", "metrics.md"):
+    for page in ("howto/guide.md", "reference/metrics.md"):
         assert f"`{value.value}`" in (DOCS / page).read_text()
 
 

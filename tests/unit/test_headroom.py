@@ -161,7 +161,8 @@ def test_a_change_of_what_packets_cost_is_followed(
 def lost_after_pauses(directory: Path, headroom: float) -> tuple[float, float]:
     """Return the share that is lost where packets cost half as much again after each pause.
 
-    As measured on the kernel's router (docs/promise.md). And the largest cap beside the need.
+    As measured on the kernel's router (docs/reference/promise.md). And the largest cap beside the
+    need.
     """
     cycle = 10.7
     rig = held(

@@ -20,7 +20,9 @@ from models import (
 )
 from models.explain import keys
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "model-files.md").read_text(encoding="utf-8")
+GUIDE = (Path(__file__).parents[2] / "docs" / "reference" / "model-files.md").read_text(
+    encoding="utf-8"
+)
 POINTS = "[curve]\npoints = [[5, 16000], [50, 98000]]\n"
 
 

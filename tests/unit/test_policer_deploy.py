@@ -35,7 +35,7 @@ RULES = [DEPLOY / "prometheus" / f"{name}.yml" for name in ("policer", "xtc")]
 BOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
 STARTING = DEPLOY / "etc" / "policer.toml"
 DATE = "2026-11-21"
-DOCUMENT = (ROOT / "docs" / "policer.md").read_text()
+DOCUMENT = (ROOT / "docs" / "howto" / "policer.md").read_text()
 SUFFIXES = {
     "counter": ("_total",),
     "histogram": ("_bucket", "_count", "_sum"),
@@ -363,7 +363,9 @@ def test_every_key_is_in_the_manual_of_the_policers_settings() -> None:
 
 
 def test_a_key_of_the_policer_that_nobody_explains_has_no_manual() -> None:
-    with pytest.raises(configuration.UndocumentedError, match=r"docs/policer\.md .* lease\.ttl_s"):
+    with pytest.raises(
+        configuration.UndocumentedError, match=r"docs/howto/policer\.md .* lease\.ttl_s"
+    ):
         settings.page(settings.POLICER, DOCUMENT.replace("| `ttl_s`", "| `ttl`"), DATE)
 
 

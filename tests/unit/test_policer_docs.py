@@ -30,7 +30,7 @@ from policer.store.inventory.plans import MOST_EACH
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-GUIDE = (DOCS / "policer.md").read_text()
+GUIDE = (DOCS / "howto" / "policer.md").read_text()
 PAGES = sorted(DOCS.rglob("*.md"))
 MAIN = "# /etc/xtc/policer.toml\n"
 KINDS = {"counter": "_total", "histogram": "", "gauge": ""}
@@ -110,7 +110,7 @@ def test_every_alert_is_explained() -> None:
 
 
 def test_every_kind_of_problem_is_explained() -> None:
-    text = (DOCS / "policer-api.md").read_text()
+    text = (DOCS / "reference" / "policer-api.md").read_text()
     code = (ROOT / "policer" / "rest" / "http" / "problems.py").read_text()
     kinds = set(re.findall(r'(?:Verdict\([0-9]{3},|[0-9]{3}:)\s+"([a-z-]+)"', code))
     assert {"invalid", "stale", "malformed", "unforeseen"} <= kinds
@@ -118,7 +118,7 @@ def test_every_kind_of_problem_is_explained() -> None:
 
 
 def test_the_limits_that_are_told_are_the_services() -> None:
-    text = " ".join((DOCS / "policer-api.md").read_text().split())
+    text = " ".join((DOCS / "reference" / "policer-api.md").read_text().split())
     rest = RestSettings()
     assert f"{rest.rate_per_s:g} times a second, and {rest.rate_burst:g} times at once" in text
     assert f"At most {rest.max_streams} clients stream at once" in text

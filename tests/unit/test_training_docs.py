@@ -14,7 +14,7 @@ from training.fit import fit
 from training.recording.recording import COLUMNS, PHASES
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "training.md"
+PAGE = ROOT / "docs" / "howto" / "training.md"
 TEXT = PAGE.read_text()
 BLOCKS = re.findall(r"^```\n(.*?)^```$", TEXT, re.DOTALL | re.MULTILINE)
 COMMANDS = get_command(app)

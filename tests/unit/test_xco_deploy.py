@@ -34,7 +34,7 @@ SETTINGS = DEPLOY / "etc" / "xco.toml"
 EXAMPLE = DEPLOY / "etc" / "topology-example.toml"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DATE = "2026-11-21"
-DOCUMENT = (ROOT / "docs" / "xco.md").read_text()
+DOCUMENT = (ROOT / "docs" / "howto" / "xco.md").read_text()
 
 
 # --- units
@@ -226,7 +226,9 @@ def test_every_key_is_in_the_manual_of_the_settings() -> None:
 
 
 def test_a_key_that_nobody_explains_has_no_manual() -> None:
-    with pytest.raises(configuration.UndocumentedError, match=r"docs/xco\.md .* coordinator\.hang"):
+    with pytest.raises(
+        configuration.UndocumentedError, match=r"docs/howto/xco\.md .* coordinator\.hang"
+    ):
         settings.page(settings.XCO, DOCUMENT.replace("| `hang`", "| `hung`"), DATE)
 
 

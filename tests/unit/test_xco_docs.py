@@ -1,5 +1,6 @@
 """The documents of xco do not rot: settings, metrics, alerts and commands are the code's."""
 
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -26,7 +27,7 @@ from xco.topology.file import parse_topology
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-GUIDE = (DOCS / "xco.md").read_text()
+GUIDE = (DOCS / "howto" / "xco.md").read_text()
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CHANGELOG.md"])
 SETTINGS, TOPOLOGY = "# /etc/xtc/xco.toml\n", "# /etc/xtc/topology.toml\n"
 """The first line of a block that is a whole file."""
@@ -111,7 +112,8 @@ def test_every_alert_is_explained() -> None:
     rows = rows_under(GUIDE, "## Alerts")
     assert set(rows) == set(pages)
     for alert, page in pages.items():
-        assert f"]({page})" in rows[alert][2], alert
+        link = os.path.relpath(page, "howto")
+        assert f"]({link})" in rows[alert][2], alert
         assert f"`{alert}`" in (DOCS / page).read_text(), alert
     named = {name for page in PAGES for name in re.findall(r"`(Xco[A-Z]\w+)`", page.read_text())}
     assert named - set(pages) == set()

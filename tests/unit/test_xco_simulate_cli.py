@@ -187,7 +187,7 @@ def test_flows_that_are_named_have_kind_and_rate_of_their_own() -> None:
 
 
 def test_the_file_in_the_documentation_can_be_read_and_names_every_key(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "xco-simulate.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "xco-simulate.md").read_text()
     (text,) = re.findall(r"^```toml\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     options, listed = load_options(Path(written(tmp_path / "scenario.toml", text)))
     assert options.topology == "rack.toml"

@@ -303,7 +303,7 @@ def _about(metadata: Metadata, recording: Recording) -> Iterator[Markup]:
             (
                 "Written by ",
                 element("code", "xtc-train report"),
-                "; docs/training.md of xtc says what each figure means.",
+                "; docs/howto/training.md of xtc says what each figure means.",
             )
         ),
     )

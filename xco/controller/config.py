@@ -191,7 +191,7 @@ def checked(table: ControllerTable, weights: Mapping[str, int], path: Path) -> C
 
 
 def check_times(durations_ns: Mapping[str, int], path: Path) -> None:
-    """See that the timing inequality holds (docs/xco-protocol.md).
+    """See that the timing inequality holds (docs/reference/xco-protocol.md).
 
     ``slice <= 10 ms``: a gate's tokens bound what a slice sends.
     ``lead + guard < slice``: a slice is announced within the one before.

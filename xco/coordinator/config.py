@@ -137,7 +137,7 @@ def load_config(path: Path = DEFAULT_PATH) -> CoordinatorConfig:
 
     Raises:
         ConfigError: names file, key, what is wrong and what to do; also where times do not fit
-            together (docs/xco-timing.md).
+            together (docs/reference/xco-timing.md).
         TopologyError: the topology cannot be coordinated.
     """
     tables = read_tables(path, _FORM)

@@ -1,4 +1,4 @@
-"""The timing inequality of slice, lead, guard, exchange, silence and heartbeat; docs/xco-timing.md.
+"""The timing inequality of slice, lead, guard, exchange, silence, heartbeat (docs/reference).
 
 poll_open <= hysteresis                 an unused slice is seen before it is given up
 2 * (guard + spin) <= shortest slice    a slice is for sending, not for guarding

@@ -3,7 +3,7 @@
 xco/core/common/message.h lays them out in C.
 
 One datagram is one message: a header, a body, and an authenticator over both (keyed BLAKE2b of 16
-bytes; xco/protocol/keys.py has the keys). docs/xco-protocol.md tells the protocol.
+bytes; xco/protocol/keys.py has the keys). docs/reference/xco-protocol.md tells the protocol.
 """
 
 import hashlib

@@ -113,7 +113,9 @@ def _check_host_links(hosts: Sequence[Host], links: Sequence[Link]) -> None:
     count = Counter(chain.from_iterable((link.a, link.b) for link in links))
     for host in hosts:
         if count[host.name] != 1:
-            fix = "a host has one link; describe bonded ones as one (docs/xco-topology.md)"
+            fix = (
+                "a host has one link; describe bonded ones as one (docs/reference/xco-topology.md)"
+            )
             _wrong(f"host.{host.name}", f"has {count[host.name] or 'no'} links", fix)
 
 

@@ -5,7 +5,7 @@
     HOLD (2L) < DEGRADED (5L) < RELEASED (30L), where L = max(T, 0.2 s)
 
 A lease shorter than two steps L of the ladder would end before its effect could be seen; it is
-refused when it is asked for. docs/timing.md tells why.
+refused when it is asked for. docs/reference/timing.md tells why.
 """
 
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 A cap that does not bind did not shape the throughput, so nothing is learned from the sample and
 the cap is kept. What is reported differs: a quota counts the periods that it throttled, Xen and
 QEMU count CPU time alone (QEMU for each vCPU, which has a quota of its own), and some platforms
-count nothing. `docs/binding.md` has the truth table.
+count nothing. `docs/reference/binding.md` has the truth table.
 
 A router that polls (VPP, DPDK) uses all of its cap whatever is offered, so that CPU use tells
 nothing; the work per packet does: it rises as the load falls. Such a router is known by a CPU

@@ -39,7 +39,7 @@ from xtc.modes import Finding, Mode
 HOLD_AFTER = 2
 DEGRADE_AFTER = 5
 RELEASE_AFTER = 30
-"""Blind periods; the timing inequality in docs/timing.md stands on these three."""
+"""Blind periods; the timing inequality in docs/reference/timing.md stands on these three."""
 
 LEAST_STEP = Seconds(0.2)
 """The shortest step of the ladder: a faster loop climbs it as slowly as one of this period, since

@@ -2,7 +2,7 @@
 
 Section 5 of the paper: 1 to 5 UDP senders to one port of 1 Gb/s (figure 23), 1 to 13 over an
 uplink of 10 Gb/s (24), a mix of five TCP and UDP senders (25, 26), 800 to 4,800 hosts (27).
-TCP is a model (docs/xco-simulate.md). Everything here is simulated.
+TCP is a model (docs/reference/xco-simulate.md). Everything here is simulated.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 //
 // One datagram is one message: a header, a body, and an authenticator over both (keyed BLAKE2b of 16
 // bytes; the key is the host's for this direction, see common/keys.h). All numbers are little-endian.
-// Messages are states, not increments: losing one is cured by the next. docs/xco-protocol.md tells
+// Messages are states, not increments: losing one is cured by the next. docs/reference/xco-protocol.md tells
 // the protocol, xco/protocol/wire.py mirrors it.
 #ifndef XCO_COMMON_MESSAGE_H
 #define XCO_COMMON_MESSAGE_H

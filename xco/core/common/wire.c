@@ -1,4 +1,4 @@
-// Encodes and decodes messages; the layouts are those of docs/xco-protocol.md.
+// Encodes and decodes messages; the layouts are those of docs/reference/xco-protocol.md.
 #include "common/wire.h"
 #include "common/wire_check.h"
 

@@ -6,7 +6,7 @@
 
 #include "common/message.h"
 
-// Whether a message keeps the rules of docs/xco-protocol.md, as far as one message can.
+// Whether a message keeps the rules of docs/reference/xco-protocol.md, as far as one message can.
 bool xco_wire_is_sound(const struct xco_message *message);
 
 #endif

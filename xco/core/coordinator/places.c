@@ -56,7 +56,7 @@ static int explain(const struct xco_coordinator *c, int error) {
             problem[0] == '\0' ? "" : ": ", problem,
             c->config.edt_needed          ? "coordinator.gates asks for it"
             : c->config.classifier_needed ? "coordinator.classifier asks for it"
-                                        : "u32 filters do, with their limits (docs/xco.md)");
+                                        : "u32 filters do, with their limits (docs/howto/xco.md)");
     return c->config.classifier_needed || c->config.edt_needed ? error : 0;
 }
 

@@ -3,7 +3,7 @@
  * xco_classify stands at the egress hook, before the queues: it writes the class into the packet's
  * priority, which HTB obeys. xco_share spreads what is behind one gate over queues by the interface
  * that a packet came from, which no VM can forge. xco_entered and xco_left count at the queues'
- * tracepoints. Where gates are times of departure, xco_pace stands alone. docs/xco.md lists what
+ * tracepoints. Where gates are times of departure, xco_pace stands alone. docs/howto/xco.md lists what
  * belongs where. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

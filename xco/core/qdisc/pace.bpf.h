@@ -2,7 +2,7 @@
  *
  * A queue is one number, the time at which its next packet departs (CLOCK_MONOTONIC). Each packet
  * moves it on by the time that it takes at the rate, atomically, whichever CPU it is on. The packet
- * waits in fq, below mq one for each transmit queue; no lock is shared (docs/xco-edt.md). */
+ * waits in fq, below mq one for each transmit queue; no lock is shared (docs/howto/xco-edt.md). */
 #ifndef XCO_QDISC_PACE_BPF_H
 #define XCO_QDISC_PACE_BPF_H
 
