@@ -14,17 +14,17 @@ from typing import Final
 
 from pyroute2 import IPRoute, netns
 
+from common.setpoint import Setpoint
+from common.units import CapFraction, Seconds
 from lab import cgroups, namespaces
 from xtc.actuator.base import CapLimits, CpuUsage
 from xtc.actuator.cgroup import CgroupActuator
-from xtc.actuator.spec import CgroupSpec, Original
-from xtc.collector import Side
 from xtc.errors import ActuatorError
 from xtc.kernel.files import KeptFile
-from xtc.meter import ProcNetDev, Snapshot
-from xtc.setpoint import Setpoint
-from xtc.shield.together import RouterShields
-from xtc.units import CapFraction, Seconds
+from xtc.measure.collector import Side
+from xtc.measure.meter import ProcNetDev, Snapshot
+from xtc.shield.router import RouterShields
+from xtc.spec import CgroupSpec, Original
 
 PREFIX: Final = "xtccost"
 OFFERED: Final = 150e3

@@ -28,21 +28,21 @@ from benchmarks.cost_rig import (
     read_alone,
 )
 from benchmarks.cost_sections import Sections
+from common.clock import MonotonicClock
+from common.logs import set_up_logging
+from common.units import Seconds
 from xtc.actuator.base import Actuator
-from xtc.actuator.spec import ActuatorSpec, CgroupSpec, Original
-from xtc.clock import MonotonicClock
-from xtc.configfile import parse_config
-from xtc.daemon import Daemon
-from xtc.hostdrops import HostWatch
-from xtc.limiter import Limiter
-from xtc.logs import set_up_logging
-from xtc.manager import Manager
-from xtc.metrics import Metrics
-from xtc.routers import plans
-from xtc.server import Listen, Server
-from xtc.units import Seconds
-from xtc.virt.hypervisors import Hypervisors
-from xtc.writer import WriteBehind
+from xtc.config.file import parse_config
+from xtc.config.plan import plans
+from xtc.daemon.loop import Daemon
+from xtc.daemon.metrics import Metrics
+from xtc.daemon.server import Listen, Server
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.manager.manager import Manager
+from xtc.measure.host_drops import HostWatch
+from xtc.shield.tbf import Limiter
+from xtc.spec import ActuatorSpec, CgroupSpec, Original
+from xtc.state.writer import WriteBehind
 
 WARM_UP: Final = 5
 """Ticks with every router capped and shielded before the metering."""
@@ -52,7 +52,7 @@ IO: Final = Path("/proc/self/io")
 _LISTEN: Final = """
 import sys
 from pathlib import Path
-from xtc.client import Client
+from xtc.daemon.client import Client
 with Client(Path(sys.argv[1])) as client:
     for _ in client.telemetry():
         pass

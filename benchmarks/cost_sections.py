@@ -8,25 +8,25 @@ from importlib import import_module
 from typing import Any, Final
 
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "read /proc/net/dev": ("xtc.meter:ProcNetDev.read",),
-    "rates of interfaces": ("xtc.daemon:rates",),
-    "readings of routers": ("xtc.collector:Collector.aggregate",),
-    "drops of the host": ("xtc.hostdrops:HostWatch.look",),
-    "tick, itself": ("xtc.daemon:Daemon._timed_tick",),
-    "manager, itself": ("xtc.manager:Manager.tick",),
-    "loop, itself": ("xtc.managed:Managed.step",),
-    "law": ("xtc.adaptive:AdaptiveLaw.step",),
-    "actuator, look": ("xtc.keeper:Keeper.view",),
-    "actuator, write": ("xtc.managed:Managed.carry_out",),
-    "shield, count": ("xtc.shields:Shields.look",),
-    "shield, tend": ("xtc.shields:Shields.tend", "xtc.shields:Shields.claim"),
-    "shield, filters of others": ("xtc.shields:Shields.look_ahead",),
+    "read /proc/net/dev": ("xtc.measure.meter:ProcNetDev.read",),
+    "rates of interfaces": ("xtc.daemon.loop:rates",),
+    "readings of routers": ("xtc.measure.collector:Collector.aggregate",),
+    "drops of the host": ("xtc.measure.host_drops:HostWatch.look",),
+    "tick, itself": ("xtc.daemon.loop:Daemon._timed_tick",),
+    "manager, itself": ("xtc.manager.manager:Manager.tick",),
+    "loop, itself": ("xtc.manager.router:Managed.step",),
+    "law": ("xtc.control.adaptive:AdaptiveLaw.step",),
+    "actuator, look": ("xtc.manager.cap:Keeper.view",),
+    "actuator, write": ("xtc.manager.router:Managed.carry_out",),
+    "shield, count": ("xtc.manager.shields:Shields.look",),
+    "shield, tend": ("xtc.manager.shields:Shields.tend", "xtc.manager.shields:Shields.claim"),
+    "shield, filters of others": ("xtc.manager.shields:Shields.look_ahead",),
     "journal": (
-        "xtc.manager:Manager._durable_originals",
-        "xtc.manager:Manager._store_lazily",
+        "xtc.manager.manager:Manager._durable_originals",
+        "xtc.manager.manager:Manager._store_lazily",
     ),
-    "reports": ("xtc.manager:Manager.reports",),
-    "telemetry": ("xtc.server:Server.publish",),
+    "reports": ("xtc.manager.manager:Manager.reports",),
+    "telemetry": ("xtc.daemon.server:Server.publish",),
 }
 
 

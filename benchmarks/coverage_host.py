@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from common.units import CapFraction, Seconds
 from training.bench import Measured
 from training.known import Span
-from xtc.units import CapFraction, Seconds
 
 CurveName = Literal["hinge", "affine hinge", "logarithm", "power law"]
 CPU_PPS: Final = 100e3

@@ -17,10 +17,10 @@ from rich.text import Text
 from benchmarks.demo_plot import plot
 from benchmarks.figures import Samples, mean, settling
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.units import format_rate
 from lab.plan import RouterKind
 from lab.topology import Lab
-from xtc.output import status_view
-from xtc.units import format_rate
+from xtc.cli.status import status_view
 from xtc.wire import Activate, Retune
 
 HALF = 32

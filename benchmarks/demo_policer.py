@@ -30,12 +30,12 @@ from rich.text import Text
 from benchmarks import policer_hosts
 from benchmarks.policer_rig import Policer, enter
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.units import format_rate
 from lab.topology import Lab
 from policer.cli_tables import ROUTER_HEADINGS, event_row, router_row, table
 from policer.contract import Contract
 from policer.hosts import Host
 from policer.ladder import Step
-from xtc.units import format_rate
 
 HOST: Final = "lab"
 CAPACITY: Final = 150e3

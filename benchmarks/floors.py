@@ -28,12 +28,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.rig import Rig, cpu_seconds, lab_missing, lab_router
+from common.units import format_cap, format_rate
 from lab.cgroups import processes
 from lab.processes import Place, Program, Source
 from lab.router import Router
 from lab.topology import Lab, default_cpus
 from xtc.kernel.weights import scale_of
-from xtc.units import format_cap, format_rate
 from xtc.wire import Activate, Deactivate
 
 PREFIX: Final = "xtcfloors"

@@ -20,13 +20,13 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import bundled_host
 from training.data import Metadata, Phase, Recording, Sample, read_csv
 from training.eq1 import Eq1
 from training.fit import fit
 from training.interval import Interval, interval
-from xtc.plant import Plant, advanced, settled
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.simulation.plant import Plant, advanced, settled
 
 CAPS = (0.02, 0.04, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
 STEPS = (0.1, 0.25) * 4

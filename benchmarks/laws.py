@@ -14,13 +14,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from common.units import PacketsPerSecond
 from models import HostModel, bundled_host
-from xtc.adaptive import AdaptiveLaw
-from xtc.law import Law
-from xtc.laws import law_named
-from xtc.plant import Plant
-from xtc.simulate import Scenario, run, summarise
-from xtc.units import PacketsPerSecond
+from xtc.control.adaptive import AdaptiveLaw
+from xtc.control.law import Law
+from xtc.control.laws import law_named
+from xtc.simulation.closed_loop import Scenario, run, summarise
+from xtc.simulation.plant import Plant
 
 SETPOINTS = (2, 5, 8, 10, 15, 20, 40, 60, 80, 90)
 OFFERED = PacketsPerSecond(100e3)

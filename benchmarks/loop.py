@@ -19,12 +19,12 @@ from rich.table import Table
 
 from benchmarks.figures import Samples, mean, relative_rmse, settling
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.units import CapFraction, format_rate
 from lab.plan import RouterKind
 from lab.router import Router
 from lab.topology import Lab
 from xtc.actuator.factory import open_actuator
-from xtc.actuator.spec import CgroupSpec, DeadlineSpec
-from xtc.units import CapFraction, format_rate
+from xtc.spec import CgroupSpec, DeadlineSpec
 from xtc.wire import Activate, Deactivate, Pause, Resume
 
 SHARES = (0.03, 0.1, 0.3, 0.6, 0.9)

@@ -14,8 +14,8 @@ from typing import Final, Self
 
 import zmq
 
+from xtc.daemon.server import REQUESTS
 from xtc.errors import Refused
-from xtc.server import REQUESTS
 from xtc.wire import (
     Activate,
     Answer,

@@ -21,12 +21,12 @@ from rich.table import Table
 
 from benchmarks.figures import Samples, mean, relative_rmse
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.units import CapFraction
 from lab.plan import RouterKind
 from lab.router import Router
 from lab.topology import Lab
 from xtc.actuator.factory import open_actuator
-from xtc.actuator.spec import CgroupSpec, DeadlineSpec
-from xtc.units import CapFraction
+from xtc.spec import CgroupSpec, DeadlineSpec
 from xtc.wire import Activate, Deactivate, Pause, Resume, Retune
 
 PERIODS = (0.1, 0.2, 1.0)

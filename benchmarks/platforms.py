@@ -19,17 +19,17 @@ from rich.table import Table
 
 from benchmarks.figures import mean, relative_rmse, settling
 from benchmarks.rig import Rig
+from common.clock import MonotonicClock
+from common.logs import set_up_logging
+from common.units import CapFraction, Seconds, format_rate
 from lab.libvirt import requirements
 from lab.libvirt.domainxml import GuestKind
 from lab.libvirt.routers import GuestHost, GuestRouter
 from lab.libvirt.server import PrivateLibvirtd
 from lab.topology import Lab
-from xtc.actuator.spec import LibvirtSpec
-from xtc.clock import MonotonicClock
 from xtc.errors import Transient
-from xtc.logs import set_up_logging
-from xtc.units import CapFraction, Seconds, format_rate
-from xtc.virt.hypervisors import Hypervisors
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.spec import LibvirtSpec
 from xtc.wire import Activate, Deactivate
 
 SHARES: Final = (0.1, 0.3, 0.6)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from benchmarks.policer_hosts import SimulatedHost, build, roomy_context, serve, tell
+from common.units import Seconds
 from xtc.errors import Refused
 from xtc.lease import Lease, check_successor
-from xtc.units import Seconds
 from xtc.wire import Activate, Change, Limit, Refusal
 
 

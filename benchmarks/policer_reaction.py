@@ -36,12 +36,12 @@ from benchmarks.postgres import own_server
 from benchmarks.rig import Rig, lab_missing, lab_router
 from benchmarks.runqueue import RunQueue, Tasks, threads_of
 from benchmarks.timeline import draw
+from common.units import format_rate
 from lab.processes import Source
 from lab.topology import Lab
 from policer.contract import Contract
 from policer.hosts import Host
-from xtc.server import REQUESTS, TELEMETRY
-from xtc.units import format_rate
+from xtc.daemon.server import REQUESTS, TELEMETRY
 from xtc.wire import Deactivate, HostDrops, Limit, Mode, Report
 
 PREFIX: Final = "xtcreact"

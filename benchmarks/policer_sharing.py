@@ -34,14 +34,14 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.units import format_rate
 from lab import namespaces
 from lab.processes import Source
 from lab.router import Router
 from lab.source import TCP_DATA
 from lab.topology import Lab, cpus_beside
 from policer.round import LEEWAY
-from xtc.meter import Counters, parse
-from xtc.units import format_rate
+from xtc.measure.meter import Counters, parse
 from xtc.wire import Activate, Deactivate, Limit
 
 PREFIX: Final = "xtcbeside"

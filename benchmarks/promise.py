@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.promise_rig import Blind, FixedCap, Router, Source, Tcp, always, play
+from common.setpoint import Setpoint
+from common.units import CapFraction, PacketsPerSecond
 from models import ThroughputCurve, bundled_host
-from xtc.adaptive import AdaptiveLaw
-from xtc.law import DEAD_BEAT, PI, Law, PaperLaw
-from xtc.loads import Load, Pulses, Ramp, Sine, Steady, Steps, walk
-from xtc.setpoint import Setpoint
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.control.adaptive import AdaptiveLaw
+from xtc.control.law import DEAD_BEAT, PI, Law, PaperLaw
+from xtc.simulation.loads import Load, Pulses, Ramp, Sine, Steady, Steps, walk
 
 DOCS = Path(__file__).parents[1] / "docs"
 RAW, PAGE = DOCS / "measured" / "promise.json", DOCS / "promise.md"

@@ -2,7 +2,7 @@
 
 The lab's machines stand beside Dom0, so that Dom0's `eth0` and `eth1` count what is offered and
 the routers' `vif`s what is forwarded, in both directions. Both are read every 20 ms, and each step
-is judged by the promise's own account (`xtc.promise`).
+is judged by the promise's own account (`xtc.control.promise`).
 """
 
 import threading
@@ -13,14 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from common.setpoint import Setpoint
+from common.units import Seconds
 from lab.plan import uplinks
 from lab.processes import Source
 from lab.router import Router
-from xtc.loads import Load
-from xtc.meter import parse
-from xtc.promise import Account, judged
-from xtc.setpoint import Setpoint
-from xtc.units import Seconds
+from xtc.control.promise import Account, judged
+from xtc.measure.meter import parse
+from xtc.simulation.loads import Load
 
 PLAY_S: Final = 0.01
 """How often a sender gets its rate."""

@@ -29,15 +29,15 @@ from rich.table import Table
 
 from benchmarks.promise_line import Counters, Kept, Player, kept
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.setpoint import Setpoint
 from lab.machines import machine_names
 from lab.namespaces import path
 from lab.plan import RouterKind
 from lab.processes import Place
 from lab.router import Router
 from lab.topology import Lab
-from xtc.law import HEADROOM
-from xtc.loads import Load, Pulses, Ramp, Sine, Steady, walk
-from xtc.setpoint import Setpoint
+from xtc.control.law import HEADROOM
+from xtc.simulation.loads import Load, Pulses, Ramp, Sine, Steady, walk
 from xtc.wire import Activate, Deactivate
 
 PREFIX: Final = "xtcpromise"

@@ -1,9 +1,9 @@
 """Simulated routers under the daemon's own loop: what `benchmarks.promise` puts through its loads.
 
 Each period is played in steps of 50 ms: load, shield (a token bucket), queue, CPU. At its end the
-real `xtc.instance.step` decides on a sample that was judged by the real `xtc.binding`. A router
-begins uncapped, as under a daemon, and its CPU is worth 3 % more or less (standard deviation) from
-one period to the next.
+real `xtc.control.instance.step` decides on a sample that was judged by the real
+`xtc.control.binding`. A router begins uncapped, as under a daemon, and its CPU is worth 3 % more or
+less (standard deviation) from one period to the next.
 """
 
 import random
@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from common.setpoint import Setpoint
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import ThroughputCurve
-from xtc.dither import SLOTS, Dithered
-from xtc.instance import Act, Instance, Profile, step
-from xtc.law import Bounds, Decision, Law, Reason, Sample
+from xtc.control.dither import SLOTS, Dithered
+from xtc.control.instance import Act, Instance, Profile, step
+from xtc.control.law import Bounds, Decision, Law, Reason, Sample
 from xtc.lease import Lease
-from xtc.loads import Load
-from xtc.playing import Given, Playing, Shield
-from xtc.setpoint import Setpoint
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.simulation.loads import Load
+from xtc.simulation.router import Given, Playing, Shield
 
 STEPS = 20
 DT = 1 / STEPS

@@ -15,7 +15,7 @@ from typing import Self
 from lab import requirements
 from lab.router import Router
 from lab.topology import Lab
-from xtc.client import Client
+from xtc.daemon.client import Client
 from xtc.errors import Unreachable
 from xtc.wire import HostDrops, Report, Status, Telemetry
 

@@ -13,7 +13,7 @@ the packet has cost up to clsact ("path"), which no way on this interface can sa
 ways: none     no limit; the router drops all, as nothing is routed
       path     dropped by clsact without a decision
       shield   the shield (xtc/shield), a limit of 1 packet/s
-      tbf      the queueing discipline (xtc/limiter.py), 1 packet/s
+      tbf      the queueing discipline (xtc/shield/tbf.py), 1 packet/s
       xdp      the shield's decision by native XDP at the router's own end
       port     dropped by clsact without a decision where the flood comes in (with --bridge)
 """
@@ -35,15 +35,15 @@ from typing import Final, TypeVar
 
 from pyroute2 import IPRoute, netns
 
+from common.units import PacketsPerSecond
 from xtc.kernel import bpf, clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace
-from xtc.limiter import Limiter
 from xtc.shield import filters
-from xtc.shield import shield as product
+from xtc.shield import interface as product
 from xtc.shield.bucket import in_packets
 from xtc.shield.exemptions import DEFAULT, Exemptions
-from xtc.units import PacketsPerSecond
+from xtc.shield.tbf import Limiter
 
 HOST, ROUTER, FAR = (f"xtcsb{os.getpid()}-{name}" for name in ("host", "router", "far"))
 SLOW: Final = PacketsPerSecond(1)

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from xtc.client import Client
+from xtc.daemon.client import Client
 from xtc.errors import Unreachable
 from xtc.wire import Activate, Status
 
@@ -26,7 +26,7 @@ SLOW = """
 import os, sys, time
 fsync = os.fsync
 os.fsync = lambda descriptor: (time.sleep({seconds}), fsync(descriptor))[1]
-from xtc.cli import main
+from xtc.cli.main import main
 sys.argv[0] = "xtc"
 main()
 """

@@ -19,6 +19,7 @@ from rich.table import Table
 
 from benchmarks.figures import mean, relative_rmse, settling
 from benchmarks.rig import Rig, lab_missing, lab_router
+from common.units import Seconds, format_cap, format_rate
 from lab.plan import RouterKind
 from lab.router import Router
 from lab.topology import Lab
@@ -33,7 +34,6 @@ from training.sites import lab_site
 from training.sweep import Sweep, resumed
 from training.verdict import verdict_on
 from training.watch import Stop
-from xtc.units import Seconds, format_cap, format_rate
 from xtc.wire import Activate, Deactivate
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -23,7 +23,7 @@ from rich.progress import track
 from rich.table import Table
 
 from benchmarks.xco_gate_rig import CONTROLLER_ADDRESS, HOST, Rig, rig
-from xco.messages import Mode
+from xco.protocol.messages import Mode
 
 WAYS: Final = ("none", "queues", "u32", "bpf")
 QUEUES: Final = (

@@ -23,16 +23,16 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from xco.controller_config import ControllerTable, checked
+from xco.controller.config import ControllerTable, checked
+from xco.controller.loopfile import loop_text
 from xco.core_files import program
 from xco.errors import ControllerError
-from xco.keys import derive, new_master
-from xco.loopfile import loop_text
-from xco.messages import Directive, Flag, Header, Hello, Mode, Report, Waiting
-from xco.stats import Snapshot, read_statistics
-from xco.topologies import star_topology
-from xco.topology import Topology
-from xco.wire import Message, decode, encode
+from xco.protocol.keys import derive, new_master
+from xco.protocol.messages import Directive, Flag, Header, Hello, Mode, Report, Waiting
+from xco.protocol.stats import Snapshot, read_statistics
+from xco.protocol.wire import Message, decode, encode
+from xco.topology.graph import Topology
+from xco.topology.shapes import star_topology
 
 GOAL_MS = 1.0
 PATIENCE_S = 10.0

@@ -24,10 +24,10 @@ from dataclasses import asdict, dataclass
 from benchmarks.xco_exchange import Host, now_ns, running_loop, wait_for
 from benchmarks.xco_load import BUILD
 from benchmarks.xco_scheduler import CORE
-from xco.messages import Directive, Flag, Header, Mode, Report
-from xco.stats import read_statistics
-from xco.topologies import star_topology
-from xco.wire import encode
+from xco.protocol.messages import Directive, Flag, Header, Mode, Report
+from xco.protocol.stats import read_statistics
+from xco.protocol.wire import encode
+from xco.topology.shapes import star_topology
 
 KINDS = ("none", "forged", "noise")
 GOAL_MS = 1.0

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.xco_gate_rig import LINE_BPS, Capture, StandIn, rig
-from xco.messages import Mode, Permit
+from xco.protocol.messages import Mode, Permit
 
 LATE_GOAL = 0.001
 START_GOAL_US = 100.0

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from lab import launch, links, namespaces
-from xco.coordinator_config import CoordinatorConfig, checked, plain
+from xco.coordinator.config import CoordinatorConfig, checked, plain
 from xco.core_files import program
 from xco.errors import WireError
-from xco.keys import derive, host_file
-from xco.stats import Snapshot, read_statistics
-from xco.wire import (
+from xco.protocol.keys import derive, host_file
+from xco.protocol.stats import Snapshot, read_statistics
+from xco.protocol.wire import (
     CONTROLLER,
     Directive,
     Header,

@@ -33,11 +33,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.xco_scheduler import CORE, topology_of
-from xco.controller_config import ControllerTable, checked
+from xco.controller.config import ControllerTable, checked
+from xco.controller.loopfile import loop_text
 from xco.errors import ControllerError
-from xco.loopfile import loop_text
-from xco.stats import Snapshot, read_statistics
-from xco.topology import Topology
+from xco.protocol.stats import Snapshot, read_statistics
+from xco.topology.graph import Topology
 
 BUILD: Final = CORE / "build"
 EPOCH: Final = 1_800_000_000

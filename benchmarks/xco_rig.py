@@ -17,17 +17,17 @@ import msgspec
 
 from lab.fabric import Fabric
 from lab.fabric_plan import CONTROLLER_ADDRESS, DATA_INTERFACE, FabricHost
-from xco.controller_config import ControllerConfig, ControllerTable
-from xco.controller_config import checked as controller_checked
-from xco.coordinator_config import CoordinatorConfig, plain
-from xco.coordinator_config import checked as coordinator_checked
+from xco.controller.config import ControllerConfig, ControllerTable
+from xco.controller.config import checked as controller_checked
+from xco.controller.loopfile import write_loop_file
+from xco.controller.supervise import command
+from xco.coordinator.config import CoordinatorConfig, plain
+from xco.coordinator.config import checked as coordinator_checked
 from xco.core_files import program
 from xco.errors import ControllerError
-from xco.keys import derive, host_file, new_master
-from xco.loopfile import write_loop_file
-from xco.stats import Snapshot, read_statistics
-from xco.supervise import command
-from xco.topology_file import load_topology
+from xco.protocol.keys import derive, host_file, new_master
+from xco.protocol.stats import Snapshot, read_statistics
+from xco.topology.file import load_topology
 
 Way = Literal["uncoordinated", "rate", "timeslice", "hybrid"]
 WAYS: Final[tuple[Way, ...]] = ("uncoordinated", "rate", "timeslice", "hybrid")

@@ -28,9 +28,9 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from xco.grant import Grant
-from xco.schedule import PublishedScheduler
-from xco.topology import Host, Link, Switch, Topology
+from xco.scheduler.grant import Grant
+from xco.scheduler.reference import PublishedScheduler
+from xco.topology.graph import Host, Link, Switch, Topology
 
 CORE: Final = Path(__file__).parents[1] / "xco" / "core"
 BENCH: Final = CORE / "build" / "xco-bench"

@@ -31,6 +31,7 @@ from tempfile import TemporaryDirectory
 import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, NullLocator
 
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from lab import requirements
 from models import HostModel, ThroughputCurve, load_host, paper_host
 from training.data import read_csv
@@ -42,11 +43,10 @@ from training.plots import draw_lines
 from training.sites import lab_site
 from training.validate import foretell, judged, outcome, validate
 from training.watch import Stop
-from xtc.law import Bounds
-from xtc.laws import law_named
-from xtc.plant import Plant
-from xtc.simulate import Scenario, SecondOfRun, run
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.control.law import Bounds
+from xtc.control.laws import law_named
+from xtc.simulation.closed_loop import Scenario, SecondOfRun, run
+from xtc.simulation.plant import Plant
 
 LAWS = ("pi", "dead-beat", "dead-beat-min3", "default")
 host = paper_host()

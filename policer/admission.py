@@ -5,13 +5,13 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 
 from msgspec.structs import replace
 
+from common.units import MIN_BIT_RATE
 from policer.contract import MAX_PPS, Contract, contradictions
 from policer.errors import Problem
 from policer.hosts import Host
 from policer.inforce import NO_CLASSES, Book, classes_of, unknown_classes
 from policer.peak import MOST_STEPS, peak_pps
 from policer.schedule import problems_of_schedule
-from xtc.units import MIN_BIT_RATE
 
 EXACT = 1e-9
 """Sums that differ by no more than this share are the same: 0.1 + 0.2 is not over 0.3."""

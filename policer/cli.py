@@ -1,5 +1,6 @@
 """policer: the command line of the fleet's policer and of those who talk to it."""
 
+from common.command import command_line, spoken
 from policer.cli_class import app as class_app
 from policer.cli_config import app as config_app
 from policer.cli_contract import app as contract_app
@@ -22,7 +23,6 @@ from policer.cli_whoami import whoami
 from policer.extra import extra_needed
 from policer.settings import DEFAULT_PATH
 from policer.settingsfile import load_settings, store_url
-from xtc.command import command_line, spoken
 
 app = command_line(
     "policer",

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
+from common.output import print_json
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
 from policer.cli_tables import CLASS_HEADINGS, class_row, show
 from policer.cli_terms import takes_terms
 from policer.cli_units import merged
 from policer.errors import SettingsError
 from policer.places import place
-from xtc.output import print_json
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Terms that many contracts share."

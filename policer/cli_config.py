@@ -8,6 +8,9 @@ import msgspec
 import typer
 import zmq.auth
 
+from common.command import EXIT_USAGE
+from common.output import print_json
+from common.printable import say
 from policer.accounts import SERVICE, acting_as, service_account
 from policer.cli_reach import Json
 from policer.cli_store import ConfigPath
@@ -16,9 +19,6 @@ from policer.extra import oidc_needed
 from policer.filecheck import file_mistakes, read_mistakes
 from policer.settings import DEFAULT_PATH, OidcSection
 from policer.settingsfile import load_settings, redacted, shown, sqlite_file, store_url
-from xtc.command import EXIT_USAGE
-from xtc.output import print_json
-from xtc.printable import say
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show.")
 

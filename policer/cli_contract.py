@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from common.command import EXIT_FAILED
+from common.output import print_json
 from policer.cli_reach import URL, Json, OfHost, TokenFile, Url, items_of, reach
 from policer.cli_tables import (
     CONTRACT_HEADINGS,
@@ -19,8 +21,6 @@ from policer.cli_units import merged
 from policer.contract import TERMS
 from policer.errors import SettingsError
 from policer.places import place
-from xtc.command import EXIT_FAILED
-from xtc.output import print_json
 
 if TYPE_CHECKING:
     from policer.client import Client

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
+from common.output import print_json
 from policer.cli_reach import Json
 from policer.cli_store import ConfigPath, opened
 from policer.settings import DEFAULT_PATH, retention_of
 from policer.settingsfile import load_settings
-from xtc.output import print_json
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The policer's database.")
 

@@ -3,12 +3,12 @@
 from itertools import islice
 from typing import Any
 
+from common.output import print_json
 from policer.cli_export import FEW, LINES, Jsonl, Latest, between, copied, whole
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
 from policer.cli_tables import moment, rate, show
 from policer.cli_times import Since, Until
 from policer.places import PAGE, place
-from xtc.output import print_json
 
 CAPACITY_HEADINGS = (
     "host",

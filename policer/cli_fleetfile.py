@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from common.command import EXIT_FAILED
+from common.output import fitting_console, print_json
+from common.printable import say
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
 from policer.cli_replay import Replay, replay_s, show_replay
 from policer.cli_tables import rate, show
@@ -14,9 +17,6 @@ from policer.fleetfile.document import FleetFile, bare
 from policer.fleetfile.reading import Read, located, read_file
 from policer.fleetfile.words import change_lines, summary
 from policer.places import place
-from xtc.command import EXIT_FAILED
-from xtc.output import fitting_console, print_json
-from xtc.printable import say
 
 if TYPE_CHECKING:
     from policer.client import Answer, Client

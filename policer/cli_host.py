@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import zmq.auth
 
+from common.output import print_json
+from common.units import format_rate, parse_rate
 from models import load_host
 from policer.cli_reach import URL, HostName, Json, TokenFile, Url, reach
 from policer.cli_tables import HOST_HEADINGS, host_row, rate, refused, show, shown_state, suspended
 from policer.errors import Rejected, SettingsError
 from policer.places import place
-from xtc.output import print_json
-from xtc.units import format_rate, parse_rate
 
 if TYPE_CHECKING:
     from policer.client import Client

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from common.output import print_json
 from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, reach
 from policer.cli_tables import moment, show, standing_words
 from policer.places import place
 from policer.times import parse_until
-from xtc.output import print_json
 
 if TYPE_CHECKING:
     from policer.client import Client

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from common.command import EXIT_FAILED
+from common.output import print_json
+from common.setpoint import parse_setpoint
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
 from policer.cli_tables import host_state, rate, show
 from policer.cli_units import packets_of, reserve_pps
@@ -12,9 +15,6 @@ from policer.contract import PACKET_BYTES
 from policer.errors import SettingsError
 from policer.places import place
 from policer.planning import Guaranteed, Move, Room, fitting, moved, rooms_after
-from xtc.command import EXIT_FAILED
-from xtc.output import print_json
-from xtc.setpoint import parse_setpoint
 
 if TYPE_CHECKING:
     from policer.client import Client

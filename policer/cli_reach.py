@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from common.command import CODES, EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
+from models import ModelError
 from policer.errors import FileMistakes, PolicerError, Rejected, SettingsError, Unanswered
 from policer.places import place
 from policer.settingsfile import secret_text
-from xtc.command import CODES, EXIT_FAILED, EXIT_UNREACHABLE, EXIT_USAGE, Codes
 
 if TYPE_CHECKING:
     from policer.client import Client
@@ -21,6 +22,7 @@ URL = "http://127.0.0.1:8420"
 POLICER_CODES: Codes = MappingProxyType(
     {
         **CODES,
+        ModelError: EXIT_USAGE,
         PolicerError: EXIT_FAILED,
         Rejected: EXIT_FAILED,
         SettingsError: EXIT_USAGE,

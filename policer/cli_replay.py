@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
+from common.printable import say
 from policer.cli_tables import moment, rate, show
 from policer.cli_times import hours, seconds
 from policer.errors import SettingsError
 from policer.history.window import LONGEST_REPLAY_S
-from xtc.printable import say
 
 LEAST_S = 60
 SHOWN = 20

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
+from common.output import print_json
 from policer.cli_export import copied
 from policer.cli_reach import URL, Json, OfHost, TokenFile, Url, reach
 from policer.cli_tables import rate, show
 from policer.cli_times import hours
 from policer.errors import SettingsError
 from policer.places import PAGE, place
-from xtc.output import print_json
 
 HEADINGS = (
     "hosts",

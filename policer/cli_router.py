@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 import typer
 
+from common.output import print_json
+from common.units import format_bit_rate
 from policer.cli_export import between
 from policer.cli_reach import URL, HostName, Json, OfHost, TokenFile, Url, Vr, items_of, reach
 from policer.cli_tables import (
@@ -20,8 +22,6 @@ from policer.cli_times import Since, Until, seconds
 from policer.cli_units import rate_of
 from policer.errors import SettingsError
 from policer.places import place
-from xtc.output import print_json
-from xtc.units import format_bit_rate
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="How routers stand.")
 

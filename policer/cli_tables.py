@@ -9,11 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from common.printable import printable
+from common.units import format_cap, format_rate
 from policer.cli_terms import schedule_words
 from policer.cli_units import is_in_bits, rate_of
 from policer.contract import TERMS
-from xtc.printable import printable
-from xtc.units import format_cap, format_rate
 
 Item = Mapping[str, Any]
 """One thing of an answer, as JSON has it."""

@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
+from common.output import print_json
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
 from policer.cli_tables import moment, show
 from policer.errors import SettingsError
 from policer.places import place
-from xtc.output import print_json
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="For whom routers are run.")
 HEADINGS = ("tenant", "description", ">version", "changed", "by")

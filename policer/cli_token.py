@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
+from common.output import print_json
 from policer.cli_reach import Json
 from policer.cli_store import ConfigPath, actor, opened
 from policer.cli_tables import show
 from policer.errors import SettingsError
 from policer.reach import MOST, Reach, in_words
 from policer.settings import DEFAULT_PATH
-from xtc.output import print_json
 
 if TYPE_CHECKING:
     from policer.store import TokenRow

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from common.setpoint import Setpoint, parse_setpoint
+from common.units import format_bit_rate, format_rate
 from policer.contract import PACKET_BYTES
-from xtc.setpoint import Setpoint, parse_setpoint
-from xtc.units import format_bit_rate, format_rate
 
 Item = Mapping[str, Any]
 UNITS = ("pps", "bps")

@@ -9,6 +9,7 @@ import msgspec
 import typer
 from rich.live import Live
 
+from common.output import print_json, sparkline
 from policer.cli_export import FEW, LINES, Jsonl, Latest, between, copied, whole
 from policer.cli_reach import URL, Json, OfHost, TokenFile, Url, reach
 from policer.cli_tables import (
@@ -24,7 +25,6 @@ from policer.cli_times import Since, Until
 from policer.cli_units import guaranteed
 from policer.errors import SettingsError, Unanswered
 from policer.places import PAGE, place
-from xtc.output import print_json, sparkline
 
 if TYPE_CHECKING:
     from policer.client import Client

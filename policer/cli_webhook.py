@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from common.output import print_json
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
 from policer.cli_tables import moment, show
 from policer.errors import Rejected, SettingsError
 from policer.kinds import KINDS
 from policer.places import place
 from policer.settingsfile import secret_text
-from xtc.output import print_json
 
 if TYPE_CHECKING:
     from policer.client import Client

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from common.output import print_json
 from policer.cli_reach import URL, Json, TokenFile, Url, reach
 from policer.cli_tables import moment, show
 from policer.places import place
-from xtc.output import print_json
 
 
 def whoami(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:

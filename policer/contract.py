@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from common.units import MAX_BIT_RATE, MIN_BIT_RATE, format_bit_rate
 from policer.errors import Problem
 from policer.ladder import Step
 from policer.reach import TenantName
 from policer.schedule import ClassName, Hours, Instant, Zone, problems_of_schedule
-from xtc.units import MAX_BIT_RATE, MIN_BIT_RATE, format_bit_rate
 
 MAX_PPS = 1e9
 """No port of this decade forwards more; a larger number is a slip of the pen."""

@@ -41,8 +41,7 @@ from policer.state import (
 )
 from policer.store import Event, PunishmentRow
 from policer.writer import Writer
-from xtc.lease import highest_possible
-from xtc.wire import Activate, Limit, Refusal, Telemetry
+from xtc.wire import Activate, Limit, Refusal, Telemetry, highest_possible
 
 SHORTEST_S = 0.5
 """Rounds come no closer than this, however often a host speaks."""

@@ -12,13 +12,13 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from common import __version__
 from policer.fleet import Fleet, HostLive
 from policer.ladder import Step
 from policer.overrides import BrakeMode
 from policer.promise import Counted
 from policer.state import UNPROMISED
 from policer.webhooks.outcomes import OUTCOMES
-from xtc import __version__
 
 ROUND_BUCKETS = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 REST_BUCKETS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)

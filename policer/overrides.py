@@ -14,7 +14,7 @@ import msgspec
 from policer.contract import Contract
 from policer.errors import Problem
 from policer.promises import ANYWHERE
-from xtc.lease import highest_possible
+from xtc.wire import highest_possible
 
 Kind = Literal["brake", "epoch", "exemption", "suspension"]
 BrakeMode = Literal["automatic", "off", "on"]

@@ -9,11 +9,11 @@ and down within these seconds.
 import msgspec
 from msgspec.structs import replace
 
+from common.burst import burst_bounds
+from common.setpoint import Setpoint, Unit
+from common.units import MAX_BIT_RATE
 from policer.burst import SPENT_WITHIN_S
 from policer.contract import BURST_MOST_S, MAX_PPS, Contract
-from xtc.burst import burst_bounds
-from xtc.setpoint import Setpoint, Unit
-from xtc.units import MAX_BIT_RATE
 from xtc.wire import Report
 
 SMALLEST, LARGEST = 42.0, 524_288.0

@@ -21,6 +21,8 @@ import msgspec
 import structlog
 import uvicorn
 
+from common.logs import set_up_logging
+from common.notify import notify
 from policer.connections import BoundedProtocol, allow_files, close_overdue
 from policer.crowd import Crowd, CrowdLimits
 from policer.errors import PolicerError, SettingsError, StoreError
@@ -45,8 +47,6 @@ from policer.store import Store, open_store
 from policer.webhooks.courier import Courier
 from policer.webhooks.notifier import Notifier, Ports
 from policer.worker import Worker
-from xtc.logs import set_up_logging
-from xtc.notify import notify
 
 if TYPE_CHECKING:
     from policer.oidc import Issuer

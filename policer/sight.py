@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
+from common.units import MAX_BIT_RATE
 from policer.contract import MAX_PPS
-from xtc.units import MAX_BIT_RATE
 from xtc.wire import HostDrops, Report, Telemetry
 
 GONE_AFTER_S = 5.0

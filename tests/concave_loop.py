@@ -9,11 +9,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import ThroughputCurve
-from xtc.law import Bounds, Decision, Law, Sample
-from xtc.plant import Plant, advanced, settled
-from xtc.simulate import BAND
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.control.law import Bounds, Decision, Law, Sample
+from xtc.simulation.closed_loop import BAND
+from xtc.simulation.plant import Plant, advanced, settled
 
 BOUNDS = Bounds(CapFraction(0.001), CapFraction(1.0))
 

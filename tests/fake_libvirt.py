@@ -1,4 +1,4 @@
-"""A fake hypervisor behind the protocols of `xtc.virt.api`, as libvirt 9.0 was seen to behave.
+"""A fake hypervisor behind the protocols of `xtc.libvirt.api`, as libvirt 9.0 was seen to behave.
 
 Seen on Xen 4.17 (libxl), QEMU 7.2 and LXC; only `unified` (how an uncapped quota of a cgroup v2
 reads) is from libvirt's source. It hangs, drops connections, lies and refuses where it is told to.
@@ -13,9 +13,9 @@ from uuid import UUID, uuid5
 
 from fake_guest import UNLIMITED, Driver, FakeLibvirtError, Guest, accepted, closed
 
-from xtc.clock import FakeClock
-from xtc.units import Seconds
-from xtc.virt.api import AFFECT_LIVE, Api, EventId
+from common.clock import FakeClock
+from common.units import Seconds
+from xtc.libvirt.api import AFFECT_LIVE, Api, EventId
 
 LIMIT_S = 30.0
 """No wait of a test is longer, however busy the machine."""

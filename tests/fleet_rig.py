@@ -23,7 +23,7 @@ from simulated_rig import Rig, plan
 
 from policer.hosts import Host
 from policer.link import Keys, load_keys
-from xtc.server import REQUESTS, TELEMETRY, CurveKeys, Listen, Server
+from xtc.daemon.server import REQUESTS, TELEMETRY, CurveKeys, Listen, Server
 from xtc.wire import Reply, Report, Telemetry, encode
 
 T = TypeVar("T")

@@ -9,6 +9,8 @@ from typing import Any, cast
 from hostloop_rig import Daemon
 from policer_plant import report_of
 
+from common.clock import FakeClock
+from common.units import Seconds
 from policer.contract import Contract
 from policer.fleet import Fleet, HostLive
 from policer.hostloop import HostLoop
@@ -16,8 +18,6 @@ from policer.link import Link
 from policer.promises import ANYWHERE
 from policer.service import Service, ServiceSettings
 from policer.store import Event, PunishmentRow, Store
-from xtc.clock import FakeClock
-from xtc.units import Seconds
 from xtc.wire import Report, Telemetry
 
 UUID = "4f1c0b8e-3a52-4d0c-9d53-0b3c0f7e2a11"

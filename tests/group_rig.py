@@ -6,12 +6,12 @@ from pathlib import Path
 
 from manager_rig import PERIOD, ManagerRig, planned
 
+from common.units import PacketsPerSecond
 from xtc.actuator.factory import open_actuator
-from xtc.actuator.spec import CgroupSpec
-from xtc.collector import Reading
-from xtc.floors import AUTO
-from xtc.routers import RouterPlan
-from xtc.units import PacketsPerSecond
+from xtc.config.plan import RouterPlan
+from xtc.control.floors import AUTO
+from xtc.measure.collector import Reading
+from xtc.spec import CgroupSpec
 from xtc.wire import Activate
 
 DEFAULT = 100

@@ -14,7 +14,7 @@ from policer.history.point import Point, merged
 from policer.history.recorder import Cut
 from policer.hosts import Host
 from policer.sight import Sight
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 from xtc.wire import Report
 
 BEGAN = 1_790_002_800.0

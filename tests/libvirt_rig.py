@@ -11,19 +11,19 @@ from fake_libvirt import LIMIT_S, FakeHost
 from manager_rig import PERIOD, ManagerRig, planned
 from virt_rig import blocked, idle_threads, quiet, until
 
-from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec
-from xtc.assemble import opener
-from xtc.clock import MonotonicClock
-from xtc.journal import Entry
-from xtc.meter import Snapshot, rates
-from xtc.routers import RouterPlan
-from xtc.units import CapFraction, Seconds
-from xtc.virt.api import Api
-from xtc.virt.board import Board
-from xtc.virt.hypervisors import Hypervisors
-from xtc.virt.mark import URI, original_of
-from xtc.virt.patience import Patience
-from xtc.virt.ways import way_of
+from common.clock import MonotonicClock
+from common.units import CapFraction, Seconds
+from xtc.config.plan import RouterPlan
+from xtc.daemon.build import opener
+from xtc.libvirt.api import Api
+from xtc.libvirt.budget import Patience
+from xtc.libvirt.drivers import way_of
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.libvirt.mailbox import Board
+from xtc.libvirt.metadata import URI, original_of
+from xtc.measure.meter import Snapshot, rates
+from xtc.spec import LibvirtOriginal, LibvirtSpec
+from xtc.state.journal import Entry
 
 LEAD = Seconds(0.01)
 """How long before a tick hypervisors are asked, where they answer quickly."""

@@ -5,20 +5,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from common.clock import FakeClock
+from common.setpoint import Setpoint
+from common.units import PacketsPerSecond, Seconds
 from models import paper_host
-from xtc.actuator.simulated import SimulatedHost
-from xtc.actuator.spec import ActuatorSpec
-from xtc.clock import FakeClock
-from xtc.collector import Binding, Collector, Side
+from xtc.config.plan import RouterPlan
 from xtc.errors import ActuatorError
-from xtc.journal import Journal
-from xtc.managed import OpenActuator
-from xtc.manager import Manager
-from xtc.meter import Snapshot
-from xtc.plant import Plant
-from xtc.routers import RouterPlan
-from xtc.setpoint import Setpoint
-from xtc.units import PacketsPerSecond, Seconds
+from xtc.manager.manager import Manager
+from xtc.manager.router import OpenActuator
+from xtc.measure.collector import Binding, Collector, Side
+from xtc.measure.meter import Snapshot
+from xtc.simulation.host import SimulatedHost
+from xtc.simulation.plant import Plant
+from xtc.spec import ActuatorSpec
+from xtc.state.journal import Journal
 from xtc.wire import Answer, Batch, Envelope, Refusal, Reply, Report, Request, encode
 
 PERIOD = Seconds(1.0)

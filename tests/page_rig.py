@@ -15,7 +15,7 @@ from policer.round import play
 from policer.sight import Sight, seen
 from policer.state import HostState, HostView, Policy
 from policer.store import Event, PunishmentRow, open_store
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 from xtc.wire import Report, Telemetry
 
 INJECTION = "<img src=x onerror=\"document.title='bad'\"><script>document.title='bad'</script>"

@@ -16,12 +16,12 @@ from xco_controller_scenes import loop_file
 
 from benchmarks.rig import cpu_seconds
 from lab import launch, namespaces
-from xco.coordinator_config import CoordinatorConfig, checked, plain
+from xco.coordinator.config import CoordinatorConfig, checked, plain
 from xco.core_files import program
 from xco.errors import ControllerError
-from xco.keys import derive, host_file
-from xco.stats import read_statistics
-from xco.topology_file import load_topology
+from xco.protocol.keys import derive, host_file
+from xco.protocol.stats import read_statistics
+from xco.topology.file import load_topology
 
 RARP = bytes.fromhex("80350001080006040003")
 """EtherType, and the head of a request (RFC 903)."""

@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
+from common.setpoint import Setpoint
+from common.units import Seconds
 from policer.contract import Contract
 from policer.dispatch import Sent, Terms, due
 from policer.round import play
 from policer.sight import Sight, seen
 from policer.state import HostState, HostView, Order, Policy, Round, RouterState
 from xtc.errors import Refused
-from xtc.instance import Finding, Mode
 from xtc.lease import Lease, check_successor
-from xtc.setpoint import Setpoint
-from xtc.units import Seconds
+from xtc.modes import Finding, Mode
 from xtc.wire import Activate, Limit, Refusal, Report, Telemetry
 
 Load = Callable[[float], float]
@@ -259,7 +259,7 @@ def _most(router: Router) -> float:
 
 
 def _finding(router: Router, *, valid: bool) -> Finding:
-    """Say what the daemon's loop would find (`xtc.instance`)."""
+    """Say what the daemon's loop would find (`xtc.control.instance`)."""
     if router.lease is None:
         return Finding.NONE
     if not valid:

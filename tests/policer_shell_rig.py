@@ -13,8 +13,8 @@ import pytest
 import structlog
 from rest_rig import Rig, filled, opened, serving
 
+from common.logs import set_up_logging
 from policer.cli import main
-from xtc.logs import set_up_logging
 
 
 class Shell:

@@ -14,6 +14,8 @@ from litestar import Litestar
 from litestar.testing import TestClient
 from support.stores import with_tables
 
+from common.clock import FakeClock
+from common.units import Seconds
 from policer.contract import Contract
 from policer.evidence import Evidence
 from policer.fleet import Fleet, HostLive, Leadership
@@ -24,9 +26,7 @@ from policer.rest import RestSettings, create_app
 from policer.sight import Sight
 from policer.state import HostState, Order, RouterState
 from policer.store import Event, Store, open_store, records
-from xtc.clock import FakeClock
-from xtc.instance import Finding, Mode
-from xtc.units import Seconds
+from xtc.modes import Finding, Mode
 from xtc.wire import Report
 
 PATIENCE_S = 45.0

@@ -13,13 +13,13 @@ import msgspec
 from manager_rig import PAPER, FakeShield
 from simulated_rig import FaultyActuator, Rig, plan
 
+from common.setpoint import Setpoint
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.actuator.base import Actuator, CpuUsage
-from xtc.actuator.simulated import SimulatedRouter
-from xtc.actuator.spec import ActuatorSpec, Original
-from xtc.law import HEADROOM
-from xtc.plant import PlantState
-from xtc.setpoint import Setpoint
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.control.law import HEADROOM
+from xtc.simulation.host import SimulatedRouter
+from xtc.simulation.plant import PlantState
+from xtc.spec import ActuatorSpec, Original
 
 SLICE = 0.05
 SETPOINT = 5e3

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from manager_rig import PERIOD, ManagerRig, planned
 
+from common.setpoint import Setpoint, Unit
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.actuator.base import Actuator, CapLimits, CpuUsage
-from xtc.actuator.simulated import SimulatedRouter
-from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
-from xtc.meter import rates
-from xtc.routers import RouterPlan
-from xtc.setpoint import Setpoint, Unit
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.config.plan import RouterPlan
+from xtc.measure.meter import rates
+from xtc.simulation.host import SimulatedRouter
+from xtc.spec import ActuatorSpec, Original, SimulatedSpec
 from xtc.wire import Activate
 
 

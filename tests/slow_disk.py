@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from simulated_rig import Rig
 
-from xtc.durablefirst import DurableFirst
-from xtc.journal import Journal, Ledger, _decode
+from xtc.daemon.durable_first import DurableFirst
+from xtc.state.journal import Journal, Ledger, _decode
+from xtc.state.writer import WriteBehind
 from xtc.wire import Batch, Envelope, Reply, Request, encode
-from xtc.writer import WriteBehind
 
 PATIENCE_S = 30.0
 

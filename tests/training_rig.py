@@ -7,13 +7,13 @@ from pathlib import Path
 
 import msgspec
 
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import HostModel, bundled_host
 from training.bench import Measured
 from training.data import Metadata, Recording
 from training.known import Aims, Span, aims_for
 from training.sweep import Sweep, Watcher, resumed
-from xtc.plant import Plant, advanced, settled
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.simulation.plant import Plant, advanced, settled
 
 METADATA = Metadata(host="simulated", router="gold", actuator="simulated")
 CONFIG = """

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 
 from fake_libvirt import LIMIT_S, FakeHost
 
-from xtc.clock import Clock
-from xtc.units import Seconds
-from xtc.virt.board import Board
-from xtc.virt.domains import DomainView, Outcome
-from xtc.virt.link import Link
-from xtc.virt.session import Session
-from xtc.virt.visits import Visitor, survey
+from common.clock import Clock
+from common.units import Seconds
+from xtc.libvirt.connection import Link
+from xtc.libvirt.domain_ops import Visitor, survey
+from xtc.libvirt.domains import DomainView, Outcome
+from xtc.libvirt.mailbox import Board
+from xtc.libvirt.session import Session
 
 NO_TIME = Seconds(0.0)
 SHORTLY = Seconds(0.01)

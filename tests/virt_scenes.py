@@ -4,15 +4,15 @@ from fake_guest import Driver
 from fake_libvirt import FakeHost
 from virt_rig import ByHand
 
-from xtc.actuator.libvirt import LibvirtActuator
-from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec
-from xtc.clock import FakeClock
+from common.clock import FakeClock
+from common.units import CapFraction
 from xtc.errors import ActuatorError, Transient
-from xtc.units import CapFraction
-from xtc.virt.domains import DomainView, Order, Outcome, Visit
-from xtc.virt.link import Link
-from xtc.virt.mark import URI, original_of
-from xtc.virt.visits import Visitor, survey
+from xtc.libvirt.actuator import LibvirtActuator
+from xtc.libvirt.connection import Link
+from xtc.libvirt.domain_ops import Visitor, survey
+from xtc.libvirt.domains import DomainView, Order, Outcome, Visit
+from xtc.libvirt.metadata import URI, original_of
+from xtc.spec import LibvirtOriginal, LibvirtSpec
 
 XEN_FREE, XEN_CAP = {"cap": 0}, {"cap": 35}
 FREE = {"vcpu_period": 100_000, "vcpu_quota": -1}

@@ -6,8 +6,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from xco.keys import derive
-from xco.wire import CONTROLLER, Message, decode, encode
+from xco.protocol.keys import derive
+from xco.protocol.wire import CONTROLLER, Message, decode, encode
 
 MASTER = bytes(range(32))
 KEY = derive(MASTER, 0).up

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 from xco_controller_rig import MASTER, Node
 
-from xco.controller_config import ControllerConfig, ControllerTable, checked
-from xco.loopfile import loop_text
-from xco.messages import (
+from xco.controller.config import ControllerConfig, ControllerTable, checked
+from xco.controller.loopfile import loop_text
+from xco.protocol.messages import (
     Directive,
     Flag,
     Header,
@@ -20,7 +20,7 @@ from xco.messages import (
     Waiting,
     Welcome,
 )
-from xco.topology import Topology
+from xco.topology.graph import Topology
 
 MS = 1_000_000
 US = 1_000

@@ -11,11 +11,11 @@ from xco_controller_rig import MASTER, host_encode
 from xco_controller_scenes import EPOCH, Speaker, loop_file
 
 from xco.errors import ControllerError
-from xco.keys import derive
-from xco.messages import Directive, Message, Status, Welcome
-from xco.stats import read_statistics
-from xco.topology import Topology
-from xco.wire import decode
+from xco.protocol.keys import derive
+from xco.protocol.messages import Directive, Message, Status, Welcome
+from xco.protocol.stats import read_statistics
+from xco.protocol.wire import decode
+from xco.topology.graph import Topology
 
 PATIENT = {"silence": "20s", "drop": "60s"}
 """Settings with which a host may stand still as long as this program."""

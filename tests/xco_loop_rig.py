@@ -9,7 +9,7 @@ import pytest
 from xco_controller_rig import CORE
 from xco_loop_hosts import PATIENT, RunningLoop
 
-from xco.topology import Topology
+from xco.topology.graph import Topology
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from xco.grant import Grant, Scheduler
-from xco.topology import Host, Link, Paths, Switch, Topology
+from xco.scheduler.grant import Grant, Scheduler
+from xco.topology.graph import Host, Link, Paths, Switch, Topology
 
 SLICE_NS = 1000
 MBPS = 1_000_000

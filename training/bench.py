@@ -11,19 +11,19 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from common.units import CapFraction, Seconds
 from training.known import Span
 from training.watch import PATIENCE, MeasureError, Period, Watch
 from xtc.actuator.base import Actuator
-from xtc.actuator.spec import ActuatorSpec, DeadlineSpec, Original
-from xtc.binding import binds
+from xtc.actuator.places import takes_over
+from xtc.config.plan import RouterPlan
+from xtc.control.binding import binds
 from xtc.errors import Gone, Permanent
-from xtc.journal import Entry, Journal, Ledger
-from xtc.keeper import CapView, Keeper
-from xtc.managed import OpenActuator
-from xtc.places import takes_over
-from xtc.routers import RouterPlan
-from xtc.units import CapFraction, Seconds
-from xtc.virt.hypervisors import Hypervisors
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.manager.cap import CapView, Keeper
+from xtc.manager.router import OpenActuator
+from xtc.spec import ActuatorSpec, DeadlineSpec, Original
+from xtc.state.journal import Entry, Journal, Ledger
 
 RESTORE_S = Seconds(10.0)
 """How long the end waits for a hypervisor to put the cap back."""

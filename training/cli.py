@@ -2,6 +2,7 @@
 
 import os
 
+from common.command import EXIT_FAILED, EXIT_USAGE, Codes, command_line, spoken
 from lab.errors import BadRequestError, LabError
 from training.cli_compare import compare
 from training.cli_fit import design, fit, report
@@ -12,7 +13,7 @@ from training.cli_transfer import transfer
 from training.cli_validate import validate
 from training.errors import FleetStopped, TrainingError, UnfitError
 from training.watch import MeasureError, Stopped
-from xtc.command import CODES, EXIT_FAILED, EXIT_USAGE, Codes, command_line, spoken
+from xtc.exit_codes import CODES
 
 TRAINING_CODES: Codes = {
     **CODES,

@@ -8,14 +8,14 @@ from msgspec import to_builtins
 from rich.console import Console
 from rich.table import Table
 
+from common.command import EXIT_FAILED
+from common.errors import ConfigError
+from common.output import print_json
+from common.units import format_cap, format_rate
 from training.cli_place import Json
 from training.data import Recording, read_csv
 from training.errors import RecordingError, UnfitError
 from training.files import check_output
-from xtc.command import EXIT_FAILED
-from xtc.errors import ConfigError
-from xtc.output import print_json
-from xtc.units import format_cap, format_rate
 
 if TYPE_CHECKING:
     # scipy and matplotlib take a second to load, and a sweep needs none of them.

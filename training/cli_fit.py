@@ -8,14 +8,14 @@ from msgspec import to_builtins
 from rich.console import Console
 from rich.table import Table
 
+from common.errors import ConfigError
+from common.output import print_json
+from common.units import format_cap, format_rate, parse_duration, parse_fraction
 from models import HostModel, dump_host
 from training.data import Recording, read_csv
 from training.errors import DesignError, UnfitError
 from training.files import check_output, write_whole
-from xtc.errors import ConfigError
-from xtc.output import print_json
-from xtc.routers import model_named
-from xtc.units import format_cap, format_rate, parse_duration, parse_fraction
+from xtc.config.plan import model_named
 
 if TYPE_CHECKING:
     # scipy, control and matplotlib take seconds to load, and a sweep needs none of them: what

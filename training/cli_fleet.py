@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from common.output import counted, print_json
+from common.printable import say
+from common.units import format_cap, format_rate
 from training.errors import FleetPathError
 from training.fleetfile import load_fleet
 from training.fleetrun import HostFailure, sweep_fleet
 from training.progress import shown_hosts
-from xtc.output import counted, print_json
-from xtc.printable import say
-from xtc.units import format_cap, format_rate
 
 if TYPE_CHECKING:
     # scipy and matplotlib take seconds to load: not before there is something to fit.

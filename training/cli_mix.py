@@ -8,15 +8,15 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from common.output import print_json
+from common.units import format_bit_rate, format_cap, format_rate, parse_rate
 from models import HostModel
 from training.cli_fit import write_model
 from training.cli_place import Json
 from training.errors import UnfitError
 from training.files import check_output
 from training.mix import parse_mix, predicted
-from xtc.output import print_json
-from xtc.routers import model_named
-from xtc.units import format_bit_rate, format_cap, format_rate, parse_rate
+from xtc.config.plan import model_named
 
 if TYPE_CHECKING:
     from training.mix import Held, Predicted

@@ -7,6 +7,8 @@ from typing import Annotated, get_type_hints
 
 import typer
 
+from common.errors import ConfigError
+from common.units import Seconds, parse_duration, parse_rate
 from lab.errors import BadRequestError
 from lab.plan import RouterKind, check_kind
 from lab.source import HEADERS, LARGEST_PAYLOAD, PAYLOAD
@@ -15,9 +17,7 @@ from training.bench import Bench
 from training.load import check_size, saturating_rate, words_of
 from training.sites import LAB_STATE, Site, configured_site, lab_site
 from training.watch import Stop
-from xtc.config import DaemonSection
-from xtc.errors import ConfigError
-from xtc.units import Seconds, parse_duration, parse_rate
+from xtc.config.schema import DaemonSection
 
 LabKind = Annotated[
     str | None,

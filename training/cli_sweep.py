@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from common.errors import ConfigError
+from common.output import print_json
+from common.units import format_cap, format_rate, parse_cap, parse_duration, parse_rate
 from training.cli_place import (
     LAB_BYTES,
     STATE,
@@ -34,10 +37,7 @@ from training.known import (
 from training.metadata import metadata_of
 from training.progress import clock_time, describe, shown
 from training.sweep import Progress, Sweep, resumed
-from xtc.configfile import DEFAULT_PATH
-from xtc.errors import ConfigError
-from xtc.output import print_json
-from xtc.units import format_cap, format_rate, parse_cap, parse_duration, parse_rate
+from xtc.config.file import DEFAULT_PATH
 
 if TYPE_CHECKING:
     from training.loads import LoadEffect

@@ -8,13 +8,13 @@ from msgspec import to_builtins
 from rich.console import Console
 from rich.table import Table
 
+from common.output import print_json
+from common.units import format_cap, format_rate
 from training.cli_fit import write_model
 from training.cli_place import Json
 from training.data import COLUMNS, read_csv
 from training.files import check_output
-from xtc.output import print_json
-from xtc.routers import model_named
-from xtc.units import format_cap, format_rate
+from xtc.config.plan import model_named
 
 if TYPE_CHECKING:
     # scipy and control take seconds to load, and a sweep needs none of them.

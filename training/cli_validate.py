@@ -7,6 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from common.output import print_json
+from common.units import format_cap, format_rate, parse_duration, parse_rate
 from training.cli_place import (
     STATE,
     ConfigPath,
@@ -25,10 +27,8 @@ from training.errors import UnfitError
 from training.progress import Tell, clock_time, shown
 from training.validate import Outcome, Validation, Watcher, hold_of, periods_of, setpoints_of
 from training.validate import validate as run_validation
-from xtc.configfile import DEFAULT_PATH
-from xtc.output import print_json
-from xtc.routers import model_named
-from xtc.units import format_cap, format_rate, parse_duration, parse_rate
+from xtc.config.file import DEFAULT_PATH
+from xtc.config.plan import model_named
 
 
 def validate(

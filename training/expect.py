@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
+from common.units import CapFraction, PacketsPerSecond
 from models import HostModel
-from xtc.law import Bounds, Law
-from xtc.laws import law_named
-from xtc.plant import Plant
-from xtc.simulate import Scenario, run, summarise
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.control.law import Bounds, Law
+from xtc.control.laws import law_named
+from xtc.simulation.closed_loop import Scenario, run, summarise
+from xtc.simulation.plant import Plant
 
 DURATION = 120
 """Samples of a simulated run; the paper's last 120 s."""
@@ -78,7 +78,7 @@ def outlooks(
         runs: how many; odd, so that one is the median.
 
     Raises:
-        xtc.errors.ConfigError: there is no such law, or the host lacks its gains.
+        common.errors.ConfigError: there is no such law, or the host lacks its gains.
     """
     rule = law_named(law, host)
     each = [

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from itertools import pairwise
 
+from common.units import format_cap, format_rate
 from models.logcap import PACKETS_PER_KP
 from training.data import Recording
 from training.design import Design, Loop
@@ -13,7 +14,6 @@ from training.interval import Interval
 from training.points import CapPoint
 from training.shape_candidate import Shape
 from training.verdict import MISSED, verdict_on
-from xtc.units import format_cap, format_rate
 
 NOISY = 0.10
 """A sample that scatters by more is a poor guide for a loop that acts on every one."""

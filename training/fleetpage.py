@@ -5,6 +5,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from common.output import counted
+from common.units import format_cap, format_rate
 from training.fit import Fit
 from training.fleetplots import SMALL, draw_all, draw_one, style_of
 from training.fleetrun import HostFailure
@@ -13,8 +15,6 @@ from training.page import Figures, Markup, document, element, joined
 from training.plots import svg
 from training.relative import Ratio
 from training.wander import Wander
-from xtc.output import counted
-from xtc.units import format_cap, format_rate
 
 TITLE = "What the hosts of the fleet forward at each CPU cap"
 HEAD = (

@@ -5,10 +5,10 @@ from typing import Literal
 
 import msgspec
 
+from common.units import format_cap
 from training.interval import Interval
 from training.ratio import CapRatio, Ratio
 from training.verdict import PRECISE
-from xtc.units import format_cap
 
 Kind = Literal["same", "faster", "slower", "another curve", "another top", "unclear"]
 

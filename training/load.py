@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from common.errors import ConfigError
+from common.units import format_rate
 from training import tether
 from training.watch import MeasureError
-from xtc.errors import ConfigError
-from xtc.units import format_rate
 
 PLACEHOLDER = "{rate}"
 SIZE = "{size}"

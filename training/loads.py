@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from common.units import format_rate
 from training.data import Recording
 from training.dynamics import dynamics_of
 from training.known import NARROW, Traffic
 from training.levels import Visit, levels_of
 from training.means import Means, VisitMean, means_of
-from xtc.units import format_rate
 
 FED = 1.05
 """A load this many times what a cap lets through leaves it to the cap."""

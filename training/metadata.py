@@ -6,10 +6,10 @@ import platform
 import re
 from pathlib import Path
 
+from common import __version__
 from training.data import Metadata
 from training.errors import RecordingError
-from xtc import __version__
-from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
+from xtc.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
 
 _MODEL = re.compile(r"^(?:model name|Model|cpu model|Processor)\s*:\s*(.+)$", re.MULTILINE)
 HOSTS_OWN = (

@@ -1,5 +1,6 @@
 """Turns a fit and a design into the model file's host."""
 
+from common.units import format_cap
 from models import ControlGains, HostModel, LogCapModel, Uncertainty
 from models.curve import MAX_RATE
 from training.data import Metadata
@@ -8,7 +9,6 @@ from training.fit import Fit
 from training.interval import Interval
 from training.levels import USUAL
 from training.verdict import verdict_on
-from xtc.units import format_cap
 
 LARGEST_LAG = 0.95
 """A host that keeps more than this of a step is not held by a loop of one sample."""

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 
+from common.printable import printable, say
+from common.units import format_cap, format_rate
 from training.sweep import Progress
-from xtc.printable import printable, say
-from xtc.units import format_cap, format_rate
 
 _LEFT = re.compile(r"\b(\d+):(\d\d) left at most$")
 LINE_S = 10.0

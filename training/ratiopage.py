@@ -2,13 +2,13 @@
 
 from matplotlib.axes import Axes
 
+from common.units import format_cap, format_rate
 from models.logcap import PERCENT_PER_CPU
 from training.interval import Interval
 from training.likeness import Likeness
 from training.page import Figures, document, element, table
 from training.plots import FIRST, INK, LINE, SECOND, svg
 from training.ratio import Ratio
-from xtc.units import format_cap, format_rate
 
 
 def page_of(ratio: Ratio, likeness: Likeness, names: tuple[str, str]) -> str:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from common.units import format_cap, format_rate
 from training.contents import Contents, contents_of, speed_of
 from training.cost import CostFit, bend
 from training.data import Metadata, Recording
@@ -29,7 +30,6 @@ from training.plots import (
     svg,
 )
 from training.sections import expectations_section, files_section, responses_section
-from xtc.units import format_cap, format_rate
 
 ABOUT = (
     ("host", "host"),

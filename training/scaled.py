@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
+from common.units import format_cap
 from models import ControlGains, HostModel, LogCapModel, ThroughputCurve, Uncertainty
 from training.data import Metadata
 from training.gls import log_error
 from training.transfer import Transfer, predicted_top
-from xtc.units import format_cap
 
 LONGEST = 1000
 """Characters of a description that a model file takes."""

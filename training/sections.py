@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from common.units import format_cap, format_rate
 from training.contents import LAWS, Contents
 from training.expect import DURATION, RUNS, Outlook, Spread
 from training.page import Figures, Markup, element, joined, table
 from training.plots import draw_responses, svg
 from training.responses import Responses
-from xtc.units import format_cap, format_rate
 
 
 def responses_section(found: Responses, figures: Figures) -> Iterator[Markup]:

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from common.clock import Clock, MonotonicClock
+from common.dirlock import hold
+from common.errors import Busy, ConfigError
+from common.units import Seconds
 from lab import requirements
 from lab.plan import RouterKind
 from lab.processes import payload_of
@@ -17,21 +21,18 @@ from lab.topology import Lab
 from training.bench import Bench
 from training.load import FIRST_RATE, Command, Load, check_alive
 from training.watch import MeasureError, Stop, Watch
-from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
-from xtc.assemble import LOST, opener, simulated_host
-from xtc.clock import Clock, MonotonicClock
-from xtc.collector import Binding
-from xtc.configfile import load_config
-from xtc.daemon import SETTLE_S, SnapshotSource
-from xtc.errors import Busy, ConfigError, JournalError
-from xtc.held import hold
-from xtc.journal import Journal
-from xtc.laws import DEFAULT
-from xtc.managed import OpenActuator
-from xtc.meter import ProcNetDev
-from xtc.routers import RouterPlan, plans
-from xtc.units import Seconds
-from xtc.virt.hypervisors import Hypervisors
+from xtc.config.file import load_config
+from xtc.config.plan import RouterPlan, plans
+from xtc.control.laws import DEFAULT
+from xtc.daemon.build import LOST, opener, simulated_host
+from xtc.daemon.loop import SETTLE_S, SnapshotSource
+from xtc.errors import JournalError
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.manager.router import OpenActuator
+from xtc.measure.collector import Binding
+from xtc.measure.meter import ProcNetDev
+from xtc.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
+from xtc.state.journal import Journal
 
 LAB_STATE = Path("/run/xtc-train")
 """Journal and lock of sweeps in a lab: their routers are no daemon's."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from common.units import CapFraction
 from training.bench import Measured
 from training.data import Metadata, Recording, Sample, append_csv, is_sized, read_csv, write_csv
 from training.errors import RecordingError
@@ -15,7 +16,6 @@ from training.planner import Request, enough, most_left, next_request
 from training.settling import Settling
 from training.watch import PATIENCE, MeasureError
 from xtc.errors import Admission
-from xtc.units import CapFraction
 
 READ_BACK = 5e-3
 """Relative difference up to which a cap read back is the one that was asked for."""

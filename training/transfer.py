@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from common.units import format_cap
 from models import HostModel
 from training.data import Recording
 from training.dynamics import LARGEST, Dynamics
@@ -26,7 +27,6 @@ from training.means import means_of
 from training.points import LOADED, Rising, curve_of
 from training.ratio import below_load
 from training.verdict import PRECISE
-from xtc.units import format_cap
 
 Array = npt.NDArray[np.float64]
 

@@ -13,21 +13,21 @@ from typing import Self
 
 import msgspec
 
+from common.units import CapFraction, PacketsPerSecond, Seconds, format_cap, format_rate
 from models import HostModel, Uncertainty
 from training.bench import RESTORE_S, OwnPart, clear
 from training.errors import OptionError
 from training.sites import Site
 from training.watch import PATIENCE, Event, MeasureError
-from xtc.adaptive import extended_cap
-from xtc.dither import SLOTS
+from xtc.control.adaptive import extended_cap
+from xtc.control.dither import SLOTS
+from xtc.control.law import Bounds
+from xtc.control.laws import DEFAULT, law_named
 from xtc.errors import Refused
-from xtc.law import Bounds
-from xtc.laws import DEFAULT, law_named
-from xtc.limiter import Limiter
-from xtc.manager import Manager
-from xtc.plant import Plant
-from xtc.simulate import Scenario, run
-from xtc.units import CapFraction, PacketsPerSecond, Seconds, format_cap, format_rate
+from xtc.manager.manager import Manager
+from xtc.shield.tbf import Limiter
+from xtc.simulation.closed_loop import Scenario, run
+from xtc.simulation.plant import Plant
 from xtc.wire import Activate, Deactivate, Report
 
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 import msgspec
 
+from common.units import format_cap
 from training.fit import Fit
 from training.interval import quantile
 from training.points import MANY, CapPoint
-from xtc.units import format_cap
 
 PRECISE = 0.05
 """Half of a 95 % interval, as a share, beyond which a cap's throughput is not known well enough.

@@ -5,15 +5,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Self
 
+from common.clock import Clock
+from common.units import Seconds
 from training.errors import TrainingError
-from xtc.clock import Clock
-from xtc.collector import Binding, Collector, Reading
-from xtc.daemon import MAX_LEAD, SnapshotSource
+from xtc.config.plan import RouterPlan
+from xtc.daemon.loop import MAX_LEAD, SnapshotSource
 from xtc.errors import MeterError
-from xtc.meter import Snapshot, rates
-from xtc.routers import RouterPlan
-from xtc.units import Seconds
-from xtc.virt.hypervisors import Hypervisors
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.measure.collector import Binding, Collector, Reading
+from xtc.measure.meter import Snapshot, rates
 
 NAP_S = 0.1
 """How long a wait may go on before it notices that it is to stop."""

@@ -1,5 +1,5 @@
 """python -m xco: the same as the command xco."""
 
-from xco.cli import main
+from xco.cli.main import main
 
 main()

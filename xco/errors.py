@@ -15,7 +15,7 @@ XcoError
 │   ├── Gone               the interface no longer exists
 │   └── Unsupported        this kernel cannot do it at all
 └── ControllerError        the controller, or its loop, cannot start or go on
-    └── NobodyAnswersError nothing runs where the command line looked for it (xco/command.py)
+    └── NobodyAnswersError nothing runs where the command line looked for it (xco/cli/command.py)
 """
 
 

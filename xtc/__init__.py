@@ -1,3 +1,3 @@
 """The daemon on each host: holds every virtual router at its setpoint by adjusting its CPU cap."""
 
-__version__ = "0.1.0"
+from common import __version__ as __version__

@@ -1,5 +1,5 @@
 """python -m xtc: the same as the command xtc."""
 
-from xtc.cli import main
+from xtc.cli.main import main
 
 main()

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from common.setpoint import Setpoint, Unit, one_of
+from common.units import MAX_BIT_RATE, MAX_RATE, MIN_BIT_RATE, Seconds
 from xtc.errors import Refused
-from xtc.setpoint import Setpoint, Unit, one_of
-from xtc.units import MAX_BIT_RATE, MAX_RATE, MIN_BIT_RATE, Seconds
 
 Rate = Annotated[float, msgspec.Meta(gt=0, le=MAX_RATE)]
 BitRate = Annotated[float, msgspec.Meta(ge=MIN_BIT_RATE, le=MAX_BIT_RATE)]

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import msgspec
 
+from common.setpoint import Setpoint, one_of
 from xtc.errors import Refused
-from xtc.instance import Finding, Mode
-from xtc.lease import BitRate, Burst, Count, Kind, Rate
-from xtc.setpoint import Setpoint, one_of
+from xtc.lease import BitRate, Burst, Count, Kind, Rate, highest_possible
+from xtc.modes import Finding, Mode
 
 __all__ = [
     "MAX_BATCH",
@@ -41,6 +41,7 @@ __all__ = [
     "decode_request",
     "decode_telemetry",
     "encode",
+    "highest_possible",
     "request_id",
 ]
 

@@ -10,7 +10,7 @@ LIB=$ROOT/usr/lib/xtc-policer
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-$(dpkg-parsechangelog -l $SOURCE/changelog -S Timestamp)}"
 
 BIN=.venv/bin
-VERSION=$($BIN/python -c 'import xtc; print(xtc.__version__)')
+VERSION=$($BIN/python -c 'import xtc; print(common.__version__)')
 ARCH=$(dpkg --print-architecture)
 MINOR=$(/usr/bin/python3 -c 'import sys; print(sys.version_info.minor)')
 DEB=dist/xtc-policer_${VERSION}_$ARCH.deb

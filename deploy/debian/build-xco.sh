@@ -15,7 +15,7 @@ command -v "${CLANG:-clang}" >/dev/null || lacks clang
 echo '#include <bpf/libbpf.h>' | "${CC:-cc}" -E -x c -o /dev/null - 2>/dev/null || lacks libbpf-dev
 
 BIN=.venv/bin
-VERSION=$($BIN/python -c 'import xtc; print(xtc.__version__)')
+VERSION=$($BIN/python -c 'import xtc; print(common.__version__)')
 ARCH=$(dpkg --print-architecture)
 MINOR=$(/usr/bin/python3 -c 'import sys; print(sys.version_info.minor)')
 DEB=dist/xco_${VERSION}_$ARCH.deb
@@ -65,7 +65,7 @@ done
 complete() { # SHELL FILE
     mkdir -p "$ROOT/usr/share/$(dirname "$2")"
     _XCO_COMPLETE="source_$1" $BIN/python -c \
-        'import sys; sys.argv = ["xco"]; from xco.cli import main; main()' >"$ROOT/usr/share/$2"
+        'import sys; sys.argv = ["xco"]; from xco.cli.main import main; main()' >"$ROOT/usr/share/$2"
 }
 complete bash bash-completion/completions/xco
 complete zsh zsh/vendor-completions/_xco

@@ -10,9 +10,9 @@ from typer.main import get_command
 
 from deploy.manpages import commands, configuration, settings
 from policer.cli import app as policer
-from xco.cli import app as xco
-from xco.cli_lazy import load
-from xtc.cli import app
+from xco.cli.lazy import load
+from xco.cli.main import app as xco
+from xtc.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "configuration.md"

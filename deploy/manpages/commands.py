@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from common import __version__
 from deploy.manpages import roff
-from xtc import __version__
 
 Command = Any
 """A command or parameter as typer has it: its classes are not part of its interface."""

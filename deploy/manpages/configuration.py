@@ -6,10 +6,10 @@ from typing import NamedTuple, get_args
 
 import msgspec
 
+from common import __version__
 from deploy.manpages import roff
-from xtc import __version__
-from xtc.actuator.spec import ActuatorSpec
-from xtc.config import Config, RouterSection
+from xtc.config.schema import Config, RouterSection
+from xtc.spec import ActuatorSpec
 
 ACTUATOR = "actuator"
 SYNTAX = (

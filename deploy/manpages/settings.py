@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from common import __version__
 from deploy.manpages import roff
 from deploy.manpages.configuration import UndocumentedError
 from policer import settings as policers
-from xco.controller_config import ControllerTable
-from xco.coordinator_config import CoordinatorTable
-from xtc import __version__
+from xco.controller.config import ControllerTable
+from xco.coordinator.config import CoordinatorTable
 
 
 @dataclass(frozen=True, slots=True)

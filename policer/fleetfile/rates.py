@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from xtc.errors import UnitError
-from xtc.units import parse_bit_rate, parse_rate
+from common.errors import UnitError
+from common.units import parse_bit_rate, parse_rate
 
 WHOLE = 2.0**53
 """Beyond, floating point has no whole numbers of their own."""

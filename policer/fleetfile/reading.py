@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 
+from common.toml_lines import key_lines
 from policer.errors import FileMistakes, Problem, SettingsError
 from policer.fleetfile.document import FleetFile
 from policer.fleetfile.mistakes import mistakes
 from policer.fleetfile.rates import read
-from xtc.tomllines import key_lines
 
 MAX_BYTES = 16 << 20
 MAX_LINE = 4096

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
+from common.printable import printable
 from policer.fleetfile.rates import written
-from xtc.printable import printable
 
 Item = Mapping[str, Any]
 """One thing of an answer, as JSON has it."""

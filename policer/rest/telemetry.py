@@ -6,7 +6,7 @@ import msgspec
 
 from policer.fleet import Fleet, HostLive
 from policer.rest.live import host_live, report_of
-from xtc.instance import Finding, Mode
+from xtc.wire import Finding, Mode
 
 MOST_ROUTERS = 2000
 """In one message; the hosts beyond are named in `left_out`."""

@@ -13,11 +13,11 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from common import __version__
 from policer.webhooks.guard import ALLOW, address_problem, url_problems
 from policer.webhooks.outcomes import Outcome
 from policer.webhooks.rules import Rules
 from policer.webhooks.signing import signed
-from xtc import __version__
 
 MOST_ADDRESSES: Final = 3
 """Of a name, that are tried one after the other."""

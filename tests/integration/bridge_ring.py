@@ -7,9 +7,9 @@ from pathlib import Path
 
 from support.waiting import eventually
 
-from xco.discovery import discover
 from xco.errors import TopologyError
-from xco.topology import Topology
+from xco.topology.discovery import discover
+from xco.topology.graph import Topology
 
 SETTLE_S = 60
 """Twenty times what these bridges take: a forward delay of 2 s, twice."""

@@ -25,13 +25,13 @@ from lab import cgroups, requirements
 from lab.router import Router
 from lab.topology import Lab
 from xtc.actuator.factory import probe
-from xtc.actuator.spec import InterfaceOriginal
-from xtc.client import Client
+from xtc.daemon.client import Client
 from xtc.errors import Unreachable
 from xtc.kernel import forwarding
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.scheduling import SCHED_DEADLINE, get_policy
-from xtc.meter import Counters, parse
+from xtc.measure.meter import Counters, parse
+from xtc.spec import InterfaceOriginal
 from xtc.wire import Activate, Report, Request, Status
 
 PREFIX: Final = f"t{os.getpid()}"

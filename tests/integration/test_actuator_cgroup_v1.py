@@ -11,11 +11,11 @@ import pytest
 from support.cpu import check_used, used
 from support.stalls import Stalls
 
+from common.units import CapFraction
 from xtc.actuator.cgroup import CgroupActuator
-from xtc.actuator.quota import controller_mount
-from xtc.actuator.spec import CgroupOriginal, CgroupSpec
 from xtc.errors import Gone, Permanent
-from xtc.units import CapFraction
+from xtc.kernel.quota import controller_mount
+from xtc.spec import CgroupOriginal, CgroupSpec
 
 NAME = "xtcact-group"
 MOST_SHARES = 262_144

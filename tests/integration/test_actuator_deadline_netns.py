@@ -19,13 +19,12 @@ from support.paced import Paced
 from support.rates import Rate, between, read
 from support.waiting import eventually
 
+from common.clock import FakeClock
+from common.units import CapFraction, Seconds
 from xtc.actuator import deadline
 from xtc.actuator.deadline import DeadlineActuator, least_share, share_of
 from xtc.actuator.factory import probe, release
-from xtc.actuator.spec import DeadlineOriginal, DeadlineSpec, Joining, ThreadPolicy
-from xtc.clock import FakeClock
 from xtc.errors import Admission, Gone, Transient
-from xtc.keeper import MAX_CONFLICTS, Keeper
 from xtc.kernel import forwarding, napi
 from xtc.kernel.joining import SINGLE, gso_segments, joining, set_gso_segments, set_joining
 from xtc.kernel.namespaces import cookie, in_namespace
@@ -33,7 +32,8 @@ from xtc.kernel.offload import gro, set_gro, set_gro_list, set_tso, set_uso, tso
 from xtc.kernel.peer import find_peer
 from xtc.kernel.scheduling import SCHED_DEADLINE, SCHED_OTHER, get_policy, set_policy
 from xtc.kernel.sysfs import namespace_sysfs
-from xtc.units import CapFraction, Seconds
+from xtc.manager.cap import MAX_CONFLICTS, Keeper
+from xtc.spec import DeadlineOriginal, DeadlineSpec, Joining, ThreadPolicy
 
 pytestmark = [
     pytest.mark.root,

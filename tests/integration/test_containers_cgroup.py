@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from common.units import CapFraction, Seconds
+from xtc.actuator.containers import Finder, finder
 from xtc.actuator.factory import open_actuator
-from xtc.actuator.spec import CgroupSpec
-from xtc.containers import Finder, finder
+from xtc.config.discover import look_around
 from xtc.errors import Gone
-from xtc.localrouters import look_around
-from xtc.units import CapFraction, Seconds
+from xtc.spec import CgroupSpec
 
 pytestmark = pytest.mark.root
 
@@ -42,7 +42,7 @@ def container() -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at the processes each time: the tests do not wait until a look is old."""
-    monkeypatch.setattr("xtc.containers.LONGEST_S", Seconds(0.0))
+    monkeypatch.setattr("xtc.actuator.containers.LONGEST_S", Seconds(0.0))
 
 
 def test_a_container_is_capped_by_its_name() -> None:

@@ -13,7 +13,7 @@ from support.holding import PATIENCE_S
 from support.rates import between, read
 from support.stalls import Stalls
 
-from xtc.instance import Mode
+from xtc.modes import Mode
 from xtc.wire import Activate, Status, Telemetry
 
 pytestmark = pytest.mark.root

@@ -13,7 +13,7 @@ from lab import cgroups, namespaces
 from lab.pacer import MAX_LAG_S
 from lab.plan import namespace
 from lab.router import Router
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 from xtc.wire import Report
 
 pytestmark = pytest.mark.root

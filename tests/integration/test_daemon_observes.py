@@ -16,7 +16,7 @@ from xtc.kernel import clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.scheduling import get_policy
-from xtc.starts import MOST, OBSERVED
+from xtc.state.starts import MOST, OBSERVED
 from xtc.wire import Report
 
 pytestmark = pytest.mark.root

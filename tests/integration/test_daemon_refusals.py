@@ -10,7 +10,7 @@ import pytest
 from conftest import Host, cap_of, quota_of
 
 from lab import cgroups
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 
 pytestmark = pytest.mark.root
 

@@ -22,7 +22,7 @@ from support.waiting import eventually
 from xtc.actuator.factory import probe
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.offload import gro, tso
-from xtc.meter import Counters, parse
+from xtc.measure.meter import Counters, parse
 
 IPERF: Final = shutil.which("iperf3")
 pytestmark = [

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from package_rig import BUILT_S, ROOT, Packages, output
 
+from common import __version__
 from deploy.locked import closure, parse
-from xtc import __version__
 
 pytest_plugins = ["package_fixtures"]
 
@@ -38,7 +38,7 @@ def run(files: Path, code: str) -> str:
 
 
 def test_the_program_runs_with_the_systems_python_and_its_own_libraries(files: Path) -> None:
-    said = run(files, "sys.argv = ['xtc', '--version']\nfrom xtc.cli import main\nmain()")
+    said = run(files, "sys.argv = ['xtc', '--version']\nfrom xtc.cli.main import main\nmain()")
     assert said == f"xtc {__version__}\n"
     origins = run(
         files, "import xtc, zmq, msgspec\nprint(xtc.__file__, zmq.__file__, msgspec.__file__)"

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from support.weights import prefer
 
+from common.units import CapFraction
 from lab import cgroups
 from xtc.actuator.factory import open_actuator, release
-from xtc.actuator.spec import CgroupSpec
 from xtc.actuator.weights import Weighted
 from xtc.kernel.weights import rivals, scale_of
-from xtc.units import CapFraction
+from xtc.spec import CgroupSpec
 
 PREFIX = "xtcfloor"
 ROOT = cgroups.find_root()

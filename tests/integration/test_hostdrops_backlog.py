@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 import pytest
 from pyroute2 import IPRoute, netns
 
-from xtc.hostdrops import HostWatch
+from common.units import Seconds
 from xtc.kernel.namespaces import in_namespace
-from xtc.units import Seconds
+from xtc.measure.host_drops import HostWatch
 
 pytestmark = pytest.mark.root
 

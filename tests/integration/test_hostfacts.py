@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
-from xtc.config import DaemonSection
-from xtc.configfile import parse_config
-from xtc.hostcheck import check_host
-from xtc.hostfacts import HostFacts, Inside, Trouble, look, look_inside
+from xtc.actuator.places import place_of
+from xtc.config.discover import look_around
+from xtc.config.file import parse_config
+from xtc.config.host_check import check_host
+from xtc.config.host_facts import HostFacts, Inside, Trouble, look, look_inside
+from xtc.config.plan import plans
+from xtc.config.schema import DaemonSection
 from xtc.kernel.namespaces import in_namespace
-from xtc.localrouters import look_around
-from xtc.places import place_of
-from xtc.routers import plans
+from xtc.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
 
 pytestmark = pytest.mark.root
 

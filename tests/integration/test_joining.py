@@ -25,7 +25,7 @@ from xtc.kernel.joining import (
 )
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.offload import gro_list, set_gro_list, set_uso, uso
-from xtc.meter import parse
+from xtc.measure.meter import parse
 
 pytestmark = pytest.mark.root
 SENDER, ROUTER, RECEIVER = "xtcjn-sender", "xtcjn-router", "xtcjn-receiver"

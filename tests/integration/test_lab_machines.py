@@ -19,7 +19,7 @@ from lab.machines import machine_names
 from lab.plan import DOM0, namespace
 from lab.router import Router
 from lab.topology import Cpus, Lab, cpus_beside
-from xtc.meter import Counters, parse
+from xtc.measure.meter import Counters, parse
 
 pytestmark = [
     pytest.mark.root,

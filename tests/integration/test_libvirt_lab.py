@@ -21,7 +21,7 @@ from lab.libvirt.errors import LibvirtError
 from lab.libvirt.routers import GuestRouter
 from lab.teardown import find, tear_down
 from xtc.kernel.namespaces import in_namespace
-from xtc.meter import parse
+from xtc.measure.meter import parse
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 

@@ -19,7 +19,7 @@ from support.stalls import Stalls
 from support.waiting import eventually
 
 from lab.libvirt.routers import GuestRouter
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 from xtc.wire import Report, Status
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]

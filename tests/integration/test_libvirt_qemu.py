@@ -16,7 +16,7 @@ from support.weights import prefer
 
 from lab.libvirt.routers import GuestRouter
 from lab.libvirt.server import PrivateLibvirtd
-from xtc.instance import Finding
+from xtc.modes import Finding
 from xtc.wire import Retune
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]  # machines boot in emulation

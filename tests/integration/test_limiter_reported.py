@@ -14,9 +14,9 @@ from support.rates import Rate, between, read
 
 from lab.router import Router
 from policer.hosts import Host
+from xtc.daemon.server import REQUESTS, TELEMETRY
 from xtc.kernel.namespaces import in_namespace
-from xtc.meter import parse
-from xtc.server import REQUESTS, TELEMETRY
+from xtc.measure.meter import parse
 from xtc.wire import Limit
 
 FLOOD, LIMIT = 20e3, 5e3

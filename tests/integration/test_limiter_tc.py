@@ -12,12 +12,12 @@ from support.limits import check_limited, check_unlimited, passing
 from support.paced import Paced
 from support.waiting import eventually
 
-from xtc.assemble import release_all
+from common.units import PacketsPerSecond
+from xtc.daemon.build import release_all
 from xtc.errors import Gone, Permanent
-from xtc.journal import Journal, Ledger, boot_id
 from xtc.kernel.namespaces import in_namespace
-from xtc.limiter import Limiter
-from xtc.units import PacketsPerSecond
+from xtc.shield.tbf import Limiter
+from xtc.state.journal import Journal, Ledger, boot_id
 
 pytestmark = pytest.mark.root
 

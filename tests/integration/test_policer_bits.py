@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from fleet_rig import FleetRig
 
+from common.units import PacketsPerSecond
 from policer.contract import Contract
 from policer.fleet import Fleet
 from policer.service import Service, ServiceSettings
 from policer.store import Store, open_store
-from xtc.units import PacketsPerSecond
 from xtc.wire import Report
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]

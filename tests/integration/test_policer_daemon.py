@@ -17,8 +17,8 @@ from support.waiting import free_port
 
 from policer.errors import LinkTimeout
 from policer.hosts import Host
-from xtc.instance import Finding
-from xtc.server import REQUESTS, TELEMETRY
+from xtc.daemon.server import REQUESTS, TELEMETRY
+from xtc.modes import Finding
 from xtc.wire import Activate, Report
 
 FLOOD, LIMIT = 20e3, 5e3

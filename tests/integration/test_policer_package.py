@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from package_rig import BUILT_S, ROOT, Packages, output
 
+from common import __version__
 from deploy.locked import added, closure, names_of, parse
-from xtc import __version__
 
 pytest_plugins = ["package_fixtures"]
 

@@ -19,10 +19,10 @@ from policer.contract import Contract
 from policer.errors import Invalid, StoreBusy, StoreGone
 from policer.hosts import Host
 from policer.store import Leadership, Store, open_store, schema
-from xtc.client import Client
+from xtc.daemon.client import Client
+from xtc.daemon.server import REQUESTS, TELEMETRY
 from xtc.errors import Refused
-from xtc.journal import Journal
-from xtc.server import REQUESTS, TELEMETRY
+from xtc.state.journal import Journal
 from xtc.wire import Activate, Status
 
 if TYPE_CHECKING:

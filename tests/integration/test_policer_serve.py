@@ -19,7 +19,7 @@ from support.holding import stream
 from support.stalls import Stalls
 from support.waiting import free_port
 
-from xtc.client import Client
+from xtc.daemon.client import Client
 from xtc.wire import Mode, Status
 
 PATIENCE_S = 60.0

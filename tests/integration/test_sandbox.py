@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from xtc.client import Client
+from xtc.daemon.client import Client
 from xtc.errors import Unreachable
 from xtc.wire import Activate, Report, Status
 

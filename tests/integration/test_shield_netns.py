@@ -15,21 +15,21 @@ from pyroute2 import IPRoute, netns
 from support.frames import ethernet, ipv4, udp
 from support.waiting import PATIENCE_S, eventually
 
-from xtc.assemble import release_all
+from common.units import BitsPerSecond, PacketsPerSecond
+from xtc.daemon.build import release_all
 from xtc.errors import Gone, Permanent, Unsupported
-from xtc.journal import Journal, Ledger, boot_id
 from xtc.kernel import bpf, clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.offload import set_gro, set_tso, tso
-from xtc.limiter import Limiter
 from xtc.shield.bucket import MIN_PACKETS
 from xtc.shield.exemptions import Exemptions
 from xtc.shield.filters import LIMIT, OBJECT, PROGRAM
-from xtc.shield.limiting import BestLimiter
-from xtc.shield.shield import Counts, Shield
-from xtc.shield.ways import Way
-from xtc.units import BitsPerSecond, PacketsPerSecond
+from xtc.shield.interface import Counts, Shield
+from xtc.shield.limiter import BestLimiter
+from xtc.shield.methods import Way
+from xtc.shield.tbf import Limiter
+from xtc.state.journal import Journal, Ledger, boot_id
 
 pytestmark = [
     pytest.mark.root,
@@ -243,7 +243,7 @@ def test_a_limit_is_changed_in_place() -> None:
 
 
 def test_the_next_daemon_adopts_what_a_dead_one_left_in_force() -> None:
-    words = "from xtc.shield.shield import Shield; Shield().limit('v0', 1)"
+    words = "from xtc.shield.interface import Shield; Shield().limit('v0', 1)"
     on_host(lambda: subprocess.run([sys.executable, "-c", words], check=True))
     came = arrived([PLAIN] * 100)
     assert came <= MIN_PACKETS + 10

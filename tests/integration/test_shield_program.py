@@ -24,11 +24,11 @@ from support.frames import (
     udp,
 )
 
+from common.units import BitsPerSecond, PacketsPerSecond
 from xtc.kernel import bpf
 from xtc.shield.bucket import FRACTION, State, Terms, holding, in_bits, in_packets
 from xtc.shield.exemptions import DEFAULT, Exemptions
 from xtc.shield.filters import OBJECT, PROGRAM
-from xtc.units import BitsPerSecond, PacketsPerSecond
 
 pytestmark = [
     pytest.mark.root,

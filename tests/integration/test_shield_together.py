@@ -12,18 +12,18 @@ import pytest
 from pyroute2 import IPRoute, netns
 from support.frames import ethernet, ipv4, udp
 
-from xtc.collector import Side
+from common.setpoint import Setpoint, Unit
+from common.units import PacketsPerSecond
 from xtc.errors import ActuatorError
 from xtc.kernel import bpf, clsact
 from xtc.kernel.clsact import Direction
 from xtc.kernel.namespaces import in_namespace
-from xtc.setpoint import Setpoint, Unit
-from xtc.shield import together
+from xtc.measure.collector import Side
+from xtc.shield import router as together
 from xtc.shield.bucket import State
 from xtc.shield.filters import LIMIT, OBJECT, PROGRAM, SHIELD
-from xtc.shield.shield import EXEMPT_BURST_S, Shield
-from xtc.shield.together import LEAST_EXEMPT, RouterShields
-from xtc.units import PacketsPerSecond
+from xtc.shield.interface import EXEMPT_BURST_S, Shield
+from xtc.shield.router import LEAST_EXEMPT, RouterShields
 
 pytestmark = [
     pytest.mark.root,

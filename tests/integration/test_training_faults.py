@@ -16,7 +16,7 @@ from lab.teardown import find, tear_down
 from training.data import Sample, read_csv
 from training.errors import RecordingError
 from training.sites import LAB_PREFIX, LAB_ROUTER
-from xtc.journal import Journal
+from xtc.state.journal import Journal
 
 PATIENCE_S = 180.0
 pytestmark = pytest.mark.timeout(600)

@@ -23,8 +23,8 @@ from training.data import Recording, Sample, read_csv
 from training.errors import RecordingError, UnfitError
 from training.fit import Fit, fit
 from training.sites import LAB_PREFIX, LAB_ROUTER
-from xtc.assemble import release_all
-from xtc.journal import Journal
+from xtc.daemon.build import release_all
+from xtc.state.journal import Journal
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 OFFERED = "60kpps"

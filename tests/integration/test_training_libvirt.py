@@ -21,7 +21,7 @@ from lab.libvirt.routers import GuestRouter
 from training.data import Recording, read_csv
 from training.fit import SURE
 from training.points import points_of
-from xtc.journal import Journal
+from xtc.state.journal import Journal
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(600)]
 

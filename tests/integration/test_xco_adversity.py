@@ -30,11 +30,11 @@ from benchmarks.xco_gate_rig import (
     rig,
 )
 from lab import namespaces
-from xco import gate
-from xco.coordinator_config import plain
-from xco.coordinator_status import status
+from xco.coordinator import gate
+from xco.coordinator.config import plain
+from xco.coordinator.status import status
 from xco.core_files import program
-from xco.wire import Flag, Mode
+from xco.protocol.wire import Flag, Mode
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 OUTSIDE = "10.78.0.0/16"

@@ -17,7 +17,7 @@ from pyroute2 import Ethtool
 from benchmarks.xco_gate_rig import LINE_BPS, RECEIVER, Rig, StandIn, rig
 from lab import namespaces
 from lab.links import OFFLOADS
-from xco.wire import Mode, Permit
+from xco.protocol.wire import Mode, Permit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 TO_B = Permit(1, LINE_BPS)

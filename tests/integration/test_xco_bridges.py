@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from bridge_ring import Ring, inside, settled
 
-from xco.discovery import discover, read_switch
 from xco.errors import TopologyError, TreeError
-from xco.topology import Paths
-from xco.topology_file import BridgeSource
+from xco.topology.discovery import discover, read_switch
+from xco.topology.file import BridgeSource
+from xco.topology.graph import Paths
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.xco_gate_rig import HOST, LINE_BPS, RECEIVER, Rig, Running, StandIn, rig
 from lab import namespaces
-from xco.wire import Mode, Permit
+from xco.protocol.wire import Mode, Permit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 RAW = """

@@ -25,13 +25,13 @@ from benchmarks.xco_gate_rig import (
     rig,
 )
 from lab import namespaces
-from xco import gate
+from xco.coordinator import gate
 from xco.core_files import program
 from xco.errors import ControllerError, CoreError
-from xco.keys import host_file
-from xco.messages import Mode, Status, Strategy
-from xco.stats import read_statistics
-from xco.topology_file import load_topology
+from xco.protocol.keys import host_file
+from xco.protocol.messages import Mode, Status, Strategy
+from xco.protocol.stats import read_statistics
+from xco.topology.file import load_topology
 
 pytestmark = pytest.mark.timeout(180)
 SETTINGS = """

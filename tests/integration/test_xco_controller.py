@@ -20,11 +20,11 @@ from support.waiting import PATIENCE_S, eventually
 from xco_controller_scenes import EPOCH, MS, loop_file
 from xco_loop_hosts import PATIENT, RunningLoop, UdpHost, now_ns
 
+from xco.controller.supervise import Exit, command
 from xco.errors import ControllerError
-from xco.messages import Directive, Header, Mode, Permit, Status, Strategy
-from xco.supervise import Exit, command
-from xco.topologies import star_topology
-from xco.wire import encode
+from xco.protocol.messages import Directive, Header, Mode, Permit, Status, Strategy
+from xco.protocol.wire import encode
+from xco.topology.shapes import star_topology
 
 pytest_plugins = ["xco_loop_rig"]
 pytestmark = pytest.mark.timeout(180)

@@ -17,15 +17,15 @@ from xco_controller_rig import MASTER
 from xco_controller_scenes import settings_text, star
 from xco_loop_hosts import UdpHost, now_ns
 
-from xco.controller import RETRY_S, Controller
-from xco.controller_config import load_controller_config
-from xco.controller_metrics import controller_status
-from xco.controller_state import Role
+from xco.controller.config import load_controller_config
+from xco.controller.metrics import controller_status
+from xco.controller.shell import RETRY_S, Controller
+from xco.controller.state import Role
+from xco.controller.supervise import command
 from xco.errors import ControllerError
-from xco.lease import FileLease
-from xco.lease_postgres import PostgresLease
-from xco.stats import read_statistics
-from xco.supervise import command
+from xco.leader.lease import FileLease
+from xco.leader.postgres import PostgresLease
+from xco.protocol.stats import read_statistics
 
 if TYPE_CHECKING:
     from postgres_rig import PostgresServer

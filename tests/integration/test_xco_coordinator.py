@@ -28,11 +28,11 @@ from benchmarks.xco_gate_rig import (
     on_time,
     rig,
 )
-from xco.cli_report import print_machine
-from xco.coordinator_status import Metrics, Served, status
-from xco.lease import EPOCH_AHEAD_NS
-from xco.status import Machine
-from xco.wire import Directive, Flag, Leave, Mode, Permit, Report, Status, encode
+from xco.cli.report import print_machine
+from xco.cli.status import Machine
+from xco.coordinator.status import Metrics, Served, status
+from xco.leader.base import EPOCH_AHEAD_NS
+from xco.protocol.wire import Directive, Flag, Leave, Mode, Permit, Report, Status, encode
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 TO_B = Permit(1, LINE_BPS)

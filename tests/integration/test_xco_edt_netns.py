@@ -11,8 +11,8 @@ from support.waiting import eventually
 
 from benchmarks.xco_gate_rig import Rig, Running, rig
 from lab import namespaces
-from xco import gate
-from xco.gate import lacking
+from xco.coordinator import gate
+from xco.coordinator.gate import lacking
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 EXIT_UNSUPPORTED = 3

@@ -28,9 +28,9 @@ from benchmarks.xco_gate_rig import (
     rig,
 )
 from lab import namespaces
-from xco import gate
-from xco.coordinator_status import status
-from xco.wire import Flag, Mode, Permit
+from xco.coordinator import gate
+from xco.coordinator.status import status
+from xco.protocol.wire import Flag, Mode, Permit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 FRAME_BYTES = 1442
@@ -145,8 +145,8 @@ def test_a_loop_that_hangs_while_it_stops_is_killed_and_has_stopped(bench: Rig) 
 SHELL = """
 import sys
 from pathlib import Path
-from xco.coordinator import release, run
-from xco.coordinator_config import load_config
+from xco.coordinator.shell import release, run
+from xco.coordinator.config import load_config
 from xco.errors import XcoError
 try:
     {"run": run, "release": release}[sys.argv[1]](load_config(Path(sys.argv[2])))

@@ -18,8 +18,8 @@ from benchmarks.xco_gate_rig import (
     StandIn,
     rig,
 )
-from xco.coordinator_status import status
-from xco.wire import Mode
+from xco.coordinator.status import status
+from xco.protocol.wire import Mode
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 FRAME_BYTES = PAYLOAD + 42

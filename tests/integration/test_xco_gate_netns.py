@@ -28,11 +28,11 @@ from benchmarks.xco_gate_rig import (
     rig,
 )
 from lab import namespaces
-from xco import gate
-from xco.coordinator_config import plain
+from xco.coordinator import gate
+from xco.coordinator.config import plain
 from xco.core_files import program
 from xco.errors import GateError, Gone, Unsupported
-from xco.wire import Mode, Permit
+from xco.protocol.wire import Mode, Permit
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 TO_B, TO_C = Permit(1, LINE_BPS), Permit(2, LINE_BPS)

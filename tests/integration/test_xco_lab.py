@@ -48,7 +48,7 @@ latter, one that had no CPU for some milliseconds does not seem to have nothing 
 UNCOORDINATED_S = 2.5
 """Longer than a spell in which one of four happens to get through (7 to 60 Mb/s in 0.8 s)."""
 FALLBACK = 0
-"""How gates stand, as a coordinator publishes it (xco/coordinator.py)."""
+"""How gates stand, as a coordinator publishes it (xco/coordinator/shell.py)."""
 
 
 @dataclass(frozen=True)

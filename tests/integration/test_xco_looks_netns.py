@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks.xco_gate_rig import SO_RCVBUFFORCE, Rig, StandIn, rig
 from lab import namespaces
-from xco.coordinator_config import plain
+from xco.coordinator.config import plain
 from xco.core_files import program
-from xco.wire import Mode
+from xco.protocol.wire import Mode
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 RTNLGRP_TC = 4

@@ -12,9 +12,9 @@ import pytest
 from bridge_ring import Ring, inside, settled, sh
 from support.waiting import eventually
 
-from xco.discovery import discover, read_switch
 from xco.errors import TopologyError, TreeError
-from xco.topology_file import SnmpSource
+from xco.topology.discovery import discover, read_switch
+from xco.topology.file import SnmpSource
 
 MIB = Path(__file__).with_name("snmp_bridge_mib.py")
 NEEDED = ("snmpd", "snmpbulkwalk", "lldpd")

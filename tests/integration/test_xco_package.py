@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from package_rig import BUILT_S, ROOT, Packages, output
 
+from common import __version__
 from deploy.locked import added, closure, names_of, parse
 from xco.core_files import LIBRARY
-from xtc import __version__
 
 pytest_plugins = ["package_fixtures"]
 
@@ -52,7 +52,7 @@ def run(files: Path, daemons: Path, code: str) -> str:
 
 
 def test_xco_runs_with_the_systems_python_and_finds_its_core(files: Path, daemons: Path) -> None:
-    main = "from xco.cli import main\nmain()"
+    main = "from xco.cli.main import main\nmain()"
     assert run(files, daemons, f"sys.argv = ['xco', '--version']\n{main}") == (
         f"xco {__version__}\n"
     )
@@ -63,11 +63,12 @@ def test_xco_runs_with_the_systems_python_and_finds_its_core(files: Path, daemon
 
 
 def test_all_that_leading_and_coordinating_take_can_be_loaded(files: Path, daemons: Path) -> None:
-    code = "import xco.controller, xco.coordinator, xco.lease_postgres, xco.native, psycopg\n"
-    code += "from xco.native_library import loaded\n"
+    code = "import xco.controller.shell, xco.coordinator.shell, xco.leader.postgres\n"
+    code += "import xco.scheduler.native, psycopg\n"
+    code += "from xco.scheduler.native_library import loaded\n"
     code += "from xco.core_files import library\n"
     code += "loaded(str(library()))\n"
-    code += "print(xco.controller.__file__, psycopg.pq.__impl__)"
+    code += "print(xco.controller.shell.__file__, psycopg.pq.__impl__)"
     origin, implementation = run(files, daemons, code).split()
     assert origin.startswith(f"{files}/usr/lib/xco/python/")
     assert implementation == "binary"

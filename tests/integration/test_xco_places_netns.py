@@ -16,9 +16,9 @@ from xco_loop_hosts import UdpHost
 
 from benchmarks.xco_gate_rig import SENDER, arrived_ns
 from lab import namespaces
-from xco.messages import Map, Message, Places
-from xco.topology_file import load_topology
-from xco.wire import CONTROLLER
+from xco.protocol.messages import Map, Message, Places
+from xco.protocol.wire import CONTROLLER
+from xco.topology.file import load_topology
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(180)]
 

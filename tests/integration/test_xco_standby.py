@@ -16,17 +16,17 @@ from support.waiting import PATIENCE_S, eventually
 from xco_controller_scenes import controller_config, settings_text, star
 from xco_loop_hosts import PATIENT, UdpHost, now_ns
 
-from xco.controller import Controller, run_controller
-from xco.controller_config import ControllerConfig
-from xco.controller_metrics import ControllerCollector, controller_status
-from xco.controller_state import Role
+from xco.controller.config import ControllerConfig
+from xco.controller.metrics import ControllerCollector, controller_status
+from xco.controller.shell import Controller, run_controller
+from xco.controller.state import Role
 from xco.errors import ControllerError, Stale
-from xco.lease import FileLease
-from xco.lease_postgres import PostgresLease
-from xco.messages import Mode, Status
-from xco.stats import read_statistics
-from xco.topology_file import load_topology
-from xco.wire import Origin
+from xco.leader.lease import FileLease
+from xco.leader.postgres import PostgresLease
+from xco.protocol.messages import Mode, Status
+from xco.protocol.stats import read_statistics
+from xco.protocol.wire import Origin
+from xco.topology.file import load_topology
 
 if TYPE_CHECKING:
     from postgres_rig import PostgresServer

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.collector import Binding, Collector
-from xtc.meter import Fault, InterfaceRate
-from xtc.units import PacketsPerSecond
+from common.units import PacketsPerSecond
+from xtc.measure.collector import Binding, Collector
+from xtc.measure.meter import Fault, InterfaceRate
 
 NAMES = ("a.0", "a.1", "b.0", "b.1", "x")
 BINDINGS = {"a": Binding(("a.0", "a.*")), "b": Binding(("b.*",)), "c": Binding(("x", "b.1"))}

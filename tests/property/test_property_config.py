@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.actuator.spec import ActuatorSpec
-from xtc.config import Config, DaemonSection, RouterSection
-from xtc.configfile import _convert
-from xtc.configtext import KeyPlaces
-from xtc.errors import ConfigError
+from common.errors import ConfigError
+from common.toml_tables import KeyPlaces
+from xtc.config.file import _convert
+from xtc.config.schema import Config, DaemonSection, RouterSection
+from xtc.spec import ActuatorSpec
 
 KEYS = [
     *RouterSection.__struct_fields__,

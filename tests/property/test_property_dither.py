@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.dither import SLOTS, dither
-from xtc.units import CapFraction
+from common.units import CapFraction
+from xtc.control.dither import SLOTS, dither
 
 CAPS = st.floats(1e-4, 16.0)
 QUANTA = st.sampled_from([0.001, 0.003, 0.01, 0.07, 0.1])

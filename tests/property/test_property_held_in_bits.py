@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_rig import Rig, plan
 
-from xtc.instance import Finding
+from xtc.modes import Finding
 from xtc.wire import Activate
 
 SETTLED = 10

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from common.units import Seconds
 from xtc.errors import MeterError
-from xtc.hostdrops import Backlogs, backlog_rate, parse
-from xtc.meter import LINE_RATE
-from xtc.units import Seconds
+from xtc.measure.host_drops import Backlogs, backlog_rate, parse
+from xtc.measure.meter import LINE_RATE
 
 counters = st.integers(0, (1 << 32) - 1)
 tables = st.dictionaries(st.integers(0, 8191), counters, min_size=1, max_size=8)

@@ -5,16 +5,17 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.setpoint import Setpoint, Unit
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.actuator.base import CapLimits
-from xtc.actuator.spec import SimulatedSpec
-from xtc.collector import Binding
-from xtc.dither import SLOTS
-from xtc.instance import RELEASE_AFTER, Act, Instance, Mode, step
-from xtc.law import InBits, Sample
+from xtc.config.plan import RouterPlan
+from xtc.control.dither import SLOTS
+from xtc.control.instance import RELEASE_AFTER, Act, Instance, step
+from xtc.control.law import InBits, Sample
 from xtc.lease import Kind, Lease
-from xtc.routers import RouterPlan
-from xtc.setpoint import Setpoint, Unit
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.measure.collector import Binding
+from xtc.modes import Mode
+from xtc.spec import SimulatedSpec
 
 laws = st.sampled_from(["default", "pi", "dead-beat", "dead-beat-min3"])
 rates = st.just(0.0) | st.floats(0, 1.5e8)

@@ -6,7 +6,9 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from xtc.actuator.spec import (
+from common.setpoint import Setpoint, Unit
+from xtc.lease import Kind, Lease
+from xtc.spec import (
     CgroupOriginal,
     CgroupSpec,
     DeadlineOriginal,
@@ -16,9 +18,7 @@ from xtc.actuator.spec import (
     SimulatedSpec,
     ThreadPolicy,
 )
-from xtc.journal import Entry, Journal, Ledger, boot_id
-from xtc.lease import Kind, Lease
-from xtc.setpoint import Setpoint, Unit
+from xtc.state.journal import Entry, Journal, Ledger, boot_id
 
 names = st.text(min_size=1, max_size=8).filter(lambda name: name.isprintable())
 whole = st.integers(0, 2**62 - 1)

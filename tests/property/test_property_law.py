@@ -19,12 +19,12 @@ from concave_loop import (
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from common.units import CapFraction, PacketsPerSecond
 from models import ThroughputCurve, bundled_host
-from xtc.adaptive import AdaptiveLaw
-from xtc.law import DEAD_BEAT, DEAD_BEAT_MIN3, PI, Law, PaperLaw, Reason, Sample
-from xtc.plant import Plant
-from xtc.simulate import BAND
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.control.adaptive import AdaptiveLaw
+from xtc.control.law import DEAD_BEAT, DEAD_BEAT_MIN3, PI, Law, PaperLaw, Reason, Sample
+from xtc.simulation.closed_loop import BAND
+from xtc.simulation.plant import Plant
 
 PAPER = bundled_host("paper")
 LAWS: tuple[Law[Any], ...] = (

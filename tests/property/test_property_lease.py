@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.units import Seconds
 from xtc.errors import Refused
 from xtc.lease import Kind, Lease, check_successor
-from xtc.units import Seconds
 
 leases = st.builds(
     Lease,

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from xtc.errors import ConfigError, UnitError
-from xtc.loads import Load, Pulses, Ramp, Sine, Steady, Steps, walk
-from xtc.loadtext import FORMS, HEADER, parse_load, parse_trace
-from xtc.tokens import passed
+from common.errors import ConfigError, UnitError
+from xtc.simulation.load_text import FORMS, HEADER, parse_load, parse_trace
+from xtc.simulation.loads import Load, Pulses, Ramp, Sine, Steady, Steps, walk
+from xtc.simulation.token_bucket import passed
 
 rates = st.floats(1.0, 1e6)
 cycles = st.floats(0.1, 100.0)

@@ -3,9 +3,9 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from common.units import MAX_BIT_RATE, PacketsPerSecond, Seconds
 from xtc.errors import MeterError
-from xtc.meter import LINE_RATE, Counters, InterfaceRate, parse, rate
-from xtc.units import MAX_BIT_RATE, PacketsPerSecond, Seconds
+from xtc.measure.meter import LINE_RATE, Counters, InterfaceRate, parse, rate
 
 HEADER = (
     b"Inter-|   Receive                                                |  Transmit\n"

@@ -5,9 +5,9 @@ import math
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from common.setpoint import Setpoint
 from policer.contract import BURST_MOST_S, MAX_PPS, Contract, contradictions
 from xtc.lease import Lease
-from xtc.setpoint import Setpoint
 
 rates = st.floats(1, MAX_PPS)
 terms = st.one_of(

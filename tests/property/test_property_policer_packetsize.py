@@ -9,6 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policer_plant import held_report, report_of
 
+from common.burst import check_burst
+from common.setpoint import Setpoint, Unit
 from policer.contract import MAX_PPS, Contract, contradictions
 from policer.packetsize import (
     LARGEST,
@@ -26,9 +28,7 @@ from policer.packetsize import (
 from policer.round import play
 from policer.sight import Sight, seen
 from policer.state import HostState, HostView, Policy
-from xtc.burst import check_burst
 from xtc.lease import Lease
-from xtc.setpoint import Setpoint, Unit
 from xtc.wire import Report, Telemetry
 
 EXACT = 1 + 1e-9

@@ -12,7 +12,7 @@ from policer.ladder import Step
 from policer.round import play
 from policer.sight import Sight, seen
 from policer.state import HostState, HostView, Policy, Round
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 from xtc.wire import Report, Telemetry
 
 CAPACITY = 1e5

@@ -7,9 +7,9 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.promise import Account, Accounting, judged
-from xtc.setpoint import Setpoint, Unit
-from xtc.units import Seconds
+from common.setpoint import Setpoint, Unit
+from common.units import Seconds
+from xtc.control.promise import Account, Accounting, judged
 
 RATE, BURST = 100.0, 40.0
 SETPOINT = Setpoint(RATE, burst=BURST)

@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.actuator.quota import (
+from common.units import CapFraction
+from xtc.kernel.quota import (
     FLOOR,
     MAX_PERIOD_US,
     MIN_QUOTA_US,
@@ -14,7 +15,6 @@ from xtc.actuator.quota import (
     quota_for,
     v1_writes,
 )
-from xtc.units import CapFraction
 
 caps = st.floats(min_value=FLOOR, max_value=256.0).map(CapFraction)
 tiny = st.floats(min_value=1e-9, max_value=256.0).map(CapFraction)

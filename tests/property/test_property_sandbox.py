@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.sandbox.cpu import fair_shares
+from xtc.simulation.shared_cpu import fair_shares
 
 NEEDS = st.dictionaries(
     st.text(max_size=3), st.floats(min_value=0.0, max_value=64.0), min_size=1, max_size=8

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.damage import damaged
 
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from training.data import (
     PHASES,
     Metadata,
@@ -32,8 +33,7 @@ from training.fit import fit
 from training.means import means_of
 from training.points import curve_of, points_of
 from training.shape import compare
-from xtc.plant import Plant, advanced, settled
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.simulation.plant import Plant, advanced, settled
 
 SWEPT = (0.02, 0.04, 0.06, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0)
 RATES = st.floats(0.0, 1e9)

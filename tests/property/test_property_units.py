@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.errors import UnitError
-from xtc.units import (
+from common.errors import UnitError
+from common.units import (
     MAX_RATE,
     format_cap,
     format_rate,

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.damage import damaged
 
+from common.units import CapFraction
 from xtc.errors import Transient
-from xtc.units import CapFraction
-from xtc.virt.domainxml import parse_domain
-from xtc.virt.mark import mark_of, original_of
-from xtc.virt.ways import Way, way_of
+from xtc.libvirt.domain_xml import parse_domain
+from xtc.libvirt.drivers import Way, way_of
+from xtc.libvirt.metadata import mark_of, original_of
 
 HOST_CPUS = 64
 WAYS = [("Xen", "vcpu"), ("QEMU", "vcpu"), ("QEMU", "machine"), ("LXC", "vcpu")]

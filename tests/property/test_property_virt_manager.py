@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from libvirt_rig import LibvirtRig, plan
 from virt_rig import idle_threads, until
 
-from xtc.keeper import MAX_BACKOFF
-from xtc.virt import pool
-from xtc.virt.session import CALL_DEADLINE_S
+from xtc.libvirt import pool
+from xtc.libvirt.session import CALL_DEADLINE_S
+from xtc.manager.cap import MAX_BACKOFF
 from xtc.wire import Activate, Answer, Deactivate, Envelope, Pause, Request, Resume, encode
 
 HOST = "qemu:///system"

@@ -11,14 +11,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from manager_rig import PAPER
 from simulated_rig import Faults, FaultyActuator, Rig, plan
 
+from common.units import CapFraction, Seconds
 from xtc.actuator.base import Actuator
-from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
 from xtc.errors import Admission, Denied, Permanent, Transient, Unsupported
-from xtc.instance import Mode
-from xtc.journal import Journal, _decode
-from xtc.keeper import MAX_BACKOFF
 from xtc.lease import Kind
-from xtc.units import CapFraction, Seconds
+from xtc.manager.cap import MAX_BACKOFF
+from xtc.modes import Mode
+from xtc.spec import ActuatorSpec, Original, SimulatedSpec
+from xtc.state.journal import Journal, _decode
 from xtc.wire import Activate, Answer, Deactivate, Envelope, Limit, Pause, Request, Resume, encode
 
 NAMES = ("a", "b", "c")

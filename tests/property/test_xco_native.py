@@ -10,11 +10,11 @@ from support.examples import part
 from xco_schedule_rig import MBPS, SLICE_NS, Event, Run, any_events, topologies
 
 from xco.errors import ControllerError
-from xco.grant import Grant
-from xco.native import NativeScheduler
-from xco.schedule import PublishedScheduler
-from xco.topologies import dumbbell, star_topology
-from xco.topology import Host, Link, Switch, Topology
+from xco.scheduler.grant import Grant
+from xco.scheduler.native import NativeScheduler
+from xco.scheduler.reference import PublishedScheduler
+from xco.topology.graph import Host, Link, Switch, Topology
+from xco.topology.shapes import dumbbell, star_topology
 
 CORE = Path(__file__).parents[2] / "xco" / "core"
 PATIENCE_NS = 5 * SLICE_NS

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xco.errors import TopologyError
-from xco.topology import Host, Link, Paths, Switch, Topology
+from xco.topology.graph import Host, Link, Paths, Switch, Topology
 
 RATES = (7, 10**6, 10**9, 10**10)
 

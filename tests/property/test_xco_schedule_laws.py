@@ -7,9 +7,9 @@ from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from xco_schedule_rig import SLICE_NS, Event, Run, any_events, topologies
 
-from xco.grant import Grant
-from xco.schedule import PublishedScheduler
-from xco.topology import Topology
+from xco.scheduler.grant import Grant
+from xco.scheduler.reference import PublishedScheduler
+from xco.topology.graph import Topology
 
 thresholds = st.sampled_from([0, SLICE_NS // 2, SLICE_NS])
 

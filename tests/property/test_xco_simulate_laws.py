@@ -20,8 +20,8 @@ from xco.simulate.scenario import Engine, Policy, Strategy
 from xco.simulate.tally import jain
 from xco.simulate.traffic import Traffic
 from xco.simulate.windows import Windows
-from xco.topologies import tree_topology
-from xco.topology import Paths, Topology
+from xco.topology.graph import Paths, Topology
+from xco.topology.shapes import tree_topology
 
 CAPACITY = 125_000.0
 ROUNDING = 1e-6

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from xco_controller_rig import KEY, again
 
 from xco.errors import Forged, Malformed, Stale
-from xco.wire import (
+from xco.protocol.wire import (
     ANY_VLAN,
     CONTROLLER,
     DATAGRAM_MAX,

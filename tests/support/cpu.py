@@ -13,7 +13,7 @@ from typing import Final
 from support.inconclusive import inconclusive
 from support.rates import between, read
 from support.stalls import Stalls
-from xtc.actuator.quota import parse_cpu_stat
+from xtc.kernel.quota import parse_cpu_stat
 
 TICK_S: Final = 0.004
 """The kernel ends a task's turn at its tick, so that it may overdraw by so much, once."""

@@ -30,7 +30,7 @@ from xtc.actuator.deadline import share_of
 from xtc.kernel import forwarding
 from xtc.kernel.namespaces import in_namespace
 from xtc.kernel.scheduling import SCHED_DEADLINE, get_policy
-from xtc.meter import parse
+from xtc.measure.meter import parse
 
 ROUTER: Final = "edge"
 INNER, OUTER = ("e0", "e1"), ("edge.0", "edge.1")

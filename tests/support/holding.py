@@ -15,8 +15,8 @@ from typing import Final
 
 from support.inconclusive import inconclusive
 from support.rates import Rate
-from xtc.client import Client
-from xtc.output import Shown
+from xtc.cli.status import Shown
+from xtc.daemon.client import Client
 from xtc.wire import Report, Telemetry
 
 TICKS: Final = 4

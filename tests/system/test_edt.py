@@ -7,16 +7,16 @@ import time
 from pathlib import Path
 
 import pytest
-from kernels.guest import MARK, debian_kernel, debian_modules, run_machine
-from xen.cache import Cache
-from xen.kernel import pack
+from system.kernels.guest import MARK, debian_kernel, debian_modules, run_machine
+from system.xen.cache import Cache
+from system.xen.kernel import pack
 
-from xco.controller_config import load_controller_config
-from xco.coordinator_config import load_config, plain
+from xco.controller.config import load_controller_config
+from xco.controller.loopfile import loop_text
+from xco.coordinator.config import load_config, plain
 from xco.core_files import CLASSIFIER, find, program
-from xco.keys import derive, host_file
-from xco.loopfile import loop_text
-from xco.topology_file import load_topology
+from xco.protocol.keys import derive, host_file
+from xco.topology.file import load_topology
 
 pytestmark = [pytest.mark.kernels, pytest.mark.timeout(600)]
 

@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-from kernels.guest import boot, debian_kernel
 from support.frames import arp, ethernet, ipv4, udp
-from xen.cache import Cache, Say
+from system.kernels.guest import boot, debian_kernel
+from system.xen.cache import Cache, Say
 
 from xtc.shield.bucket import Terms
 from xtc.shield.exemptions import DEFAULT, Exemptions

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from xen.boot import Findings, Xen
-from xen.cache import Cache
-from xen.image import build
-from xen.judgement import check_calm
-from xen.samples import Sample, write_csv
-from xen.table import table
+from system.xen.boot import Findings, Xen
+from system.xen.cache import Cache
+from system.xen.image import build
+from system.xen.judgement import check_calm
+from system.xen.samples import Sample, write_csv
+from system.xen.table import table
 
 pytestmark = [pytest.mark.xen, pytest.mark.timeout(2400)]
 

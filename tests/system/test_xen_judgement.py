@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 from support.inconclusive import Inconclusive
-from xen.judgement import check_calm, excuse, judging
-from xen.samples import Host
+from system.xen.judgement import check_calm, excuse, judging
+from system.xen.samples import Host
 
 STEADY = (200, 220, 240, 210, 190, 230, 205, 215)
 UNSTEADY = (200, 60, 240, 70, 190, 80, 205, 50)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from common.units import CapFraction, Seconds
 from xtc.actuator import cgroup
 from xtc.actuator.cgroup import CgroupActuator
-from xtc.actuator.quota import Quota, controller_mount, parse_cpu_max, parse_cpu_stat, parse_v1
-from xtc.actuator.refusals import explain_cgroup
-from xtc.actuator.spec import CgroupOriginal, CgroupSpec, SimulatedOriginal
+from xtc.actuator.explain import explain_cgroup
 from xtc.errors import Denied, Gone, Permanent, Transient, Unsupported
-from xtc.units import CapFraction, Seconds
+from xtc.kernel.quota import Quota, controller_mount, parse_cpu_max, parse_cpu_stat, parse_v1
+from xtc.spec import CgroupOriginal, CgroupSpec, SimulatedOriginal
 
 STAT = "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 9\nnr_throttled 4\n"
 

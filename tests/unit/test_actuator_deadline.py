@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.units import CapFraction
 from xtc.actuator.deadline import THREAD_FLOOR, ceiling_of, policy_for, share_of
-from xtc.actuator.refusals import explain_admission, explain_namespace, explain_scheduling
+from xtc.actuator.explain import explain_admission, explain_namespace, explain_scheduling
 from xtc.errors import Admission, Denied, Gone, Permanent, Transient, Unsupported
 from xtc.kernel.napi import threads_by_name
 from xtc.kernel.scheduling import MIN_RUNTIME_NS, SCHED_DEADLINE
-from xtc.units import CapFraction
 
 shares = st.floats(min_value=THREAD_FLOOR, max_value=0.95)
 

@@ -7,9 +7,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from common.units import CapFraction
 from xtc.actuator.cgroup import CgroupActuator
 from xtc.actuator.factory import open_actuator, probe_deadline, release
-from xtc.actuator.spec import (
+from xtc.errors import Gone, Permanent, Unsupported
+from xtc.spec import (
     CgroupOriginal,
     CgroupSpec,
     DeadlineOriginal,
@@ -18,8 +20,6 @@ from xtc.actuator.spec import (
     SimulatedOriginal,
     SimulatedSpec,
 )
-from xtc.errors import Gone, Permanent, Unsupported
-from xtc.units import CapFraction
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ import pytest
 from fake_guest import Driver, FakeLibvirtError
 from virt_scenes import HALF, SET, THIRD, ActuatorScene
 
-from xtc.actuator.libvirt import SLOW_S
-from xtc.actuator.spec import LibvirtOriginal
+from common.units import CapFraction, Seconds
 from xtc.errors import ActuatorError, Denied, Gone, Permanent, Transient, Unsupported
-from xtc.units import CapFraction, Seconds
-from xtc.virt.domains import Order
-from xtc.virt.mark import URI, mark_of
-from xtc.virt.session import STALE_S
+from xtc.libvirt.actuator import SLOW_S
+from xtc.libvirt.domains import Order
+from xtc.libvirt.metadata import URI, mark_of
+from xtc.libvirt.session import STALE_S
+from xtc.spec import LibvirtOriginal
 
 
 @pytest.fixture(params=[("Xen", "vcpu"), ("QEMU", "vcpu"), ("QEMU", "machine"), ("LXC", "vcpu")])

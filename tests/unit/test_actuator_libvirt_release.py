@@ -8,12 +8,12 @@ from fake_libvirt import FakeHost
 from virt_rig import running, until
 from virt_scenes import HALF, SET, THIRD, ActuatorScene
 
-from xtc.actuator.libvirt import LibvirtActuator
-from xtc.actuator.spec import LibvirtSpec, SimulatedOriginal
-from xtc.clock import MonotonicClock
+from common.clock import MonotonicClock
+from common.units import Seconds
 from xtc.errors import Denied, Permanent, Transient
-from xtc.units import Seconds
-from xtc.virt.session import Session
+from xtc.libvirt.actuator import LibvirtActuator
+from xtc.libvirt.session import Session
+from xtc.spec import LibvirtSpec, SimulatedOriginal
 
 
 @pytest.fixture(params=[("Xen", "vcpu"), ("QEMU", "vcpu"), ("QEMU", "machine"), ("LXC", "vcpu")])

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from common.units import CapFraction, PacketsPerSecond
 from models import ThroughputCurve, bundled_host
-from xtc.adaptive import AdaptiveLaw, AdaptiveState, extended_cap, is_binding
-from xtc.law import Bounds, Decision, Reason, Sample
-from xtc.laws import law_named
-from xtc.plant import Plant
-from xtc.simulate import Scenario, SecondOfRun, Summary, run, summarise
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.control.adaptive import AdaptiveLaw, AdaptiveState, extended_cap, is_binding
+from xtc.control.law import Bounds, Decision, Reason, Sample
+from xtc.control.laws import law_named
+from xtc.simulation.closed_loop import Scenario, SecondOfRun, Summary, run, summarise
+from xtc.simulation.plant import Plant
 
 HOSTS = ("paper", "hinge", "log")
 KILOS = (2, 5, 8, 10, 15, 20, 40, 60, 80, 90)

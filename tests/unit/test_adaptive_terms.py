@@ -5,8 +5,9 @@ import math
 import pytest
 from msgspec.structs import replace
 
+from common.units import CapFraction, PacketsPerSecond
 from models import ThroughputCurve, bundled_host
-from xtc.adaptive import (
+from xtc.control.adaptive import (
     AdaptiveLaw,
     AdaptiveState,
     Side,
@@ -18,9 +19,8 @@ from xtc.adaptive import (
     extended_cap,
     is_binding,
 )
-from xtc.estimate import Estimate
-from xtc.law import Bounds, Reason, Sample
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.control.estimate import Estimate
+from xtc.control.law import Bounds, Reason, Sample
 
 BOUNDS = Bounds(CapFraction(0.01), CapFraction(1.0))
 PAPER = bundled_host("paper").curve

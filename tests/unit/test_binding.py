@@ -2,8 +2,8 @@
 
 import pytest
 
-from xtc.binding import Evidence, Polling, binds, observed
-from xtc.units import CapFraction, PacketsPerSecond
+from common.units import CapFraction, PacketsPerSecond
+from xtc.control.binding import Evidence, Polling, binds, observed
 
 SETPOINT = 20e3
 DOES = 40e3

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.burst import burst_bounds, check_burst, parse_burst
-from xtc.errors import UnitError
-from xtc.setpoint import BURST_S, LEAST_BURST, Setpoint, Unit
+from common.burst import burst_bounds, check_burst, parse_burst
+from common.errors import UnitError
+from common.setpoint import BURST_S, LEAST_BURST, Setpoint, Unit
 
 PACKETS = Setpoint(20e3)
 BITS = Setpoint(50e6, Unit.BITS)

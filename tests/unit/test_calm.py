@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from xtc.law import InBits, Sample
-from xtc.setpoint import Setpoint, Unit
-from xtc.units import CapFraction
-from xtc.window import Calm, mean_sample
+from common.setpoint import Setpoint, Unit
+from common.units import CapFraction
+from xtc.control.law import InBits, Sample
+from xtc.manager.window import Calm, mean_sample
 
 SETPOINT = Setpoint(1000.0)
 CAP = CapFraction(0.2)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from xtc.claims import added, claim_mistakes, contested
-from xtc.collector import Binding
+from xtc.measure.claims import added, claim_mistakes, contested
+from xtc.measure.collector import Binding
 
 VIFS = Binding(("vif7.*",))
 

@@ -11,8 +11,8 @@ import pytest
 import structlog
 from running_daemon import RunningDaemon
 
-from xtc import __version__
-from xtc.cli import main
+from common import __version__
+from xtc.cli.main import main
 
 
 @pytest.fixture(autouse=True)
@@ -159,7 +159,7 @@ def test_what_was_typed_wrong_is_exit_code_2(alone: Shell, words: tuple[str, ...
 def test_no_daemon_is_exit_code_3(
     alone: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("xtc.client.Client.__init__.__kwdefaults__", {"timeout": 0.05})
+    monkeypatch.setattr("xtc.daemon.client.Client.__init__.__kwdefaults__", {"timeout": 0.05})
     assert str(tmp_path / "run") in alone("status", code=3)
 
 

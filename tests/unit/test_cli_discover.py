@@ -6,12 +6,13 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from xtc import cli_discover, localrouters
-from xtc.cli import app
-from xtc.clock import Clock
-from xtc.configfile import parse_config
-from xtc.localrouters import Local, LocalRouter
-from xtc.virt.discover import Candidate, Host
+from common.clock import Clock
+from xtc.cli import discover as cli_discover
+from xtc.cli.main import app
+from xtc.config import discover as localrouters
+from xtc.config.discover import Local, LocalRouter
+from xtc.config.file import parse_config
+from xtc.libvirt.discover import Candidate, Host
 
 GOLD = Candidate(
     domain="gold",

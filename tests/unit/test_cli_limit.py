@@ -9,7 +9,7 @@ import pytest
 import structlog
 from fleet_rig import FleetRig
 
-from xtc.cli import main
+from xtc.cli.main import main
 
 Xtc = Callable[..., str]
 

@@ -13,13 +13,13 @@ import pytest
 from running_daemon import RunningDaemon
 from simulated_rig import Rig, plan
 
-from xtc import held
-from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
-from xtc.assemble import release_all
-from xtc.client import Client
+from common import dirlock as held
+from xtc.daemon.build import release_all
+from xtc.daemon.client import Client
 from xtc.errors import JournalError, TakenOver
-from xtc.journal import Entry, Journal, Ledger, boot_id
 from xtc.lease import Lease
+from xtc.spec import SimulatedOriginal, SimulatedSpec
+from xtc.state.journal import Entry, Journal, Ledger, boot_id
 from xtc.wire import Activate, Status
 
 ENTRY = Entry(SimulatedSpec("a"), SimulatedOriginal(0.5))

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from xtc.cli import app, main
-from xtc.cli_simulate import Disturbance, parse_disturbance
-from xtc.errors import UnitError
-from xtc.law import HEADROOM
+from common.errors import UnitError
+from xtc.cli.main import app, main
+from xtc.cli.simulate import Disturbance, parse_disturbance
+from xtc.control.law import HEADROOM
 
 CURVE_ONLY = """
 schema = 1

@@ -2,9 +2,9 @@
 
 import pytest
 
-from xtc.collector import Binding, Collector, Reading, Side, vif_domid
-from xtc.meter import Fault, InterfaceRate
-from xtc.units import PacketsPerSecond
+from common.units import PacketsPerSecond
+from xtc.measure.collector import Binding, Collector, Reading, Side, vif_domid
+from xtc.measure.meter import Fault, InterfaceRate
 
 
 def found(

@@ -7,27 +7,25 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from common import __version__
+from common.command import Codes, command_line, exit_code, spoken
+from common.errors import Busy, ConfigError, UnitError, XtcError
 from lab.errors import BadRequestError, LabError, ProgramError
 from models import ModelError
 from training.cli import TRAINING_CODES
 from training.errors import DesignError, RecordingError, UnfitError
 from training.watch import MeasureError, Stopped
-from xtc import __version__
-from xtc.command import CODES, Codes, command_line, exit_code, spoken
 from xtc.errors import (
     Admission,
-    Busy,
-    ConfigError,
     Denied,
     Gone,
     JournalError,
     MeterError,
     Refused,
     Transient,
-    UnitError,
     Unreachable,
-    XtcError,
 )
+from xtc.exit_codes import CODES
 
 PROBLEMS = [
     "no interface has the MAC 52:54:00:ab:12:34",
@@ -71,7 +69,7 @@ def test_an_error_is_one_line_that_is_not_touched(
     ],
 )
 def test_each_error_has_the_code_of_its_nearest_class(error: Exception, code: int) -> None:
-    assert exit_code(error) == code
+    assert exit_code(error, CODES) == code
     assert exit_code(error, TRAINING_CODES) == code
 
 
@@ -138,7 +136,7 @@ SLOW = ("control", "matplotlib", "scipy", "libvirt")
 
 @pytest.mark.parametrize(
     ("program", "slow"),
-    [("xtc.cli", (*SLOW, "pyroute2")), ("training.cli", SLOW), ("lab.cli", SLOW)],
+    [("xtc.cli.main", (*SLOW, "pyroute2")), ("training.cli", SLOW), ("lab.cli", SLOW)],
 )
 def test_no_command_line_loads_what_takes_long(program: str, slow: tuple[str, ...]) -> None:
     code = f"import sys, {program}; print(sorted({{*{slow}}} & sys.modules.keys()))"

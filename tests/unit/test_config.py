@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from xtc.actuator.spec import CgroupSpec, SimulatedSpec
-from xtc.config import Config
-from xtc.configfile import CHOICES, FORMS, load_config, parse_config
-from xtc.configtext import MAX_BYTES, MAX_DEPTH
-from xtc.errors import ConfigError, ConfigErrors
+from common.errors import ConfigError, ConfigErrors
+from common.toml_tables import MAX_BYTES, MAX_DEPTH
+from xtc.config.file import CHOICES, FORMS, load_config, parse_config
+from xtc.config.schema import Config
+from xtc.spec import CgroupSpec, SimulatedSpec
 
 ROUTER = """
 [router.edge1]

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from simulated_rig import plan
 
-from xtc.actuator.spec import CgroupSpec
-from xtc.collector import Binding, Side
-from xtc.configcheck import LimitWay, limit_ways
-from xtc.hostfacts import HostFacts
-from xtc.shield.ways import Choice, Way
+from xtc.config.check import LimitWay, limit_ways
+from xtc.config.host_facts import HostFacts
+from xtc.measure.collector import Binding, Side
+from xtc.shield.methods import Choice, Way
+from xtc.spec import CgroupSpec
 
 HELD = replace(plan("held"), spec=CgroupSpec("/g"), binding=Binding(("v*",)))
 CHOICES = {"v0": Choice(Way.CLSACT), "v1": Choice(Way.TBF, "another owner's filter")}

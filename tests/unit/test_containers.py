@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
-from xtc.clock import FakeClock
-from xtc.containers import KEPT_S, LONGEST_S, SHORT_ID, Container, Finder, running
+from common.clock import FakeClock
+from common.units import Seconds
+from xtc.actuator.containers import KEPT_S, LONGEST_S, SHORT_ID, Container, Finder, running
 from xtc.errors import Gone, Permanent, Transient
-from xtc.units import Seconds
+from xtc.spec import ActuatorSpec, CgroupSpec, DeadlineSpec
 
 ID, OTHER = "ab" * 32, "cd" * 32
 V1 = "cgroup /sys/fs/cgroup/cpu cgroup rw,cpu,cpuacct 0 0\n"
@@ -329,7 +329,7 @@ def test_long_looks_are_rare(
         clock.sleep(Seconds(took))
         return running(root)
 
-    monkeypatch.setattr("xtc.containers.running", look)
+    monkeypatch.setattr("xtc.actuator.containers.running", look)
     find = Finder(clock, host.root)
     for _ in range(200):
         with pytest.raises(Gone):

@@ -17,27 +17,28 @@ from manager_rig import PAPER, FakeLimiter
 from msgspec import structs
 from running_daemon import RunningDaemon
 
-from xtc import daemon as daemon_module
-from xtc import wakes as wakes_module
+from common.clock import FakeClock
+from common.errors import ConfigError
+from common.units import CapFraction, Seconds
 from xtc.actuator.base import CapLimits
-from xtc.actuator.simulated import SimulatedHost
-from xtc.assemble import opener
-from xtc.client import Client
-from xtc.clock import FakeClock
-from xtc.collector import Binding
-from xtc.config import DaemonSection
-from xtc.configfile import parse_config
-from xtc.daemon import Daemon, _next
-from xtc.errors import ConfigError, MeterError
-from xtc.hostdrops import HostWatch
-from xtc.journal import Journal
-from xtc.manager import Manager
-from xtc.meter import Snapshot
-from xtc.metrics import Metrics
-from xtc.routers import plans
-from xtc.server import Listen, Server
-from xtc.units import CapFraction, Seconds
-from xtc.virt.hypervisors import Hypervisors
+from xtc.config.file import parse_config
+from xtc.config.plan import plans
+from xtc.config.schema import DaemonSection
+from xtc.daemon import loop as daemon_module
+from xtc.daemon import wakes as wakes_module
+from xtc.daemon.build import opener
+from xtc.daemon.client import Client
+from xtc.daemon.loop import Daemon, _next
+from xtc.daemon.metrics import Metrics
+from xtc.daemon.server import Listen, Server
+from xtc.errors import MeterError
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.manager.manager import Manager
+from xtc.measure.collector import Binding
+from xtc.measure.host_drops import HostWatch
+from xtc.measure.meter import Snapshot
+from xtc.simulation.host import SimulatedHost
+from xtc.state.journal import Journal
 from xtc.wire import (
     Activate,
     Answer,

@@ -8,20 +8,20 @@ from fake_libvirt import LIMIT_S, FakeHost
 from manager_rig import FakeLimiter
 from virt_rig import idle_threads, quiet, until
 
-from xtc.actuator.simulated import SimulatedHost
-from xtc.assemble import opener
-from xtc.clock import FakeClock
-from xtc.configfile import parse_config
-from xtc.daemon import Daemon
-from xtc.journal import Journal
-from xtc.manager import Manager
-from xtc.meter import Snapshot
-from xtc.metrics import Metrics
-from xtc.routers import plans
-from xtc.server import Listen, Server
-from xtc.units import Seconds
-from xtc.virt import pool
-from xtc.virt.hypervisors import Hypervisors
+from common.clock import FakeClock
+from common.units import Seconds
+from xtc.config.file import parse_config
+from xtc.config.plan import plans
+from xtc.daemon.build import opener
+from xtc.daemon.loop import Daemon
+from xtc.daemon.metrics import Metrics
+from xtc.daemon.server import Listen, Server
+from xtc.libvirt import pool
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.manager.manager import Manager
+from xtc.measure.meter import Snapshot
+from xtc.simulation.host import SimulatedHost
+from xtc.state.journal import Journal
 from xtc.wire import Answer, Envelope, Reply, Status, encode
 
 URI = "qemu:///system"

@@ -19,14 +19,14 @@ from running_daemon import RunningDaemon
 from support.waiting import eventually
 from typer.main import get_command
 
+from common.units import Seconds
 from deploy.locked import closure, parse
 from deploy.manpages import commands, configuration, roff
-from xtc.cli import app
-from xtc.config import DaemonSection
-from xtc.configfile import load_config, parse_config
-from xtc.journal import JOURNAL
-from xtc.timing import check_timing
-from xtc.units import Seconds
+from xtc.cli.main import app
+from xtc.config.file import load_config, parse_config
+from xtc.config.schema import DaemonSection
+from xtc.config.timing import check_timing
+from xtc.state.journal import JOURNAL
 
 ROOT = Path(__file__).parents[2]
 SYSTEMD = ROOT / "deploy" / "systemd"

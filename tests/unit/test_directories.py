@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from xtc.directories import open_directory
-from xtc.errors import ConfigError, JournalError
-from xtc.journal import Journal
-from xtc.server import Listen, Server
+from common.directories import open_directory
+from common.errors import ConfigError
+from xtc.daemon.server import Listen, Server
+from xtc.errors import JournalError
+from xtc.state.journal import Journal
 from xtc.wire import Answer, Reply
 
 FOREIGN = 65534

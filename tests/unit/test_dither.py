@@ -2,8 +2,8 @@
 
 import pytest
 
-from xtc.dither import SLOTS, Dithered, dither, slots_for
-from xtc.units import CapFraction
+from common.units import CapFraction
+from xtc.control.dither import SLOTS, Dithered, dither, slots_for
 
 PERCENT = 0.01
 

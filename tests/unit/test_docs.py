@@ -9,9 +9,9 @@ import pytest
 from documents_rig import BLOCK, check_command, commands_shown
 from typer.main import get_command
 
-from xtc.actuator.spec import ActuatorSpec
-from xtc.cli import app
-from xtc.config import (
+from xtc.cli.main import app
+from xtc.config.file import load_config, parse_config
+from xtc.config.schema import (
     Config,
     DaemonSection,
     LimiterSection,
@@ -20,9 +20,9 @@ from xtc.config import (
     RouterSection,
     ServerSection,
 )
-from xtc.configfile import load_config, parse_config
-from xtc.instance import Finding, Mode
-from xtc.metrics import Metrics
+from xtc.daemon.metrics import Metrics
+from xtc.modes import Finding, Mode
+from xtc.spec import ActuatorSpec
 from xtc.wire import HostDrops, Report, Telemetry
 
 ROOT = Path(__file__).parents[2]

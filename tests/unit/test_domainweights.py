@@ -10,13 +10,13 @@ from fake_libvirt import FakeHost
 from libvirt_rig import LibvirtRig, plan
 from virt_scenes import HALF, SET, THIRD, ActuatorScene
 
-from xtc.actuator import libvirt
-from xtc.actuator.domainweights import scale_of
-from xtc.actuator.spec import LibvirtOriginal
+from xtc.control.floors import AUTO
 from xtc.errors import Overtaken, Permanent, Transient, Unsupported
-from xtc.floors import AUTO, CGROUP_V1, CGROUP_V2, XEN
-from xtc.hostfloors import LOOK_EVERY
-from xtc.virt import pool
+from xtc.libvirt import actuator as libvirt
+from xtc.libvirt import pool
+from xtc.libvirt.weights import scale_of
+from xtc.manager.host_floors import LOOK_EVERY
+from xtc.spec import CGROUP_V1, CGROUP_V2, XEN, LibvirtOriginal
 from xtc.wire import Activate, Deactivate
 
 URI_OF = "test:///default"

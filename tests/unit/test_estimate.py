@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from xtc.estimate import (
+from xtc.control.estimate import (
     QUIETEST,
     SLOPES,
     UNSHAPED_DOUBT,

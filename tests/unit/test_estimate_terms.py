@@ -5,7 +5,7 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from xtc.estimate import (
+from xtc.control.estimate import (
     Estimate,
     _correlation,
     _filtered,

@@ -11,9 +11,9 @@ import pytest
 from simulated_rig import Rig, plan
 
 import xtc
-from xtc.firewall import Firewall
-from xtc.managed import Managed
-from xtc.manager import Manager
+from xtc.isolation import Firewall
+from xtc.manager.manager import Manager
+from xtc.manager.router import Managed
 from xtc.wire import Activate
 
 SETPOINT = 20e3

@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_rig import Rig, plan
 
+from common.setpoint import Unit
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import paper_host
-from xtc.adaptive import AdaptiveLaw
+from xtc.control.adaptive import AdaptiveLaw
+from xtc.control.estimate import Estimate
+from xtc.control.law import Bounds, Sample
+from xtc.control.prior import GUESSED, Prior, guess, learned
 from xtc.errors import Transient
-from xtc.estimate import Estimate
-from xtc.law import Bounds, Sample
-from xtc.plant import Plant
-from xtc.prior import GUESSED, Prior, guess, learned
-from xtc.setpoint import Unit
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.simulation.plant import Plant
 from xtc.wire import Activate, Deactivate, Pause, Retune
 
 SETPOINT = 20e3

@@ -7,14 +7,22 @@ import pytest
 from group_rig import make_group
 from manager_rig import planned
 
+from common.setpoint import Setpoint, Unit
 from models import paper_host
-from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
-from xtc.floorcheck import FloorWay, floor_ways, unbacked
-from xtc.floors import AUTO, CGROUP_V1, CGROUP_V2, KEEP
-from xtc.hostfacts import HostFacts
+from xtc.config.floor_check import FloorWay, floor_ways, unbacked
+from xtc.config.host_facts import HostFacts
+from xtc.config.plan import RouterPlan
+from xtc.control.floors import AUTO, KEEP
 from xtc.kernel.weights import Level, levels, populated, pressure, rivals
-from xtc.routers import RouterPlan
-from xtc.setpoint import Setpoint, Unit
+from xtc.spec import (
+    CGROUP_V1,
+    CGROUP_V2,
+    ActuatorSpec,
+    CgroupSpec,
+    DeadlineSpec,
+    LibvirtSpec,
+    SimulatedSpec,
+)
 
 GROUP, ABOVE = "/sys/fs/cgroup/routers.slice/r", "/sys/fs/cgroup/routers.slice"
 OWN = Level(GROUP, CGROUP_V2, 100, ("hog",))

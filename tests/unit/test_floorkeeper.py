@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 from group_rig import DEFAULT, GroupRig, group_plan, make_group
 
-from xtc.actuator.spec import CgroupOriginal
-from xtc.floors import AUTO, KEEP
-from xtc.hostfloors import LOOK_EVERY
-from xtc.instance import RELEASE_AFTER, Finding, Mode
-from xtc.journal import Ledger, _decode
-from xtc.releasing import RELEASED, all_released
-from xtc.units import Seconds
-from xtc.virt.hypervisors import Hypervisors
+from common.units import Seconds
+from xtc.control.floors import AUTO, KEEP
+from xtc.control.instance import RELEASE_AFTER
+from xtc.daemon.release import RELEASED, all_released
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.manager.host_floors import LOOK_EVERY
+from xtc.modes import Finding, Mode
+from xtc.spec import CgroupOriginal
+from xtc.state.journal import Ledger, _decode
 from xtc.wire import Activate, Deactivate, Observe, Pause, Resume
 
 SETPOINT = 60e3
@@ -108,7 +109,7 @@ def test_without_a_journal_no_weight_is_written(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as disk:
-        disk.setattr("xtc.journal._write_durably", full)
+        disk.setattr("xtc.state.journal._write_durably", full)
         rig.hold("gold", SETPOINT)
         assert rig.weight("gold") == DEFAULT
     rig.tick(2)
@@ -150,7 +151,7 @@ def test_while_it_is_not_known_who_contends_weights_stay(
     def unreadable(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("xtc.actuator.groupweights.rivals", unreadable)
+    monkeypatch.setattr("xtc.actuator.cgroup_weights.rivals", unreadable)
     rig.tick(2 * LOOK_EVERY)
     assert rig.weight("gold") == before
     assert rig.report("gold").floor_problem == ""

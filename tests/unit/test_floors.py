@@ -6,23 +6,20 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from xtc.floors import (
-    CGROUP_V1,
-    CGROUP_V2,
+from common.units import CapFraction
+from xtc.control.floors import (
     KEPT,
     MARGIN,
     REST,
-    XEN,
     Claim,
     Grant,
-    Scale,
     grants,
     need_of,
     noted,
     shortage,
     uncovered,
 )
-from xtc.units import CapFraction
+from xtc.spec import CGROUP_V1, CGROUP_V2, XEN, Scale
 
 SCALES = [CGROUP_V1, CGROUP_V2, XEN]
 ONE = CapFraction(1.0)

@@ -25,13 +25,14 @@ from shielded_rig import (
 )
 from simulated_rig import FaultyActuator
 
-from xtc.adaptive import AdaptiveLaw
-from xtc.headroom import FITTING, IN_A_ROW, UNASKED, Headroom, is_held, prepared, stepped
-from xtc.instance import Finding, Instance, Profile, step
-from xtc.law import HEADROOM, Bounds, Sample
+from common.setpoint import BURST_S, Setpoint
+from common.units import CapFraction, Seconds
+from xtc.control.adaptive import AdaptiveLaw
+from xtc.control.headroom import FITTING, IN_A_ROW, UNASKED, Headroom, is_held, prepared, stepped
+from xtc.control.instance import Instance, Profile, step
+from xtc.control.law import HEADROOM, Bounds, Sample
 from xtc.lease import Lease
-from xtc.setpoint import BURST_S, Setpoint
-from xtc.units import CapFraction, Seconds
+from xtc.modes import Finding
 from xtc.wire import Activate, Retune
 
 FLOOD = 8 * SETPOINT

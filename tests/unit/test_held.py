@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from xtc import held
-from xtc.directories import open_directory
-from xtc.errors import Busy, TakenOver
-from xtc.held import LOCK, hold_within, lock_of, still_held, take_over
-from xtc.journal import Journal
+from common import dirlock as held
+from common.directories import open_directory
+from common.dirlock import LOCK, hold_within, lock_of, still_held, take_over
+from common.errors import Busy
+from xtc.errors import TakenOver
+from xtc.state.journal import Journal
 
 
 @pytest.fixture
@@ -51,11 +52,11 @@ def test_of_two_forced_releases_one_gets_the_directory(
         stack.enter_context(hung)
 
         def beaten(*arguments: Any) -> int:
-            monkeypatch.setattr("xtc.journal.hold_within", original)
+            monkeypatch.setattr("xtc.state.journal.hold_within", original)
             stack.enter_context(other)
             return original(*arguments)
 
-        monkeypatch.setattr("xtc.journal.hold_within", beaten)
+        monkeypatch.setattr("xtc.state.journal.hold_within", beaten)
         with pytest.raises(Busy, match="just now"):
             Journal(tmp_path, force=True).open()
         other.check_held()

@@ -8,22 +8,14 @@ from manager_rig import PERIOD
 from msgspec import structs
 from simulated_rig import Rig, flat, plan
 
-from xtc.adaptive import AdaptiveLaw, AdaptiveState
-from xtc.collector import Reading
-from xtc.instance import (
-    DEGRADE_AFTER,
-    KEEP,
-    Finding,
-    Instance,
-    Mode,
-    Profile,
-    Watch,
-    step,
-)
-from xtc.law import PI, Bounds, Decision, InBits, PaperLaw, Sample
+from common.setpoint import Setpoint, Unit
+from common.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
+from xtc.control.adaptive import AdaptiveLaw, AdaptiveState
+from xtc.control.instance import DEGRADE_AFTER, KEEP, Instance, Profile, Watch, step
+from xtc.control.law import PI, Bounds, Decision, InBits, PaperLaw, Sample
 from xtc.lease import Lease
-from xtc.setpoint import Setpoint, Unit
-from xtc.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
+from xtc.measure.collector import Reading
+from xtc.modes import Finding, Mode
 from xtc.wire import Activate, Limit, Retune
 
 SETPOINT = 20e6

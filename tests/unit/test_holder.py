@@ -10,9 +10,9 @@ import pytest
 from running_daemon import RunningDaemon
 from support.waiting import eventually
 
-from xtc.holder import Holder, look, obstacle
-from xtc.journal import Journal
-from xtc.server import REQUESTS
+from xtc.daemon.holder import Holder, look, obstacle
+from xtc.daemon.server import REQUESTS
+from xtc.state.journal import Journal
 
 RUN = ("xtc", "run")
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from xtc.configfile import parse_config
-from xtc.errors import ConfigError
-from xtc.hostcheck import check_host
-from xtc.hostfacts import HostFacts, Inside, Trouble
-from xtc.routers import plans
+from common.errors import ConfigError
+from xtc.config.file import parse_config
+from xtc.config.host_check import check_host
+from xtc.config.host_facts import HostFacts, Inside, Trouble
+from xtc.config.plan import plans
 
 CGROUP = """
 [router.{0}]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.hostcpu import STAT, CpuWatch, busiest, parse
-from xtc.units import Seconds
+from common.units import Seconds
+from xtc.measure.host_cpu import STAT, CpuWatch, busiest, parse
 
 TEXT = b"""cpu  300 0 100 600 0 0 0 0 0 0
 cpu0 100 0 50 350 0 0 0 0 0 0

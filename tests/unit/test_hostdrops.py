@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from common.units import PacketsPerSecond, Seconds
+from xtc.cli.status import drops_words
 from xtc.errors import MeterError
-from xtc.hostdrops import Backlogs, HostWatch, backlog_rate, is_card, parse
-from xtc.meter import Fault, InterfaceRate
-from xtc.output import drops_words
-from xtc.units import PacketsPerSecond, Seconds
+from xtc.measure.host_drops import Backlogs, HostWatch, backlog_rate, is_card, parse
+from xtc.measure.meter import Fault, InterfaceRate
 from xtc.wire import HostDrops
 
 ROW = b"a8943fb4 00000f52 0000002a" + b" 00000000" * 9 + b" 00000003 00000000 00000000\n"

@@ -6,10 +6,12 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from xtc.adaptive import AdaptiveLaw
-from xtc.dither import SLOTS
-from xtc.headroom import IN_A_ROW
-from xtc.instance import (
+from common.setpoint import Setpoint
+from common.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.control.adaptive import AdaptiveLaw
+from xtc.control.dither import SLOTS
+from xtc.control.headroom import IN_A_ROW
+from xtc.control.instance import (
     DEGRADE_AFTER,
     HOLD_AFTER,
     KEEP,
@@ -18,17 +20,14 @@ from xtc.instance import (
     RETRY_UNRESPONSIVE,
     UNRESPONSIVE_AFTER,
     Act,
-    Finding,
     Instance,
-    Mode,
     Profile,
     proven,
     step,
 )
-from xtc.law import PI, Bounds, PaperLaw, Sample
+from xtc.control.law import PI, Bounds, PaperLaw, Sample
 from xtc.lease import Kind, Lease
-from xtc.setpoint import Setpoint
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.modes import Finding, Mode
 
 START = 100.0
 BOUNDS = Bounds(CapFraction(0.01), CapFraction(1.0))

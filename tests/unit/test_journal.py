@@ -7,11 +7,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from xtc import journal as module
-from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
-from xtc.errors import Busy, JournalError
-from xtc.journal import Entry, Journal, Ledger, boot_id
+from common.errors import Busy
+from xtc.errors import JournalError
 from xtc.lease import Lease
+from xtc.spec import SimulatedOriginal, SimulatedSpec
+from xtc.state import journal as module
+from xtc.state.journal import Entry, Journal, Ledger, boot_id
 
 ENTRY = Entry(SimulatedSpec("a"), SimulatedOriginal(0.5))
 LEDGER = Ledger(boot_id(), {"r": ENTRY}, {"r": Lease(2e4, epoch=3)}, {"r": ("r.0",)}, 3)

@@ -6,7 +6,7 @@ import pytest
 from manager_rig import PERIOD
 from simulated_rig import Rig, plan
 
-from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
+from common.units import CapFraction, Seconds
 from xtc.errors import (
     ActuatorError,
     Admission,
@@ -16,8 +16,8 @@ from xtc.errors import (
     Transient,
     Unsupported,
 )
-from xtc.keeper import CONFLICT_MEMORY, MAX_BACKOFF, MAX_CONFLICTS, Keeper, same_cap
-from xtc.units import CapFraction, Seconds
+from xtc.manager.cap import CONFLICT_MEMORY, MAX_BACKOFF, MAX_CONFLICTS, Keeper, same_cap
+from xtc.spec import SimulatedOriginal, SimulatedSpec
 
 HALF, THIRD = CapFraction(0.5), CapFraction(0.3)
 KINDS = [Transient, Gone, Permanent, Unsupported, Denied, Admission]

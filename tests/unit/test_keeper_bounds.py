@@ -7,11 +7,11 @@ import pytest
 from manager_rig import PERIOD
 from simulated_rig import Rig, plan
 
+from common.units import CapFraction, Seconds
 from xtc.actuator.base import CpuUsage
-from xtc.actuator.spec import SimulatedSpec
 from xtc.errors import Denied, Gone, Transient
-from xtc.keeper import Keeper, _hottest, _is_coarse, _throttled, same_cap
-from xtc.units import CapFraction, Seconds
+from xtc.manager.cap import Keeper, _hottest, _is_coarse, _throttled, same_cap
+from xtc.spec import SimulatedSpec
 
 HALF, THIRD = CapFraction(0.5), CapFraction(0.3)
 

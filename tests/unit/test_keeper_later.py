@@ -6,14 +6,14 @@ import pytest
 from manager_rig import PERIOD
 from simulated_rig import FaultyActuator, Rig, plan
 
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.actuator.base import Actuator, CpuUsage
-from xtc.actuator.spec import ActuatorSpec, Original, SimulatedSpec
-from xtc.collector import Reading
 from xtc.errors import Gone, Transient
-from xtc.keeper import MAX_CONFLICTS, CapView, Keeper
 from xtc.lease import Lease
-from xtc.managed import Managed
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.manager.cap import MAX_CONFLICTS, CapView, Keeper
+from xtc.manager.router import Managed
+from xtc.measure.collector import Reading
+from xtc.spec import ActuatorSpec, Original, SimulatedSpec
 
 HALF, THIRD = CapFraction(0.5), CapFraction(0.3)
 LATE = Transient("r", "refused in the end")

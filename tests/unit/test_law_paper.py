@@ -6,9 +6,10 @@ import control
 import numpy as np
 import pytest
 
+from common.errors import ConfigError
+from common.units import CapFraction, PacketsPerSecond
 from models import ControlGains, HostModel, paper_host
-from xtc.errors import ConfigError
-from xtc.law import (
+from xtc.control.law import (
     DEAD_BEAT,
     DEAD_BEAT_MIN3,
     PI,
@@ -19,10 +20,9 @@ from xtc.law import (
     Reason,
     Sample,
 )
-from xtc.laws import NAMES, law_named
-from xtc.plant import Plant
-from xtc.simulate import Scenario, SecondOfRun, run
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.control.laws import NAMES, law_named
+from xtc.simulation.closed_loop import Scenario, SecondOfRun, run
+from xtc.simulation.plant import Plant
 
 XEN = Bounds(CapFraction(0.01), CapFraction(1.0))
 

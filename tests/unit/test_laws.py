@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from common.errors import ConfigError
+from common.units import CapFraction
 from models import ControlGains, HostModel, Uncertainty, paper_host
-from xtc.adaptive import AdaptiveLaw
-from xtc.errors import ConfigError
-from xtc.estimate import QUIETEST
-from xtc.law import DEAD_BEAT, DEAD_BEAT_MIN3, PI, PaperGains, PaperLaw
-from xtc.laws import NAMES, law_named
-from xtc.units import CapFraction
+from xtc.control.adaptive import AdaptiveLaw
+from xtc.control.estimate import QUIETEST
+from xtc.control.law import DEAD_BEAT, DEAD_BEAT_MIN3, PI, PaperGains, PaperLaw
+from xtc.control.laws import NAMES, law_named
 
 GAINS = ControlGains(kp=1e-3, ki=2e-3, dead_zone=0.05, min_cap=0.02)
 MODEL = HostModel(name="late", measured_curve=paper_host().curve, lag=0.25, delay_samples=2)

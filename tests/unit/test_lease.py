@@ -5,10 +5,10 @@ import math
 import msgspec
 import pytest
 
+from common.setpoint import Setpoint, Unit
+from common.units import Seconds
 from xtc.errors import Refused
 from xtc.lease import Kind, Lease, check_successor
-from xtc.setpoint import Setpoint, Unit
-from xtc.units import Seconds
 
 NOW = Seconds(100.0)
 PUNISHMENT = Lease(1e3, expires_at=160.0, kind=Kind.PUNISHMENT)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from common.units import PacketsPerSecond
 from xtc.errors import Denied, Gone, Permanent, Transient, Unsupported
-from xtc.limiter import Limiter, _token_bucket, explain
-from xtc.units import PacketsPerSecond
+from xtc.shield.tbf import Limiter, _token_bucket, explain
 
 rates = st.floats(min_value=1.0, max_value=1e9).map(PacketsPerSecond)
 

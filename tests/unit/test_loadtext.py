@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from xtc import loadtext
-from xtc.errors import ConfigError, UnitError
-from xtc.loads import Load, Pulses, Ramp, Sine, Steady
-from xtc.loadtext import FORMS, parse_load, parse_trace
+from common.errors import ConfigError, UnitError
+from xtc.simulation import load_text as loadtext
+from xtc.simulation.load_text import FORMS, parse_load, parse_trace
+from xtc.simulation.loads import Load, Pulses, Ramp, Sine, Steady
 
 PEAK = 60e3
 

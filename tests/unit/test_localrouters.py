@@ -2,12 +2,12 @@
 
 import pytest
 
-from xtc.actuator.spec import CgroupSpec, DeadlineSpec
-from xtc.configfile import parse_config
-from xtc.containers import Container
-from xtc.hostfacts import Inside
-from xtc.localrouters import LocalRouter, _places, propose
-from xtc.routers import plans
+from xtc.actuator.containers import Container
+from xtc.config.discover import LocalRouter, _places, propose
+from xtc.config.file import parse_config
+from xtc.config.host_facts import Inside
+from xtc.config.plan import plans
+from xtc.spec import CgroupSpec, DeadlineSpec
 
 TWO = Inside({"eth1": "veth9", "eth0": "veth8", "dummy0": None})
 

@@ -8,14 +8,15 @@ from manager_rig import PAPER, PERIOD
 from msgspec import structs
 from simulated_rig import Rig, configured_rig, flat, plan
 
+from common.setpoint import Setpoint
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.actuator.base import CapLimits
-from xtc.collector import Reading
-from xtc.dither import SLOTS
+from xtc.control.dither import SLOTS
+from xtc.control.instance import RELEASE_AFTER, RETRY_UNRESPONSIVE
 from xtc.errors import Transient
-from xtc.instance import RELEASE_AFTER, RETRY_UNRESPONSIVE, Finding, Mode
 from xtc.lease import Kind
-from xtc.setpoint import Setpoint
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.measure.collector import Reading
+from xtc.modes import Finding, Mode
 from xtc.wire import Activate, Deactivate, Limit, Observe, Pause, Resume
 
 SETPOINT = 20e3

@@ -7,8 +7,8 @@ import pytest
 from manager_rig import PAPER
 from simulated_rig import Rig, plan
 
-from xtc.collector import Binding, Reading, Side, reached_bps
-from xtc.units import BitsPerSecond, PacketsPerSecond, Seconds
+from common.units import BitsPerSecond, PacketsPerSecond, Seconds
+from xtc.measure.collector import Binding, Reading, Side, reached_bps
 from xtc.wire import Activate, Deactivate, Limit, Observe, Pause, Resume, Retune
 
 SETPOINT, BURST = 20e3, 4e3

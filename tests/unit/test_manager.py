@@ -5,14 +5,15 @@ from pathlib import Path
 import pytest
 from simulated_rig import Rig, configured_rig, plan
 
+from common.setpoint import Setpoint, Unit
+from common.units import CapFraction
 from xtc.actuator.base import CapLimits
-from xtc.dither import SLOTS
+from xtc.control.dither import SLOTS
+from xtc.control.instance import RELEASE_AFTER
 from xtc.errors import Denied, Transient
-from xtc.instance import RELEASE_AFTER, Finding, Mode
-from xtc.keeper import MAX_BACKOFF
 from xtc.lease import Kind
-from xtc.setpoint import Setpoint, Unit
-from xtc.units import CapFraction
+from xtc.manager.cap import MAX_BACKOFF
+from xtc.modes import Finding, Mode
 from xtc.wire import Activate, Deactivate, Limit, Pause, Refusal, Resume, Retune, Status
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_rig import Rig, configured_rig
 
-from xtc.client import _answer
+from xtc.daemon.client import _answer
 from xtc.errors import Refused, Transient
-from xtc.journal import Ledger
 from xtc.lease import Kind
+from xtc.state.journal import Ledger
 from xtc.wire import (
     MAX_BATCH,
     Activate,

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from simulated_rig import Rig, flat, plan
 
-from xtc import journal as journal_module
-from xtc.actuator.spec import ActuatorSpec, SimulatedOriginal, SimulatedSpec
+from common.units import CapFraction, PacketsPerSecond
+from xtc.config.plan import RouterPlan
 from xtc.errors import ActuatorError, Admission, Denied, Transient
-from xtc.instance import Finding, Mode
-from xtc.keeper import MAX_BACKOFF
-from xtc.routers import RouterPlan
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.manager.cap import MAX_BACKOFF
+from xtc.modes import Finding, Mode
+from xtc.spec import ActuatorSpec, SimulatedOriginal, SimulatedSpec
+from xtc.state import journal as journal_module
 from xtc.wire import Activate, Deactivate, Resume, Retune
 
 

@@ -9,9 +9,9 @@ import pytest
 from simulated_rig import Rig, plan
 
 from xtc.errors import Transient
-from xtc.instance import Mode
-from xtc.keeper import Keeper
-from xtc.managed import Managed
+from xtc.manager.cap import Keeper
+from xtc.manager.router import Managed
+from xtc.modes import Mode
 from xtc.wire import Activate, Batch, Envelope, Limit, Outcomes, Refusal, encode
 
 SETPOINT = 20e3

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from simulated_rig import Rig, configured_rig, plan
 
-from xtc.actuator.spec import SimulatedSpec
-from xtc.keeper import Keeper
-from xtc.managed import Managed
+from xtc.manager.cap import Keeper
+from xtc.manager.router import Managed
+from xtc.spec import SimulatedSpec
 from xtc.wire import Activate, Batch, Envelope, Limit, Outcomes, Pause, encode
 
 SETPOINT = 20e3

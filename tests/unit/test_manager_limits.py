@@ -7,13 +7,13 @@ import pytest
 from manager_rig import PAPER, PERIOD
 from simulated_rig import Rig, configured_rig, plan
 
-from xtc import journal as journal_module
-from xtc.collector import Binding, Reading, Side
+from common.units import PacketsPerSecond
 from xtc.errors import Denied, Transient
-from xtc.keeper import MAX_BACKOFF
-from xtc.limiter import explain
-from xtc.limits import _passed
-from xtc.units import PacketsPerSecond
+from xtc.manager.cap import MAX_BACKOFF
+from xtc.manager.limits import _passed
+from xtc.measure.collector import Binding, Reading, Side
+from xtc.shield.tbf import explain
+from xtc.state import journal as journal_module
 from xtc.wire import Activate, Deactivate, Limit
 
 FLOOD = PAPER.offered

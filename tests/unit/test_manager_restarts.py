@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from simulated_rig import Rig, configured_rig, plan
 
-from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
+from common.units import CapFraction, Seconds
+from xtc.config.plan import RouterPlan
+from xtc.control.instance import RELEASE_AFTER
 from xtc.errors import Refused, Transient
-from xtc.instance import RELEASE_AFTER
-from xtc.keeper import MAX_BACKOFF
 from xtc.lease import Kind
-from xtc.routers import RouterPlan
-from xtc.units import CapFraction, Seconds
+from xtc.manager.cap import MAX_BACKOFF
+from xtc.spec import SimulatedOriginal, SimulatedSpec
 from xtc.wire import Activate, Deactivate
 
 

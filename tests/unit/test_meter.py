@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from common.units import BitsPerSecond, PacketsPerSecond, Seconds
 from xtc.errors import MeterError
-from xtc.meter import Counters, Fault, InterfaceRate, ProcNetDev, Snapshot, parse, rate, rates
-from xtc.units import BitsPerSecond, PacketsPerSecond, Seconds
+from xtc.measure.meter import (
+    Counters,
+    Fault,
+    InterfaceRate,
+    ProcNetDev,
+    Snapshot,
+    parse,
+    rate,
+    rates,
+)
 
 HEADER = (
     b"Inter-|   Receive                                                |  Transmit\n"

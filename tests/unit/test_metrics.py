@@ -8,9 +8,9 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from xtc.errors import ConfigError
-from xtc.instance import Finding, Mode
-from xtc.metrics import Metrics
+from common.errors import ConfigError
+from xtc.daemon.metrics import Metrics
+from xtc.modes import Finding, Mode
 from xtc.wire import HostDrops, Report
 
 HELD = Report(

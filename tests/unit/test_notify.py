@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from xtc.notify import notify, watchdog_timeout
+from common.notify import notify, watchdog_timeout
 
 
 @pytest.fixture

@@ -4,8 +4,9 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from xtc.instance import Finding, Mode
-from xtc.output import counted, print_json, print_status, sparkline, status_view
+from common.output import counted, print_json, sparkline
+from xtc.cli.status import print_status, status_view
+from xtc.modes import Finding, Mode
 from xtc.wire import HostDrops, Report
 
 IDLE = Report(

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
-from xtc.configfile import parse_config
-from xtc.errors import ConfigError
-from xtc.places import place_of
-from xtc.routers import plans
+from common.errors import ConfigError
+from xtc.actuator.places import place_of
+from xtc.config.file import parse_config
+from xtc.config.plan import plans
+from xtc.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
 
 
 def meet(one: ActuatorSpec, other: ActuatorSpec) -> bool:

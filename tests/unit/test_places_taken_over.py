@@ -8,8 +8,11 @@ import pytest
 from manager_rig import planned
 from simulated_rig import Rig
 
+from common.units import CapFraction
 from xtc.actuator.base import Actuator
-from xtc.actuator.spec import (
+from xtc.actuator.places import place_of, takes_over
+from xtc.errors import Transient
+from xtc.spec import (
     ActuatorSpec,
     CgroupOriginal,
     CgroupSpec,
@@ -21,12 +24,9 @@ from xtc.actuator.spec import (
     SimulatedOriginal,
     SimulatedSpec,
 )
-from xtc.errors import Transient
-from xtc.journal import Entry, Ledger
-from xtc.places import place_of, takes_over
-from xtc.repair import planned as planned_repair
-from xtc.salvage import Salvaged
-from xtc.units import CapFraction
+from xtc.state.journal import Entry, Ledger
+from xtc.state.repair import planned as planned_repair
+from xtc.state.salvage import Salvaged
 from xtc.wire import Deactivate
 
 UUID = "6f2a1c9e-0000-4000-8000-00000000000a"

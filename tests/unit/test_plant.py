@@ -2,9 +2,9 @@
 
 import pytest
 
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import ThroughputCurve, paper_host
-from xtc.plant import Plant, PlantState, advanced, settled
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.simulation.plant import Plant, PlantState, advanced, settled
 
 LINE = ThroughputCurve(((0.1, 10e3), (1.0, 100e3)))
 SECOND = Seconds(1.0)

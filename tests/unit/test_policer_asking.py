@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from common.clock import FakeClock
+from common.units import Seconds
 from policer.asking import SILENT_S, Asking
 from policer.errors import StoreBusy
-from xtc.clock import FakeClock
-from xtc.units import Seconds
 
 pytestmark = pytest.mark.anyio
 

@@ -9,6 +9,8 @@ import pytest
 import zmq.auth
 from rest_rig import GOLD, Rig, opened, serving
 
+from common import __version__
+from common.units import Seconds
 from models import Uncertainty, dump_host, load_host
 from policer import cli_watch
 from policer.cli_router import _report_rows
@@ -17,8 +19,6 @@ from policer.ladder import Step
 from policer.promise import Counted, Kept
 from policer.state import Order
 from policer.store import Event
-from xtc import __version__
-from xtc.units import Seconds
 
 if TYPE_CHECKING:
     from policer_shell_rig import Shell

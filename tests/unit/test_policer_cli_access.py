@@ -10,11 +10,11 @@ from oidc_rig import issuing, published, rsa
 from reach_rig import scene
 from rest_rig import Rig, serving
 
+from common.logs import set_up_logging
 from policer.cli_token import reach_of
 from policer.errors import SettingsError
 from policer.reach import MOST, Reach
 from policer.store import open_store
-from xtc.logs import set_up_logging
 
 if TYPE_CHECKING:
     from policer_shell_rig import Shell

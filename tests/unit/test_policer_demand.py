@@ -4,7 +4,7 @@ import pytest
 from policer_plant import held_report, report_of
 
 from policer.demand import LEAVES, MORE, held_pps, is_held, leased_pps, wanted_pps
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 
 
 def test_a_free_router_wants_what_is_offered() -> None:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from policer_plant import held_report, report_of
 
 from policer.demand import held_pps, leased_pps, sent_pps, wanted_pps, wasted_pps
-from xtc.instance import Mode
+from xtc.modes import Mode
 
 
 @pytest.mark.parametrize(

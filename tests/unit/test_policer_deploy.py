@@ -15,6 +15,7 @@ import pytest
 from documents_rig import check_manual
 from typer.main import get_command
 
+from common.command import exit_code
 from deploy.locked import added, closure, names_of, parse
 from deploy.manpages import commands, configuration, roff, settings
 from policer.cli import app
@@ -25,8 +26,7 @@ from policer.metrics import Metrics
 from policer.serve import DEAD_AFTER_S
 from policer.settings import SECTIONS, STATE, LeaseSection, Settings
 from policer.settingsfile import load_settings, parse_settings
-from xtc.command import exit_code
-from xtc.metrics import Metrics as DaemonMetrics
+from xtc.daemon.metrics import Metrics as DaemonMetrics
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

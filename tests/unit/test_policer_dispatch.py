@@ -9,7 +9,7 @@ from policer_plant import held_report, report_of
 from policer.contract import MAX_PPS
 from policer.dispatch import NOTICE_S, RENEWALS, Sent, Terms, due
 from policer.state import Order
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 from xtc.wire import Activate, Kind, Limit, Report
 
 TERMS = Terms(epoch=3)

@@ -12,7 +12,7 @@ from policer.judge import judged, looked_at, lost_pps, sent_or_due
 from policer.ladder import Patience, Punishment, Step
 from policer.sight import Sight
 from policer.state import UNPROMISED, Demand, HostView, Policy, RouterState, Shield
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 from xtc.wire import Report
 
 GOLD = Contract(guarantee_pps=10e3, measures=tuple(Step))

@@ -9,9 +9,9 @@ import pytest
 import zmq
 
 from benchmarks.obedience import Obeyed, Tap, not_rising
-from xtc.client import Client
+from xtc.daemon.client import Client
+from xtc.daemon.server import Listen, Server
 from xtc.errors import Refused
-from xtc.server import Listen, Server
 from xtc.wire import (
     Activate,
     Answer,

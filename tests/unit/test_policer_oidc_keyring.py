@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from oidc_rig import Issuer, issuing, published, rsa
 
+from common.clock import FakeClock
+from common.units import Seconds
 from policer.errors import IssuerAway
 from policer.oidc.fetch import MOST_BYTES, FromFile, OverHttp
 from policer.oidc.keyring import AGAIN_S, FRESH_S, SOON_S, STALE_S, FetchError, KeyRing
-from xtc.clock import FakeClock
-from xtc.units import Seconds
 
 ISSUER = "https://id.example"
 

@@ -14,13 +14,13 @@ from reach_rig import scene
 from rest_rig import Rig, filled, opened, serving
 from structlog.testing import capture_logs
 
+from common.clock import FakeClock
+from common.units import Seconds
 from policer.oidc import issuer_of
 from policer.oidc.keyring import AGAIN_S, STALE_S
 from policer.rest.gate import LONGEST_JWT, REMEMBERED_S
 from policer.rest.known import Verifies
 from policer.settings import GrantSection, OidcSection
-from xtc.clock import FakeClock
-from xtc.units import Seconds
 
 GRANTS = (
     GrantSection(value="fleet-admins", scope="admin"),

@@ -10,7 +10,7 @@ from policer.ladder import Step
 from policer.round import KEPT_S, LEEWAY, LOWERED, PAUSED_PPS, play
 from policer.sight import GONE_AFTER_S
 from policer.state import HostView, Order, Policy
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 from xtc.wire import Report
 
 

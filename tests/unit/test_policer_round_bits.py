@@ -13,7 +13,7 @@ from policer.ladder import Step
 from policer.packetsize import Size
 from policer.round import LEEWAY, play
 from policer.state import HostState, HostView, Order, Policy, RouterState
-from xtc.instance import Finding
+from xtc.modes import Finding
 from xtc.wire import Activate, Report
 
 LINE = Contract(ceiling_bps=80e6)

@@ -8,6 +8,8 @@ import pytest
 from policer_plant import held_report
 from store_values import host
 
+from common.clock import FakeClock
+from common.units import Seconds
 from policer.brake import WINDOW_S
 from policer.contract import Contract
 from policer.evidence import Evidence
@@ -17,8 +19,6 @@ from policer.service import Service, ServiceSettings
 from policer.sight import Sight
 from policer.state import HostState, RouterState
 from policer.store import PunishmentRow, Store, open_store
-from xtc.clock import FakeClock
-from xtc.units import Seconds
 
 pytestmark = pytest.mark.anyio
 

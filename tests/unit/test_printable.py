@@ -9,20 +9,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from common.command import spoken
+from common.errors import ConfigError
+from common.logs import set_up_logging
+from common.printable import printable, printable_lines
 from policer.cli_tables import show as show_table
-from xtc import cli_discover, configcheck, localrouters
-from xtc.cli import app
-from xtc.command import spoken
-from xtc.configcheck import Checked, LimitWay
-from xtc.configfile import parse_config
-from xtc.errors import ConfigError, Refused
-from xtc.instance import Finding, Mode
+from xtc.cli import discover as cli_discover
+from xtc.cli.main import app
+from xtc.cli.status import print_status
+from xtc.config import check as configcheck
+from xtc.config import discover as localrouters
+from xtc.config.check import Checked, LimitWay
+from xtc.config.discover import Local, LocalRouter
+from xtc.config.file import parse_config
+from xtc.errors import Refused
 from xtc.kernel.peer import readable
-from xtc.localrouters import Local, LocalRouter
-from xtc.logs import set_up_logging
-from xtc.output import print_status
-from xtc.printable import printable, printable_lines
-from xtc.virt.discover import Candidate, Host
+from xtc.libvirt.discover import Candidate, Host
+from xtc.modes import Finding, Mode
 from xtc.wire import HostDrops, Report
 
 EVIL = "a\x1b[2J\x9bm\u202eb\x7f"

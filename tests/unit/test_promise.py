@@ -2,9 +2,9 @@
 
 import pytest
 
-from xtc.promise import Account, Accounting, judged
-from xtc.setpoint import Setpoint, Unit
-from xtc.units import Seconds
+from common.setpoint import Setpoint, Unit
+from common.units import Seconds
+from xtc.control.promise import Account, Accounting, judged
 
 SETPOINT = Setpoint(20e3)  # and 4,000 packets at once
 SECOND = Seconds(1.0)

@@ -8,14 +8,14 @@ from fake_guest import Driver, Guest
 from fake_libvirt import FakeHost
 from libvirt_rig import LibvirtRig, plan
 
-from xtc import journal as journal_module
-from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec
-from xtc.clock import MonotonicClock
-from xtc.journal import Entry, _decode
-from xtc.units import Seconds
-from xtc.virt import pool
-from xtc.virt.hypervisors import Hypervisors
-from xtc.virt.mark import URI, original_of
+from common.clock import MonotonicClock
+from common.units import Seconds
+from xtc.libvirt import pool
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.libvirt.metadata import URI, original_of
+from xtc.spec import LibvirtOriginal, LibvirtSpec
+from xtc.state import journal as journal_module
+from xtc.state.journal import Entry, _decode
 from xtc.wire import Activate, Retune
 
 URI_OF = "test:///default"

@@ -9,11 +9,11 @@ import pytest
 from simulated_rig import FaultyActuator, Rig, plan
 from slow_disk import WriterRig
 
-from xtc import journal as journal_module
+from common.units import CapFraction
 from xtc.actuator.base import Actuator
-from xtc.actuator.spec import ActuatorSpec, Original, SimulatedOriginal, SimulatedSpec
-from xtc.journal import Entry, _decode
-from xtc.units import CapFraction
+from xtc.spec import ActuatorSpec, Original, SimulatedOriginal, SimulatedSpec
+from xtc.state import journal as journal_module
+from xtc.state.journal import Entry, _decode
 from xtc.wire import Activate, Deactivate
 
 BEFORE = SimulatedOriginal(0.7)

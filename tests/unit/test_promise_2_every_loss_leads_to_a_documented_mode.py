@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from simulated_rig import Rig, flat, plan
 
+from common.units import CapFraction
+from xtc.daemon.metrics import Metrics
 from xtc.errors import Denied
-from xtc.instance import Finding, Mode
 from xtc.lease import Kind
-from xtc.metrics import Metrics
-from xtc.units import CapFraction
+from xtc.modes import Finding, Mode
 from xtc.wire import Activate
 
 HELD, HOLD, DEGRADED, RELEASED = Mode.CLOSED_LOOP, Mode.HOLD, Mode.DEGRADED, Mode.RELEASED

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from simulated_rig import FaultyActuator, Rig, plan
 
+from common.units import CapFraction
 from xtc.actuator.base import Actuator, CapLimits
-from xtc.actuator.spec import ActuatorSpec, Original
-from xtc.laws import NAMES
-from xtc.units import CapFraction
+from xtc.control.laws import NAMES
+from xtc.spec import ActuatorSpec, Original
 from xtc.wire import Activate, Deactivate
 
 FLOOR, CEILING = CapFraction(0.05), CapFraction(0.55)

@@ -10,11 +10,11 @@ from fake_libvirt import FakeHost
 from libvirt_rig import LibvirtRig, plan
 from virt_rig import idle_threads, until
 
-from xtc.instance import Mode
-from xtc.virt import pool
-from xtc.virt.board import SLOW_AT_ONCE, WORKERS, Board
-from xtc.virt.quarantine import BACKOFF_S
-from xtc.virt.session import CALL_DEADLINE_S
+from xtc.libvirt import pool
+from xtc.libvirt.mailbox import SLOW_AT_ONCE, WORKERS, Board
+from xtc.libvirt.quarantine import BACKOFF_S
+from xtc.libvirt.session import CALL_DEADLINE_S
+from xtc.modes import Mode
 from xtc.wire import Deactivate, Retune
 
 URI, SET = "qemu:///system", "setSchedulerParametersFlags"

@@ -10,8 +10,9 @@ from fake_libvirt import LIMIT_S, FakeHost
 from libvirt_rig import LibvirtRig, plan
 from virt_rig import until
 
-from xtc.instance import DEGRADE_AFTER, HOLD_AFTER, RELEASE_AFTER, Mode
-from xtc.virt import pool
+from xtc.control.instance import DEGRADE_AFTER, HOLD_AFTER, RELEASE_AFTER
+from xtc.libvirt import pool
+from xtc.modes import Mode
 from xtc.wire import Activate, Deactivate, Retune
 
 BAD, GOOD = "qemu:///bad", "qemu:///good"

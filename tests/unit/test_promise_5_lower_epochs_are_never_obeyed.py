@@ -8,8 +8,8 @@ import pytest
 from simulated_rig import Rig, plan
 from slow_disk import WriterRig
 
-from xtc import journal as journal_module
 from xtc.lease import check_epoch
+from xtc.state import journal as journal_module
 from xtc.wire import Activate, Batch, Deactivate, Envelope, Limit, encode
 
 

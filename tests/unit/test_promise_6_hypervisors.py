@@ -9,14 +9,14 @@ from fake_libvirt import FakeHost
 from libvirt_rig import LibvirtRig, plan
 from virt_rig import idle_threads, until
 
-from xtc import assemble
-from xtc.assemble import release_all
-from xtc.clock import Clock
-from xtc.journal import Journal
-from xtc.units import Seconds
-from xtc.virt import pool
-from xtc.virt.board import Board
-from xtc.virt.hypervisors import Hypervisors
+from common.clock import Clock
+from common.units import Seconds
+from xtc.daemon import build as assemble
+from xtc.daemon.build import release_all
+from xtc.libvirt import pool
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.libvirt.mailbox import Board
+from xtc.state.journal import Journal
 
 XEN, LXC = "xen:///system", "lxc:///system"
 ON_XEN = ["gold", *(f"vr{number}" for number in range(9))]

@@ -12,12 +12,13 @@ import pytest
 from manager_rig import FakeLimiter
 from running_daemon import RunningDaemon
 
-from xtc import assemble
-from xtc.actuator.spec import CgroupOriginal, CgroupSpec, SimulatedOriginal, SimulatedSpec
-from xtc.assemble import release_all
-from xtc.client import Client
-from xtc.errors import Busy, Denied, JournalError
-from xtc.journal import Entry, Journal, Ledger, boot_id
+from common.errors import Busy
+from xtc.daemon import build as assemble
+from xtc.daemon.build import release_all
+from xtc.daemon.client import Client
+from xtc.errors import Denied, JournalError
+from xtc.spec import CgroupOriginal, CgroupSpec, SimulatedOriginal, SimulatedSpec
+from xtc.state.journal import Entry, Journal, Ledger, boot_id
 from xtc.wire import Activate
 
 GONE = Entry(CgroupSpec("/sys/fs/cgroup/cpu/xtc-no-such-group"), CgroupOriginal(None, 100_000))

@@ -7,9 +7,9 @@ from typing import cast
 import pytest
 
 from benchmarks.promise_line import COUNT_S, Counted, Player, kept
+from common.setpoint import Setpoint
 from lab.processes import Source
-from xtc.loads import Load, Pulses, Steady
-from xtc.setpoint import Setpoint
+from xtc.simulation.loads import Load, Pulses, Steady
 
 SETPOINT = Setpoint(1000.0, burst=100.0)
 

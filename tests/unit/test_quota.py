@@ -2,7 +2,8 @@
 
 import pytest
 
-from xtc.actuator.quota import (
+from common.units import CapFraction
+from xtc.kernel.quota import (
     Quota,
     controller_mount,
     format_cpu_max,
@@ -13,7 +14,6 @@ from xtc.actuator.quota import (
     quota_for,
     v1_writes,
 )
-from xtc.units import CapFraction
 
 
 @pytest.mark.parametrize(

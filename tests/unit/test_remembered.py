@@ -11,11 +11,10 @@ import structlog
 from simulated_rig import Rig, plan
 from slow_disk import WriterRig
 
-from xtc.actuator.spec import SimulatedSpec
-from xtc.journal import Journal
-from xtc.manager import Manager
-from xtc.prior import GUESSED, Prior
-from xtc.remembered import (
+from common.setpoint import Unit
+from common.units import Seconds
+from xtc.control.prior import GUESSED, Prior
+from xtc.manager.learned import (
     FUTURE_S,
     MAX_BYTES,
     NAME,
@@ -27,8 +26,9 @@ from xtc.remembered import (
     Remembered,
     cpu_model,
 )
-from xtc.setpoint import Unit
-from xtc.units import Seconds
+from xtc.manager.manager import Manager
+from xtc.spec import SimulatedSpec
+from xtc.state.journal import Journal
 from xtc.wire import Activate, Deactivate
 
 SETPOINT = 20e3
@@ -198,7 +198,7 @@ def test_a_state_directory_that_cannot_be_written_stops_nothing(
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as broken, structlog.testing.capture_logs() as logs:
-        broken.setattr("xtc.journal.open_within", refuse)
+        broken.setattr("xtc.state.journal.open_within", refuse)
         rig.tick(3 * int(SAVE_S))
         assert rig.holds("a", SETPOINT)
     assert [line["event"] for line in logs if line["event"] == "not_kept"] == ["not_kept"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from simulated_rig import Rig, plan
 
-from xtc.renamed import LOOK_EVERY, Numbers, renamed
+from xtc.manager.ifindex import LOOK_EVERY, Numbers, renamed
 from xtc.wire import Activate, Limit
 
 

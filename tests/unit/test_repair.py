@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc import journal as module
-from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
-from xtc.journal import Entry, Ledger
 from xtc.lease import Lease
-from xtc.repair import planned, with_epoch
-from xtc.salvage import DAMAGED, Salvaged, salvage
+from xtc.spec import SimulatedOriginal, SimulatedSpec
+from xtc.state import journal as module
+from xtc.state.journal import Entry, Ledger
+from xtc.state.repair import planned, with_epoch
+from xtc.state.salvage import DAMAGED, Salvaged, salvage
 
 BOOT = "this boot"
 

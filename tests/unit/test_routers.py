@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from common.errors import ConfigError, ConfigErrors
+from common.setpoint import Setpoint, Unit
+from common.units import CapFraction, Seconds
 from models import paper_host
 from xtc.actuator.base import CapLimits
-from xtc.adaptive import AdaptiveLaw
-from xtc.configfile import load_config, located, parse_config
-from xtc.errors import ConfigError, ConfigErrors
-from xtc.law import Bounds, PaperLaw
-from xtc.laws import NAMES, NAMES_IN_BITS
-from xtc.routers import RouterPlan, exempted, plans
-from xtc.setpoint import Setpoint, Unit
+from xtc.config.file import load_config, located, parse_config
+from xtc.config.plan import RouterPlan, exempted, plans
+from xtc.control.adaptive import AdaptiveLaw
+from xtc.control.law import Bounds, PaperLaw
+from xtc.control.laws import NAMES, NAMES_IN_BITS
 from xtc.shield.exemptions import DEFAULT
-from xtc.units import CapFraction, Seconds
 
 HEAD = """
 [router.edge1]

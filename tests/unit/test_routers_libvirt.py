@@ -2,11 +2,11 @@
 
 import pytest
 
-from xtc.actuator.spec import LibvirtSpec
-from xtc.collector import Binding
-from xtc.config import Config, RouterSection
-from xtc.errors import ConfigError
-from xtc.routers import plans
+from common.errors import ConfigError
+from xtc.config.plan import plans
+from xtc.config.schema import Config, RouterSection
+from xtc.measure.collector import Binding
+from xtc.spec import LibvirtSpec
 
 GOLD = LibvirtSpec("gold", "xen:///system")
 

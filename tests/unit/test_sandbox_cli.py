@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from xtc.cli import main
-from xtc.cli_sandbox import parse_load
-from xtc.errors import UnitError
+from common.errors import UnitError
+from xtc.cli.main import main
+from xtc.cli.sandbox import parse_load
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from manager_rig import ManagerRig
 
+from common.errors import ConfigError
+from common.setpoint import Setpoint, Unit
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import bundled_host
-from xtc.actuator.spec import SimulatedSpec
-from xtc.collector import Binding, Collector, Side
-from xtc.errors import ConfigError
-from xtc.meter import rates
-from xtc.routers import RouterPlan, plans
-from xtc.sandbox.filters import SimulatedLimits, SimulatedShields
-from xtc.sandbox.host import SharedHost
+from xtc.config.plan import RouterPlan, plans
+from xtc.measure.collector import Binding, Collector, Side
+from xtc.measure.meter import rates
 from xtc.sandbox.layout import CAPACITY_PPS, LONGEST_SOCKET, MODEL, MOST_HOSTS, places, usual
 from xtc.sandbox.loads import Sent, Watched, read_loads, write_loads
-from xtc.setpoint import Setpoint, Unit
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.simulation.filters import SimulatedLimits, SimulatedShields
+from xtc.simulation.shared_host import SharedHost
+from xtc.spec import SimulatedSpec
 from xtc.wire import Activate, Deactivate, Limit
 
 LOADS = {"gold": 60e3, "silver": 20e3, "bronze": 30e3}

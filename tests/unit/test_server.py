@@ -14,10 +14,11 @@ import zmq
 import zmq.auth
 from zmq.utils.monitor import recv_monitor_message
 
-from xtc.client import Client
-from xtc.errors import Busy, ConfigError, Refused, Unreachable
-from xtc.keycheck import LINES_A_MINUTE, MAX_KEYS, Refusals
-from xtc.server import REQUESTS, TELEMETRY, CurveKeys, Listen, Server, check_listen
+from common.errors import Busy, ConfigError
+from xtc.daemon.client import Client
+from xtc.daemon.key_check import LINES_A_MINUTE, MAX_KEYS, Refusals
+from xtc.daemon.server import REQUESTS, TELEMETRY, CurveKeys, Listen, Server, check_listen
+from xtc.errors import Refused, Unreachable
 from xtc.wire import (
     Answer,
     Envelope,

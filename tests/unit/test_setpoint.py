@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.errors import UnitError
-from xtc.setpoint import Setpoint, Unit, counted, one_of, parse_setpoint
-from xtc.units import MAX_BIT_RATE, MAX_RATE
+from common.errors import UnitError
+from common.setpoint import Setpoint, Unit, counted, one_of, parse_setpoint
+from common.units import MAX_BIT_RATE, MAX_RATE
 
 BITS = st.floats(1e3, 1e12).map(lambda rate: Setpoint(rate, Unit.BITS))
 PACKETS = st.floats(1e-3, MAX_RATE).map(Setpoint)

@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.errors import Denied, Gone, Permanent, UnitError, Unsupported
+from common.errors import UnitError
+from common.units import BitsPerSecond, PacketsPerSecond
+from xtc.errors import Denied, Gone, Permanent, Unsupported
 from xtc.shield.bucket import DEEPEST, FRACTION, State, Terms, holding, in_bits, in_packets
 from xtc.shield.exemptions import DEFAULT, Exemptions
-from xtc.shield.limiting import BestLimiter
-from xtc.shield.shield import Shield
-from xtc.shield.ways import Findings, Way, choose
-from xtc.units import BitsPerSecond, PacketsPerSecond
+from xtc.shield.interface import Shield
+from xtc.shield.limiter import BestLimiter
+from xtc.shield.methods import Findings, Way, choose
 
 SECOND = 10**9 << FRACTION
 

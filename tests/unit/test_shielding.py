@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xtc.setpoint import Setpoint, Unit
+from common.setpoint import Setpoint, Unit
+from common.units import MAX_BIT_RATE, MAX_RATE
+from xtc.control.shielding import LEAST_SHARE, MOST, PERIODS, REST, RISE, Seen, Shielding, learned
 from xtc.shield.bucket import holding, in_bits, in_packets
-from xtc.shielding import LEAST_SHARE, MOST, PERIODS, REST, RISE, Seen, Shielding, learned
-from xtc.units import MAX_BIT_RATE, MAX_RATE
 
 RATE = 5e3
 SETPOINT = Setpoint(RATE)

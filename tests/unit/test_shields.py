@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 from simulated_rig import Rig, flat, plan
 
-from xtc import journal as journal_module
-from xtc.collector import Binding, Reading, Side
+from common.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
+from xtc.control.instance import RELEASE_AFTER, Command
+from xtc.control.shielding import PERIODS
 from xtc.errors import Denied, Permanent, Transient
-from xtc.instance import RELEASE_AFTER, Command, Finding, Mode
-from xtc.lifts import AGAIN_EVERY
-from xtc.shielding import PERIODS
-from xtc.shields import LOOK_EVERY, MOST_NEW
-from xtc.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
+from xtc.manager.removals import AGAIN_EVERY
+from xtc.manager.shields import LOOK_EVERY, MOST_NEW
+from xtc.measure.collector import Binding, Reading, Side
+from xtc.modes import Finding, Mode
+from xtc.state import journal as journal_module
 from xtc.wire import Activate, Deactivate, Observe, Pause, Resume, Retune
 
 SETPOINT = 20e3

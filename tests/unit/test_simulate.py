@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
+from common.units import CapFraction, PacketsPerSecond
 from models import paper_host
-from xtc.law import Bounds, Reason
-from xtc.laws import law_named
-from xtc.loads import Steps
-from xtc.plant import Plant
-from xtc.shielding import Shielding
-from xtc.simulate import Scenario, SecondOfRun, run, summarise
-from xtc.units import CapFraction, PacketsPerSecond
+from xtc.control.law import Bounds, Reason
+from xtc.control.laws import law_named
+from xtc.control.shielding import Shielding
+from xtc.simulation.closed_loop import Scenario, SecondOfRun, run, summarise
+from xtc.simulation.loads import Steps
+from xtc.simulation.plant import Plant
 
 TEN = Scenario(PacketsPerSecond(10.0))
 HOST = paper_host()

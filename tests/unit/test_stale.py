@@ -9,13 +9,14 @@ from group_rig import GroupRig, group_plan
 from shielded_rig import SETPOINT as SHIELDED
 from shielded_rig import WORK, ShieldedRig, always
 
+from common.units import CapFraction, Seconds
 from models import HostModel, ThroughputCurve, Uncertainty
-from xtc.instance import Finding, Instance
-from xtc.law import Sample
+from xtc.config.plan import RouterPlan
+from xtc.control.instance import Instance
+from xtc.control.law import Sample
+from xtc.control.stale_model import REMEMBERED, STALE_AFTER, count_outside, with_stale_model
 from xtc.lease import Lease
-from xtc.routers import RouterPlan
-from xtc.stale import REMEMBERED, STALE_AFTER, count_outside, with_stale_model
-from xtc.units import CapFraction, Seconds
+from xtc.modes import Finding
 from xtc.wire import Activate
 
 SETPOINT = 30e3

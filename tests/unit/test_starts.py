@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from xtc.starts import MOST, WINDOW_S, Record, Starts, begun
-from xtc.units import Seconds
+from common.units import Seconds
+from xtc.state.starts import MOST, WINDOW_S, Record, Starts, begun
 
 
 def test_the_fourth_start_without_a_clean_stop_only_observes(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from support.inconclusive import Inconclusive
 from support.limits import Passed, check_limited, check_unlimited
 from support.rates import Rate, Reading, between
 
-from xtc.instance import Finding, Mode
+from xtc.modes import Finding, Mode
 from xtc.wire import Report, Telemetry
 
 SETPOINT = 1000.0

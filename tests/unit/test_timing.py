@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from simulated_rig import plan
 
-from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
-from xtc.errors import ConfigError
-from xtc.instance import DEGRADE_AFTER, HOLD_AFTER, LEAST_STEP, RELEASE_AFTER, ladder_step
-from xtc.timing import FAST, LEASE_PERIODS, check_followed, check_timing, least_ttl
-from xtc.units import Seconds
+from common.errors import ConfigError
+from common.units import Seconds
+from xtc.config.timing import FAST, LEASE_PERIODS, check_followed, check_timing, least_ttl
+from xtc.control.instance import DEGRADE_AFTER, HOLD_AFTER, LEAST_STEP, RELEASE_AFTER, ladder_step
+from xtc.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
 
 DEADLINE = DeadlineSpec(netns="/run/netns/vr", interfaces=("eth0",))
 

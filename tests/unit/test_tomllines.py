@@ -2,7 +2,7 @@
 
 import pytest
 
-from xtc.tomllines import key_lines
+from common.toml_lines import key_lines
 
 TEXT = '''# a comment
 [daemon]

@@ -12,6 +12,9 @@ import pytest
 from training_rig import CONFIG, router, swept
 from typer.testing import CliRunner
 
+from common.clock import FakeClock
+from common.dirlock import hold
+from common.errors import Busy, ConfigError
 from lab import requirements
 from models import ThroughputCurve, bundled_host, dump_host, load_host, paper_host
 from training.cli import app, main
@@ -22,11 +25,8 @@ from training.load import FIRST_RATE, Command
 from training.progress import clock_time, describe
 from training.sweep import Progress
 from training.watch import MeasureError
-from xtc.clock import FakeClock
-from xtc.config import DaemonSection
-from xtc.errors import Busy, ConfigError
-from xtc.held import hold
-from xtc.journal import Journal
+from xtc.config.schema import DaemonSection
+from xtc.state.journal import Journal
 
 NOBODY = 65534
 """The user id of nobody in particular."""

@@ -6,7 +6,7 @@ import pytest
 
 from models import bundled_host
 from training.expect import RUNS, Outlook, Spread, _spread, expected, outlooks, speeds
-from xtc.laws import law_named
+from xtc.control.laws import law_named
 
 SETPOINTS = [20e3, 60e3]
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from training_rig import CONFIG
 
+from common.clock import FakeClock
+from common.units import CapFraction, Seconds
 from training.cli import main
 from training.data import Metadata, Recording, read_csv, write_csv
 from training.errors import RecordingError
-from xtc.actuator.simulated import SimulatedHost
-from xtc.assemble import simulated_host
-from xtc.clock import FakeClock
-from xtc.journal import Journal
-from xtc.routers import RouterPlan
-from xtc.units import CapFraction, Seconds
+from xtc.config.plan import RouterPlan
+from xtc.daemon.build import simulated_host
+from xtc.simulation.host import SimulatedHost
+from xtc.state.journal import Journal
 
 ORIGINAL = CapFraction(0.7)
 FILE_LIMIT = 4096

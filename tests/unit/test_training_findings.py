@@ -8,6 +8,7 @@ import pytest
 from test_training_fit import CAPS, Sweep, plant, swept
 from typer.testing import CliRunner
 
+from common.units import PacketsPerSecond
 from models import bundled_host
 from training.cli import app
 from training.data import Recording, read_csv
@@ -15,8 +16,7 @@ from training.design import design
 from training.findings import cautions, measured_range, plain_words, threshold_doubt, why_missed
 from training.fit import Fit, fit
 from training.model import b_of, lag_of
-from xtc.plant import Plant
-from xtc.units import PacketsPerSecond
+from xtc.simulation.plant import Plant
 
 LAB = Path(__file__).parents[2] / "notebooks" / "data" / "lab-user-space.csv"
 

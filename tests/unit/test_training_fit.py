@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import ThroughputCurve, bundled_host, paper_host
 from training.data import Metadata, Phase, Recording, Sample
 from training.eq1 import Residual, joint_of, lack_of_fit, missed_of, pairs_of, steady_line
@@ -15,8 +16,7 @@ from training.errors import UnfitError
 from training.fit import Fit, fit
 from training.points import Rising
 from training.shape import compare
-from xtc.plant import Plant, advanced, settled
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.simulation.plant import Plant, advanced, settled
 
 CAPS = (0.02, 0.04, 0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0)
 HELD_OUT = (0.08, 0.18, 0.45)

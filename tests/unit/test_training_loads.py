@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from training_rig import METADATA, Router, Sender, router, swept_under
 
+from common.units import format_rate
 from models import HostModel, ThroughputCurve
 from training.data import Recording, Sample, read_csv
 from training.design import design
@@ -19,7 +20,6 @@ from training.loads import in_words, load_effects
 from training.report import report
 from training.sweep import Progress
 from training.watch import MeasureError
-from xtc.units import format_rate
 
 RATES = (100e3, 40e3, 200e3)
 """The curve's, one that a few caps forward, and one that is twice what the router can."""

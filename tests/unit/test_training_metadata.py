@@ -10,7 +10,7 @@ import pytest
 from training.data import Metadata, csv_head, parse_csv
 from training.errors import RecordingError
 from training.metadata import HOSTS_OWN, actuator, check_same, cpu_model, hypervisor, metadata_of
-from xtc.actuator.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
+from xtc.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
 
 X86 = "processor\t: 0\nvendor_id\t: GenuineIntel\nmodel\t\t: 23\nmodel name\t: Xeon  E5440\n"
 ARM_BOARD = "processor\t: 0\nBogoMIPS\t: 108.00\nModel\t\t: Raspberry Pi 4\n"

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from test_training_fit import Sweep, plant
 
+from common.units import PacketsPerSecond
 from models import dump_host, load_host
 from training.design import design
 from training.expect import expected
@@ -16,9 +17,8 @@ from training.interval import Interval
 from training.levels import USUAL
 from training.model import b_of, host_model, lag_of, uncertainty_of
 from training.validate import setpoints_of
-from xtc.laws import NAMES, law_named
-from xtc.simulate import Scenario, run, summarise
-from xtc.units import PacketsPerSecond
+from xtc.control.laws import NAMES, law_named
+from xtc.simulation.closed_loop import Scenario, run, summarise
 
 PLANT = plant("hinge", 0.2)
 RECORDING = Sweep(PLANT, noise=0.02).whole()

@@ -7,16 +7,16 @@ import pytest
 from manager_rig import PAPER, PERIOD
 from simulated_rig import Faults, FaultyActuator, plan
 
+from common.clock import FakeClock
+from common.units import CapFraction
 from training.bench import Bench
 from training.watch import Stop, Watch
 from xtc.actuator.base import Actuator
-from xtc.actuator.simulated import SimulatedHost
-from xtc.actuator.spec import ActuatorSpec, Original, SimulatedOriginal, SimulatedSpec
-from xtc.clock import FakeClock
 from xtc.errors import Overtaken
-from xtc.journal import Journal
-from xtc.units import CapFraction
-from xtc.virt.hypervisors import Hypervisors
+from xtc.libvirt.hypervisors import Hypervisors
+from xtc.simulation.host import SimulatedHost
+from xtc.spec import ActuatorSpec, Original, SimulatedOriginal, SimulatedSpec
+from xtc.state.journal import Journal
 
 FOUND, CHANGED, OURS = CapFraction(0.7), CapFraction(0.5), CapFraction(0.2)
 

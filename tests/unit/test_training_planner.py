@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from training_rig import Router, router, swept
 
+from common.units import PacketsPerSecond
 from models import HostModel, ThroughputCurve, bundled_host
 from training.data import Recording, Sample
 from training.known import Aims, Known, Span, aims_for, noise_of, visits_of
 from training.planner import Request, enough, most_left, next_request
-from xtc.units import PacketsPerSecond
 
 HOSTS = ("paper", "hinge", "log")
 

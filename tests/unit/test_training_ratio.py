@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from benchmarks.coverage import swept
 from benchmarks.coverage_host import Case, SimulatedHost
+from common.command import exit_code
 from training.cli import TRAINING_CODES, app
 from training.data import Recording, read_csv, write_csv
 from training.errors import RecordingError, UnfitError
@@ -25,7 +26,6 @@ from training.interpolate import interpolated
 from training.interval import Interval
 from training.likeness import likeness_of
 from training.ratio import Ratio, ratio_of
-from xtc.command import exit_code
 
 USUAL = Case()
 

@@ -14,6 +14,7 @@ import pytest
 from training_rig import router, swept
 from typer.testing import CliRunner
 
+from common.units import format_cap, format_rate
 from models import bundled_host
 from training.cli import app
 from training.data import Recording, read_csv, write_csv
@@ -29,8 +30,7 @@ from training.report import report, write_report
 from training.responses import responses_of
 from training.sections import responses_section
 from training.validate import setpoints_of
-from xtc.laws import law_named
-from xtc.units import format_cap, format_rate
+from xtc.control.laws import law_named
 
 HOSTILE = '"><script>alert(1)</script><img src=x onerror=alert(1)>&amp;'
 

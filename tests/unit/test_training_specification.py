@@ -9,9 +9,9 @@ import pytest
 from test_training_cli import CONFIG, document, failure, shown
 from training_rig import router, swept
 
+from common.clock import FakeClock
 from models import dump_host, paper_host
 from training.data import Recording, read_csv, write_csv
-from xtc.clock import FakeClock
 
 
 @pytest.fixture

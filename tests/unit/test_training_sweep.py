@@ -10,6 +10,9 @@ import msgspec
 import pytest
 from training_rig import CONFIG, METADATA, Router, router, swept
 
+from common.clock import FakeClock
+from common.errors import Busy, ConfigError
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import bundled_host
 from training.bench import Bench, OwnPart
 from training.data import Recording, read_csv
@@ -20,14 +23,12 @@ from training.load import next_rate, saturating_rate
 from training.sites import Site, configured_site
 from training.sweep import Progress, Sweep, resumed
 from training.watch import MeasureError, Period, Stop, Stopped
-from xtc.actuator.simulated import SimulatedActuator, SimulatedHost
-from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
-from xtc.assemble import release_all
-from xtc.clock import FakeClock
-from xtc.errors import Admission, Busy, ConfigError, Gone, MeterError, Transient
-from xtc.journal import Entry, Journal, _decode
-from xtc.meter import Snapshot
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
+from xtc.daemon.build import release_all
+from xtc.errors import Admission, Gone, MeterError, Transient
+from xtc.measure.meter import Snapshot
+from xtc.simulation.host import SimulatedActuator, SimulatedHost
+from xtc.spec import SimulatedOriginal, SimulatedSpec
+from xtc.state.journal import Entry, Journal, _decode
 
 TWO_ROUTERS = (
     CONFIG

@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 from benchmarks.coverage import swept
 from benchmarks.coverage_host import Case, SimulatedHost, offered, throughput
+from common.clock import FakeClock
 from models import HostModel, ThroughputCurve, bundled_host, dump_host, load_host
 from models.cost import PacketCost
 from training.cli import app, main
@@ -27,7 +28,6 @@ from training.knowncurve import Known, known_from_model, known_from_sweep
 from training.scaled import scaled_curve, scaled_host
 from training.sweep import Capped, Sweep, resumed
 from training.transfer import Transfer, transfer_of
-from xtc.clock import FakeClock
 
 USUAL = Case()
 FAST = replace(USUAL, speed=1.2)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from training_rig import CONFIG
 
+from common.clock import FakeClock
 from models import HostModel, ThroughputCurve, Uncertainty, dump_host, paper_host
 from training.errors import OptionError
 from training.sites import Site, configured_site
@@ -23,7 +24,6 @@ from training.validate import (
     validate,
 )
 from training.watch import Stop, Stopped
-from xtc.clock import FakeClock
 
 TRAINED = CONFIG + 'model = "{0}/plant.toml"\n'
 

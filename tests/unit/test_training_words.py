@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 from benchmarks.coverage import swept
 from benchmarks.coverage_host import Case, SimulatedHost
+from common.units import format_rate
 from training.cli import app
 from training.data import Recording, write_csv
 from training.findings import plain_words
 from training.fit import Fit, fit
 from training.loads import LoadEffect, LoadPoint, in_words
-from xtc.units import format_rate
 
 Printed = Callable[[Recording], str]
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from xtc.errors import UnitError
-from xtc.units import (
+from common.errors import UnitError
+from common.units import (
     check_bit_rate,
     check_rate,
     format_bit_rate,

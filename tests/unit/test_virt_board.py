@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from xtc.clock import FakeClock
+from common.clock import FakeClock
+from common.units import Seconds
 from xtc.errors import ActuatorError, Gone, Overtaken, Transient
-from xtc.units import Seconds
-from xtc.virt.board import ANSWER_MEMORY, MOST_WORKERS, SLOW_AT_ONCE, WORKERS, Board
-from xtc.virt.domains import DomainView, Order, Outcome, Visit
-from xtc.virt.quarantine import BACKOFF_S, OVERDUE_S
+from xtc.libvirt.domains import DomainView, Order, Outcome, Visit
+from xtc.libvirt.mailbox import ANSWER_MEMORY, MOST_WORKERS, SLOW_AT_ONCE, WORKERS, Board
+from xtc.libvirt.quarantine import BACKOFF_S, OVERDUE_S
 
 AT_ONCE = Seconds(0.0)
 GOLD, SILVER = DomainView("u-gold", "gold", 1), DomainView("u-silver", "silver", 2)

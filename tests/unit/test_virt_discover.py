@@ -11,18 +11,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from virt_rig import idle_threads, until
 
-from xtc.actuator.spec import LibvirtSpec
-from xtc.clock import FakeClock, MonotonicClock
-from xtc.config import Config
+from common.clock import FakeClock, MonotonicClock
+from common.units import Seconds
+from xtc.config.plan import plans
+from xtc.config.schema import Config
 from xtc.errors import Unsupported
-from xtc.routers import plans
-from xtc.units import Seconds
-from xtc.virt import discover
-from xtc.virt.api import Api
-from xtc.virt.board import Board
-from xtc.virt.discover import Candidate, candidate, look
-from xtc.virt.domains import DomainView, HostView
-from xtc.virt.mark import URI, mark_of
+from xtc.libvirt import discover
+from xtc.libvirt.api import Api
+from xtc.libvirt.discover import Candidate, candidate, look
+from xtc.libvirt.domains import DomainView, HostView
+from xtc.libvirt.mailbox import Board
+from xtc.libvirt.metadata import URI, mark_of
+from xtc.spec import LibvirtSpec
 
 SYSTEM = "qemu:///system"
 UUID = "74ca26f9-74de-57da-9734-e2a7b577e466"

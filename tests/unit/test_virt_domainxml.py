@@ -3,7 +3,7 @@
 import pytest
 
 from xtc.errors import Transient
-from xtc.virt.domainxml import Description, parse_domain
+from xtc.libvirt.domain_xml import Description, parse_domain
 
 VCPU = "<vcpu placement='static'>2</vcpu>"
 

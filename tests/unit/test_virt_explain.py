@@ -4,8 +4,8 @@ import pytest
 from fake_guest import FakeLibvirtError, closed
 
 from xtc.errors import ActuatorError, Denied, Gone, Permanent, Transient, Unsupported
-from xtc.virt.api import Code
-from xtc.virt.explain import code_of, explain, message_of
+from xtc.libvirt.api import Code
+from xtc.libvirt.explain import code_of, explain, message_of
 
 MEANINGS: dict[Code, type[ActuatorError]] = {
     Code.INTERNAL_ERROR: Transient,

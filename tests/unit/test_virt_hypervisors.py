@@ -7,17 +7,17 @@ import pytest
 from fake_libvirt import LIMIT_S, FakeHost
 from virt_rig import idle_threads, quiet, until
 
-from xtc.actuator.spec import LibvirtOriginal, LibvirtSpec, SimulatedSpec
-from xtc.clock import FakeClock
-from xtc.collector import Binding
+from common.clock import FakeClock
+from common.units import Seconds
+from xtc.actuator.places import place_of
 from xtc.errors import ActuatorError, Gone, Permanent, Transient, Unsupported
-from xtc.places import place_of
-from xtc.units import Seconds
-from xtc.virt import pool
-from xtc.virt.api import Api
-from xtc.virt.board import Board
-from xtc.virt.hypervisors import LEAST_LEAD_S, ConnectionState, Hypervisors
-from xtc.virt.mark import URI, mark_of
+from xtc.libvirt import pool
+from xtc.libvirt.api import Api
+from xtc.libvirt.hypervisors import LEAST_LEAD_S, ConnectionState, Hypervisors
+from xtc.libvirt.mailbox import Board
+from xtc.libvirt.metadata import URI, mark_of
+from xtc.measure.collector import Binding
+from xtc.spec import LibvirtOriginal, LibvirtSpec, SimulatedSpec
 
 XEN, QEMU = "xen:///system", "qemu:///system"
 GOLD, SILVER = LibvirtSpec("gold", XEN), LibvirtSpec("silver", XEN)

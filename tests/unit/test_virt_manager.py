@@ -8,11 +8,11 @@ from fake_guest import Driver
 from fake_libvirt import FakeHost
 from libvirt_rig import LibvirtRig, plan
 
-from xtc.actuator.spec import LibvirtOriginal
-from xtc.instance import Finding, Mode
-from xtc.keeper import MAX_CONFLICTS
-from xtc.units import Seconds
-from xtc.virt import pool
+from common.units import Seconds
+from xtc.libvirt import pool
+from xtc.manager.cap import MAX_CONFLICTS
+from xtc.modes import Finding, Mode
+from xtc.spec import LibvirtOriginal
 from xtc.wire import Activate, Deactivate, Pause, Resume
 
 HERE, THERE = "qemu:///here", "qemu:///there"

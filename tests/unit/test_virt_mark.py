@@ -2,7 +2,7 @@
 
 import pytest
 
-from xtc.virt.mark import mark_of, original_of
+from xtc.libvirt.metadata import mark_of, original_of
 
 ORIGINAL = {"vcpu_period": 100_000, "vcpu_quota": -1}
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from xtc.clock import FakeClock
-from xtc.units import Seconds
-from xtc.virt.patience import Patience
+from common.clock import FakeClock
+from common.units import Seconds
+from xtc.libvirt.budget import Patience
 
 
 def waits(patience: Patience, clock: FakeClock, took: float) -> float:

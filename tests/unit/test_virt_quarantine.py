@@ -2,8 +2,8 @@
 
 import pytest
 
-from xtc.units import Seconds
-from xtc.virt.quarantine import BACKOFF_S, OVERDUE_S, Quarantine
+from common.units import Seconds
+from xtc.libvirt.quarantine import BACKOFF_S, OVERDUE_S, Quarantine
 
 GOLD, NOW = "u-gold", Seconds(100.0)
 QUICK, SLOW = OVERDUE_S, Seconds(OVERDUE_S + 0.01)

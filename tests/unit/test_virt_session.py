@@ -9,15 +9,16 @@ from fake_guest import FakeLibvirtError
 from fake_libvirt import Call, FakeHost
 from virt_rig import Running, idle_threads, quiet, running, until
 
-from xtc.clock import FakeClock, MonotonicClock
+from common.clock import FakeClock, MonotonicClock
+from common.units import Seconds
 from xtc.errors import Denied, Gone, Transient, Unsupported
-from xtc.units import Seconds
-from xtc.virt import board, pool, session
-from xtc.virt.api import Api
-from xtc.virt.board import WORKERS
-from xtc.virt.domains import Order
-from xtc.virt.mark import URI
-from xtc.virt.session import CALL_DEADLINE_S, MAX_GIVEN_UP, STALE_S, Session
+from xtc.libvirt import mailbox as board
+from xtc.libvirt import pool, session
+from xtc.libvirt.api import Api
+from xtc.libvirt.domains import Order
+from xtc.libvirt.mailbox import WORKERS
+from xtc.libvirt.metadata import URI
+from xtc.libvirt.session import CALL_DEADLINE_S, MAX_GIVEN_UP, STALE_S, Session
 
 CAP, FREE = {"cap": 35}, {"cap": 0}
 OVERDUE = Seconds(CALL_DEADLINE_S + 1)

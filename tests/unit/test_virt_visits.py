@@ -6,10 +6,10 @@ import pytest
 from fake_guest import Driver, FakeLibvirtError
 from virt_scenes import CAP, FREE, KINDS, WRITES, VisitScene, failed
 
+from common.units import Seconds
 from xtc.errors import Gone, Transient
-from xtc.units import Seconds
-from xtc.virt.domains import Visit
-from xtc.virt.visits import survey
+from xtc.libvirt.domain_ops import survey
+from xtc.libvirt.domains import Visit
 
 
 @pytest.fixture(params=["Xen", "QEMU", "LXC"])

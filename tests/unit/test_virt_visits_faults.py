@@ -7,8 +7,8 @@ from fake_guest import FakeLibvirtError
 from virt_scenes import CAP, FREE, KINDS, WRITES, XEN_CAP, XEN_FREE, VisitScene, failed
 
 from xtc.errors import ActuatorError, Denied, Gone, Permanent, Transient, Unsupported
-from xtc.virt.domains import Visit
-from xtc.virt.mark import URI, mark_of
+from xtc.libvirt.domains import Visit
+from xtc.libvirt.metadata import URI, mark_of
 
 
 @pytest.fixture(params=["Xen", "QEMU", "LXC"])

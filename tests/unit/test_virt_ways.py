@@ -3,9 +3,9 @@
 import pytest
 from fake_guest import UNLIMITED
 
+from common.units import CapFraction
 from xtc.errors import Unsupported
-from xtc.units import CapFraction
-from xtc.virt.ways import Way, check_scheduler, way_of
+from xtc.libvirt.drivers import Way, check_scheduler, way_of
 
 XEN = way_of("vr", "Xen", "vcpu")
 VCPU = way_of("vr", "QEMU", "vcpu")

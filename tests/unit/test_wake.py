@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from xtc.wake import Wake
+from xtc.daemon.wake import Wake
 
 
 @pytest.fixture

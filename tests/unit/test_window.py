@@ -12,17 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from manager_rig import ManagerRig, planned
 
+from common.units import CapFraction, PacketsPerSecond, Seconds
 from xtc.actuator.base import Actuator, CapLimits, CpuUsage
-from xtc.actuator.quota import FLOOR, ideal_period_us, longest_period_us, quota_for
-from xtc.actuator.spec import ActuatorSpec, Original, SimulatedOriginal, SimulatedSpec
-from xtc.adaptive import AdaptiveLaw
-from xtc.binding import Evidence, binds
-from xtc.collector import Reading
-from xtc.keeper import CapView
-from xtc.law import Bounds, Sample
-from xtc.meter import Snapshot, rates
-from xtc.units import CapFraction, PacketsPerSecond, Seconds
-from xtc.window import REFILLS, joined, mean_of, periods_for, steadied
+from xtc.control.adaptive import AdaptiveLaw
+from xtc.control.binding import Evidence, binds
+from xtc.control.law import Bounds, Sample
+from xtc.kernel.quota import FLOOR, ideal_period_us, longest_period_us, quota_for
+from xtc.manager.cap import CapView
+from xtc.manager.window import REFILLS, joined, mean_of, periods_for, steadied
+from xtc.measure.collector import Reading
+from xtc.measure.meter import Snapshot, rates
+from xtc.spec import ActuatorSpec, Original, SimulatedOriginal, SimulatedSpec
 from xtc.wire import Activate
 
 SPEED = 250e3

@@ -9,10 +9,11 @@ import pytest
 from simulated_rig import plan
 from slow_disk import PATIENCE_S, SlowDisk, WriterRig, writer_at
 
-from xtc.actuator.spec import SimulatedOriginal, SimulatedSpec
-from xtc.durablefirst import DurableFirst
+from xtc.daemon.durable_first import DurableFirst
 from xtc.errors import JournalError
-from xtc.journal import Entry, Journal, Ledger, boot_id
+from xtc.spec import SimulatedOriginal, SimulatedSpec
+from xtc.state.journal import Entry, Journal, Ledger, boot_id
+from xtc.state.writer import WriteBehind
 from xtc.wire import (
     Activate,
     Answer,
@@ -25,7 +26,6 @@ from xtc.wire import (
     Status,
     encode,
 )
-from xtc.writer import WriteBehind
 
 A, B = (Entry(SimulatedSpec(name), SimulatedOriginal(0.5)) for name in "ab")
 NONE, ONE, BOTH = (Ledger(boot_id(), entries) for entries in ({}, {"a": A}, {"a": A, "b": B}))

@@ -12,8 +12,8 @@ import pytest
 from xco_controller_rig import MASTER, host_encode, node_library
 from xco_controller_scenes import EPOCH, MS, Scene, loop_file
 
-from xco.keys import derive
-from xco.messages import (
+from xco.protocol.keys import derive
+from xco.protocol.messages import (
     Directive,
     Flag,
     Header,
@@ -25,8 +25,8 @@ from xco.messages import (
     Status,
     Waiting,
 )
-from xco.topologies import star_topology
-from xco.wire import CONTROLLER, authenticated, encode
+from xco.protocol.wire import CONTROLLER, authenticated, encode
+from xco.topology.shapes import star_topology
 
 DROPPED, ANSWERED = 2, 1
 HEADER = Header(1, EPOCH, 5, 6)

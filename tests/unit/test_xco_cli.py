@@ -18,8 +18,9 @@ from xco_statistics_rig import (
 )
 
 from xco import __version__
-from xco.cli import app, main
-from xco.command import NobodyAnswersError, exit_code
+from xco.cli.command import NobodyAnswersError, exit_code
+from xco.cli.main import app, main
+from xco.cli.status import Looker
 from xco.errors import (
     ConfigError,
     ControllerError,
@@ -30,8 +31,7 @@ from xco.errors import (
     UnitError,
     XcoError,
 )
-from xco.keys import derive, host_file, read_host_keys, read_master
-from xco.status import Looker
+from xco.protocol.keys import derive, host_file, read_host_keys, read_master
 
 TOPOLOGY = """
 [switch.s]
@@ -176,7 +176,7 @@ def importing(*modules: str) -> tuple[float, set[str]]:
 
 def test_the_command_line_starts_quickly_and_without_numpy() -> None:
     libraries, _ = importing("typer", "msgspec", "structlog", "rich.console")
-    seconds, loaded = importing("xco.cli")
+    seconds, loaded = importing("xco.cli.main")
     assert not loaded & {"numpy", "pyroute2", "sqlalchemy"}
     assert seconds < 4 * libraries, "most of a start is what its libraries take"
 
@@ -194,7 +194,7 @@ def test_the_version_is_shown(shell: Shell) -> None:
 
 def test_the_shell_completes_commands() -> None:
     asked = {"_XCO_COMPLETE": "complete_bash", "COMP_WORDS": "xco co", "COMP_CWORD": "1"}
-    code = "import sys; sys.argv = ['xco']; from xco.cli import main; main()"
+    code = "import sys; sys.argv = ['xco']; from xco.cli.main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | asked,

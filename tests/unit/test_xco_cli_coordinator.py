@@ -10,11 +10,12 @@ import structlog
 from test_xco_cli import MASTER, Shell
 from xco_statistics_rig import coordinator_names, write_statistics
 
-from xco import coordinator, gate
-from xco.coordinator_config import load_config
-from xco.coordinator_status import STALE_NS
+from xco.coordinator import gate
+from xco.coordinator import shell as coordinator
+from xco.coordinator.config import load_config
+from xco.coordinator.status import STALE_NS
 from xco.errors import GateError
-from xco.keys import derive, host_file
+from xco.protocol.keys import derive, host_file
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from xco_controller_scenes import MS, US, Scene
 
-from xco.messages import Mode
-from xco.topologies import dumbbell
-from xco.topology import Topology
+from xco.protocol.messages import Mode
+from xco.topology.graph import Topology
+from xco.topology.shapes import dumbbell
 
 LEAD, GUARD = 200 * US, 30 * US
 TWO_OF_THREE = dumbbell(3, 3, "1Gbps", "2Gbps")

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from xco_controller_scenes import Scene
 
-from xco.topologies import dumbbell
-from xco.wire import CONTROLLER, Kind, Located, Map, Places
+from xco.protocol.wire import CONTROLLER, Kind, Located, Map, Places
+from xco.topology.shapes import dumbbell
 
 MS = 1_000_000
 NOWHERE, ANY_VLAN = 0xFFFF, 0xFFFF

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from xco.controller_config import load_controller_config
+from xco.controller.config import load_controller_config
+from xco.controller.loopfile import loop_text
 from xco.errors import ConfigError
-from xco.loopfile import loop_text
-from xco.messages import Strategy
-from xco.topologies import star_topology
+from xco.protocol.messages import Strategy
+from xco.topology.shapes import star_topology
 
 WHOLE = """
 [controller]

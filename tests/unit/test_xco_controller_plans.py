@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from xco_controller_scenes import MS, US, Scene, Speaker
 
-from xco.messages import Mode
+from xco.protocol.messages import Mode
 from xco.strategy.timeslice import Turn, congested
-from xco.topologies import star_topology
-from xco.topology import Host, Link, Switch, Topology
+from xco.topology.graph import Host, Link, Switch, Topology
+from xco.topology.shapes import star_topology
 
 LEAD = 200 * US
 SHARED = Topology(

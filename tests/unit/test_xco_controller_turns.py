@@ -8,9 +8,9 @@ import pytest
 from xco_controller_rig import Node
 from xco_controller_scenes import MS, US, Scene, Speaker
 
-from xco.messages import Directive, Flag, Mode, Status, Welcome
-from xco.topologies import dumbbell, star_topology
-from xco.topology import Topology
+from xco.protocol.messages import Directive, Flag, Mode, Status, Welcome
+from xco.topology.graph import Topology
+from xco.topology.shapes import dumbbell, star_topology
 
 GBPS = 10**9
 LEAD = 200 * US

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xco_coordinator_rig import MS, NOW, US, build, long
 
-from xco.coordinator_config import checked, endpoint, plain
+from xco.coordinator.config import checked, endpoint, plain
 from xco.errors import ConfigError
 from xco.units import format_duration
 

@@ -16,15 +16,15 @@ from typer.main import get_command
 from xco_statistics_rig import controller_names, coordinator_names
 
 from deploy.manpages import commands, configuration, roff, settings
-from xco.cli import app
-from xco.cli_lazy import load
-from xco.command import exit_code
-from xco.controller_config import ControllerTable, load_controller_config
-from xco.controller_metrics import GAUGES, NOT_METRICS
-from xco.coordinator_config import CoordinatorTable, checked
-from xco.coordinator_status import MODES
+from xco.cli.command import exit_code
+from xco.cli.lazy import load
+from xco.cli.main import app
+from xco.controller.config import ControllerTable, load_controller_config
+from xco.controller.metrics import GAUGES, NOT_METRICS
+from xco.coordinator.config import CoordinatorTable, checked
+from xco.coordinator.status import MODES
 from xco.errors import ConfigError, ControllerError, GateError
-from xco.topology_file import load_topology
+from xco.topology.file import load_topology
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -247,7 +247,7 @@ def test_the_packages_hold_xco_and_not_what_is_compiled() -> None:
     assert "xco" in targets["wheel"]["packages"]
     assert targets["wheel"]["exclude"] == ["/xco/core"]
     assert "/xco" in targets["sdist"]["include"]
-    assert PROJECT["project"]["scripts"]["xco"] == "xco.cli:main"
+    assert PROJECT["project"]["scripts"]["xco"] == "xco.cli.main:main"
     assert "xco" in PROJECT["tool"]["mypy"]["packages"]
 
 

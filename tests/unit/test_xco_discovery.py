@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xco.bridge_output import parse_lldp, parse_ports, parse_shapers, parse_speeds
-from xco.discovery import discover, read_switch
 from xco.errors import ConfigError, TopologyError, TreeError
-from xco.observed import SwitchView, with_tree
-from xco.topology import Host, Link, Switch, Topology
-from xco.topology_file import BridgeSource
-from xco.topology_watch import TopologyWatch, renumbered
+from xco.topology.bridge_output import parse_lldp, parse_ports, parse_shapers, parse_speeds
+from xco.topology.discovery import discover, read_switch
+from xco.topology.file import BridgeSource
+from xco.topology.graph import Host, Link, Switch, Topology
+from xco.topology.switch_state import SwitchView, with_tree
+from xco.topology.watch import TopologyWatch, renumbered
 
 BRIDGE = json.dumps(
     [

@@ -16,13 +16,13 @@ from documents_rig import (
 from typer.main import get_command
 from xco_statistics_rig import controller_names, coordinator_names, write_statistics
 
-from xco.cli import app
-from xco.cli_lazy import load
-from xco.controller_config import ControllerTable, load_controller_config
-from xco.controller_metrics import ControllerCollector
-from xco.coordinator_config import CoordinatorTable, checked
-from xco.coordinator_status import MODES, Metrics
-from xco.topology_file import parse_topology
+from xco.cli.lazy import load
+from xco.cli.main import app
+from xco.controller.config import ControllerTable, load_controller_config
+from xco.controller.metrics import ControllerCollector
+from xco.coordinator.config import CoordinatorTable, checked
+from xco.coordinator.status import MODES, Metrics
+from xco.topology.file import parse_topology
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 from xco_controller_scenes import EPOCH, MS, Scene
 
-from xco.lease import EPOCH_AHEAD_NS, FileLease
-from xco.messages import Flag, Header, Mode, Report, Status, Waiting
-from xco.topologies import star_topology
+from xco.leader.base import EPOCH_AHEAD_NS
+from xco.leader.lease import FileLease
+from xco.protocol.messages import Flag, Header, Mode, Report, Status, Waiting
+from xco.topology.shapes import star_topology
 
 DROPPED, ANSWERED = 2, 1
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from xco import coordinator, gate
-from xco.coordinator_config import CoordinatorConfig, load_config, plain
+from xco.coordinator import gate
+from xco.coordinator import shell as coordinator
+from xco.coordinator.config import CoordinatorConfig, load_config, plain
 from xco.errors import ConfigError, Unsupported
 
 TOPOLOGY = """

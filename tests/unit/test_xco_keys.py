@@ -8,10 +8,10 @@ from xco_controller_rig import MASTER, node_library
 from xco_controller_scenes import Scene
 
 from xco.errors import ConfigError, Forged
-from xco.keys import KEY_BYTES, derive, host_file, read_host_keys, read_master
-from xco.messages import Directive
-from xco.topologies import star_topology
-from xco.wire import decode, encode
+from xco.protocol.keys import KEY_BYTES, derive, host_file, read_host_keys, read_master
+from xco.protocol.messages import Directive
+from xco.protocol.wire import decode, encode
+from xco.topology.shapes import star_topology
 
 
 @pytest.mark.parametrize("host", [0, 1, 255, 256, 0xFFFD])

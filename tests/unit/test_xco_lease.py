@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from xco.errors import ControllerError
-from xco.lease import FileLease, Lease, make_lease
-from xco.lease_postgres import PostgresLease
+from xco.leader.base import Lease
+from xco.leader.lease import FileLease, make_lease
+from xco.leader.postgres import PostgresLease
 
 
 def lease(folder: Path, now_ns: int = 1000) -> FileLease:

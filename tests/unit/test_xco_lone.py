@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xco_controller_scenes import MS, US, Scene, Speaker
 
-from xco.messages import Directive, Flag, Message, Mode
-from xco.topologies import dumbbell, star_topology
-from xco.topology import Topology
+from xco.protocol.messages import Directive, Flag, Message, Mode
+from xco.topology.graph import Topology
+from xco.topology.shapes import dumbbell, star_topology
 
 LEAD, GUARD, SLICE, LONGEST = 200 * US, 30 * US, 2 * MS, 25 * MS
 NewScene = Callable[..., Scene]

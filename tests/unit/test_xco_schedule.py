@@ -6,10 +6,10 @@ import pytest
 from xco_schedule_rig import MBPS, SLICE_NS, Run
 
 from xco.errors import ControllerError
-from xco.grant import Grant
-from xco.schedule import PublishedScheduler
-from xco.topologies import dumbbell, star_topology
-from xco.topology import Host, Link, Switch, Topology
+from xco.scheduler.grant import Grant
+from xco.scheduler.reference import PublishedScheduler
+from xco.topology.graph import Host, Link, Switch, Topology
+from xco.topology.shapes import dumbbell, star_topology
 
 GBPS = 1_000_000_000
 

@@ -10,8 +10,8 @@ import pytest
 from xco.errors import ConfigError
 from xco.simulate import Result, Scenario, run
 from xco.simulate.traffic import Traffic, flows, halves, shuffled
-from xco.topologies import dumbbell, star_topology, tree_topology
-from xco.topology import Topology
+from xco.topology.graph import Topology
+from xco.topology.shapes import dumbbell, star_topology, tree_topology
 
 COORDINATED = ("rate", "timeslice", "hybrid")
 

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from xco.errors import ConfigError, UnitError, XcoError
-from xco.simulate.cli_simulate import simulate
+from xco.simulate.cli import simulate
 from xco.simulate.options import FlowTable, Options, load_options, overridden, scenario_of
 
 APP = typer.Typer()

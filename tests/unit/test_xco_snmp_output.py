@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from xco.discovery import read_switch
 from xco.errors import TreeError
-from xco.snmp_output import (
+from xco.topology.discovery import read_switch
+from xco.topology.file import SnmpSource
+from xco.topology.snmp_output import (
     LLDP_HERE,
     LLDP_THERE,
     NAME,
@@ -23,7 +24,6 @@ from xco.snmp_output import (
     port_speeds,
     port_states,
 )
-from xco.topology_file import SnmpSource
 
 SWITCH = {
     PORT_STATE: {"1": "5", "2": "2", "3": "1", "4": "6", "5": "3", "6": "4"},

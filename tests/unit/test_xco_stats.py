@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from xco.errors import ControllerError
-from xco.stats import read_statistics
+from xco.protocol.stats import read_statistics
 
 HEADER = struct.Struct("=8sIIIIQQQQQ")
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from xco_controller_scenes import MS, US, Scene
 
-from xco.messages import Mode, Permit, Status, Strategy
+from xco.protocol.messages import Mode, Permit, Status, Strategy
 from xco.strategy.hybrid import leftover_rates
 from xco.strategy.rate import Flow, capacities, equal_shares, max_min_shares
 from xco.strategy.timeslice import Calendar, Turn, congested
-from xco.topologies import dumbbell, star_topology
-from xco.topology import Host, Link, Switch, Topology
+from xco.topology.graph import Host, Link, Switch, Topology
+from xco.topology.shapes import dumbbell, star_topology
 
 GBPS = 10**9
 PACED = 98 * GBPS // 100

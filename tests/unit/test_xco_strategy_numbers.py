@@ -7,7 +7,7 @@ import pytest
 from xco.strategy.hybrid import leftover_rates
 from xco.strategy.rate import Flow, capacities, equal_shares, max_min_shares, paced
 from xco.strategy.timeslice import Calendar, Turn, congested
-from xco.topology import Host, Link, Switch, Topology
+from xco.topology.graph import Host, Link, Switch, Topology
 
 M = 10**6
 

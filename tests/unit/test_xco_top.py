@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from xco.output import short_rate, short_size, sparkline
-from xco.status import Machine
-from xco.top import busiest_first, frame
+from xco.cli.output import short_rate, short_size, sparkline
+from xco.cli.status import Machine
+from xco.cli.top import busiest_first, frame
 
 
 def look(seconds: float, sent: int, slices: int, epoch: int = 7) -> Machine:

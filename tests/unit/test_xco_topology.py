@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from xco.errors import TopologyError, UnitError
-from xco.topologies import dumbbell, star_topology, tree_topology
-from xco.topology import Host, Link, Paths, Switch, Topology
+from xco.topology.graph import Host, Link, Paths, Switch, Topology
+from xco.topology.shapes import dumbbell, star_topology, tree_topology
 
 GBPS = 10**9
 

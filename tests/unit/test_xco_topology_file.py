@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xco.errors import ConfigError, TopologyError
-from xco.topology import Host, Link
-from xco.topology_file import BridgeSource, SnmpSource, load_file, load_topology, parse_topology
+from xco.topology.file import BridgeSource, SnmpSource, load_file, load_topology, parse_topology
+from xco.topology.graph import Host, Link
 
 GOOD = """
 [switch.tor1]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from xco.coordinator_config import CoordinatorConfig, checked, plain
+from xco.coordinator.config import CoordinatorConfig, checked, plain
 from xco.errors import TopologyError, TreeError
-from xco.topology import Topology
-from xco.topology_follower import Follower
+from xco.topology.follower import Follower
+from xco.topology.graph import Topology
 
 STAR = """
 [switch.s]

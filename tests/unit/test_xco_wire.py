@@ -6,7 +6,7 @@ import pytest
 from xco_controller_rig import KEY, again
 
 from xco.errors import Malformed
-from xco.wire import (
+from xco.protocol.wire import (
     CONTROLLER,
     DATAGRAM_MAX,
     TIME_MAX,

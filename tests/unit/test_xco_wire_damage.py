@@ -7,7 +7,7 @@ import pytest
 from xco_controller_rig import KEY, again
 
 from xco.errors import Forged, Malformed, Stale
-from xco.wire import (
+from xco.protocol.wire import (
     CONTROLLER,
     NOWHERE,
     TIME_MAX,

@@ -15,7 +15,7 @@ from xco.simulate.sources import Sources, backlogged
 from xco.simulate.strategies import coordination_of
 from xco.simulate.tally import Tally
 from xco.simulate.windows import Windows
-from xco.topology import Paths, Topology
+from xco.topology.graph import Paths, Topology
 
 Progress = Callable[[int], object]
 """Called after each slot with the number of slots done."""

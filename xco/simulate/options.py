@@ -11,9 +11,9 @@ from xco.errors import ConfigError
 from xco.simulate.scenario import Engine, Policy, Scenario, Strategy
 from xco.simulate.traffic import GREEDY, Traffic, flows, halves, shuffled
 from xco.tables import Format, check_keys, converted, read_tables
-from xco.topologies import dumbbell, star_topology, tree_topology
-from xco.topology import Topology
-from xco.topology_file import load_topology
+from xco.topology.file import load_topology
+from xco.topology.graph import Topology
+from xco.topology.shapes import dumbbell, star_topology, tree_topology
 from xco.units import parse_duration, parse_rate, parse_size
 
 Setup = Literal["tree", "incast", "uplink"]

@@ -5,7 +5,7 @@ from typing import Literal
 
 from xco.errors import ConfigError
 from xco.simulate.traffic import Traffic
-from xco.topology import Topology
+from xco.topology.graph import Topology
 
 Strategy = Literal["uncoordinated", "rate", "timeslice", "hybrid"]
 Policy = Literal["published", "fair"]

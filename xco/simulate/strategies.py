@@ -1,7 +1,7 @@
 """Makes the coordination that a scenario asks for."""
 
-from xco.native import NativeScheduler
-from xco.schedule import PublishedScheduler
+from xco.scheduler.native import NativeScheduler
+from xco.scheduler.reference import PublishedScheduler
 from xco.simulate.arrays import Floats
 from xco.simulate.coordination import Coordination, RateLimits, Uncoordinated
 from xco.simulate.hybrid import Hybrid

@@ -5,7 +5,7 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from xco.schedule import Grant, Scheduler
+from xco.scheduler.reference import Grant, Scheduler
 from xco.simulate.arrays import Flags, Floats, Indices
 from xco.simulate.pairs import Pairs
 

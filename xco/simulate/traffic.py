@@ -6,7 +6,7 @@ import numpy as np
 
 from xco.errors import ConfigError
 from xco.simulate.arrays import Flags, Floats, Indices
-from xco.topology import Topology
+from xco.topology.graph import Topology
 
 GREEDY = float("inf")
 """The rate of a sender that always has more."""

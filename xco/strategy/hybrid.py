@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from xco.strategy.rate import Flow, capacities, max_min_shares, paced
 from xco.strategy.timeslice import Turn
-from xco.topology import Paths, Topology
+from xco.topology.graph import Paths, Topology
 
 LEAST_SHARE = 64
 """Less than this part of a host's rate is not worth a directive."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from xco.topology import Paths, Topology
+from xco.topology.graph import Paths, Topology
 
 
 @dataclass(frozen=True, slots=True)

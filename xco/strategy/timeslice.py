@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from xco.topology import Paths, Topology
+from xco.topology.graph import Paths, Topology
 
 
 @dataclass(frozen=True, slots=True)

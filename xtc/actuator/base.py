@@ -6,9 +6,9 @@ from typing import Protocol
 
 import msgspec
 
-from xtc.actuator.spec import Original
+from common.units import CapFraction, Seconds
 from xtc.errors import Permanent
-from xtc.units import CapFraction, Seconds
+from xtc.spec import Original
 
 
 @dataclass(frozen=True, slots=True)

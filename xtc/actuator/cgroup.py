@@ -3,14 +3,14 @@
 import os
 from pathlib import Path
 
+from common.units import CapFraction, Seconds
 from xtc.actuator.base import CapLimits, CpuUsage
-from xtc.actuator.groupweights import GroupWeights
-from xtc.actuator.quota import FLOOR, Quota, longest_period_us, quota_for
-from xtc.actuator.refusals import Translated
-from xtc.actuator.spec import CgroupOriginal, CgroupSpec, Original
+from xtc.actuator.cgroup_weights import GroupWeights
+from xtc.actuator.explain import Translated
 from xtc.errors import Gone, Permanent, Transient, Unsupported
 from xtc.kernel.cgroupfs import Group, open_group
-from xtc.units import CapFraction, Seconds
+from xtc.kernel.quota import FLOOR, Quota, longest_period_us, quota_for
+from xtc.spec import CgroupOriginal, CgroupSpec, Original
 
 _ENABLE = "enable cpu in the parent's cgroup.subtree_control, or on v1 name the cpu hierarchy"
 

@@ -9,17 +9,11 @@ from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from common.clock import Clock, MonotonicClock
+from common.units import CapFraction, Seconds
 from xtc.actuator.base import CapLimits, CpuUsage
-from xtc.actuator.refusals import explain_admission, explain_namespace, explain_scheduling
+from xtc.actuator.explain import explain_admission, explain_namespace, explain_scheduling
 from xtc.actuator.share import is_worth, split
-from xtc.actuator.spec import (
-    DeadlineOriginal,
-    DeadlineSpec,
-    InterfaceOriginal,
-    Original,
-    ThreadPolicy,
-)
-from xtc.clock import Clock, MonotonicClock
 from xtc.errors import ActuatorError, Admission, Gone, Permanent, Transient
 from xtc.kernel import forwarding
 from xtc.kernel.cputime import ThreadTimes
@@ -33,7 +27,13 @@ from xtc.kernel.scheduling import (
     get_policy,
     set_policy,
 )
-from xtc.units import CapFraction, Seconds
+from xtc.spec import (
+    DeadlineOriginal,
+    DeadlineSpec,
+    InterfaceOriginal,
+    Original,
+    ThreadPolicy,
+)
 
 THREAD_FLOOR: Final = 0.0005
 """The smallest share of one thread: an idle interface keeps it to answer a first packet."""

@@ -13,11 +13,14 @@ from msgspec.structs import replace
 
 from xtc.actuator.base import Actuator
 from xtc.actuator.cgroup import CgroupActuator
+from xtc.actuator.containers import finder
 from xtc.actuator.deadline import DeadlineActuator
-from xtc.actuator.libvirt import LibvirtActuator
-from xtc.actuator.quota import controller_mount, unified_mount
-from xtc.actuator.refusals import explain_scheduling
-from xtc.actuator.spec import (
+from xtc.actuator.explain import explain_scheduling
+from xtc.errors import Gone, Permanent, Unsupported
+from xtc.kernel.files import lines_of
+from xtc.kernel.quota import controller_mount, unified_mount
+from xtc.kernel.scheduling import deadline_policy, set_policy
+from xtc.spec import (
     ActuatorSpec,
     CgroupOriginal,
     CgroupSpec,
@@ -28,10 +31,6 @@ from xtc.actuator.spec import (
     Original,
     SimulatedSpec,
 )
-from xtc.containers import finder
-from xtc.errors import Gone, Permanent, Unsupported
-from xtc.kernel.files import lines_of
-from xtc.kernel.scheduling import deadline_policy, set_policy
 
 _OLDEST: Final = (5, 14)  # threaded NAPI is of 5.12, the cookie that tells namespaces apart of 5.14
 
@@ -48,9 +47,9 @@ class HostSupport:
 
 
 class Domains(Protocol):
-    """Opens the actuators of a hypervisor's domains (`xtc.virt.hypervisors`)."""
+    """Opens the actuators of a hypervisor's domains (`xtc.libvirt.hypervisors`)."""
 
-    def open(self, spec: LibvirtSpec, original: LibvirtOriginal | None) -> LibvirtActuator:
+    def open(self, spec: LibvirtSpec, original: LibvirtOriginal | None) -> Actuator:
         """Return the actuator of a domain."""
         ...
 

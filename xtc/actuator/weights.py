@@ -3,8 +3,7 @@
 from collections.abc import Collection, Hashable, Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from xtc.actuator.spec import Original
-from xtc.floors import Scale
+from xtc.spec import Original, Scale
 
 
 class Arena(NamedTuple):

@@ -4,7 +4,10 @@ import os
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from xtc.actuator.quota import (
+from common.units import Seconds
+from xtc.kernel.cputime import ThreadTimes
+from xtc.kernel.files import KeptFile, lines_of
+from xtc.kernel.quota import (
     Quota,
     controller_mount,
     format_cpu_max,
@@ -13,9 +16,6 @@ from xtc.actuator.quota import (
     parse_v1,
     v1_writes,
 )
-from xtc.kernel.cputime import ThreadTimes
-from xtc.kernel.files import KeptFile, lines_of
-from xtc.units import Seconds
 
 _TASK_LIST = 65_536  # bytes; a list of more than 8,000 threads is cut
 

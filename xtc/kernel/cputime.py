@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from common.units import Seconds
 from xtc.kernel.files import KeptFile
-from xtc.units import Seconds
 
 
 @dataclass(slots=True)

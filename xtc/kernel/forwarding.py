@@ -17,7 +17,6 @@ import errno
 import os
 from collections.abc import Iterable
 
-from xtc.actuator.spec import InterfaceOriginal, Joining, ThreadPolicy
 from xtc.kernel.joining import SINGLE, joining, joining_of, keep_single, set_joining
 from xtc.kernel.napi import napi_threads
 from xtc.kernel.offload import gro, gro_list, set_gro, set_gro_list
@@ -25,6 +24,7 @@ from xtc.kernel.peer import CUT, PeerSwitches, peer_switches, set_peer_switches
 from xtc.kernel.rtlink import Link
 from xtc.kernel.scheduling import SCHED_OTHER, get_policy, set_policy
 from xtc.kernel.sysfs import NetSysfs, namespace_sysfs
+from xtc.spec import InterfaceOriginal, Joining, ThreadPolicy
 
 _ORDINARY = ThreadPolicy(
     policy=SCHED_OTHER, nice=0, priority=0, runtime_ns=0, deadline_ns=0, period_ns=0

@@ -16,8 +16,8 @@ Works in the calling thread's network namespace.
 import errno
 from typing import Final
 
-from xtc.actuator.spec import Joining
 from xtc.kernel.rtlink import Link, open_links
+from xtc.spec import Joining
 
 SINGLE: Final = 1
 """A largest joined packet, in bytes, that no two packets fit into."""

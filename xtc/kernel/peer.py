@@ -122,7 +122,8 @@ def other_ends(netns: str) -> dict[str, int]:
 def readable(name: str | bytes) -> str:
     """Return an interface's name as text; bytes that are no UTF-8 are shown as Python writes them.
 
-    So does `xtc.meter`; pyroute2 leaves such a name as bytes, and socket(3) hides the bytes.
+    So does `xtc.measure.meter`; pyroute2 leaves such a name as bytes, and socket(3) hides the
+    bytes.
     """
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 

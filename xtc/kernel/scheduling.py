@@ -6,7 +6,7 @@ import os
 import platform
 from typing import Final
 
-from xtc.actuator.spec import ThreadPolicy
+from xtc.spec import ThreadPolicy
 
 SCHED_OTHER: Final = 0
 SCHED_DEADLINE: Final = 6

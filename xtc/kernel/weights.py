@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from xtc.floors import CGROUP_V1, CGROUP_V2, Scale
 from xtc.kernel.files import KeptFile
+from xtc.spec import CGROUP_V1, CGROUP_V2, Scale
 
 SCALES: Final = (CGROUP_V2, CGROUP_V1)
 

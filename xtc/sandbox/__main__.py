@@ -3,11 +3,12 @@
 import sys
 from pathlib import Path
 
-from xtc.command import spoken
+from common.command import spoken
+from xtc.exit_codes import CODES
 from xtc.sandbox.layout import MOST_HOSTS, places
 from xtc.sandbox.processes import run_host
 
-with spoken("xtc"):
+with spoken("xtc", CODES):
     directory, name, owner = sys.argv[1:]
     place = next(one for one in places(Path(directory), MOST_HOSTS) if one.name == name)
     run_host(place, int(owner))

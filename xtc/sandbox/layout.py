@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from xtc.actuator.simulated import interface_of
-from xtc.actuator.spec import SimulatedSpec
-from xtc.client import Client
-from xtc.config import Config, DaemonSection, LogSection, RouterSection
-from xtc.errors import ConfigError, Unreachable
-from xtc.server import REQUESTS, TELEMETRY
+from common.errors import ConfigError
+from xtc.config.schema import Config, DaemonSection, LogSection, RouterSection
+from xtc.daemon.client import Client
+from xtc.daemon.server import REQUESTS, TELEMETRY
+from xtc.errors import Unreachable
+from xtc.simulation.host import interface_of
+from xtc.spec import SimulatedSpec
 from xtc.wire import Status
 
 MODEL = "hinge"

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 import structlog
 
-from xtc.errors import ConfigError
-from xtc.units import MAX_RATE
+from common.errors import ConfigError
+from common.units import MAX_RATE
 
 MAX_BYTES = 1 << 16
 Pps = Annotated[float, msgspec.Meta(ge=0, le=MAX_RATE)]

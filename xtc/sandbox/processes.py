@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from xtc.assemble import run_daemon
-from xtc.directories import open_directory
-from xtc.errors import Busy, ConfigError
-from xtc.routers import model_named
-from xtc.sandbox.host import SharedHost
+from common.directories import open_directory
+from common.errors import Busy, ConfigError
+from xtc.config.plan import model_named
+from xtc.daemon.build import run_daemon
 from xtc.sandbox.layout import MODEL, HostPlace
 from xtc.sandbox.loads import Sent, Watched, write_loads
+from xtc.simulation.shared_host import SharedHost
 
 START_S = 30.0
 """How long hosts may take to start: seconds on a machine that does something else."""

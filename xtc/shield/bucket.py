@@ -4,8 +4,8 @@ import struct
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
-from xtc.errors import UnitError
-from xtc.units import BitsPerSecond, PacketsPerSecond, check_rate
+from common.errors import UnitError
+from common.units import BitsPerSecond, PacketsPerSecond, check_rate
 
 FRACTION: Final = 16
 """Time in a bucket is counted in units of 2^-16 ns."""

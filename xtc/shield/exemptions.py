@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from xtc.errors import UnitError
+from common.errors import UnitError
 
 DEFAULT: Final[tuple[str, ...]] = (
     "ethertype/0x0806",  # ARP

@@ -1,9 +1,9 @@
 // What messages between the controller and the local coordinators say.
 //
 // One datagram is one message: a header, a body, and an authenticator over both (keyed BLAKE2b of 16
-// bytes; the key is the host's for this direction, see keys.h). All numbers are little-endian.
+// bytes; the key is the host's for this direction, see common/keys.h). All numbers are little-endian.
 // Messages are states, not increments: losing one is cured by the next. docs/xco-protocol.md tells
-// the protocol, xco/wire.py mirrors it.
+// the protocol, xco/protocol/wire.py mirrors it.
 #ifndef XCO_COMMON_MESSAGE_H
 #define XCO_COMMON_MESSAGE_H
 
@@ -65,7 +65,7 @@ struct xco_header {
 };
 
 struct xco_hello {
-    uint8_t digest[XCO_DIGEST_BYTES]; // of the topology (xco/loopfile.py)
+    uint8_t digest[XCO_DIGEST_BYTES]; // of the topology (xco/controller/loopfile.py)
 };
 
 struct xco_welcome {
@@ -109,7 +109,7 @@ struct xco_directive {
     struct xco_permit entries[XCO_ENTRIES_MAX];
 };
 
-// What has changed of a log (place_log.h) between two of its versions. Of PLACES the values are the
+// What has changed of a log (common/place_log.h) between two of its versions. Of PLACES the values are the
 // host itself, or XCO_NOWHERE.
 struct xco_map {
     uint16_t to; // the host that it is for; of PLACES XCO_CONTROLLER

@@ -1,4 +1,4 @@
-// Publishes counters in a mapped file under a seqlock; see stats.h for the layout.
+// Publishes counters in a mapped file under a seqlock; see common/stats.h for the layout.
 #include "common/stats.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 //
 // The file describes itself: header, names of the fields, names of a row's columns, one line of
 // values, then the rows (one a host in the controller, one a V2V flow in a coordinator). Native
-// byte order: readers are on the same machine. xco/stats.py is the reader.
+// byte order: readers are on the same machine. xco/protocol/stats.py is the reader.
 #ifndef XCO_COMMON_STATS_H
 #define XCO_COMMON_STATS_H
 

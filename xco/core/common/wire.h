@@ -1,6 +1,6 @@
 // Encodes, decodes and authenticates messages, and refuses what is not fresh.
 //
-// docs/xco-protocol.md tells the protocol, message.h what a message says.
+// docs/xco-protocol.md tells the protocol, common/message.h what a message says.
 #ifndef XCO_COMMON_WIRE_H
 #define XCO_COMMON_WIRE_H
 

@@ -1,4 +1,4 @@
-// The rules that a message keeps, whichever way it goes; part of wire.c.
+// The rules that a message keeps, whichever way it goes; part of common/wire.c.
 #ifndef XCO_COMMON_WIRE_CHECK_H
 #define XCO_COMMON_WIRE_CHECK_H
 

@@ -1,4 +1,4 @@
-// The coordinator's plain configuration, as xco/coordinator_config.py writes it.
+// The coordinator's plain configuration, as xco/coordinator/config.py writes it.
 #include "coordinator/config.h"
 
 #include <errno.h>

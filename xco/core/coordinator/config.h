@@ -1,4 +1,4 @@
-// The coordinator's plain configuration, as xco/coordinator_config.py writes it.
+// The coordinator's plain configuration, as xco/coordinator/config.py writes it.
 //
 // One `key value` a line. Repeated keys: `controller ADDRESS PORT`, `address ADDRESS HOST`,
 // `over HOST LINK BITS_PER_S` (a link on the way to a host, and what is safe there). Every other key is a field below and stands once.

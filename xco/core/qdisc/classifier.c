@@ -1,4 +1,4 @@
-// The classifier's programs in the kernel: loaded, attached, filled and read (classify.bpf.c).
+// The classifier's programs in the kernel: loaded, attached, filled and read (qdisc/classify.bpf.c).
 #include "qdisc/classifier.h"
 
 #include <bpf/bpf.h>

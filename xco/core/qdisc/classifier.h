@@ -1,4 +1,4 @@
-// The classifier's programs in the kernel: loaded, attached, filled and read (classify.bpf.c).
+// The classifier's programs in the kernel: loaded, attached, filled and read (qdisc/classify.bpf.c).
 //
 // What it reads and writes once it stands is memory that is shared with the kernel; only addresses
 // take a system call each. No function here waits for the kernel's lock of network settings.

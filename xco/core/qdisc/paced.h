@@ -4,7 +4,7 @@
 //   └── 7c01:n  fq            of transmit queue n; keeps each packet until its time
 //
 // An interface with one transmit queue has fq as its root. The program xco_pace at the egress hook
-// gives the times (pace.bpf.h); tc-fq(8), tc-mq(8).
+// gives the times (qdisc/pace.bpf.h); tc-fq(8), tc-mq(8).
 #ifndef XCO_QDISC_PACED_H
 #define XCO_QDISC_PACED_H
 

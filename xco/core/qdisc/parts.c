@@ -1,4 +1,4 @@
-// Single queues, classes and filters as requests to the kernel; tree.c composes them.
+// Single queues, classes and filters as requests to the kernel; qdisc/tree.c composes them.
 #include "qdisc/parts.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
 //        └── 7e00+k: htb                shares an open gate among its V2V flows
 //             └── 7e00+k:10+n  bfifo    the queue of V2V flow n, or with BPF of some sources
 //
-// A BPF program at the egress hook names the class (classify.bpf.c); where there is none, u32
+// A BPF program at the egress hook names the class (qdisc/classify.bpf.c); where there is none, u32
 // filters of the root do.
 //
 // A gate is a token bucket that is closed by `mpu 65000`, so that no packet is affordable, and

@@ -98,7 +98,7 @@ struct queue {
 
 static const uint32_t AT_REST = XCO_NONE - 1;
 
-/* Tables for what was served, shares.c. */
+/* Tables for what was served, scheduler/shares.c. */
 enum { SHARE_STEPS = 54 * 64 + 2, LOGARITHMS = 256 };
 
 struct logarithm {
@@ -206,14 +206,14 @@ static inline bool flow_before(const struct xco_schedule *s, uint32_t a, uint32_
     return x->order < y->order;
 }
 
-/* flows.c: the table of flows. */
+/* scheduler/flows.c: the table of flows. */
 int flows_room(struct xco_schedule *s, size_t more); /* 0, or -ENOMEM and nothing changed */
 uint32_t flow_find(const struct xco_schedule *s, uint32_t host, uint32_t destination);
 uint32_t flow_make(struct xco_schedule *s, uint32_t host, uint32_t destination);
 void flow_forget(struct xco_schedule *s, uint32_t flow);
 void ring_last(struct xco_schedule *s, uint32_t flow); /* make it the last of its host's flows */
 
-/* queues.c: where flows are parked, and in which order they wait or rest. */
+/* scheduler/queues.c: where flows are parked, and in which order they wait or rest. */
 void flow_park(struct xco_schedule *s, uint32_t flow, uint32_t link);
 bool place_blocks(const struct xco_schedule *s, const struct flow *flow);
 void heap_leave(struct xco_schedule *s, uint32_t flow);
@@ -227,11 +227,11 @@ void age_remove(struct xco_schedule *s, uint32_t flow);
 void rest_push(struct xco_schedule *s, uint32_t flow);
 void rest_remove(struct xco_schedule *s, uint32_t flow);
 
-/* parking.c: parts of a new schedule; 0 or -ENOMEM. */
+/* scheduler/parking.c: parts of a new schedule; 0 or -ENOMEM. */
 int classes_make(struct xco_schedule *s, const struct xco_schedule_options *o);
 int siblings_make(struct xco_schedule *s);
 
-/* backlog.c: what is backlogged, by source and by destination. */
+/* scheduler/backlog.c: what is backlogged, by source and by destination. */
 void backlog_init(struct backlog *backlog);
 void backlog_free(struct backlog *backlog);
 int backlog_room(struct xco_schedule *s, uint32_t host, const uint32_t *destinations,
@@ -240,11 +240,11 @@ void backlog_add(struct xco_schedule *s, uint32_t flow);
 void backlog_remove(struct xco_schedule *s, uint32_t flow);
 void backlog_rank(struct xco_schedule *s, uint32_t flow); /* its rank has changed */
 
-/* shares.c: a share is log2 of what was served; more than 0 is added at a time. */
+/* scheduler/shares.c: a share is log2 of what was served; more than 0 is added at a time. */
 void shares_init(struct shares *shares, double memory_ns);
 double share_more(struct shares *shares, double share, double served, uint64_t now_ns);
 
-/* grants.c: how a grant begins and ends, and who holds what. */
+/* scheduler/grants.c: how a grant begins and ends, and who holds what. */
 void source_open(struct xco_schedule *s, uint32_t source);
 void flow_wait(struct xco_schedule *s, uint32_t flow);
 void flow_drop(struct xco_schedule *s, uint32_t flow);
@@ -255,7 +255,7 @@ void preempt(struct xco_schedule *s, uint32_t flow, uint64_t rate);
 bool owner_fits(const struct xco_schedule *s, const struct flow *flow);
 void hold(struct xco_schedule *s, uint32_t flow);
 
-/* settle.c: who is granted what after something got free. */
+/* scheduler/settle.c: who is granted what after something got free. */
 void settle(struct xco_schedule *s);
 
 #endif

@@ -1,6 +1,6 @@
 /* The scheduler of timeslices: which host may send to whom, at what rate; events in, grants out.
  *
- * The interface is that of `xco/schedule.py`, where Algorithm 1 is written to be read. This one
+ * The interface is that of `xco/scheduler/reference.py`, where Algorithm 1 is written to be read. This one
  * walks no whole contention groups at an event (docs/decisions/0025-compiled-scheduler.md):
  *
  *  - each directed link of the spanning tree keeps the capacity that is left on it;

@@ -122,7 +122,7 @@ static int measure_both(const struct run *run) {
 
 int main(int argc, char **argv) {
     if (argc != 8 || !strstr("events fair published demands", argv[1]))
-        return fprintf(stderr, "usage: see schedule_bench.c\n"), 2;
+        return fprintf(stderr, "usage: see tools/schedule_bench.c\n"), 2;
     struct run run = {.what = argv[1],
                       .seconds = strtod(argv[5], NULL),
                       .slices = (uint32_t)strtoul(argv[6], NULL, 10),
@@ -130,7 +130,7 @@ int main(int argc, char **argv) {
     uint32_t hosts = (uint32_t)strtoul(argv[3], NULL, 10);
     double load = strtod(argv[4], NULL);
     if (hosts < 2 || load <= 0 || load >= 1 || run.seconds <= 0 || run.slices == 0)
-        return fprintf(stderr, "usage: see schedule_bench.c\n"), 2;
+        return fprintf(stderr, "usage: see tools/schedule_bench.c\n"), 2;
     int status = network_make(&run.network, hosts, strcmp(argv[2], "star") != 0, load);
     run.network.greedy = strcmp(argv[2], "greedy") == 0;
     if (status == 0)

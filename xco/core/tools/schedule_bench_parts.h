@@ -67,7 +67,7 @@ struct result {
     double p50_us, p99_us, p999_us, max_us; /* of one event */
 };
 
-/* Algorithm 1 as published, walking whole contention groups (schedule_bench_published.c). */
+/* Algorithm 1 as published, walking whole contention groups (tools/schedule_bench_published.c). */
 struct published;
 struct published *published_new(const struct network *network);
 void published_free(struct published *published);

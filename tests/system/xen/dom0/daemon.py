@@ -11,8 +11,8 @@ import msgspec
 from samples import Samples
 from typer.testing import CliRunner
 
-from xtc.cli import app
-from xtc.client import Client
+from xtc.cli.main import app
+from xtc.daemon.client import Client
 
 URI: Final = "xen:///system"
 CONFIG: Final = Path("/etc/xtc/xtc.toml")

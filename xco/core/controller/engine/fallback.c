@@ -1,7 +1,7 @@
 // Hosts that have fallen back: what they leave of the links for those that are told what to send.
 //
 // A host that hears nothing keeps to its safe shares: of each directed link that it may cross, the
-// capacity by the number of hosts that may (xco/topology.py, safe_share_bps). So of a link that n
+// capacity by the number of hosts that may (xco/topology/graph.py, safe_share_bps). So of a link that n
 // hosts may cross and k of them have fallen back, (n - k) / n is left.
 #include "controller/engine/fallback.h"
 

@@ -9,7 +9,7 @@
 // Has a host be told what is due to it.
 void xco_control_queue(struct xco_control *core, uint32_t host);
 
-// Sets a timer (enum of timers.h).
+// Sets a timer (enum of controller/engine/timers.h).
 void xco_control_timer(struct xco_control *core, uint64_t at_ns, uint32_t kind, uint32_t host,
                        uint64_t stamp);
 

@@ -2,7 +2,7 @@
 //
 // The end of a slice is decided `lead_ns` before it comes, so that the next sender knows its start
 // when the last one ends. A turn starts when each link of its path has room for it next to the turns
-// that have been ended and still send (calendar.h), a guard time after those of others.
+// that have been ended and still send (controller/engine/calendar.h), a guard time after those of others.
 #include "controller/engine/slices.h"
 
 #include <string.h>

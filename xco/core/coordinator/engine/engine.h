@@ -1,7 +1,7 @@
 // What a local coordinator decides: the events, and what is reported.
 //
 // Pure: time is a parameter, nothing is read or sent. Events change the state; xco_core_decide
-// (decide.h) then tells the commands that follow from it.
+// (coordinator/engine/decide.h) then tells the commands that follow from it.
 // Times are nanoseconds of the host's CLOCK_MONOTONIC. Paper, sections 3.2 and 3.5.
 #ifndef XCO_COORDINATOR_ENGINE_ENGINE_H
 #define XCO_COORDINATOR_ENGINE_ENGINE_H

@@ -1,0 +1,82 @@
+"""What the command lines have in common: --version, exit codes, and how errors are spoken."""
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Annotated
+
+import typer
+
+from common import __version__
+from common.errors import XtcError
+from common.logs import set_up_logging
+from common.printable import say
+
+EXIT_FAILED = 1
+"""The request was refused, or part of the work could not be done."""
+EXIT_USAGE = 2
+"""What was typed, configured or given as a file is wrong."""
+EXIT_UNREACHABLE = 3
+"""No daemon answers."""
+
+Codes = Mapping[type[Exception], int]
+CODES: Codes = MappingProxyType({XtcError: EXIT_USAGE})
+"""The exit code of each kind of error; the nearest class counts, as with `except`."""
+
+
+def command_line(program: str, *, about: str, epilog: str) -> typer.Typer:
+    """Return a command line without commands that answers --version and logs errors alone."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        help=about,
+        epilog=epilog,
+    )
+
+    def show(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"{program} {__version__}")
+            raise typer.Exit
+
+    @app.callback()
+    def root(
+        version: Annotated[
+            bool, typer.Option("--version", callback=show, is_eager=True, help="Show the version.")
+        ] = False,
+    ) -> None:
+        """Take the options that stand before a command; only the daemon logs what goes well."""
+        del version  # its callback has done the work
+        set_up_logging(json=False, level="error")
+
+    return app
+
+
+@contextmanager
+def spoken(program: str, codes: Codes = CODES) -> Iterator[None]:
+    """Turn typed errors into lines on standard error, one for each mistake, and an exit code.
+
+    Standard output stays empty, with --json too: its reader goes by the exit code.
+
+    Raises:
+        SystemExit: an error of one of the kinds given, with the code of the nearest.
+    """
+    try:
+        yield
+    except tuple(codes) as error:
+        for line in str(error).split("\n"):
+            say(f"{program}: {line}", err=True)
+        sys.exit(exit_code(error, codes))
+
+
+def exit_code(error: Exception, codes: Codes = CODES) -> int:
+    """Return the exit code of the nearest class that has one.
+
+    Raises:
+        LookupError: none has.
+    """
+    for kind in type(error).__mro__:
+        if kind in codes:
+            return codes[kind]
+    raise LookupError(type(error))

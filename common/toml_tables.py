@@ -1,0 +1,117 @@
+"""Reads a configuration's file into tables: within bounds, or with an error that names the file."""
+
+import os
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from common.errors import ConfigError
+from common.toml_lines import key_lines
+
+MAX_BYTES = 4 << 20
+MAX_LINE = 4096
+"""tomllib's memory grows with the square of a dotted key's length."""
+MAX_DEPTH = 16
+"""Tables and lists within one another; the format has five."""
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text.
+
+    Raises:
+        ConfigError: it cannot be read, is no regular file, too large, not UTF-8, or was written to
+            meanwhile.
+    """
+    try:
+        raw = _read(path)
+    except OSError as error:
+        raise ConfigError(
+            str(path), error.strerror or "cannot be read", "name a file with --config"
+        ) from error
+    except ValueError as error:
+        raise ConfigError(repr(str(path)), str(error), "name a file with --config") from error
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ConfigError("", "not UTF-8 text", "save it as UTF-8", at=f"{path}:{line}") from error
+
+
+def _read(path: Path) -> bytes:
+    with open(path, "rb", opener=_without_waiting) as stream:
+        before = os.fstat(stream.fileno())
+        if not stat.S_ISREG(before.st_mode):
+            raise ConfigError(str(path), "no regular file", "name a file with --config")
+        raw = stream.read(MAX_BYTES + 1)
+        after = os.fstat(stream.fileno())
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        fix = "write another file and rename it over this one, then try again"
+        raise ConfigError(str(path), "changed while it was read", fix)
+    return raw
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open a file; a FIFO that no process writes to is opened as well."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def parse_tables(path: Path, text: str) -> dict[str, Any]:
+    """Return the tables of a text.
+
+    Raises:
+        ConfigError: it is not TOML, too large, or nests too deeply.
+    """
+    if len(text) > MAX_BYTES or any(len(line) > MAX_LINE for line in text.splitlines()):
+        raise ConfigError(str(path), "too large for a configuration", "split it into drop-ins")
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(str(path), f"not TOML: {error}") from error
+    except RecursionError:
+        raise _too_deep(path) from None
+    if _deeper_than(tables, MAX_DEPTH):
+        raise _too_deep(path)
+    return tables
+
+
+def _too_deep(path: Path) -> ConfigError:
+    problem = f"tables or lists nest more than {MAX_DEPTH} deep"
+    return ConfigError(str(path), problem, "docs/configuration.md shows the format")
+
+
+def _deeper_than(value: object, depth: int) -> bool:
+    """Whether tables and lists nest deeper; without recursion, which is what it protects."""
+    level = [value]
+    for _ in range(depth + 1):
+        level = [inner for outer in level for inner in _inside(outer)]
+    return bool(level)
+
+
+def _inside(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+class KeyPlaces:
+    """Which file and line gives a key, for messages: the last file that gives it wins."""
+
+    def __init__(self) -> None:
+        self._unread: list[tuple[Path, str]] = []
+        self._places: dict[str, str] = {}
+
+    def add(self, path: Path, text: str) -> None:
+        """Take in a text; it is looked through when a key is first asked for."""
+        self._unread.append((path, text))
+
+    def find(self, key: str) -> str | None:
+        """Return file and line of a key, or of the nearest table around it that stands anywhere."""
+        for path, text in self._unread:
+            self._places |= {one: f"{path}:{line}" for one, line in key_lines(text).items()}
+        self._unread = []
+        while key:
+            if key in self._places:
+                return self._places[key]
+            key = key[: max(key.rfind("."), key.rfind("["), 0)]
+        return None

@@ -1,0 +1,94 @@
+"""xco controller: runs the central controller, checks its settings, says how it is."""
+
+from typing import Annotated, Any
+
+import typer
+
+from xco.cli.command import ConfigPath, Json, NobodyAnswersError, set_up_logging
+from xco.cli.output import print_json
+from xco.cli.report import print_machine
+from xco.cli.status import Looker, host_names
+from xco.controller.config import DEFAULT_PATH, Places, load_controller_config, load_places
+from xco.core_files import program
+from xco.errors import ConfigError, ControllerError
+from xco.protocol.messages import Strategy
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The central controller.")
+
+
+@app.command()
+def run(config: ConfigPath = DEFAULT_PATH) -> None:
+    """Be a controller in the foreground: lead, or stand by until the one that leads is lost."""
+    set_up_logging("info")
+    settings = load_controller_config(config)
+    from xco.controller.metrics import serve_metrics  # noqa: PLC0415
+    from xco.controller.shell import run_controller  # noqa: PLC0415  a check or a status needs neither
+
+    serve_metrics(settings, host_names(settings))
+    run_controller(config)
+
+
+@app.command()
+def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+    """Check settings, topology, key and core; exit code 2 if there is a mistake in a file."""
+    from xco.controller.shell import check_files  # noqa: PLC0415  loads slowly
+
+    settings = load_controller_config(config)
+    check_files(config)
+    found: dict[str, Any] = {
+        "file": str(config),
+        "hosts": len(host_names(settings)),
+        "listen": "{}:{}".format(*settings.listen),
+        "strategy": settings.strategy.name.lower(),
+        "program": str(program("xco-controller")),
+    }
+    if json:
+        print_json(found)
+    else:
+        words = "{file}: no mistake found; {hosts} hosts, {listen}, {strategy}"
+        typer.echo(words.format(**found))
+
+
+@app.command()
+def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+    """Show what this machine's controller does; exit code 3 if there is none."""
+    machine = Looker(config, ("controller",)).look()
+    if json:
+        print_json(machine.controller)
+    else:
+        print_machine(machine)
+
+
+@app.command()
+def strategy(
+    name: Annotated[str, typer.Argument(help="timeslice, rate or hybrid.")],
+    config: ConfigPath = DEFAULT_PATH,
+    json: Json = False,
+) -> None:
+    """Go over to another strategy, until the controller's next start or reload."""
+    from xco.controller.supervise import command  # noqa: PLC0415  loads slowly
+
+    known = [each.name.lower() for each in Strategy]
+    if name not in known:
+        raise ConfigError("strategy", "", f"{name!r} is none", f"one of {', '.join(known)}")
+    places = load_places(config)
+    _leads(config, places)
+    command(places.command_socket, f"strategy {name}")
+    if json:
+        print_json({"strategy": name})
+    else:
+        typer.echo(f"strategy: {name}")
+
+
+def _leads(config: ConfigPath, places: Places) -> None:
+    """See that there is a controller here, and that it leads.
+
+    Raises:
+        NobodyAnswersError: there is none.
+        ControllerError: it stands by.
+    """
+    found = Looker(config, ("controller",)).look().controller
+    if found is None:
+        raise NobodyAnswersError(str(places.state_file), "no controller runs here")
+    if found["controller"]["role"] != "leader":
+        raise ControllerError("controller", "it stands by", "ask the one that leads")

@@ -1,0 +1,132 @@
+"""xco coordinator: runs a host's coordinator, checks its settings, removes what it left."""
+
+import errno
+import fcntl
+import os
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xco.cli.command import ConfigPath, Json, set_up_logging
+from xco.cli.output import print_json
+from xco.cli.report import print_machine
+from xco.cli.status import Looker
+from xco.controller.config import DEFAULT_PATH
+from xco.core_files import program
+from xco.errors import GateError, Gone
+from xco.units import format_rate
+
+U32_LIMITS = (
+    "its limits: 64 hosts and 256 flows, which a VM can fill with forged addresses; frames with a "
+    "VLAN tag and BIG TCP share what small packets have; more CPU with each flow; VMs that "
+    "move are not followed"
+)
+
+LOCKS = Path("/run/xco/locks")
+"""Where xco-coordinator locks a file for its interface in its network namespace."""
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The host's coordinator.")
+
+
+@app.command()
+def run(config: ConfigPath = DEFAULT_PATH) -> None:
+    """Coordinate this host's V2V flows in the foreground; at the end its traffic is unshaped."""
+    set_up_logging("info")
+    from xco.coordinator import config as coordinator_config  # noqa: PLC0415  a release needs neither
+    from xco.coordinator import shell as coordinator  # noqa: PLC0415  a release needs neither
+
+    coordinator.run(coordinator_config.load_config(config))
+
+
+@app.command()
+def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+    """Check settings, topology, key, core, interface and kernel; touches no traffic. Needs root."""
+    from xco.coordinator import gate  # noqa: PLC0415  load slowly
+    from xco.coordinator import shell as coordinator  # noqa: PLC0415  load slowly
+    from xco.coordinator.config import load_config  # noqa: PLC0415
+
+    settings = load_config(config)
+    coordinator.check_key(settings)
+    found = {
+        "file": str(config),
+        "host": settings.table.host,
+        "interface": settings.table.interface,
+        "rate": format_rate(settings.line_bps),
+        "program": str(program("xco-coordinator")),
+    }
+    gate.check(settings.table.interface, coordinator.needed(settings))
+    found["classifier"], problem = coordinator.classifier(settings)
+    found["gates"], no_edt = coordinator.gates(settings)
+    if json:
+        print_json(found)
+    else:
+        words = (
+            "{file}: no mistake found; {host} on {interface}, {rate}, classified by {classifier}, "
+            "gates: {gates}"
+        )
+        typer.echo(words.format(**found))
+    if no_edt:
+        typer.echo(f"gates are token buckets: {no_edt}", err=True)
+    if problem:
+        typer.echo(f"u32 classifies: {problem}\n{U32_LIMITS}", err=True)
+
+
+@app.command()
+def status(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
+    """Show what this host's coordinator does; exit code 3 if there is none."""
+    machine = Looker(config, ("coordinator",)).look()
+    if json:
+        print_json(machine.coordinator)
+    else:
+        print_machine(machine)
+
+
+@app.command()
+def release(
+    interface: Annotated[
+        str | None, typer.Argument(help="This one alone; else all that carry our queues.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Remove the queues that a killed coordinator left. Needs root, and no settings.
+
+    Works with nothing else running: the settings may be wrong or gone. A coordinator that runs is
+    to be stopped instead: it would make its queues anew.
+    """
+    from xco.coordinator import gate  # noqa: PLC0415  loads slowly
+
+    there = [name for _, name in socket.if_nameindex()]
+    if interface is not None and interface not in there:
+        fix = "name another, or none: then all that carry our queues"
+        raise Gone(interface, "there is no such interface", fix)
+    names = there if interface is None else [interface]
+    for name in names:
+        _refuse_while_one_runs(name)
+    released = [name for name in names if gate.release(name)]
+    if json:
+        print_json({"released": released})
+    elif released:
+        typer.echo("\n".join(f"{name}: released" for name in released))
+    else:
+        typer.echo("nothing was gated")
+
+
+def _refuse_while_one_runs(interface: str) -> None:
+    """See that nobody holds the lock that xco-coordinator takes for an interface (flock(2)).
+
+    Raises:
+        GateError: a coordinator runs there.
+    """
+    namespace = Path("/proc/self/ns/net").stat().st_ino
+    try:
+        with Path(LOCKS, f"{interface}-{namespace}").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        fix = "stop it: that releases the interface"
+        raise GateError(interface, "a coordinator runs there", fix) from error
+    except FileNotFoundError:
+        return  # none has run since the machine started
+    except OSError as error:
+        raise GateError(interface, os.strerror(error.errno or errno.EIO)) from error

@@ -1,0 +1,52 @@
+"""xco key: makes the controllers' master key, and the key file of each host."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from xco.cli.command import Json
+from xco.cli.output import print_json
+from xco.errors import ConfigError
+from xco.protocol.keys import derive, host_file, new_master, read_master, write_new
+from xco.topology.file import load_file
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The keys of all messages.")
+
+
+@app.command()
+def make(
+    file: Annotated[Path, typer.Argument(help="Where it goes, such as /etc/xtc/xco.key.")],
+    json: Json = False,
+) -> None:
+    """Make a master key that its owner alone can read; a file that is there already stays.
+
+    Copy it to the controllers only: whoever has it can open and close all gates.
+    """
+    write_new(file, new_master())
+    if json:
+        print_json({"key": str(file)})
+    else:
+        typer.echo(f"{file}: made; copy it to the other controllers, and to no other machine")
+
+
+@app.command()
+def host(
+    master: Annotated[Path, typer.Argument(help="The controllers' master key.")],
+    name: Annotated[str, typer.Argument(help="A host of the topology.", metavar="HOST-NAME")],
+    topology: Annotated[Path, typer.Option(help="The topology file that all share.")],
+    out: Annotated[Path, typer.Option(help="Where the host's key goes.")],
+    json: Json = False,
+) -> None:
+    """Make the key file of one host; a file that is there already stays.
+
+    Copy it to that host only. With it the host can report as itself, and check its directives.
+    """
+    number = load_file(topology).topology.host_index(name)
+    if number is None:
+        raise ConfigError(str(topology), f"host.{name}", "no such host", "name one of the file")
+    write_new(out, host_file(derive(read_master(master), number)))
+    if json:
+        print_json({"key": str(out), "host": name, "number": number})
+    else:
+        typer.echo(f"{out}: made; move it to {name}, and to no other machine")

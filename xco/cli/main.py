@@ -1,0 +1,32 @@
+"""xco: the command line of link coordination."""
+
+from xco.cli.command import command_line, spoken
+from xco.cli.controller import app as controller_app
+from xco.cli.coordinator import app as coordinator_app
+from xco.cli.key import app as key_app
+from xco.cli.lazy import Commands, simulate_is_missing
+from xco.cli.topology import app as topology_app
+from xco.cli.watch import status, top
+
+app = command_line(
+    Commands,
+    about="Coordinate which V2V flows may send, so that no link is congested.",
+    epilog="Exit codes: 0 done, 1 refused or failed, 2 wrong usage or configuration, "
+    "3 no controller or coordinator answers.",
+)
+for _name, _group in (
+    ("controller", controller_app),
+    ("coordinator", coordinator_app),
+    ("topology", topology_app),
+    ("key", key_app),
+):
+    app.add_typer(_group, name=_name)
+app.command()(status)
+app.command()(top)
+app.command("simulate")(simulate_is_missing)
+
+
+def main() -> None:
+    """Run the command line."""
+    with spoken():
+        app()

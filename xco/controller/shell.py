@@ -1,0 +1,381 @@
+"""The controller's shell: holds the lease, runs the loop in a new epoch, looks after both.
+
+The loop decides and never runs Python; this sets it up, starts it again when it fails, and stops it
+when the lease is lost. Without the lease this is the standby: it waits, and takes over.
+"""
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+import structlog
+
+from xco.controller.config import ControllerConfig, load_controller_config
+from xco.controller.loopfile import replace_file, write_loop_file
+from xco.controller.preflight import check_key, check_listen
+from xco.controller.state import Role, State, born_at, is_of_another, publish_names
+from xco.controller.supervise import Exit, Loop, command
+from xco.core_files import program
+from xco.errors import ConfigError, ControllerError, TopologyError, XcoError
+from xco.leader.base import Lease
+from xco.leader.lease import make_lease
+from xco.protocol.stats import read_statistics
+from xco.topology.file import load_file
+from xco.topology.follower import Follower
+from xco.topology.graph import Topology
+
+LOOK_EVERY_S = 0.05
+"""How often the lease is tried or looked after, and the loop looked at."""
+RETRY_S = 0.5
+"""How long a loop that ended at once is left alone before it is started again."""
+LONGEST_PAUSE_S = 60.0
+"""Who hears of higher epochs again and again waits twice as long each time, but no longer."""
+HEALTHY_S = 5.0
+"""A loop that ran so long is started again without a pause."""
+SHELL_KEEPS = ("lease", "metrics")
+LOOP_KEEPS = ("listen", "realtime")
+"""Settings that stay in force, whatever a reload says, while shell and loop run."""
+
+log = structlog.get_logger("xco.controller")
+
+
+class Controller:
+    """One controller, leader or standby. Call `step` often; nothing else happens by itself."""
+
+    def __init__(
+        self,
+        config: ControllerConfig,
+        lease: Lease,
+        *,
+        path: Path | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take settings and a lease; `path` is the file that a reload reads again.
+
+        Raises:
+            ConfigError: the topology cannot be coordinated, or a weight names no host of it.
+            CoreError: the loop's program is not built.
+        """
+        self.config = config
+        self._lease, self._path, self._clock = lease, path, clock
+        self._follower = Follower(config.topology)
+        self._topology: Topology = self._follower.topology
+        self._follower.start()
+        self._program = program("xco-controller")
+        self._loop: Loop | None = None
+        self._started = self._not_before = 0.0
+        self._raise_after, self._pause_s = 0.0, RETRY_S
+        self._unsaid = False
+        self._told = ""
+        self._problems: dict[str, str] = {}
+        """What holds now: of the lead, of the settings, of the topology."""
+        self._in_force = _settings(config, SHELL_KEEPS)
+        self.state = State(Role.STANDBY, os.getpid(), born=born_at(os.getpid()))
+
+    def step(self) -> None:
+        """Look after the topology, the lease and the loop once.
+
+        Raises:
+            ControllerError: the loop refuses its settings; starting it again would not help.
+            ConfigError: as on construction.
+        """
+        self._follow()
+        if self._loop is None:
+            if self._clock() >= self._not_before:
+                self._try_to_lead()
+            return
+        ended = self._loop.ended()
+        if ended is not None:
+            self._bury(ended)
+        elif not self._lease.still():
+            self._stand_by("the lease was lost")
+        else:
+            self._raise_epoch()
+
+    def reload(self) -> None:
+        """Read settings and topology again and go over to them, or keep those in force.
+
+        Addresses, lease and priority wait for a restart, as the state then says, and another
+        run_dir is refused. The state says why a reload was refused. Switches are waited for, some
+        seconds at most, while the loop goes on.
+        """
+        try:
+            config = load_controller_config(self._path) if self._path else self.config
+            _check_reload(self.config, config, self._path)
+            follower = Follower(config.topology)
+            self._go_over_to(config, follower.topology)
+        except XcoError as error:
+            self._refuse("topology" if isinstance(error, TopologyError) else "settings", error)
+            return
+        self._follower.stop()
+        self._follower = follower
+        follower.start()
+        log.info("reloaded", hosts=len(self._topology.hosts), waiting=self._waiting())
+        self._problems.clear()
+        self._say()
+
+    def close(self) -> None:
+        """Stop the loop and let go of the lease."""
+        self._follower.stop()
+        self._stand_by("")
+
+    def _follow(self) -> None:
+        """Go over to another topology, if there is one: another file, or another tree."""
+        match self._follower.news():
+            case TopologyError() as error:
+                self._refuse("topology", error)
+            case Topology() as found:
+                try:
+                    if found != self._topology:
+                        self._go_over_to(self.config, found)
+                        log.warning("topology_changed", links=len(found.active_links))
+                    self._problems.pop("topology", None)
+                    self._say()
+                except XcoError as error:
+                    self._refuse("topology", error)
+
+    def _refuse(self, what: str, error: XcoError) -> None:
+        log.warning("reload_refused", problem=str(error))
+        self._problems[what] = f"the last reload was refused: {error}"
+        self._say()
+
+    def _go_over_to(self, config: ControllerConfig, topology: Topology) -> None:
+        before = self.config, self._topology
+        if self._loop is not None:
+            write_loop_file(config, topology, self.state.epoch)
+            try:
+                command(self.config.command_socket, "reload")
+            except ControllerError:
+                write_loop_file(*before, self.state.epoch)
+                raise
+            publish_names(config, topology)
+        self.config, self._topology = config, topology
+
+    def _try_to_lead(self) -> None:
+        try:
+            epoch = self._lease.acquire()
+        except ControllerError as error:
+            self._not_before = self._clock() + RETRY_S
+            self._tell("lease_not_asked", str(error))
+            self._say(problem=str(error))
+            return
+        if epoch is None:
+            self._tell("stands_by", "another controller leads")
+            self._say(problem="")
+            return
+        if not self._prepare(epoch):
+            return
+        try:
+            self._loop = Loop(self._program, self.config.loop_file)
+        except XcoError:
+            self._lease.release()
+            raise
+        self._started = self._clock()
+        self._in_force |= _settings(self.config, LOOP_KEEPS)
+        self._told = "leads"
+        log.warning("leads", epoch=epoch, loop=self._loop.pid)
+        starts = self.state.starts + 1
+        self._say(Role.LEADER, epoch=epoch, loop_pid=self._loop.pid, starts=starts, problem="")
+
+    def _tell(self, event: str, problem: str) -> None:
+        """Log why this controller does not lead, once as long as it is the same."""
+        if event != self._told:
+            log.warning(event, problem=problem)
+        self._told = event
+
+    def _prepare(self, epoch: int) -> bool:
+        """Write what the loop reads; where that cannot be, stand by, and let others lead.
+
+        Raises:
+            ConfigError: settings and topology do not fit.
+        """
+        try:
+            write_loop_file(self.config, self._topology, epoch)
+            publish_names(self.config, self._topology)
+        except ControllerError as error:
+            self._not_before = self._clock() + RETRY_S
+            self._stand_by(str(error))
+            return False
+        except XcoError:
+            self._lease.release()
+            raise
+        return True
+
+    def _bury(self, ended: Exit) -> None:
+        """Start the loop again in a new epoch."""
+        assert self._loop is not None
+        said = self._loop.said()
+        lived_s = self._clock() - self._started
+        self._end_loop()
+        if ended is Exit.CONFIG:
+            self._lease.release()
+            check_listen(self.config, self._path)
+            raise ControllerError(str(self.config.loop_file), said, "correct the settings")
+        log.error("loop_ended", how=ended.name.lower(), said=said)
+        if lived_s < HEALTHY_S and self.state.starts > 1:
+            self._not_before = self._clock() + RETRY_S
+        else:
+            self._try_to_lead()
+
+    def _raise_epoch(self) -> None:
+        """Go on above an epoch that hosts have heard of, as long as the lease is certain.
+
+        The pause between two of these doubles: two controllers with a lease each, or a host that
+        makes epochs up, would else begin all hosts again and again.
+        """
+        now_s = self._clock()
+        if now_s < self._raise_after:
+            return
+        heard = _epoch_heard(self.config)
+        if heard < self.state.epoch:
+            return
+        if now_s > self._raise_after + 2 * LONGEST_PAUSE_S:
+            self._pause_s = RETRY_S
+        self._raise_after = now_s + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        try:
+            self._go_on_above(heard)
+        except ControllerError as error:
+            self._say(problem=str(error))
+
+    def _go_on_above(self, heard: int) -> None:
+        epoch = self._lease.acquire(above=heard)
+        if epoch is None or epoch <= heard:
+            return
+        write_loop_file(self.config, self._topology, epoch)
+        command(self.config.command_socket, f"epoch {epoch}")
+        log.warning("epoch_raised", heard=heard, epoch=epoch)
+        problem = "hosts had heard a higher epoch: does another controller use another lease?"
+        self._say(epoch=epoch, problem=problem)
+
+    def _stand_by(self, problem: str) -> None:
+        if problem and problem != self._problems.get("lead"):
+            log.warning("stands_by", problem=problem)
+        self._end_loop()
+        self._lease.release()
+        self._say(Role.STANDBY, epoch=0, problem=problem)
+
+    def _end_loop(self) -> None:
+        if self._loop is not None:
+            self._loop.stop()
+        self._loop = None
+        self._in_force = {key: self._in_force[key] for key in SHELL_KEEPS}
+
+    def _waiting(self) -> list[str]:
+        """Return the settings that a restart would bring into force."""
+        return [key for key, value in self._in_force.items() if getattr(self.config, key) != value]
+
+    def _say(self, role: Role | None = None, *, problem: str | None = None, **changes: int) -> None:
+        """Bring the state, and its file, up to date; a file that cannot be written waits.
+
+        `problem` is that of the lead; what was refused stays said until it is right again.
+        """
+        if problem is not None:
+            self._problems["lead"] = problem
+        problems = list(dict.fromkeys(filter(None, self._problems.values())))
+        if waiting := self._waiting():
+            problems.append(f"{', '.join(waiting)}: restart the controller to change it")
+        said = "; ".join(problems)
+        now = msgspec.structs.replace(
+            self.state, role=role or self.state.role, problem=said, **changes
+        )
+        if self._loop is None:
+            now = msgspec.structs.replace(now, loop_pid=0)
+        if now == self.state and not self._unsaid and self.config.state_file.exists():
+            return
+        self.state = now
+        if now.role is not Role.LEADER and is_of_another(self.config.state_file):
+            return
+        try:
+            replace_file(self.config.state_file, msgspec.json.encode(now).decode() + "\n")
+        except ControllerError as error:
+            if not self._unsaid:
+                log.warning("state_not_written", problem=str(error))
+            self._unsaid = True
+        else:
+            self._unsaid = False
+
+
+def _epoch_heard(config: ControllerConfig) -> int:
+    """Return the highest epoch above its own that the loop has heard of; 0: none."""
+    try:
+        return read_statistics(config.stats_file).values["epoch_heard"]
+    except ControllerError:
+        return 0
+
+
+def _settings(config: ControllerConfig, keys: Iterable[str]) -> dict[str, object]:
+    return {key: getattr(config, key) for key in keys}
+
+
+def _check_reload(before: ControllerConfig, after: ControllerConfig, path: Path | None) -> None:
+    """See that a running controller can go over to other settings.
+
+    Raises:
+        ConfigError: it could not: commands, statistics and state would be looked for elsewhere.
+    """
+    if after.run_dir != before.run_dir:
+        problem = f"is {before.run_dir} as long as this controller runs"
+        raise ConfigError(str(path), "controller.run_dir", problem, "restart the controller")
+
+
+class _Signals:
+    """What signals have asked for."""
+
+    def __init__(self) -> None:
+        self.stop = self.reload = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._ask_to_stop)
+        signal.signal(signal.SIGHUP, self._ask_to_reload)
+
+    def _ask_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self.stop = True
+
+    def _ask_to_reload(self, _number: int, _frame: FrameType | None) -> None:
+        self.reload = True
+
+
+def run_controller(path: Path, beat: Callable[[Controller], None] = lambda _: None) -> None:
+    """Be a controller until a signal asks to stop; `beat` is called at every look.
+
+    Raises:
+        ConfigError: the settings or the topology cannot be used.
+        ControllerError: the loop cannot go on, or the lease cannot be had at all.
+        CoreError: the loop's program is not built.
+    """
+    config = load_controller_config(path)
+    check_key(config, path)
+    check_listen(config, path)
+    signals = _Signals()
+    lease = make_lease(config.lease, socket.gethostname())
+    controller = Controller(config, lease, path=path)
+    try:
+        while not signals.stop:
+            if signals.reload:
+                signals.reload = False
+                controller.reload()
+            controller.step()
+            beat(controller)
+            time.sleep(LOOK_EVERY_S)
+    finally:
+        controller.close()
+
+
+def check_files(path: Path) -> None:
+    """See that settings, key and topology can be used; starts nothing, and asks no switch.
+
+    Raises:
+        ConfigError: names the file, the key, what is wrong and how to mend it.
+    """
+    config = load_controller_config(path)
+    check_key(config, path)
+    topology = load_file(config.topology).topology
+    unknown = [name for name in config.weights if topology.host_index(name) is None]
+    if unknown:
+        fix = f"name a host of {config.topology}"
+        raise ConfigError(str(path), f"weight.{unknown[0]}", "no such host", fix)

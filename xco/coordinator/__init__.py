@@ -1,0 +1,1 @@
+"""The coordinator's Python part: configuration, start of the compiled loop, status."""

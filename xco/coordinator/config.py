@@ -1,0 +1,282 @@
+"""The coordinator's configuration: these tables are its schema, its defaults and its words.
+
+The file is TOML, with the table ``[coordinator]``; other tables are other programs'. Quantities are
+texts with their units: "980Mbps", "50us", "256KB". `plain` writes what the compiled loop reads
+(xco/core/coordinator/config.h).
+"""
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from xco.coordinator.timing import Timing
+from xco.core_files import CLASSIFIER, find
+from xco.errors import ConfigError, UnitError
+from xco.tables import Format, converted, read_tables
+from xco.topology.file import TopologyFile, load_file
+from xco.topology.graph import Topology
+from xco.units import parse_duration, parse_rate, parse_size
+
+DEFAULT_PATH: Final = Path("/etc/xtc/xco.toml")
+MAX_CONTROLLERS: Final = 4
+_TABLE: Final = "coordinator"
+_FORM: Final = Format(
+    forms={
+        "coordinator": "a table: [coordinator]",
+        "host": "the name of this host in the topology",
+        "interface": "an interface's name, such as eth0",
+        "topology": "the path of the topology's file, the same as the controller's",
+        "key_file": "the path of a file of 32 bytes, the same as the controller's",
+        "controllers": 'a list of 1 to 4, such as ["10.0.0.7:7400", "[fd00::7]:7400"]',
+        "small_packets": "a power of two from 64 to 32768 bytes, such as 128",
+        "bypass_share": "a share of the link above 0 and at most 0.5",
+        "outside_share": "a share of the link above 0 and at most 1",
+        "classifier": '"auto", "bpf" or "u32"',
+        "gates": '"tbf", "edt" or "auto"',
+        "fallback": '"safe" or "open"',
+        "pace": "a share of what is granted, above 0.5 and at most 1",
+    }
+)
+
+Share = Annotated[float, msgspec.Meta(gt=0, le=0.5)]
+
+
+class CoordinatorTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The table ``[coordinator]``."""
+
+    host: str
+    """This host's name in the topology."""
+    interface: Annotated[str, msgspec.Meta(pattern=r"^[^\s/-][^\s/]{0,14}\Z")]
+    """Where the host's traffic leaves."""
+    topology: str
+    key_file: str
+    controllers: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=4)]
+    """Addresses and ports of the controller and its standbys."""
+    rate: str | None = None
+    """What the host can send; the capacity of its link in the topology if not given."""
+    pace: Annotated[float, msgspec.Meta(gt=0.5, le=1)] = 0.98
+    """Gates open at this part of what is granted, so that no queue stands at the bottleneck."""
+    small_packets: str = "128"
+    """IP packets below this size wait for nothing."""
+    bypass_share: Share = 0.05
+    """Of the link, the most for small packets together, and for flows without a queue together."""
+    outside_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.1
+    """Of the link, the most for all that goes to no host of the topology."""
+    classifier: Literal["auto", "bpf", "u32"] = "auto"
+    """What names a packet's class: a BPF program, u32 filters, or whichever the kernel can do."""
+    gates: Literal["tbf", "edt", "auto"] = "tbf"
+    """Token buckets; times of departure, which keep rates but no timeslices; these if possible."""
+    fallback: Literal["safe", "open"] = "safe"
+    """Without a controller: shares that cannot congest a link, or the line, uncoordinated."""
+    newcomer_queue: str = "256KB"
+    """What may wait of flows without a queue."""
+    flow_queue: str = "4MB"
+    """What may wait of one V2V flow."""
+    flow_threshold: str = "8KB"
+    """A flow that sends this within `flow_window` gets a queue of its own."""
+    flow_window: str = "10ms"
+    flow_idle: str = "10s"
+    """A flow that sent nothing for so long loses its queue."""
+    guard: str = "50us"
+    """A slice's gates close so long before its end."""
+    hysteresis: str = "50us"
+    """A slice is given up when nothing waited for so long (paper, section 3.1)."""
+    heartbeat: str = "5ms"
+    silence: str = "50ms"
+    """Without a directive for so long: safe shares. The controller's WELCOME may change it."""
+    hello: str = "100ms"
+    poll_open: str = "50us"
+    poll_closed: str = "250us"
+    spin: str = "100us"
+    """Busy waiting before a gate's time, at most; less where wake-ups are seldom so late."""
+    burst: str = "20us"
+    """What an open gate may send at once, as time of its rate; two frames at least."""
+    hang: str = "1s"
+    """A loop that gets nowhere for so long is killed by its guard."""
+    priority: Annotated[int, msgspec.Meta(ge=0, le=98)] = 50
+    """SCHED_FIFO; 0 leaves ordinary scheduling."""
+    metrics: str | None = None
+    """Address and port of the Prometheus metrics, such as "127.0.0.1:9169"; none by default."""
+    state_dir: str = "/var/lib/xco"
+    """Keeps the highest epoch that was obeyed."""
+    runtime_dir: str = "/run/xco"
+    """Statistics, and the loop's plain configuration."""
+
+
+class CoordinatorConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """A table that was checked, with its quantities as numbers."""
+
+    file: str
+    table: CoordinatorTable
+    topology: Topology
+    tree_known: bool
+    """Whether the file says which links carry traffic; else the switches tell the controller."""
+    host: int
+    line_bps: int
+    small_bytes: int
+    sizes: dict[str, int]
+    """In bytes, by the table's key."""
+    timing: Timing
+
+    @property
+    def statistics(self) -> Path:
+        """Where the loop publishes."""
+        return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.statistics")
+
+    @property
+    def plain_file(self) -> Path:
+        """Where the loop's plain configuration is written."""
+        return Path(self.table.runtime_dir, f"coordinator-{self.table.interface}.conf")
+
+
+def load_config(path: Path = DEFAULT_PATH) -> CoordinatorConfig:
+    """Read the file and the topology that it names.
+
+    Raises:
+        ConfigError: names file, key, what is wrong and what to do; also where times do not fit
+            together (docs/xco-timing.md).
+        TopologyError: the topology cannot be coordinated.
+    """
+    tables = read_tables(path, _FORM)
+    if _TABLE not in tables:
+        raise ConfigError(str(path), _TABLE, "missing", f"write {_FORM.forms[_TABLE]}")
+    return checked(tables[_TABLE], str(path))
+
+
+def checked(raw: Any, file: str = "configuration") -> CoordinatorConfig:
+    """Return the configuration of one table, with its topology loaded.
+
+    Raises:
+        ConfigError, TopologyError: as `load_config`.
+    """
+    table = converted(raw, CoordinatorTable, file, _TABLE, _FORM)
+    try:
+        return _numbers(table, file)
+    except UnitError as error:
+        raise ConfigError(
+            file, f"{_TABLE}.{error.field}", f"{error.got!r}", error.args[0]
+        ) from None
+
+
+def _numbers(table: CoordinatorTable, file: str) -> CoordinatorConfig:
+    loaded = load_file(Path(table.topology))
+    topology = loaded.topology
+    host = topology.host_index(table.host)
+    if host is None:
+        fix = f"one of those in {table.topology}"
+        raise ConfigError(file, f"{_TABLE}.host", f"no host {table.host!r} in the topology", fix)
+    for controller in (*table.controllers, *filter(None, [table.metrics])):
+        endpoint(controller, file)
+    small = parse_size(table.small_packets, field="small_packets")
+    if small & (small - 1) or not 64 <= small <= 32768:
+        forms = _FORM.forms["small_packets"]
+        raise ConfigError(file, f"{_TABLE}.small_packets", f"{small} bytes", f"write {forms}")
+    if table.gates == "edt" and table.classifier == "u32":
+        fix = 'write coordinator.classifier = "bpf", or coordinator.gates = "tbf"'
+        problem = '"edt" needs a BPF program, and coordinator.classifier is "u32"'
+        raise ConfigError(file, f"{_TABLE}.gates", problem, fix)
+    rate = topology.host_rate_bps(host)
+    timing = Timing(
+        **{key: parse_duration(getattr(table, key), field=key) for key in Timing.__struct_fields__}
+    )
+    timing.check(file)
+    return CoordinatorConfig(
+        file=file,
+        table=table,
+        topology=topology,
+        tree_known=_tree_known(loaded),
+        host=host,
+        line_bps=rate if table.rate is None else parse_rate(table.rate, field="rate"),
+        small_bytes=small,
+        sizes={
+            key: parse_size(getattr(table, key), field=key)
+            for key in ("newcomer_queue", "flow_queue", "flow_threshold")
+        },
+        timing=timing,
+    )
+
+
+def endpoint(text: str, file: str = "configuration") -> tuple[str, int]:
+    """Return address and port of "10.0.0.7:7400" or "[fd00::7]:7400".
+
+    Raises:
+        ConfigError: the text is neither.
+    """
+    address, _, port = text.rpartition(":")
+    try:
+        plain = str(ip_address(address.removeprefix("[").removesuffix("]")))
+        number = int(port)
+    except ValueError:
+        plain, number = "", 0
+    if not plain or not 0 < number < 2**16 or (":" in plain) != address.startswith("["):
+        fix = f"write {_FORM.forms['controllers']}"
+        raise ConfigError(file, f"{_TABLE}.controllers", f"{text!r}", fix)
+    return plain, number
+
+
+def plain(config: CoordinatorConfig) -> str:
+    """Return the text that the compiled loop reads, one key a line."""
+    return "".join(f"{line}\n" for line in _lines(config))
+
+
+def _lines(config: CoordinatorConfig) -> Iterator[str]:
+    table, bypass_bps = config.table, round(config.line_bps * config.table.bypass_share)
+    yield f"interface {table.interface}"
+    yield f"key_file {table.key_file}"
+    yield f"statistics {config.statistics}"
+    yield f"epoch_file {Path(table.state_dir, f'epoch-{table.interface}')}"
+    yield f"host {config.host}"
+    yield f"digest {config.topology.hosts_digest().hex()}"
+    yield f"line_bps {config.line_bps}"
+    yield f"pace_ppm {round(table.pace * 1e6)}"
+    yield f"small_bytes {config.small_bytes}"
+    yield f"small_bps {bypass_bps}"
+    yield f"newcomer_bps {bypass_bps}"
+    yield f"outside_bps {round(config.line_bps * table.outside_share)}"
+    if table.classifier != "u32" and (classifier := find(CLASSIFIER)):
+        yield f"classifier {classifier}"
+    yield f"fallback_open {int(table.fallback == 'open')}"
+    yield f"classifier_needed {int(table.classifier == 'bpf')}"
+    yield f"edt {int(table.gates != 'tbf' and table.classifier != 'u32')}"
+    yield f"edt_needed {int(table.gates == 'edt')}"
+    yield f"newcomer_bytes {config.sizes['newcomer_queue']}"
+    yield f"queue_bytes {config.sizes['flow_queue']}"
+    yield f"flow_bytes {config.sizes['flow_threshold']}"
+    yield f"priority {table.priority}"
+    for key in Timing.__struct_fields__:
+        yield f"{key}_ns {getattr(config.timing, key)}"
+    for controller in table.controllers:
+        address, port = endpoint(controller)
+        yield f"controller {address} {port}"
+    for index, host in enumerate(config.topology.hosts):
+        if index != config.host:
+            yield from (f"over {index} {link} {bps}" for link, bps in _safe_shares(config, index))
+            yield from (f"address {address} {index}" for address in host.addresses)
+
+
+def _tree_known(loaded: TopologyFile) -> bool:
+    """Whether no switch could say otherwise: none is asked, or there are no loops to cut."""
+    topology = loaded.topology
+    nodes = len(topology.hosts) + len(topology.switches)
+    return not loaded.sources or len(topology.links) == nodes - 1
+
+
+def _safe_shares(config: CoordinatorConfig, destination: int) -> Iterator[tuple[int, int]]:
+    """Yield the links on the way to a host, and what this host may send over each, in bits/s.
+
+    Where the tree is not known, every link between switches may be on the path, and every other
+    host may send over it: they count as one link.
+    """
+    topology, source = config.topology, config.host
+    if config.tree_known:
+        yield from topology.link_shares_bps(source, destination)
+        return
+    hosts = {host.name for host in topology.hosts}
+    others = len(hosts) - 1
+    between = (link for link in topology.links if link.a not in hosts and link.b not in hosts)
+    least = min((link.capacity_bps for link in between), default=topology.host_rate_bps(source))
+    yield len(hosts), least // others
+    yield destination, topology.host_rate_bps(destination) // others

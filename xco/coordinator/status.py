@@ -1,0 +1,180 @@
+"""How a coordinator is, read from what its loop publishes: for the command line and Prometheus."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import ip_address
+from threading import Thread
+from typing import Final
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from xco.coordinator.config import CoordinatorConfig, endpoint
+from xco.errors import ConfigError, ControllerError
+from xco.protocol.stats import Snapshot, read_statistics
+from xco.protocol.wire import CONTROLLER
+
+MODES: Final = ("fallback", "closed", "slice", "rate", "open", "unshaped")
+"""How gates stand: by the number that the loop publishes."""
+STALE_NS: Final = 1_000_000_000
+"""Statistics older than this are of a loop that is gone; it writes ten times a second."""
+_OFFSET: Final = 2**64
+_GAUGES: Final = frozenset(
+    {
+        "mode",
+        "classifier",
+        "paced",
+        "host",
+        "joined",
+        "epoch",
+        "sequence",
+        "silence_ns",
+        "clock_offset_ns",
+        "clock_way_ns",
+        "gate_late_ns",
+        "gate_late_max_ns",
+        "gate_set_max_ns",
+        "flows",
+        "flow_ready_ns",
+        "flow_ready_max_ns",
+        "places_here",
+        "places_there",
+        "spin_ns",
+    }
+)
+
+
+@dataclass(frozen=True)
+class FlowStatus:
+    """A V2V flow with a queue of its own; `host` is None outside the topology."""
+
+    source: str
+    destination: str
+    host: str | None
+    open_bps: int
+    sent_bytes: int
+    backlog_bytes: int
+
+
+@dataclass(frozen=True)
+class CoordinatorStatus:
+    """How a coordinator is; `counters` are its numbers as it publishes them."""
+
+    interface: str
+    mode: str
+    running: bool
+    joined: bool
+    epoch: int
+    flows: tuple[FlowStatus, ...]
+    counters: dict[str, int]
+
+
+def status(config: CoordinatorConfig) -> CoordinatorStatus:
+    """Return how the coordinator of this configuration is.
+
+    Raises:
+        ControllerError: it has published nothing yet.
+    """
+    snapshot = read_statistics(config.statistics)
+    values = dict(snapshot.values)
+    running = snapshot.age_ns(time.monotonic_ns()) < STALE_NS
+    mode = MODES[values["mode"]] if running else "unshaped"
+    values["clock_offset_ns"] = _signed(values["clock_offset_ns"])
+    flows = tuple(_flows(config, snapshot)) if running else ()
+    joined = running and bool(values["joined"])
+    return CoordinatorStatus(
+        config.table.interface, mode, running, joined, values["epoch"], flows, values
+    )
+
+
+def running_pid(config: CoordinatorConfig) -> int | None:
+    """Return the loop's process, if one publishes where this configuration says."""
+    try:
+        snapshot = read_statistics(config.statistics)
+    except ControllerError:
+        return None  # it runs with another runtime_dir, or has only begun
+    return snapshot.pid if snapshot.age_ns(time.monotonic_ns()) < STALE_NS else None
+
+
+def _signed(value: int) -> int:
+    return value - _OFFSET if value >= _OFFSET // 2 else value
+
+
+def _flows(config: CoordinatorConfig, snapshot: Snapshot) -> Iterator[FlowStatus]:
+    hosts = config.topology.hosts
+    for row in snapshot.rows:
+        yield FlowStatus(
+            _address(row["source_high"], row["source_low"]),
+            _address(row["destination_high"], row["destination_low"]),
+            None if row["host"] == CONTROLLER else hosts[row["host"]].name,
+            row["open_bps"],
+            row["sent_bytes"],
+            row["backlog_bytes"],
+        )
+
+
+def _address(high: int, low: int) -> str:
+    """Return an address; 0 is any: a program that classifies tells hosts apart, not addresses."""
+    if high == low == 0:
+        return "any"
+    address = ip_address((high << 64 | low).to_bytes(16, "big"))
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
+class Metrics(Collector):
+    """The loop's statistics as Prometheus metrics, read when they are asked for."""
+
+    def __init__(self, config: CoordinatorConfig) -> None:
+        self._config = config
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield one metric for each number, and one for each mode."""
+        labels = ["interface"]
+        try:
+            report = status(self._config)
+        except ControllerError:
+            return  # the loop has not published yet
+        interface = [report.interface]
+        mode = GaugeMetricFamily(
+            "xco_coordinator_mode", "1 for how gates stand.", labels=[*labels, "mode"]
+        )
+        for name in MODES:
+            mode.add_metric([*interface, name], float(name == report.mode))
+        yield mode
+        for key, value in report.counters.items():
+            if key != "mode":
+                kind = GaugeMetricFamily if key in _GAUGES else CounterMetricFamily
+                family = kind(f"xco_coordinator_{key}", f"{key} of the loop.", labels=labels)
+                family.add_metric(interface, value)
+                yield family
+
+
+class Served:
+    """Metrics over HTTP while something runs; nothing where none are configured."""
+
+    def __init__(self, config: CoordinatorConfig) -> None:
+        self._config = config
+        self._server: WSGIServer | None = None
+        self._thread: Thread | None = None
+
+    def __enter__(self) -> None:
+        if self._config.table.metrics is None:
+            return
+        address, port = endpoint(self._config.table.metrics, self._config.file)
+        registry = CollectorRegistry()
+        registry.register(Metrics(self._config))
+        try:
+            self._server, self._thread = start_http_server(port, address, registry)
+        except OSError as error:
+            problem = error.strerror or "cannot be listened on"
+            raise ConfigError(self._config.file, "coordinator.metrics", problem) from error
+
+    def __exit__(self, *_: object) -> None:
+        if self._server is not None and self._thread is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()

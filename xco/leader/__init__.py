@@ -1,0 +1,1 @@
+"""The lease that elects one controller, with durable, strictly increasing epochs."""

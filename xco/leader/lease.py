@@ -1,0 +1,107 @@
+"""Who coordinates: one lease, and an epoch that is durable, and above all before, before use.
+
+The lease goes when its holder dies, without a time-out to tune: the kernel lets go of flock(2),
+PostgreSQL of the locks of a session that ended. An epoch is never below the nanoseconds since 1970,
+so that a controller whose directory was lost still gives epochs above those that hosts remember,
+and two controllers that by mistake have a lease each do not give the same one.
+"""
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from xco.errors import ControllerError
+from xco.leader.base import Clock, Lease, next_epoch
+
+
+class FileLease:
+    """A lease for controllers that see one directory: a lock on a file, and the epoch beside it.
+
+    The directory must be on one machine, or on a file system whose flock(2) reaches all of them.
+    """
+
+    def __init__(self, directory: Path, clock: Clock = time.time_ns) -> None:
+        self._directory, self._clock = directory, clock
+        self._lock_path, self._epoch_path = directory / "lease", directory / "epoch"
+        self._lock = -1
+
+    def acquire(self, above: int = 0) -> int | None:
+        """Return a new epoch, or None; see `Lease`."""
+        try:
+            if not self.still() and not self._take():
+                return None
+            return self._new_epoch(above)
+        except OSError as error:
+            self.release()
+            fix = "give the controller a lease directory that it may write to"
+            problem = error.strerror or str(error)
+            raise ControllerError(str(self._directory), problem, fix) from error
+
+    def still(self) -> bool:
+        """Whether the lock is held, and is the one that others would try."""
+        if self._lock < 0:
+            return False
+        try:
+            ours, theirs = os.fstat(self._lock), self._lock_path.stat()
+        except OSError:
+            return False
+        return (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino)
+
+    def release(self) -> None:
+        """Let go of the lock."""
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
+
+    def _take(self) -> bool:
+        self.release()
+        self._directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+        self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.release()
+        return self.still()
+
+    def _new_epoch(self, above: int) -> int:
+        epoch = next_epoch(self._clock(), self._last_epoch(), above)
+        beside = self._epoch_path.with_name("epoch.new")
+        with beside.open("w") as file:
+            file.write(f"{epoch}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._epoch_path)
+        self._sync_directory()
+        return epoch
+
+    def _last_epoch(self) -> int:
+        """Return the epoch that was given last; what cannot be read counts for nothing."""
+        try:
+            text = self._epoch_path.read_text().strip()
+        except FileNotFoundError:
+            return 0
+        return int(text) if text.isdecimal() and len(text) < 20 else 0
+
+    def _sync_directory(self) -> None:
+        directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def make_lease(where: str, holder: str) -> Lease:
+    """Return the lease that a setting names: a directory, or a PostgreSQL URL.
+
+    Raises:
+        ControllerError: a URL without the libraries for it, or of another database.
+    """
+    if "://" not in where:
+        return FileLease(Path(where))
+    try:
+        from xco.leader.postgres import PostgresLease  # noqa: PLC0415  an extra: only for a URL
+    except ImportError as error:
+        fix = "install SQLAlchemy and psycopg, or name a directory"
+        raise ControllerError("lease", f"{error.name} is not installed", fix) from error
+    return PostgresLease(where, holder)

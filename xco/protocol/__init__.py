@@ -1,0 +1,1 @@
+"""Messages, keys and statistics exchanged with the compiled loops."""

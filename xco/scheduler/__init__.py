@@ -1,0 +1,1 @@
+"""The scheduler of timeslices: Algorithm 1 as reference, and the compiled scheduler."""

@@ -1,0 +1,74 @@
+"""Follows a topology in a thread of its own: a switch that is slow to answer holds up nobody."""
+
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+
+from xco.errors import TopologyError
+from xco.topology.discovery import Run, run
+from xco.topology.graph import Topology
+from xco.topology.watch import TopologyWatch
+
+EVERY_S = 1.0
+"""Between two looks at the file and at the switches."""
+AGENTS_EVERY_S = 5.0
+"""The same where switches are read by SNMP: their processors are slow."""
+
+News = Topology | TopologyError
+
+
+class Follower:
+    """Says when a topology has become another one, when it is wrong, and when it is right again."""
+
+    def __init__(self, path: Path, *, every_s: float | None = None, run: Run = run) -> None:
+        """Read it for the first time; `start` begins to follow it.
+
+        Raises:
+            TopologyError: the topology is wrong.
+        """
+        self._watch = TopologyWatch(path, run)
+        self.topology = self._watch.topology
+        self._every_s = every_s
+        self._problem = ""
+        self._news: SimpleQueue[News] = SimpleQueue()
+        self._stopped = Event()
+
+    def start(self) -> None:
+        """Follow it from now on."""
+        Thread(target=self._follow, name="topology", daemon=True).start()
+
+    def stop(self) -> None:
+        """Follow it no longer; a look that is under way is not waited for."""
+        self._stopped.set()
+
+    def news(self) -> News | None:
+        """Return the next topology to go over to, or what is wrong with it; None if nothing is new.
+
+        What was wrong and is right again is told by the topology that it had, or has now.
+        """
+        try:
+            return self._news.get_nowait()
+        except Empty:
+            return None
+
+    def look(self) -> None:
+        """Look once; what is new is put where `news` finds it."""
+        try:
+            found = self._watch.look()
+        except TopologyError as error:
+            if str(error) != self._problem:
+                self._news.put(error)
+            self._problem = str(error)
+            return
+        if found is not None or self._problem:
+            self._news.put(self._watch.topology)
+        self._problem = ""
+
+    def _follow(self) -> None:
+        while not self._stopped.wait(self._rest_s()):
+            self.look()
+
+    def _rest_s(self) -> float:
+        if self._every_s is not None:
+            return self._every_s
+        return AGENTS_EVERY_S if self._watch.asks_agents else EVERY_S

@@ -1,0 +1,37 @@
+"""Requests that the journal must know of first: they wait for the disk, and the loop does not."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from xtc.wire import Reply
+
+
+class Orders(Protocol):
+    """What carries out requests (`xtc.manager.manager`)."""
+
+    def prepare(self, raw: bytes) -> int | None:
+        """Give the journal what it must hold first; the ledger's number, None where it does."""
+        ...
+
+    def settled(self, ticket: int) -> bool:
+        """Whether there is nothing left to wait for."""
+        ...
+
+
+class DurableFirst:
+    """Carries out requests one after the other, each once the journal holds what it must hold."""
+
+    def __init__(self, orders: Orders, carry_out: Callable[[bytes], Reply]) -> None:
+        self._orders, self._carry_out = orders, carry_out
+        self._waiting: bytes | None = None
+        """The request that waits."""
+        self._ticket: int | None = None
+
+    def answer(self, raw: bytes) -> Reply | None:
+        """Return the reply to a request, None where it waits: give it again when the loop wakes."""
+        if raw is not self._waiting:
+            self._waiting, self._ticket = raw, self._orders.prepare(raw)
+        if self._ticket is not None and not self._orders.settled(self._ticket):
+            return None
+        self._waiting = None
+        return self._carry_out(raw)

@@ -1,0 +1,205 @@
+"""A cap through libvirt: orders to the threads that make its calls, and what they read back.
+
+No call of this actuator waits for the hypervisor, but for `restore`, which waits a little. What
+it reports was read back at the last look, which the daemon asks for shortly before each tick; a
+cap that is under way is reported as the one in force, and `settle` says when it failed.
+"""
+
+import os
+from typing import Final
+
+from common.units import CapFraction, Seconds
+from xtc.actuator.base import CapLimits, CpuUsage
+from xtc.errors import Gone, Overtaken, Permanent, Transient, UnderWay
+from xtc.libvirt.api import Parameters
+from xtc.libvirt.domains import DomainView, Order, afresh
+from xtc.libvirt.drivers import way_of
+from xtc.libvirt.session import Session
+from xtc.libvirt.weights import Captured, DomainWeights, is_unified, scale_of
+from xtc.spec import LibvirtOriginal, LibvirtSpec, Original
+
+SLOW_S: Final = Seconds(0.05)
+"""A hypervisor that takes longer over a cap gets one a period."""
+
+
+class LibvirtActuator:
+    """Caps one run of a domain (`xtc.actuator.base.Actuator`)."""
+
+    def __init__(
+        self,
+        spec: LibvirtSpec,
+        session: Session,
+        view: DomainView,
+        original: LibvirtOriginal | None,
+    ) -> None:
+        """Open it for the run that a view tells of.
+
+        Raises:
+            Unsupported: xtc knows no way to cap what this driver runs.
+        """
+        self._session = session
+        self._uuid, self._domid, self._name = view.uuid, view.domid, view.name
+        self._way = way_of(view.name, session.view.driver, spec.scope)
+        self._limits = self._way.limits(view.vcpus, os.cpu_count() or 1)
+        self._captured = Captured(original)
+        scale = scale_of(session.view.driver, unified=is_unified())
+        self.weights = DomainWeights(
+            session, scale, self._way.flags, view.uuid, self._view, captured=self._captured
+        )
+        """The floor, beside the cap."""
+        self._expected: Parameters | None = None
+        """What the original was read from; it must stand there until the first cap is written."""
+        self._order: Order | None = None
+        """The last cap that was ordered, until it is known what became of it."""
+        self._restoring: Order | None = None
+        self._slow = False
+
+    @property
+    def limits(self) -> CapLimits:
+        """What the hypervisor's scheduler can express."""
+        return self._limits
+
+    @property
+    def slow(self) -> bool:
+        """Whether the last cap took so long to write that one a period is enough."""
+        return self._slow
+
+    def settle(self) -> bool:
+        """Return whether no cap is under way.
+
+        Raises:
+            ActuatorError: the last cap failed; said once for each that was ordered.
+        """
+        order, outcome = self._order, self._session.outcome(self._uuid)
+        without_weight = self.weights.settle(outcome)
+        if order is None:
+            return True
+        if without_weight and not (outcome and isinstance(outcome.error, Overtaken)):
+            self._order = self._ordered(self._view(), without_weight)
+            return False
+        if outcome is None or outcome.order.number < order.number:
+            return False
+        self._order = None
+        if outcome.error is not None:
+            raise afresh(outcome.error)
+        self._slow = outcome.took > SLOW_S
+        return True
+
+    def capture(self) -> LibvirtOriginal:
+        """Return what stood there before xtc: the journal's, the domain's mark, or what is there.
+
+        A domain that came with a cap from another host bears a mark of what it was before.
+        """
+        if self._captured.original is None:
+            view = self._view()
+            try:
+                found = self._way.original(view.parameters)
+            except KeyError as error:
+                raise self._untold(error) from error
+            parameters = found | dict(view.mark or {})
+            self._captured.original = LibvirtOriginal(self._uuid, self._domid, parameters)
+            self._expected = found
+        return self._captured.original
+
+    def applied(self) -> CapFraction | None:
+        """Return the cap in force or under way.
+
+        Raises:
+            Gone: the domain stopped, or was started anew.
+            Transient: libvirt does not answer.
+        """
+        pending = self._session.pending(self._uuid)  # first: it may be carried out just now
+        view = self._view()
+        ordered = {} if pending is None else pending.parameters
+        return self._cap({**view.parameters, **ordered}, view)
+
+    def apply(self, cap: CapFraction) -> CapFraction:
+        """Order a cap and return it as the hypervisor will hold it; `settle` says if it did."""
+        view = self._view()
+        wanted = self._limits.bound(cap, target=self._name)
+        parameters = self._way.parameters(wanted, view.vcpus, view.parameters)
+        self._order = self._ordered(view, parameters)
+        self._restoring = None  # a release that was under way is overtaken
+        return self._cap(parameters, view) or wanted
+
+    def _ordered(self, view: DomainView, parameters: Parameters) -> Order:
+        """Order parameters, and the weight that is under way, since an order replaces another."""
+        mark = self.capture().parameters
+        expected, self._expected = self._expected, None  # what stands there may be ours from now on
+        every = {**parameters, **self.weights.under_way()}
+        order = self._session.order(view, every, self._way.flags, mark=mark, expected=expected)
+        self.weights.took_along(order)
+        return order
+
+    def rebalance(self) -> CapFraction | None:
+        """Return None: every vCPU has the same share, whatever it needs."""
+        return None
+
+    def usage(self) -> CpuUsage:
+        """Return the CPU time of what the cap holds, with the instant at which it was read.
+
+        A quota of each vCPU stops one that is busy while the others are idle, so it tells each.
+        """
+        view, grain = self._view(), self._way.grain
+        if not self._way.by_vcpu:
+            return CpuUsage(view.used, None, at=view.seen_at, grain=grain)
+        parts = view.used_by_vcpus
+        used = Seconds(sum(parts)) if parts else None
+        return CpuUsage(used, None, at=view.seen_at, grain=grain, parts=parts)
+
+    def restore(self, original: Original) -> None:
+        """Put back what stood there; a domain that is gone is restored already.
+
+        Raises:
+            Permanent: the original is another actuator's.
+            UnderWay: it is not confirmed yet.
+            Transient: the hypervisor does not tell, or failed.
+        """
+        if not isinstance(original, LibvirtOriginal):
+            raise Permanent(self._name, f"cannot restore a {type(original).__name__}")
+        try:
+            order = self._restoring or self._order_back(original)
+        except Gone:
+            return  # the cap went with the run of the domain that bore it
+        outcome = self._session.wait_for(order)
+        self._restoring = order if outcome is None else None
+        if outcome is None:
+            raise UnderWay(self._name, "the release is under way")
+        if outcome.error is not None and not isinstance(outcome.error, Gone):
+            raise afresh(outcome.error)
+        if self._session.in_doubt(self._uuid):
+            raise Transient(self._name, "a cap that was given up may still land: released again")
+
+    def _order_back(self, original: LibvirtOriginal) -> Order:
+        """Put back what was changed: where no cap was written, another one may stand there."""
+        view, capless = self._view(), self._expected or {}
+        changed = {k: v for k, v in original.parameters.items() if k not in capless}
+        parameters = changed or original.parameters
+        return self._session.order(view, parameters, self._way.flags, mark=None)
+
+    def _cap(self, parameters: Parameters, view: DomainView) -> CapFraction | None:
+        try:
+            return self._way.cap(parameters, view.vcpus)
+        except KeyError as error:
+            raise self._untold(error) from error
+
+    def _untold(self, error: KeyError) -> Transient:
+        return Transient(self._name, f"the hypervisor does not tell {error}")
+
+    def _view(self) -> DomainView:
+        """Return what is known of this run of the domain."""
+        host = self._session.view
+        if not host.surveyed:
+            raise afresh(host.problem or Transient(self._name, "libvirt has not answered yet"))
+        view = host.domains.get(self._uuid)
+        if view is None or not view.active:
+            raise Gone(self._name, "the domain does not run")
+        if view.domid != self._domid:
+            raise Gone(self._name, "the domain was started anew")
+        if view.problem is not None:
+            raise afresh(view.problem)
+        if not view.visited:
+            raise Transient(self._name, "libvirt has not told about it yet")
+        if self._session.is_stale(self._uuid):
+            raise Transient(self._name, "libvirt does not answer")
+        return view

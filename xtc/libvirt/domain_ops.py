@@ -1,0 +1,211 @@
+"""A visit to one domain: its order, then a look at it. It blocks, and knows no thread."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Final
+
+from common.clock import Clock
+from common.units import Seconds
+from xtc.errors import ActuatorError, Gone, Overtaken, Transient
+from xtc.libvirt.api import AFFECT_LIVE, METADATA_ELEMENT, Code, Domain
+from xtc.libvirt.connection import Link
+from xtc.libvirt.domain_xml import parse_domain
+from xtc.libvirt.domains import DomainView, Order, Outcome, Visit
+from xtc.libvirt.drivers import check_scheduler, told, way_of
+from xtc.libvirt.explain import code_of, explain
+from xtc.libvirt.metadata import KEY, URI, mark_of, original_of
+
+_DOM0: Final = "00000000-0000-0000-0000-000000000000"
+"""Xen lists the domain that all this runs in among the others."""
+BLURRED_S: Final = Seconds(0.1)
+"""A reading of CPU time that took longer is no reading."""
+_NO_METADATA: Final = {Code.NO_SUPPORT, Code.OPERATION_UNSUPPORTED, Code.ARGUMENT_UNSUPPORTED}
+
+
+def survey(link: Link) -> list[DomainView]:
+    """Return every domain of the host, with as little as the list tells.
+
+    Raises:
+        Exception: one of `Api.errors`.
+    """
+    return [
+        DomainView(domain.UUIDString(), domain.name(), domain.ID())
+        for domain in link.list()
+        if domain.UUIDString() != _DOM0
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who pays visits over one link, for as long as it is heard."""
+
+    link: Link
+    clock: Clock
+    is_heard: Callable[[], bool]
+    """Whether the link still serves: who was given up must not write any more."""
+
+    def pay(self, visit: Visit) -> tuple[DomainView, Outcome | None]:
+        """Return what is known of a domain after a visit, and what became of its order.
+
+        What goes wrong with the domain is in what is returned.
+
+        Raises:
+            Transient: the connection is dead, so that nothing is known.
+        """
+        try:
+            domain = self._running(visit.known)
+            view, outcome = self._with_order(domain, visit)
+            return self._looked_at(domain, view, describe=visit.describe), outcome
+        except Gone as gone:
+            failed = None if visit.order is None else Outcome(visit.order, gone, Seconds(0.0))
+            return replace(visit.known, domid=-1, problem=gone), failed
+
+    def _running(self, known: DomainView) -> Domain:
+        """Return the domain, in the run that is known.
+
+        To ask libvirtd 9.0 for the scheduler of an LXC domain that does not run ends libvirtd; so
+        this looks, right before, whether it runs.
+        """
+        try:
+            domain = self.link.look_up(known.uuid)
+        except self.link.api.errors as error:
+            raise self._explained(known, error) from error
+        if domain.ID() < 0:
+            raise Gone(known.name, "the domain does not run")
+        if domain.ID() != known.domid:
+            raise Gone(known.name, "the domain was started anew")
+        return domain
+
+    def _explained(self, view: DomainView, error: Exception) -> ActuatorError:
+        if not self.link.alive:
+            return Transient(view.name, "the connection to libvirt ended")
+        return error if isinstance(error, ActuatorError) else explain(view.name, error)
+
+    def _with_order(self, domain: Domain, visit: Visit) -> tuple[DomainView, Outcome | None]:
+        """Mark, write, and read back; to remove the mark comes last."""
+        order, view, begun = visit.order, visit.known, self.clock.now()
+        if order is None:
+            return view, None
+        if order.domid != view.domid:
+            gone = Gone(view.name, "the domain was started anew")
+            return view, Outcome(order, gone, Seconds(0.0))
+        try:
+            if not view.described:  # whether it bears our mark is not known
+                view = self._described(domain, view)
+            self._check_original(domain, view, order)
+            if order.mark is not None:
+                view = self._with_mark(domain, view, order)
+            view = self._written(domain, view, order)
+            if order.mark is None:
+                view = self._with_mark(domain, view, order)
+        except self.link.troubles as raised:
+            error = self._fatal_or_not(view, raised)
+            return replace(view, described=False), Outcome(order, error, Seconds(0.0))
+        return view, Outcome(order, None, Seconds(self.clock.now() - begun))
+
+    def _check_original(self, domain: Domain, view: DomainView, order: Order) -> None:
+        """Write nothing over a cap that came after the original was read: it would be lost."""
+        if order.expected is None:
+            return
+        found = told(domain.schedulerParametersFlags(order.flags))
+        if any(found.get(key) != value for key, value in order.expected.items()):
+            raise Overtaken(view.name, "the cap was changed just now: its original is read anew")
+
+    def _fatal_or_not(self, view: DomainView, raised: Exception) -> ActuatorError:
+        """Return what went wrong with the domain.
+
+        Raises:
+            Gone: it is no more.
+            Transient: the connection is dead.
+        """
+        error = self._explained(view, raised)
+        if isinstance(error, Gone) or not self.link.alive:
+            raise error from raised
+        return error
+
+    def _written(self, domain: Domain, view: DomainView, order: Order) -> DomainView:
+        self._check_heard(view)
+        domain.setSchedulerParametersFlags(dict(order.parameters), order.flags)
+        got = told(domain.schedulerParametersFlags(order.flags))
+        wrong = {
+            key: got.get(key) for key, wrote in order.parameters.items() if got.get(key) != wrote
+        }
+        if wrong:
+            raise Transient(view.name, f"wrote {dict(order.parameters)} but read back {wrong}")
+        return replace(view, parameters=got)
+
+    def _check_heard(self, view: DomainView) -> None:
+        if not self.is_heard():
+            raise Transient(view.name, "this call was given up")
+
+    def _with_mark(self, domain: Domain, view: DomainView, order: Order) -> DomainView:
+        if order.mark == view.mark:
+            return view
+        self._check_heard(view)
+        text = None if order.mark is None else mark_of(order.mark)
+        try:
+            domain.setMetadata(METADATA_ELEMENT, text, KEY, URI, AFFECT_LIVE)
+        except self.link.api.errors as error:
+            if code_of(error) not in _NO_METADATA:
+                raise
+            return view  # the journal has the original; it just does not travel
+        return replace(view, mark=order.mark)
+
+    def _looked_at(self, domain: Domain, view: DomainView, *, describe: bool) -> DomainView:
+        """Return what is known after a look; what goes wrong is its `problem`."""
+        view = replace(view, visited=True, described=view.described and not describe)
+        try:
+            if not view.described:
+                view = self._described(domain, view)
+            return replace(self._observed(domain, view), problem=None)
+        except self.link.troubles as raised:
+            return replace(view, problem=self._fatal_or_not(view, raised))
+
+    def _described(self, domain: Domain, view: DomainView) -> DomainView:
+        """Read what events announce: scheduler, interfaces, vCPUs, and the mark."""
+        found = parse_domain(domain.XMLDesc(0), name=view.name, driver=self.link.driver)
+        return replace(
+            view,
+            scheduler=str(domain.schedulerType()[0]),
+            vcpus=found.vcpus,
+            interfaces=found.interfaces,
+            uncounted=found.uncounted,
+            mark=self._marked(domain),
+            described=True,
+        )
+
+    def _marked(self, domain: Domain) -> dict[str, int] | None:
+        try:
+            return original_of(domain.metadata(METADATA_ELEMENT, URI, AFFECT_LIVE))
+        except self.link.api.errors as error:
+            if code_of(error) in {Code.NO_DOMAIN_METADATA, *_NO_METADATA}:
+                return None
+            raise
+
+    def _observed(self, domain: Domain, view: DomainView) -> DomainView:
+        """Read back the cap and count CPU time; `seen_at` is the instant of the counting."""
+        way = way_of(view.name, self.link.driver, "vcpu")
+        check_scheduler(view.name, self.link.driver, view.scheduler)
+        parameters = told(domain.schedulerParametersFlags(way.flags))
+        view = replace(view, parameters=parameters, vcpus=max(1, domain.info()[3]))
+        begun = self.clock.now()
+        used, by_vcpus = _cpu_time(domain, by_vcpu=way.by_vcpu)
+        took = self.clock.now() - begun
+        if took > BLURRED_S:
+            return view  # held up half-way, so that nobody knows when it was counted
+        at = Seconds(begun + took / 2)
+        return replace(view, used=used, used_by_vcpus=by_vcpus, seen_at=at)
+
+
+def _cpu_time(domain: Domain, *, by_vcpu: bool) -> tuple[Seconds, tuple[Seconds, ...]]:
+    """Return the CPU time of all of a domain, and of each vCPU where that is asked for.
+
+    libvirt tells of the vCPUs that are online, each with its number (virDomainGetVcpus).
+    """
+    if not by_vcpu:
+        return Seconds(domain.info()[4] / 1e9), ()
+    by_number = sorted(domain.vcpus()[0], key=itemgetter(0))
+    vcpus = tuple(Seconds(vcpu[2] / 1e9) for vcpu in by_number)
+    # QEMU's info() counts in clock ticks, and no vhost threads.
+    return Seconds(domain.getCPUStats(True)[0]["cpu_time"] / 1e9), vcpus

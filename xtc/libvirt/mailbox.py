@@ -1,0 +1,444 @@
+"""What the loop and the threads tell each other, under one lock: orders in, views out.
+
+The loop never waits here for a hypervisor: it posts, and reads what was published. Threads take
+one domain at a time, orders first. A domain has one call under way at most, so that one that hangs
+holds one thread and no more; who hangs or is slow is in quarantine, and others go on.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Final
+
+from common.clock import Clock
+from common.units import Seconds
+from xtc.errors import ActuatorError, Gone, Overtaken, Transient
+from xtc.libvirt.domains import DomainView, HostView, Order, Outcome, Visit
+from xtc.libvirt.quarantine import OVERDUE_S, Quarantine
+
+WORKERS: Final = 4
+"""Threads that visit, beside those that a slow or hanging domain holds."""
+MOST_WORKERS: Final = 64
+"""Threads that visit or wait for a domain that hangs, until its call is given up."""
+SLOW_AT_ONCE: Final = WORKERS - 1
+"""Domains known to be slow that are visited at the same time."""
+_SURVEY: Final = "survey"
+_NO_TIME: Final = Seconds(0.0)
+_IN_DOUBT: Final = "a call was given up; what it did is in doubt"
+_HANGS: Final = "its calls to libvirt hang: nothing is known or written until one comes back"
+ANSWER_MEMORY: Final = 0.9
+"""What is kept of a long answer's time with each later one."""
+
+
+class Board:
+    """One connection's board. It hears one pool and one link of it; what others say is void."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = threading.Condition(threading.RLock())
+        self._pool: object = None
+        self._link: object = None
+        self._orders: dict[str, Order] = {}
+        self._visits: dict[str, Visit] = {}
+        """Under way, over the link that is heard."""
+        self._lost: dict[str, Visit] = {}
+        """Not heard any more, and not come back: such a visit may still do its work."""
+        self._quarantine = Quarantine()
+        self._outcomes: dict[str, Outcome] = {}
+        self._describe: dict[str, None] = {}
+        self._asked: dict[str, Seconds] = {}
+        """Domains to be looked at, with the instant at which that was asked for."""
+        self._busy: dict[str, Seconds] = {}
+        """Since when each visit is under way."""
+        self._steps: dict[str, Seconds] = {}
+        """What is done with connections rather than with a domain, since when."""
+        self._workers = 0
+        """Threads that visit over the link that is heard, without those that are given up."""
+        self._idle = 0
+        """How many of them wait for a domain to visit."""
+        self._survey = False
+        self._lost_sight = False
+        """Whether a domain was not as it was listed; it is looked for with the next asking."""
+        self._wanted: Callable[[DomainView], bool] = lambda _view: False
+        self.view = HostView()
+        """What is known; replaced as a whole, and so readable without the lock."""
+        self.answer_time = Seconds(0.0)
+        """How long it takes to look at everything that was asked for: the worst of late."""
+        self.version = 0
+        """Counts the changes of which domains there are, and of their interfaces."""
+
+    # What the loop says and asks.
+
+    def want(self, wanted: Callable[[DomainView], bool]) -> None:
+        """Say which domains are to be followed closely."""
+        with self._changed:
+            self._wanted, self._survey = wanted, True
+            self._changed.notify_all()
+
+    def post(self, order: Order) -> None:
+        """Have an order carried out; one for the same domain that has not begun is dropped."""
+        with self._changed:
+            if order.uuid in self.view.domains:
+                self._orders[order.uuid] = _instead(self._orders.get(order.uuid), order)
+            else:
+                self._fail(order, self.view.problem or Gone(order.uuid, "no such domain"))
+            self._changed.notify_all()
+
+    def pending(self, uuid: str) -> Order | None:
+        """Return the order of a domain that is not carried out yet."""
+        with self._changed:
+            visit = self._visits.get(uuid)
+            return self._orders.get(uuid) or (None if visit is None else visit.order)
+
+    def outcome(self, uuid: str) -> Outcome | None:
+        """Return what became of the last order of a domain that came to an end."""
+        with self._changed:
+            return self._outcomes.get(uuid)
+
+    def wait_until(self, holds: Callable[[], bool], patience: Seconds) -> bool:
+        """Wait until something holds that these threads bring about; whether it does."""
+        with self._changed:
+            return self._changed.wait_for(holds, patience)
+
+    def ask(self) -> None:
+        """Have every running domain that is wanted looked at."""
+        now = self._clock.now()
+        with self._changed:
+            for uuid, view in self.view.domains.items():
+                if view.active and self._wanted(view):
+                    self._asked.setdefault(uuid, now)
+            self._survey, self._lost_sight = self._survey or self._lost_sight, False
+            self._changed.notify_all()
+
+    def unanswered(self, uuid: str) -> Seconds:
+        """Return for how long a domain has been asked about in vain."""
+        now = self._clock.now()
+        with self._changed:
+            return Seconds(now - min(self._asked.get(uuid, now), self._busy.get(uuid, now)))
+
+    def longest(self) -> Seconds:
+        """Return for how long the longest work on a connection has lasted; visits are none."""
+        now = self._clock.now()
+        with self._changed:
+            return Seconds(now - min(self._steps.values(), default=now))
+
+    def give_up(self, deadline: Seconds) -> tuple[str, ...]:
+        """Give up every visit that has lasted so long; return the names of their domains."""
+        now = self._clock.now()
+        with self._changed:
+            late = [uuid for uuid, since in self._busy.items() if now - since >= deadline]
+            names = tuple(self._give_up(uuid) for uuid in late)
+            self._changed.notify_all()
+            return names
+
+    def _give_up(self, uuid: str) -> str:
+        visit = self._lost[uuid] = self._visits.pop(uuid)
+        del self._busy[uuid]
+        self._workers -= 1
+        self._quarantine.give_up(uuid)
+        name = visit.known.name
+        if visit.order is not None:
+            self._fail(visit.order, Transient(name, _IN_DOUBT))
+        view = self.view.domains.get(uuid)
+        if view is not None:
+            view = replace(view, described=False, problem=Transient(name, _HANGS))
+            self.view = replace(self.view, domains={**self.view.domains, uuid: view})
+        return name
+
+    def in_doubt(self, uuid: str) -> bool:
+        """Whether an order of a domain was given up and has not come back: it may still land."""
+        with self._changed:
+            visit = self._lost.get(uuid)
+            return visit is not None and visit.order is not None
+
+    def to_describe(self) -> bool:
+        """Whether some domain that is wanted has not been described yet."""
+        with self._changed:
+            unseen = (v for v in self.view.domains.values() if v.active and self._wanted(v))
+            return any(not view.visited for view in unseen)
+
+    # What libvirt's events say.
+
+    def note_change(self, uuid: str | None) -> None:
+        """Have a domain described anew, and the list of domains with it."""
+        with self._changed:
+            if uuid is not None and uuid in self.view.domains:
+                self._describe[uuid] = None
+            self._survey = True
+            self._changed.notify_all()
+
+    # What pools say and ask.
+
+    def employ(self, pool: object) -> None:
+        """Hear this pool alone; what an earlier one has begun is in doubt."""
+        with self._changed:
+            earlier, self._pool = self._pool, pool
+            self._drop(None if earlier is None else Transient("libvirt", _IN_DOUBT))
+
+    def employs(self, pool: object) -> bool:
+        """Whether this pool is the one that is heard."""
+        return self._pool is pool
+
+    def serves(self, link: object) -> bool:
+        """Whether this link is the one that is heard."""
+        return self._link is link
+
+    def connecting(self, pool: object) -> None:
+        """Note that a connection is being opened or closed, which may hang."""
+        with self._changed:
+            if self._pool is pool:
+                self._steps[_SURVEY] = self._clock.now()
+
+    def resting(self, pool: object) -> None:
+        """Note that nothing is being done that may hang."""
+        with self._changed:
+            if self._pool is pool:
+                self._steps.pop(_SURVEY, None)
+
+    def unreachable(self, pool: object, problem: ActuatorError) -> None:
+        """Publish that no connection could be opened."""
+        with self._changed:
+            if self._pool is pool:
+                self._drop(problem)
+
+    def connected(self, pool: object, link: object, driver: str) -> None:
+        """Publish a connection; its domains follow with the survey."""
+        with self._changed:
+            if self._pool is pool:
+                self._link, self._survey, self._workers = link, True, 0
+                self._publish(HostView(driver, connected=True))
+
+    def add_workers(self, link: object) -> int:
+        """Return how many workers to add now, so that enough are free; they count as added.
+
+        Where all hang, each domain that waits gets a worker of its own, and one is kept free.
+        """
+        now = self._clock.now()
+        with self._changed:
+            if self._link is not link:
+                return 0
+            free = self._workers - len(self._overdue(now))
+            wanted = WORKERS if free > 0 else max(WORKERS, len(self._waiting(now)) + 1)
+            more = max(0, min(wanted - free, MOST_WORKERS - self._workers))
+            self._workers += more
+            return more
+
+    def keeps_worker(self, link: object) -> bool:
+        """Whether a worker that is free is to stay; one that is not leaves, and counts no more."""
+        now = self._clock.now()
+        with self._changed:
+            if self._link is not link:
+                return False
+            surplus = self._workers - len(self._overdue(now)) > WORKERS
+            leaves = surplus and not self._waiting(now)
+            self._workers -= leaves
+            return not leaves
+
+    def _overdue(self, now: Seconds) -> list[Seconds]:
+        """Return since when each visit that is overdue is under way."""
+        return [since for since in self._busy.values() if now - since > OVERDUE_S]
+
+    def _waiting(self, now: Seconds) -> set[str]:
+        """Return the domains that need a visit and may have one."""
+        wishes = {*self._orders, *self._describe, *self._asked} - self._visits.keys()
+        return {
+            uuid
+            for uuid in wishes - self._lost.keys()
+            if uuid in self.view.domains and not self._quarantine.bars(uuid, now)
+        }
+
+    def opening(self, link: object, worker: int) -> None:
+        """Note that a worker of a link opens its own connection, which may hang."""
+        with self._changed:
+            if self._link is link:
+                self._steps[f"worker {worker}"] = self._clock.now()
+
+    def opened(self, link: object, worker: int) -> None:
+        """Note that it has."""
+        with self._changed:
+            if self._link is link:
+                self._steps.pop(f"worker {worker}", None)
+
+    def lost(self, link: object, problem: ActuatorError) -> None:
+        """Publish that the connection ended: nothing is known any more."""
+        with self._changed:
+            if self._link is link:
+                self._drop(problem)
+
+    def take_survey(self, link: object, patience: Seconds) -> bool:
+        """Wait for a survey to be due; False where the link is not heard any more."""
+        with self._changed:
+            if self._link is not link:
+                return False
+            self._steps.pop(_SURVEY, None)
+            self._changed.wait_for(lambda: self._survey or self._link is not link, patience)
+            if self._link is not link:
+                return False
+            self._survey = False
+            self._steps[_SURVEY] = self._clock.now()
+            return True
+
+    def surveyed(self, link: object, found: Iterable[DomainView]) -> None:
+        """Publish which domains there are; those that are wanted are described anew."""
+        with self._changed:
+            if self._link is not link:
+                return
+            known = self.view.domains
+            domains = {new.uuid: _merged(known.get(new.uuid), new) for new in found}
+            self._forget({*known, *domains, *self._lost})
+            for order in [o for o in self._orders.values() if o.uuid not in domains]:
+                self._fail(self._orders.pop(order.uuid), Gone(order.uuid, "no such domain"))
+            wanted = [v.uuid for v in domains.values() if v.active and self._wanted(v)]
+            self._describe = dict.fromkeys(wanted)
+            self._asked = {uuid: at for uuid, at in self._asked.items() if uuid in wanted}
+            self._publish(replace(self.view, domains=domains, surveyed=True))
+
+    def _forget(self, kept: AbstractSet[str]) -> None:
+        """Forget domains that are gone, once every loop could see what became of its order."""
+        self._quarantine.keep(kept)
+        self._outcomes = {uuid: one for uuid, one in self._outcomes.items() if uuid in kept}
+
+    def take(self, link: object, patience: Seconds) -> Visit | None:
+        """Wait for a domain that needs a visit, and take it; None where there is none."""
+        with self._changed:
+            self._idle += 1
+            self._changed.wait_for(
+                lambda: self._link is not link or self._next() is not None, patience
+            )
+            uuid = self._next() if self._link is link else None
+            self._idle -= 1
+            return None if uuid is None else self._begin(uuid)
+
+    def _begin(self, uuid: str) -> Visit:
+        order, describe = self._orders.pop(uuid, None), uuid in self._describe
+        self._describe.pop(uuid, None)
+        self._busy[uuid] = self._clock.now()
+        visit = self._visits[uuid] = Visit(self.view.domains[uuid], order, describe=describe)
+        return visit
+
+    def _next(self) -> str | None:
+        """Return the domain whose turn it is.
+
+        Where no more workers can be had, the last free one is for those that have answered since
+        the oldest visit that is overdue began.
+        """
+        now = self._clock.now()
+        may = self._waiting(now)
+        if sum(map(self._quarantine.is_slow, self._visits)) >= SLOW_AT_ONCE:
+            may = {uuid for uuid in may if not self._quarantine.is_slow(uuid)}
+        overdue = self._overdue(now)
+        if overdue and self._idle <= 1 and self._workers >= MOST_WORKERS:
+            may = {uuid for uuid in may if self._quarantine.has_answered(uuid, min(overdue))}
+        turns = (uuid for work in (self._orders, self._describe, self._asked) for uuid in work)
+        return next((uuid for uuid in turns if uuid in may), None)
+
+    def hears(self, link: object, visit: Visit) -> bool:
+        """Whether what a visit says still counts: one that was given up must write no more."""
+        with self._changed:
+            return self._link is link and self._visits.get(visit.known.uuid) is visit
+
+    def ended(self, visit: Visit) -> None:
+        """Note that a visit has come back; without an answer it is the connection that ended."""
+        uuid, order = visit.known.uuid, visit.order
+        with self._changed:
+            self._come_back(visit, well=False)
+            if self._visits.get(uuid) is visit:
+                del self._visits[uuid], self._busy[uuid]
+                if order is not None:
+                    self._fail(order, Transient(visit.known.name, "the connection ended"))
+
+    def _come_back(self, visit: Visit, *, well: bool) -> None:
+        uuid = visit.known.uuid
+        if self._lost.get(uuid) is visit:
+            del self._lost[uuid]
+            self._quarantine.came_back(uuid, self._clock.now(), well=well)
+            self._changed.notify_all()
+
+    def visited(
+        self, link: object, visit: Visit, view: DomainView, outcome: Outcome | None
+    ) -> bool:
+        """Publish what a visit found and did; False where it is not heard any more."""
+        with self._changed:
+            if not self.hears(link, visit):
+                self._come_back(visit, well=view.problem is None)
+                return False
+            uuid = view.uuid
+            begun = self._busy.pop(uuid)
+            del self._visits[uuid]
+            self._note_answer(uuid, begun)
+            if outcome is not None:
+                self._outcomes[uuid] = self._with_next(outcome)
+            self._lost_sight = self._lost_sight or view.domid != visit.known.domid
+            present = self.view.domains.get(uuid)
+            if present is not None and present.domid == visit.known.domid:
+                self.version += _layout(view) != _layout(present)
+                domains = {**self.view.domains, uuid: view}
+                self.view = replace(self.view, domains=domains)
+            self._changed.notify_all()
+            return True
+
+    def _with_next(self, outcome: Outcome) -> Outcome:
+        """Return what became of an order; one that was overtaken takes the next along.
+
+        That one goes by the same original, which is not what stands there: a cap would be written
+        over what somebody changed, and a release has nothing of ours to undo.
+        """
+        if not isinstance(outcome.error, Overtaken):
+            return outcome
+        following = self._orders.get(outcome.order.uuid)
+        if following is None or following.domid != outcome.order.domid:
+            return outcome
+        del self._orders[following.uuid]
+        error = None if following.mark is None else outcome.error
+        return replace(outcome, order=following, error=error)
+
+    def _note_answer(self, uuid: str, begun: Seconds) -> None:
+        """Time an answer; a slow domain must not have all others asked earlier."""
+        now = self._clock.now()
+        self._quarantine.answered(uuid, Seconds(now - begun), now)
+        if self._asked.get(uuid, begun) > begun:
+            return  # asked again meanwhile
+        asked = self._asked.pop(uuid, None)
+        if asked is not None and not self._quarantine.is_slow(uuid):
+            took = now - asked
+            self.answer_time = Seconds(max(took, ANSWER_MEMORY * self.answer_time))
+
+    def _drop(self, problem: ActuatorError | None) -> None:
+        """Know nothing any more; orders that were not carried out have failed."""
+        begun = [visit.order for visit in self._visits.values() if visit.order is not None]
+        for order in (*begun, *self._orders.values()):
+            self._fail(order, problem or Transient(order.uuid, "not connected"))
+        self._lost |= self._visits
+        for work in (self._orders, self._visits, self._describe, self._asked, self._busy):
+            work.clear()
+        self._steps.clear()
+        self._link, self._survey = None, True
+        self._publish(HostView(self.view.driver, problem=problem))
+
+    def _fail(self, order: Order, problem: ActuatorError) -> None:
+        self._outcomes[order.uuid] = Outcome(order, problem, _NO_TIME)
+
+    def _publish(self, view: HostView) -> None:
+        before, self.view = self.view, view
+        layouts = [{_layout(domain) for domain in v.domains.values()} for v in (before, view)]
+        self.version += before.surveyed != view.surveyed or layouts[0] != layouts[1]
+        self._changed.notify_all()
+
+
+def _merged(known: DomainView | None, new: DomainView) -> DomainView:
+    """Return what is known of a domain; another run of it starts from nothing."""
+    if known is None or known.domid != new.domid:
+        return new
+    return replace(known, name=new.name)
+
+
+def _instead(dropped: Order | None, order: Order) -> Order:
+    """Return an order as it replaces one not begun: what that expected to find still holds."""
+    if dropped is None or dropped.domid != order.domid or order.mark is None:
+        return order
+    return replace(order, expected=order.expected or dropped.expected)
+
+
+def _layout(view: DomainView) -> tuple[object, ...]:
+    return (view.uuid, view.name, view.domid, view.visited, view.interfaces)

@@ -1,0 +1,173 @@
+"""One connection as the loop sees it: what is known, what is ordered, and who is given up."""
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Final
+
+import structlog
+
+from common.clock import Clock
+from common.units import Seconds
+from xtc.errors import Unsupported
+from xtc.libvirt.api import Api
+from xtc.libvirt.budget import Patience
+from xtc.libvirt.domains import DomainView, HostView, Order, Outcome
+from xtc.libvirt.mailbox import Board
+from xtc.libvirt.pool import Pool
+
+CALL_DEADLINE_S: Final = Seconds(15.0)
+"""After this a call is given up, with its thread: keepalive should have failed it long before.
+
+A domain's call costs the domain alone; one that concerns the connection costs the whole pool.
+"""
+RELEASE_PATIENCE_S: Final = Seconds(0.3)
+"""How long a hypervisor's releases may hold up the loop in a period."""
+MAX_GIVEN_UP: Final = 3
+"""Pools that hang with their connection; with so many, no more are sent after them."""
+SETTLE_STEP_S: Final = Seconds(1.0)
+"""How often threads are looked after while nothing else does."""
+STALE_S: Final = Seconds(1.5)
+"""A domain that was asked about for longer is not known any more."""
+
+log = structlog.get_logger()
+
+
+class Session:
+    """The loop's end of one connection. Nothing here waits but what says so."""
+
+    def __init__(
+        self,
+        load: Callable[[], Api],
+        uri: str | None,
+        clock: Clock,
+        patience: Seconds = RELEASE_PATIENCE_S,
+    ) -> None:
+        self._load, self._clock = load, clock
+        self.patience = Patience(clock, patience)
+        """How long the loop may wait for this hypervisor's releases in one period."""
+        self.uri = uri
+        self._board = Board(clock)
+        self._numbers = count(1)
+        self._pool: Pool | None = None
+        self._given_up: list[Pool] = []
+        self.given_up = 0
+        """How many calls were given up, for metrics."""
+
+    @property
+    def view(self) -> HostView:
+        """What is known of the host."""
+        return self._board.view
+
+    @property
+    def version(self) -> int:
+        """Changes when domains, or their interfaces, come or go."""
+        return self._board.version
+
+    def start(self) -> None:
+        """Begin to connect; a host without libvirt-python is a connection that never comes."""
+        try:
+            api = self._load()
+        except Unsupported as problem:
+            self._board.employ(self)
+            self._board.unreachable(self, problem)
+            return
+        self._pool = Pool(api, self.uri, self._board, self._clock)
+        self._board.employ(self._pool)
+        self._pool.begin()
+
+    @property
+    def answer_time(self) -> Seconds:
+        """How long before a tick to ask, so that the answer is fresh but there."""
+        return self._board.answer_time
+
+    def want(self, wanted: Callable[[DomainView], bool]) -> None:
+        """Say which domains are to be followed."""
+        self._board.want(wanted)
+
+    def ask(self) -> None:
+        """Have the domains that are wanted looked at, for the tick to come."""
+        self._board.ask()
+
+    def in_doubt(self, uuid: str) -> bool:
+        """Whether an order of a domain was given up and has not come back: it may still land."""
+        return self._board.in_doubt(uuid)
+
+    def supervise(self) -> None:
+        """Give up calls that hang beyond their deadline, and replace the threads they hold."""
+        self._given_up = [pool for pool in self._given_up if pool.working]
+        if self._pool is None:
+            return
+        for name in self._board.give_up(CALL_DEADLINE_S):
+            log.warning("libvirt_domain_hangs", uri=self.uri, domain=name)
+            self.given_up += 1
+        if self._board.longest() < CALL_DEADLINE_S:
+            self._pool.reinforce()
+        elif len(self._given_up) < MAX_GIVEN_UP:
+            self._replace(self._pool)
+
+    def _replace(self, pool: Pool) -> None:
+        log.warning("libvirt_hangs", uri=self.uri, given_up=len(self._given_up) + 1)
+        self._given_up.append(pool)
+        self.given_up += 1
+        self.start()
+
+    def order(
+        self,
+        view: DomainView,
+        parameters: Mapping[str, int],
+        flags: int,
+        *,
+        mark: Mapping[str, int] | None,
+        expected: Mapping[str, int] | None = None,
+    ) -> Order:
+        """Have parameters written to a run of a domain, in place of what was not begun yet."""
+        number, values = next(self._numbers), dict(parameters)
+        order = Order(number, view.uuid, view.domid, values, flags, mark, expected)
+        self._board.post(order)
+        return order
+
+    def pending(self, uuid: str) -> Order | None:
+        """Return the order of a domain that is not carried out yet."""
+        return self._board.pending(uuid)
+
+    def outcome(self, uuid: str) -> Outcome | None:
+        """Return what became of the last order that came to an end."""
+        return self._board.outcome(uuid)
+
+    def is_stale(self, uuid: str) -> bool:
+        """Whether a domain has been asked about in vain for too long."""
+        return self._board.unanswered(uuid) > STALE_S
+
+    def wait_for(self, order: Order) -> Outcome | None:
+        """Wait for what becomes of an order; None where that takes more patience than is left."""
+        self.patience.spend(
+            lambda most: self._board.wait_until(lambda: self._ended(order) is not None, most)
+        )
+        return self._ended(order)
+
+    def _ended(self, order: Order) -> Outcome | None:
+        outcome = self._board.outcome(order.uuid)
+        return outcome if outcome is not None and outcome.order.number >= order.number else None
+
+    def settle(self, patience: Seconds) -> bool:
+        """Wait until every domain that is wanted is known, or why not; whether that came.
+
+        Threads that domains hold are replaced meanwhile: no period begins while this waits.
+        """
+        left = patience
+        while not self._board.wait_until(self._settled, Seconds(min(left, SETTLE_STEP_S))):
+            left = Seconds(left - SETTLE_STEP_S)
+            if left <= 0:
+                return False
+            self.supervise()
+        return True
+
+    def _settled(self) -> bool:
+        view = self.view
+        if view.problem is not None:
+            return True
+        return view.surveyed and not self._board.to_describe()
+
+    def close(self) -> None:
+        """Employ nobody any more: threads end when their calls do."""
+        self._board.employ(None)

@@ -1,0 +1,1 @@
+"""The routers that are held: activated, ticked, limited and released."""

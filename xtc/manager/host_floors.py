@@ -1,0 +1,155 @@
+"""The floors of all held routers: which weights they get together, and what is left of the host.
+
+Weights are looked at in turns, and written on change: a tick costs next to nothing for them.
+"""
+
+import os
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import count
+from typing import Final, TypeVar
+
+from common.units import CapFraction
+from xtc.actuator.weights import Weights
+from xtc.control.floors import AUTO, KEEP, Claim, Grant, fits, grants, shortage, uncovered
+from xtc.errors import ActuatorError
+from xtc.isolation import Firewall, Unforeseen
+from xtc.manager.router import Managed
+from xtc.spec import DeadlineSpec, Scale
+
+_Answer = TypeVar("_Answer")
+
+LOOK_EVERY: Final = 10
+"""Periods between two looks at a router's weight and need, and at who contends with it."""
+
+
+class HostFloors:
+    """Decides on the floors of a host; the loop writes them."""
+
+    def __init__(self, guard: Firewall) -> None:
+        self._guard = guard
+        self._periods = 0
+        self._rivals: dict[Hashable, Mapping[str, int]] = {}
+        """Who contends in each arena, as of the last look."""
+
+    def decide(self, routers: Mapping[str, Managed]) -> None:
+        """Decide on the weights for a period."""
+        self._periods += 1
+        turns = count(self._periods)
+        looks = self._guard.each("floor", routers, lambda managed: self._look(managed, turns))
+        held = [routers[name] for name, look in looks.items() if isinstance(look, bool)]
+        anew = self._periods % LOOK_EVERY == 0
+        if anew:
+            self._rivals.clear()
+        if anew or any(look is True for look in looks.values()):
+            self._guard.run("floor", "", partial(self._weigh, held))
+
+    def _look(self, managed: Managed, turns: Iterator[int]) -> bool | None:
+        """Look at one router, if it is its turn or it can be learned from.
+
+        Returns:
+            Whether that changes what is decided; None where the router has no floor.
+        """
+        if not managed.weighable:
+            return None
+        turn = next(turns) % LOOK_EVERY == 0
+        instance, floor = managed.instance, managed.floor
+        if instance is None or not floor.is_due(instance.lease, managed.sample, turn=turn):
+            return False
+        before = floor.terms
+        managed.look_at_floor()
+        return floor.terms != before
+
+    def _weigh(self, held: list[Managed]) -> None:
+        """Share out the CPU of each arena, and say where the host has too little."""
+        routers = {managed.plan.name: managed for managed in held}
+        known = self._told(routers, _need)
+        self._tell_shortage(held, known)
+        arenas: dict[Hashable, dict[str, Managed]] = {}
+        for name, (place, member) in self._told(routers, _arena).items():
+            arenas.setdefault(place, {})[member] = routers[name]
+        for place, members in arenas.items():
+            share = partial(self._share_out, place, members)
+            self._guard.run("floor", ", ".join(members), share)
+
+    def _told(
+        self, routers: Mapping[str, Managed], ask: Callable[[Managed], _Answer | None]
+    ) -> dict[str, _Answer]:
+        """Return what each router tells, without those that tell nothing or fail."""
+        return {
+            name: answer
+            for name, answer in self._guard.each("floor", routers, ask).items()
+            if answer is not None and not isinstance(answer, Unforeseen)
+        }
+
+    def _tell_shortage(self, held: Iterable[Managed], known: Mapping[str, CapFraction]) -> None:
+        total = sum(known.values())
+        for managed in held:
+            cpus = _cpus(managed.keeper.weights)
+            short = cpus is not None and not fits(total, cpus)
+            managed.floor.short = shortage(managed.plan.name, known, cpus or 1) if short else ""
+
+    def _share_out(self, place: Hashable, members: Mapping[str, Managed]) -> None:
+        """Weigh the routers of one arena."""
+        one = next(iter(members.values())).keeper.weights
+        assert one is not None  # _weigh() has looked
+        assert one.scale is not None  # may_weigh
+        following = {
+            name: managed for name, managed in members.items() if managed.floor.mode == AUTO
+        }
+        rivals = self._contending(place, one, following)
+        if rivals is None:
+            return  # who contends is not known: weights stay
+        others = sum(weight for name, weight in rivals.items() if name not in following)
+        claims = {
+            name: claim
+            for name, managed in following.items()
+            if (claim := _claim(managed)) is not None
+        }
+        found = grants(claims, float(others), one.scale)
+        for name, managed in members.items():
+            decide = partial(_decide, managed, found.get(name), one.scale)
+            self._guard.run("floor", managed.plan.name, decide)
+
+    def _contending(
+        self, place: Hashable, weights: Weights, but: Collection[str]
+    ) -> Mapping[str, int] | None:
+        if place not in self._rivals:
+            try:
+                self._rivals[place] = weights.rivals(but)
+            except ActuatorError:
+                return None
+        return self._rivals[place]
+
+
+def _claim(managed: Managed) -> Claim | None:
+    """Return what a router needs; None where that is not known yet."""
+    need, standing = managed.floor.need, managed.floor.standing
+    return None if need is None or standing is None else Claim(need, standing)
+
+
+def _decide(managed: Managed, grant: Grant | None, scale: Scale) -> None:
+    floor = managed.floor
+    if isinstance(floor.mode, int):
+        floor.want(min(max(floor.mode, scale.least), scale.most))
+        if not scale.least <= floor.mode <= scale.most:
+            floor.short = f"{scale.parameter} takes {scale.least} to {scale.most}"
+    elif grant is not None and floor.need is not None:
+        floor.want(grant.weight)
+        floor.short = floor.short or uncovered(floor.need, grant, scale)
+
+
+def _need(managed: Managed) -> CapFraction | None:
+    """Return the CPU that a router's setpoint takes of the host; None where no floor backs it."""
+    backed = isinstance(managed.plan.spec, DeadlineSpec) or managed.keeper.weights is not None
+    return managed.floor.need if backed and managed.floor.mode != KEEP else None
+
+
+def _arena(managed: Managed) -> tuple[Hashable, str] | None:
+    """Return among whom a router's weight counts, and its name there; None where none is set."""
+    weights = managed.keeper.weights
+    return None if weights is None or not managed.floor.may_weigh else weights.arena
+
+
+def _cpus(weights: Weights | None) -> int | None:
+    return os.cpu_count() if weights is None else weights.cpus

@@ -1,0 +1,646 @@
+"""One router as the manager holds it: plan, cap, loop, and what is to be reported of it."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import msgspec
+from msgspec.structs import replace
+
+from common.setpoint import Setpoint, Unit, counted
+from common.units import BitsPerSecond, CapFraction, PacketsPerSecond, Seconds
+from xtc.actuator.base import Actuator
+from xtc.config.plan import RouterPlan
+from xtc.control.binding import Polling, binds, observed
+from xtc.control.dither import SLOTS, Dithered, steady
+from xtc.control.first_cap import first
+from xtc.control.floors import KEEP as KEEP_WEIGHT
+from xtc.control.headroom import is_held
+from xtc.control.instance import (
+    HOLD_AFTER,
+    KEEP,
+    Act,
+    Command,
+    Instance,
+    Profile,
+    Watch,
+    ladder_step,
+    proven,
+    released,
+    step,
+)
+from xtc.control.law import InBits, PaperLaw, Sample
+from xtc.control.laws import name_in_bits
+from xtc.control.prior import Prior
+from xtc.control.promise import Accounting
+from xtc.control.shielding import Shielded
+from xtc.control.stale_model import count_outside, with_stale_model
+from xtc.errors import Gone
+from xtc.lease import Kind, Lease
+from xtc.manager.cap import CapView, Keeper, same_cap
+from xtc.manager.floor import FloorKeeper
+from xtc.manager.window import Calm, Seen, joined, mean_of, steadied
+from xtc.measure.collector import Reading, Side, reached_bps, with_dropped
+from xtc.modes import Finding, Mode
+from xtc.spec import ActuatorSpec, Original
+from xtc.wire import Report
+
+OpenActuator = Callable[[ActuatorSpec, Original | None], Actuator]
+
+
+class Managed:
+    """A router of the configuration; active while it has an instance."""
+
+    observed = ""
+    """Why the whole host is only observed; empty where it is not."""
+    fault = ""
+    """The unforeseen error of its last period, in words."""
+    _spanned_s = Seconds(1.0)
+    """What the last sample spans."""
+    undurable = ""
+    """Why its original could not be made durable, so that it is not capped."""
+    lost = False
+    """Whether it was gone, and it is not known yet whether it came back with our cap."""
+    uuid = ""
+    """Of the domain that it is, while that runs here."""
+
+    def __init__(
+        self, plan: RouterPlan, open_actuator: OpenActuator, original: Original | None = None
+    ) -> None:
+        self.plan = plan
+        self.keeper = Keeper(plan.spec, open_actuator, original=original)
+        self.floor = FloorKeeper(self.keeper, plan.weight)
+        self.instance: Instance | None = None
+        self.limit: PacketsPerSecond | None = None
+        """What the host may send into each interface; None is no limit."""
+        self.limit_problem = ""
+        """Why the limit is not in force on every interface."""
+        self.limit_ends_at: Seconds | None = None
+        """Instant of the monotonic clock; None is until it is lifted."""
+        self.limited: tuple[str, ...] = ()
+        """The interfaces that bear the limit."""
+        self.kept_back: PacketsPerSecond | None = PacketsPerSecond(0.0)
+        """What the limit dropped in the last period; None while that is not known."""
+        self.shielded = Shielded()
+        """How its shield stands."""
+        self.accounting = Accounting()
+        """What it kept of its promises since the daemon started."""
+        self._obeyed: Lease | None = None
+        """The last lease, even after the router was released: it is not to be replayed."""
+        self.by_hand = False
+        """Whether it was released on request, so that a reload does not hold it again."""
+        self._reading: Reading | None = None
+        self._view: CapView | None = None
+        self._sample: Sample | None = None
+        self._polling = Polling()
+        self._recent: tuple[float, ...] = ()
+        """The shares of its cap that it used lately."""
+        self._period_s = Seconds(1.0)
+        """Between two ticks."""
+        self._window: tuple[Seen, ...] = ()
+        """The periods that are to be one sample, where the cap is given out rarely."""
+        self._calm = Calm()
+        """The samples of a second that are to be one, where a shield holds the rate."""
+        self._period: Dithered | None = None
+        """How the period is spent, as far as it was written."""
+        self._outside = 0
+        """Samples outside of what the model says, more than inside."""
+        self.found: tuple[str, ...] = ()
+        """The interfaces that are there at the start, before the first period has ended."""
+        self.mixed = False
+        """Whether the cap was written in the middle of this period."""
+        self._fell = False
+        """Whether the low part of an alternating cap was written in this period."""
+        self._profile: Profile | None = None
+        self.proposed: CapFraction | None = None
+        """The cap that an observed router would get."""
+        self._owes_release = False
+        """Whether the loop's release failed, and is to be tried again."""
+
+    @property
+    def observing(self) -> bool:
+        """Whether the loop shows what it would do, and writes nothing."""
+        return bool(self.observed) or self.plan.observe
+
+    @property
+    def weighable(self) -> bool:
+        """Whether it is held, so that its weight may be changed."""
+        held = self.instance is not None and self.instance.mode is not Mode.RELEASED
+        return held and self.keeper.original is not None and not self.observing
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """The interfaces that the router had in the last period."""
+        return self.found if self._reading is None else self._reading.interfaces
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether its interfaces are there and were not counted: one was made again, say."""
+        return self._reading is not None and self._reading.throughput is None
+
+    @property
+    def sample(self) -> Sample | None:
+        """What the last period showed; None where the loop was blind."""
+        return self._sample
+
+    def last_lease(self) -> Lease | None:
+        """Return the lease that the next one must follow; to release a router ends a punishment."""
+        if self.instance is not None:
+            return self.instance.lease
+        obeyed = self._obeyed
+        return None if obeyed is None else msgspec.structs.replace(obeyed, kind=Kind.NORMAL)
+
+    def activate(self, lease: Lease, now: Seconds) -> None:
+        """Begin to hold the router, or give its loop another lease.
+
+        One that was called unresponsive is tried again where something else is asked of it.
+        """
+        self._obeyed, self.by_hand = lease, False
+        if self.instance is None:
+            adopted = not self.keeper.untouched
+            self.instance = Instance(lease=lease, seen_at=now, capped=adopted)
+            if self.keeper.prepare():
+                self.keeper.view(now)  # from here on it is known how much CPU was used
+        else:
+            before = self.instance.lease
+            same = (lease.setpoint, lease.kind) == (before.setpoint, before.kind)
+            watch = self.instance.watch if same else Watch()
+            self.instance = replace(self.instance.given(lease), watch=watch)
+
+    def remember(self, of: "Callable[[Managed, Unit], Prior | None]") -> None:
+        """Let a loop that knows nothing yet begin with what an earlier run has learned."""
+        if self.instance is not None and self.instance.law_state is None:
+            self.instance = replace(self.instance, prior=of(self, self.instance.lease.unit))
+
+    def first(self, period: Seconds) -> Command | None:
+        """Return the cap to begin with where no sample is waited for; None where one is."""
+        instance = self.instance
+        if instance is None or instance.capped or instance.paused or not self._opened(period):
+            return None
+        assert self._profile is not None  # _opened() has set it
+        in_force = None if self._view is None else self._view.cap
+        forwarded = None if self._reading is None else self._reading.throughput
+        self.instance, command = first(instance, self._profile, in_force, forwarded)
+        return command
+
+    def replan(self, plan: RouterPlan) -> None:
+        """Take over another law, model, bounds or configured setpoint; the cap stays."""
+        before, self.plan, self._profile = self.plan, plan, None
+        self.by_hand = self.by_hand and plan.setpoint == before.setpoint
+        self.floor.mode = plan.weight
+        if self.instance is None:
+            return
+        if (plan.law, plan.model) != (before.law, before.model):
+            self.instance, self._outside = replace(self.instance, law_state=None), 0
+        if plan.setpoint != before.setpoint:
+            lease = _replanned(self.instance.lease, plan)
+            self.instance = self.instance.given(lease)
+
+    def succeed(self, before: "Managed", lease: Lease | None, now: Seconds) -> None:
+        """Take over the orders of this router at its place before; the lease is its loop's."""
+        self.accounting = before.accounting
+        self._obeyed = before.last_lease()
+        self.by_hand = before.by_hand and self.plan.setpoint == before.plan.setpoint
+        if lease is not None:
+            lease = _replanned(lease, self.plan)
+            if not lease.expired(now):
+                self.activate(lease, now)
+
+    def pause(self, *, paused: bool) -> None:
+        """Leave the cap as it is, or close the loop again from there."""
+        assert self.instance is not None  # the manager has looked
+        mode = Mode.MANUAL if paused else Mode.CLOSED_LOOP
+        self.instance = replace(self.instance, paused=paused, mode=mode, law_state=None)
+        if not paused:
+            self.keeper.reclaim()
+            self.floor.reclaim()
+
+    def excuse(self, pause: Seconds, now: Seconds) -> None:
+        """Do not count a pause of the daemon itself as blindness of the meter."""
+        if self.instance is not None:
+            seen_at = min(now, Seconds(self.instance.seen_at + pause))
+            self.instance = replace(self.instance, seen_at=seen_at)
+
+    def step(self, reading: Reading | None, now: Seconds, period: Seconds) -> Command:
+        """Let the loop decide on what this period showed."""
+        self._reading, self._period_s = reading, period
+        self.found = self.found if reading is None else ()
+        self._view = self._sample = None
+        self.keeper.begin_period()
+        if self.instance is None:
+            self._release_again()
+            return KEEP
+        if not self._opened(period):
+            self.instance = replace(self.instance, seen_at=now)
+            return KEEP
+        self._view = self.keeper.view(now)
+        if self.keeper.yielded and self.instance.lease.kind is Kind.PUNISHMENT:
+            self.keeper.reclaim()  # who is punished must not end it by changing the cap
+        if self.keeper.yielded:
+            self.instance = replace(self.instance, mode=Mode.MANUAL, finding=Finding.FOREIGN)
+            return KEEP
+        if self.mixed or self._too_early(period):
+            self.mixed = False
+            self.instance = replace(self.instance, seen_at=now)
+            return self._decide(now, None)
+        self._sample = self._sampled()
+        if reading is not None and reading.incomplete:
+            return self._decide_on_the_rest(reading, now, period)
+        return self._decide_calmly(now)
+
+    def _decide_calmly(self, now: Seconds) -> Command:
+        """Decide on the period, or on the mean of a second of which it is the last."""
+        assert self.instance is not None  # step() has looked
+        if self._sample is None or not self._may_be_calm(self.instance):
+            self._calm.begin()
+            return self._decide(now, self._sample)
+        judged = self._calm.gather(self._sample, self.instance.setpoint, self._spanned_s)
+        if judged is None:
+            self.instance = replace(self.instance, seen_at=now)
+        return self._decide(now, judged)
+
+    def _may_be_calm(self, instance: Instance) -> bool:
+        """Whether the loop runs as it is to, with a law that does not count its steps.
+
+        What a router that polls uses says nothing of what it needs, in however long a sample.
+        """
+        assert self._profile is not None  # _opened() has set it
+        runs = instance.mode is Mode.CLOSED_LOOP and instance.law_state is not None
+        counts = isinstance(self._profile.law_of(instance.lease.unit), PaperLaw)
+        return runs and not (counts or self._polling.polls or self._alternates())
+
+    def _decide_on_the_rest(self, reading: Reading, now: Seconds, period: Seconds) -> Command:
+        """Hold a router that lost an interface; what the others carry may lower its cap alone."""
+        assert self.instance is not None  # step() has looked
+        rest, view, lease = reading.at_least, self._view, self.instance.lease
+        counted_rest = counted(lease.unit, rest, reading.at_least_bps)
+        if rest is None or counted_rest is None or view is None or counted_rest <= lease.target:
+            self.instance = replace(
+                self.instance, seen_at=Seconds(now - HOLD_AFTER * ladder_step(period))
+            )
+            return self._decide(now, None)
+        cap = self._in_force(view.cap)
+        binding = binds(view.evidence(rest, None, cap=cap), self._polling)
+        in_bits = InBits(counted_rest) if lease.unit is Unit.BITS else None
+        sample = Sample(rest, cap, used=_used(view), binding=binding, in_bits=in_bits)
+        command = self._decide(now, sample)
+        wanted = None if command.period is None else command.period.mean
+        lower = wanted is not None and (cap is None or wanted < cap)
+        return command if lower or command.act is not Act.SET else KEEP
+
+    def _decide(self, now: Seconds, sample: Sample | None) -> Command:
+        assert self.instance is not None  # step() has looked
+        assert self._profile is not None  # _opened() has set it
+        self.instance, command = step(self.instance, self._profile, now, sample)
+        if self.instance.finding is Finding.STARVED:
+            self.instance = proven(self.instance, self.floor.contended())
+        self._outside = count_outside(
+            self._outside, self.instance, sample, self.plan.model, polls=self._polling.polls
+        )
+        self.instance = with_stale_model(self.instance, self._outside)
+        return command
+
+    def go_blind(self, now: Seconds) -> Command:
+        """Let the loop decide as if there were no sample: its own work on one has failed."""
+        return KEEP if self.instance is None or self._profile is None else self._decide(now, None)
+
+    def keep_account(self, now: Seconds) -> None:
+        """Count what the period that ends kept of its promise; the next has what is in force."""
+        promised = self.accounting.promised
+        if promised is not None and self.instance is not None:
+            self.accounting.end(*self._delivered(promised.unit), now)
+        self.accounting.begin(self._promised(now), now)
+
+    def _delivered(self, unit: Unit) -> tuple[float | None, float | None]:
+        """Return what was forwarded and what reached the router, in packets/s or bits/s."""
+        reading = self._reading
+        if reading is None or reading.throughput is None:
+            return None, None
+        reached = self._reached(reading)
+        if unit is Unit.PACKETS:
+            return reading.throughput, reached
+        return reading.throughput_bps, reached_bps(reading, reached)
+
+    def _promised(self, now: Seconds) -> Setpoint | None:
+        """Return the setpoint of a router that is to be held, whatever keeps its loop from it."""
+        if self.instance is None or self.observing:
+            return None
+        return self.plan.setpoint if self.instance.lease.expired(now) else self.instance.setpoint
+
+    def _opened(self, period: Seconds) -> bool:
+        """Open the actuator if it is not; a router that is gone is waited for."""
+        if not self.keeper.prepare():
+            if isinstance(self.keeper.problem, Gone):
+                self._lose()
+            return False
+        self.lost = False
+        if self._profile is None and self.keeper.limits is not None:
+            self._profile = self.plan.profile(self.keeper.limits, period)
+        if self._profile is not None and self._profile.slow is not self.keeper.slow:
+            self._profile = dataclasses.replace(self._profile, slow=self.keeper.slow)
+        return True
+
+    def _lose(self) -> None:
+        """Forget a router that is gone; what comes back under its name is another."""
+        assert self.instance is not None  # step() has looked
+        self.keeper.forget()
+        self.lost = True
+        self._period = self._profile = None
+        self._polling = Polling()
+        self.instance = released(self.instance, Finding.GONE)
+
+    def _too_early(self, period: Seconds) -> bool:
+        """Whether a cap that is given out rarely asks for more periods before it can be judged."""
+        reading, view = self._reading, self._view
+        if reading is None or reading.throughput is None or view is None or not view.refill:
+            self._window = ()
+            return False
+        self._window, enough = joined(self._window, (reading, view), period)
+        return not enough
+
+    def _sampled(self) -> Sample | None:
+        """Return what the period showed, with whether the cap bound."""
+        reading, view = self._reading, self._view
+        if reading is None or reading.throughput is None or view is None:
+            return None
+        self._spanned_s = Seconds(max(1, len(self._window)) * self._period_s)
+        if self._window:
+            (reading, view), self._window = mean_of(self._window), ()
+        assert reading.throughput is not None  # only such readings are in a window
+        cap = self._in_force(view.cap)
+        offered = self._reached(reading)
+        evidence = view.evidence(reading.throughput, offered, cap=cap)
+        self._recent, judged = steadied(self._recent, evidence, self._period_s)
+        binding = binds(judged, self._polling)
+        self._polling = observed(self._polling, evidence)
+        return Sample(
+            throughput=reading.throughput,
+            cap=cap,
+            offered=offered,
+            used=_used(view),
+            coarse=view.hottest is None,
+            binding=binding,
+            late=view.late,
+            shielded=self.shielded.stands and bool(self.shielded.dropped),
+            guarded=self.shielded.stands,
+            in_bits=_in_bits(reading),
+        )
+
+    def _in_force(self, read: CapFraction | None) -> CapFraction | None:
+        """Return the cap of the period: the mean of two, where both of them were written."""
+        if self._period is None or not self._alternates() or not self._fell:
+            return read
+        return self._period.mean if same_cap(read, self._period.low) else read
+
+    def _alternates(self) -> bool:
+        return self._period is not None and self._period.high != self._period.low
+
+    def carry_out(self, command: Command) -> None:
+        """Do what the loop decided; the original must be durable by now."""
+        wanted = None if command.period is None else command.period.mean
+        self.proposed = wanted if self.observing else None
+        if self.observing:
+            self._observe(command)
+            return
+        if command.act is Act.SET and command.period is not None:
+            self._owes_release = False
+            self._spend(command.period)
+        elif command.act is Act.RELEASE:
+            self._owes_release = True
+            self._owes_release = not self.release()
+        elif self._owes_release or self._has_floor_alone():
+            self._owes_release = not self._release_again()
+        else:
+            self._keep()
+        if isinstance(self.keeper.problem, Gone) and self.instance is not None:
+            self._lose()
+
+    def _has_floor_alone(self) -> bool:
+        """Whether a weight is left of a router that the loop has released without a cap."""
+        released = self.instance is not None and self.instance.mode is Mode.RELEASED
+        return released and self.floor.claimed
+
+    def _observe(self, command: Command) -> None:
+        """Write nothing, but for a cap that alternates, which is left at its mean."""
+        if self._period is not None and self._alternates() and self._profile is not None:
+            self._spend(steady(self._period.mean, self._profile.quantum))
+        self._period, self._fell = None, False
+        self._owes_release = self._owes_release or command.act is Act.RELEASE
+
+    def _spend(self, period: Dithered) -> None:
+        """Begin a period; a cap that cannot be written leaves none to alternate."""
+        self._fell = False
+        self._period = period if self.keeper.set(period.high) else None
+
+    def _keep(self) -> None:
+        """Go on at the mean of a cap that alternates; divide it again where it is divided."""
+        if self._period is not None and self._alternates() and self._profile is not None:
+            self._spend(steady(self._period.mean, self._profile.quantum))
+        self.keeper.rebalance()
+
+    def look_at_floor(self) -> None:
+        """Look at the weight, and learn what the setpoint needs."""
+        instance, limits = self.instance, self.keeper.limits
+        if instance is None or limits is None:
+            return
+        self.floor.look()
+        if self.floor.mode == KEEP_WEIGHT:
+            self.floor.give_back()
+        most = limits.ceiling
+        sample = self._sample
+        if self._polling.polls and sample is not None and sample.used is not None:
+            most = sample.used  # it uses what it gets, whatever that forwards
+        self.floor.observe(instance.lease, sample, most)
+
+    def weigh(self) -> None:
+        """Write the weight that was decided on; the original must be durable by now."""
+        if self.weighable:
+            self.floor.carry_out()
+
+    def low_part(self) -> tuple[int, CapFraction] | None:
+        """Return the slot in which an alternating cap falls, and to what; None if it does not."""
+        if self._period is None or not self._alternates() or self._period.high_slots >= SLOTS:
+            return None
+        return self._period.high_slots, self._period.low
+
+    def fall(self) -> None:
+        """Write the low part of an alternating cap, if there is one still."""
+        part = self.low_part()
+        if part is not None and not self.observing:
+            self._fell = self.keeper.set(part[1])
+
+    def release(self) -> bool:
+        """Put back what stood there before; whether it is done."""
+        self._period = self._view = None
+        self.floor.rest()
+        return self.keeper.release()
+
+    def release_when(self, *, durable: bool) -> None:
+        """Put back what stood there before, or leave that to the next period."""
+        self._owes_release = not (durable and self.release())
+
+    def _release_again(self) -> bool:
+        """Try a release that failed once more, when the actuator has rested; whether it is done."""
+        return not self.keeper.resting and self.release()
+
+    def report(self, now: Seconds) -> Report:
+        """Return what there is to know of this router."""
+        instance, reading, view = self.instance, self._reading, self._view
+        remaining = math.inf if instance is None else instance.lease.remaining(now)
+        setpoint = None if instance is None else instance.setpoint
+        shield, accounting = self.shielded.rate, self.accounting
+        return Report(
+            vr=self.plan.name,
+            active=instance is not None,
+            mode=Mode.RELEASED if instance is None else instance.mode,
+            finding=Finding.NONE if instance is None else instance.finding,
+            setpoint_pps=None if setpoint is None else setpoint.pps,
+            throughput_pps=None if reading is None else reading.throughput,
+            offered_pps=self._offered(),
+            cap=None if view is None else view.cap,
+            used=None if view is None else view.used,
+            binding=self._binding(),
+            lease_remaining_s=None if math.isinf(remaining) else remaining,
+            sample_age_s=None if instance is None else now - instance.seen_at,
+            interfaces=self.interfaces,
+            problem=self._problem(),
+            law=self._law(),
+            limit_pps=self.limit,
+            shield_pps=None if shield is None else shield.pps,
+            shield_bps=None if shield is None else shield.bps,
+            shield_problem=self.shielded.problem or self.shielded.overruled,
+            cap_known=view is not None or instance is None,
+            epoch=None if instance is None else instance.lease.epoch,
+            sequence=None if instance is None else instance.lease.sequence,
+            observing=self.observing,
+            proposed_cap=self.proposed,
+            setpoint_bps=None if setpoint is None else setpoint.bps,
+            throughput_bps=None if reading is None else reading.throughput_bps,
+            offered_bps=self._offered_bps(),
+            burst=None if setpoint is None else setpoint.allowance,
+            over_promise_packets=accounting.over(Unit.PACKETS),
+            under_promise_packets=accounting.under(Unit.PACKETS),
+            over_promise_bits=accounting.over(Unit.BITS),
+            under_promise_bits=accounting.under(Unit.BITS),
+            breach_seconds=accounting.breach_s,
+            weight=self.floor.weight if self.keeper.weights is not None else None,
+            floor_problem=self.floor.problem if instance is not None else "",
+            uuid=self.uuid,
+        )
+
+    def bare_report(self) -> Report:
+        """Return the report of a router whose report failed: what it is called, and why."""
+        return Report(
+            vr=self.plan.name,
+            active=self.instance is not None,
+            mode=Mode.RELEASED if self.instance is None else self.instance.mode,
+            finding=Finding.NONE,
+            setpoint_pps=None,
+            throughput_pps=None,
+            offered_pps=None,
+            cap=None,
+            used=None,
+            binding=None,
+            lease_remaining_s=None,
+            sample_age_s=None,
+            interfaces=(),
+            problem=self.fault,
+            cap_known=False,
+        )
+
+    def _binding(self) -> bool | None:
+        """Return whether the router is held back, by its cap or by its shield."""
+        instance, sample = self.instance, self._sample
+        if sample is None or sample.binding or instance is None:
+            return None if sample is None else sample.binding
+        counted = sample.counted_in(instance.lease.unit)
+        return counted is not None and is_held(counted, instance.lease.target)
+
+    def _reached(self, reading: Reading) -> PacketsPerSecond | None:
+        """Return what reached the router: its own end counts what the shield drops right after."""
+        counted = reading.offered
+        dropped = self.shielded.dropped
+        if counted is None or self.plan.binding.side is Side.HOST:
+            return counted
+        return None if dropped is None else PacketsPerSecond(max(0.0, counted - dropped))
+
+    def _offered(self) -> PacketsPerSecond | None:
+        """Return what was sent towards the router, with what limit and shield dropped."""
+        reached = None if self._reading is None else self._reading.offered
+        dropped = self._dropped()
+        return None if reached is None or dropped is None else PacketsPerSecond(reached + dropped)
+
+    def _offered_bps(self) -> BitsPerSecond | None:
+        reading = self._reading
+        if reading is None or reading.offered is None:
+            return None
+        return with_dropped(reading.offered, reading.offered_bps, self._dropped())
+
+    def _dropped(self) -> PacketsPerSecond | None:
+        """Return what limit and shield dropped beyond what is counted; None where not known."""
+        if self.kept_back is None or self.shielded.dropped is None:
+            return None
+        uncounted = self.shielded.dropped if self.plan.binding.side is Side.HOST else 0.0
+        return PacketsPerSecond(self.kept_back + uncounted)
+
+    def _law(self) -> str:
+        in_bits = self.instance is not None and self.instance.lease.unit is Unit.BITS
+        return name_in_bits(self.plan.law) if in_bits else self.plan.law
+
+    def _problem(self) -> str:
+        if problem := self.fault or self._problem_of_cap():
+            return problem
+        if self._reading is not None and self._reading.problems:
+            return "; ".join(self._reading.problems)
+        if self._sample is not None and not self._is_counted(self._sample):
+            return "its interfaces do not count bytes plausibly (hold it in packets/s)"
+        if self.limit_problem or self.observed:
+            return self.limit_problem or self.observed
+        if self.instance is not None and self.instance.finding is Finding.UNRESPONSIVE:
+            return (
+                "throughput does not answer to the cap (a router that forwards in the host's "
+                'kernel needs actuator kind = "deadline")'
+            )
+        return ""
+
+    def _is_counted(self, sample: Sample) -> bool:
+        """Whether a sample is known in the setpoint's unit."""
+        return self.instance is None or sample.counted_in(self.instance.lease.unit) is not None
+
+    def _problem_of_cap(self) -> str:
+        held = self.instance is not None or self.keeper.original is not None
+        if held and self.keeper.problem is not None:
+            return str(self.keeper.problem)
+        if self.instance is not None and self.undurable:
+            return self.undurable
+        if self.keeper.yielded:
+            return "somebody else keeps changing the cap (find out who, then `xtc resume`)"
+        if held and self.instance is None:
+            return "what stood there before is still to be put back"
+        return ""
+
+
+def _replanned(lease: Lease, plan: RouterPlan) -> Lease:
+    """Return a lease under another configuration; one that was ordered stays as it is."""
+    if not lease.configured:
+        return lease
+    return lease.ended() if plan.setpoint is None else lease.configured_as(plan.setpoint)
+
+
+def _in_bits(reading: Reading) -> InBits | None:
+    """Return what a reading is to a loop in bits.
+
+    The offered load is taken in frames of the size that is forwarded, so that it can be compared:
+    tunnels change the size, and some veths count frames without their header.
+    """
+    forwarded = counted(Unit.BITS, None, reading.throughput_bps)
+    if forwarded is None:
+        return None
+    if not reading.throughput or reading.offered is None:
+        return InBits(forwarded, counted(Unit.BITS, None, reading.offered_bps))
+    return InBits(forwarded, forwarded * reading.offered / reading.throughput)
+
+
+def _used(view: CapView) -> CapFraction | None:
+    """Return the CPU that stands for what was used: the hottest part's, or all, however coarse."""
+    return view.used if view.hottest is None else view.hottest

@@ -1,0 +1,1 @@
+"""What routers forward and what their host drops: counters read and aggregated."""

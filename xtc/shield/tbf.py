@@ -1,0 +1,232 @@
+"""Limits what the host sends into a virtual router, so that it does not pay for what is dropped.
+
+A router that is held at its setpoint drops what is offered above it, but only after the host has
+carried each packet across the interface: in the paper's section 7.3 Dom0 pays for packets that
+the router then drops. A token bucket on the host's side of that interface (tc-tbf(8)) drops them
+first, at the price of an enqueue.
+
+A token bucket counts bytes. Its ``mpu`` makes every packet, whatever its size, cost as much as
+the largest frame of the interface, so that the limit holds in packets/s for any mix of sizes and
+cannot be dodged by sending smaller ones. Packets that the host has joined (GRO, a local sender's
+segmentation offload) cost their bytes: full-size segments cost as many frames as they hold, but
+small segments joined into one packet cost less than that, and a flood of them passes the limit.
+"""
+
+import errno
+import os
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pyroute2 import IPRoute
+from pyroute2.netlink import (
+    NLM_F_ACK,
+    NLM_F_CREATE,
+    NLM_F_ECHO,
+    NLM_F_REPLACE,
+    NLM_F_REQUEST,
+)
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.rtnl import RTM_GETQDISC, RTM_NEWQDISC, TC_H_ROOT
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
+from pyroute2.netlink.rtnl.tcmsg.common import calc_xmittime
+
+from common.errors import UnitError
+from common.units import PacketsPerSecond, check_rate
+from xtc.errors import ActuatorError, Denied, Gone, Permanent, Transient, Unsupported
+
+HANDLE: Final = 0x7C00_0000
+"""The handle ``7c00:``, by which the limiter knows its own qdisc."""
+_ETHERNET_HEADER: Final = 14  # a qdisc counts frames with it
+_ETHERNET: Final = 1  # TC_LINKLAYER_ETHERNET
+_MAX_MPU: Final = 2**16 - 1
+_MAX_BYTE_RATE: Final = 2**32 - 1  # tc_ratespec.rate, in bytes/s
+_BURST_S, _MIN_BURST = 0.01, 16  # what may pass at once: the host's timer may be that late
+_QUEUE_S, _MIN_QUEUE = 0.02, 32  # what may wait: a delay that a flow can bear
+
+
+class Limiter:
+    """Sets packet rate limits on interfaces of the calling thread's network namespace.
+
+    Each call opens its own netlink socket (3 ms): pyroute2 ties sockets to threads.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        """Of the interfaces that were limited: an interface keeps it under another name."""
+
+    def limit(self, interface: str, rate: PacketsPerSecond) -> None:
+        """Limit what the host sends through an interface, in packets/s; drops what is above.
+
+        10 ms of packets may pass at once and 20 ms may wait. Above 4.29 GB/s (2.8 Mp/s of full
+        frames) bytes count instead of packets.
+
+        Raises:
+            Gone: there is no such interface.
+            Permanent: the rate is none, or somebody else's qdisc is on the interface.
+            Denied: no CAP_NET_ADMIN.
+            Unsupported: the kernel has no tbf.
+        """
+        try:
+            check_rate(rate)
+        except UnitError as error:
+            raise Permanent(interface, str(error)) from error
+        with _netlink(interface) as route:
+            index, frame = _link(route, interface)
+            _check_replaceable(interface, _root(route, index))
+            route.nlm_request_batch([_token_bucket(index, rate, frame)])
+            # tbf's own queue counts bytes; this one counts packets
+            queue = max(_MIN_QUEUE, round(rate * _QUEUE_S))
+            route.tc("replace", "pfifo", index, parent=HANDLE | 1, limit=queue)
+        self._numbers[interface] = index
+
+    def lift(self, interface: str) -> None:
+        """Remove our limit; an interface that is gone or has none is done already.
+
+        One that was renamed since this limiter limited it is followed by its number.
+
+        Raises:
+            Denied: no CAP_NET_ADMIN.
+        """
+        for index in {self._numbers.get(interface, 0), _number(interface)} - {0}:
+            try:
+                with _netlink(interface) as route:
+                    if _our_parameters(_root(route, index)) is not None:
+                        route.tc("del", index=index, handle=HANDLE, parent=TC_H_ROOT)
+            except Gone:
+                continue  # the limit went with the interface
+        self._numbers.pop(interface, None)
+
+    def current(self, interface: str) -> PacketsPerSecond | None:
+        """Return the limit in force, in packets/s, None where there is none of ours.
+
+        Raises:
+            Gone: there is no such interface.
+        """
+        with _netlink(interface) as route:
+            parameters = _our_parameters(_root(route, _link(route, interface)[0]))
+        if parameters is None:
+            return None
+        return PacketsPerSecond(parameters["rate"] / parameters["rate_mpu"])
+
+    def obstacle(self, interface: str) -> str:
+        """Say why this limiter cannot be used on an interface; changes nothing, "" if it can."""
+        try:
+            with _netlink(interface) as route:
+                _check_replaceable(interface, _root(route, _link(route, interface)[0]))
+        except ActuatorError as error:
+            return error.problem
+        return ""
+
+    def dropped(self, interfaces: Iterable[str]) -> dict[str, int]:
+        """Return what our limit on each interface has dropped since it was set, modulo 2^32.
+
+        The kernel counts these packets at the qdisc alone (TCA_STATS), not at the interface. An
+        interface that is gone, or has no limit of ours, is left out. Each is asked for by itself:
+        a dump of all qdiscs would cost more with every interface of the host.
+
+        Raises:
+            Transient: the kernel did not tell.
+        """
+        counts = {}
+        with _netlink("its qdisc") as route:
+            for interface in interfaces:
+                try:
+                    index = socket.if_nametoindex(interface)
+                except OSError:
+                    continue  # gone
+                for qdisc in route.nlm_request_batch([_question(index)]):
+                    if _our_parameters(qdisc) is not None:
+                        counts[interface] = int(qdisc.get_attr("TCA_STATS")["drop"])
+        return counts
+
+
+def _number(interface: str) -> int:
+    try:
+        return socket.if_nametoindex(interface)
+    except OSError:
+        return 0  # gone
+
+
+def _link(route: IPRoute, interface: str) -> tuple[int, int]:
+    """Return an interface's index and the bytes of its largest frame."""
+    link = route.link("get", ifname=interface)[0]
+    return link["index"], link.get_attr("IFLA_MTU") + _ETHERNET_HEADER
+
+
+def _root(route: IPRoute, index: int) -> Any | None:
+    qdiscs = route.get_qdiscs(index=index)
+    return next((qdisc for qdisc in qdiscs if qdisc["parent"] == TC_H_ROOT), None)
+
+
+def _check_replaceable(interface: str, root: Any | None) -> None:
+    # the kernel's own default (noqueue, pfifo_fast, fq_codel, mq) has the handle 0:
+    if root is None or root["handle"] == 0 or _our_parameters(root) is not None:
+        return
+    kind, number = root.get_attr("TCA_KIND"), root["handle"] >> 16
+    fix = f"remove it (tc qdisc del dev {interface} root), or switch the limit off"
+    raise Permanent(interface, f"qdisc {kind} {number:x}: is somebody else's", fix)
+
+
+def _our_parameters(qdisc: Any | None) -> Any | None:
+    """Return the parameters of a token bucket that this module has set, None of any other."""
+    if qdisc is None or qdisc["handle"] != HANDLE or qdisc.get_attr("TCA_KIND") != "tbf":
+        return None
+    parameters = qdisc.get_attr("TCA_OPTIONS").get_attr("TCA_TBF_PARMS")
+    return parameters if parameters["rate_mpu"] else None
+
+
+def _question(index: int) -> tcmsg:
+    """Ask for an interface's root qdisc; without ECHO the kernel tells everybody but who asks."""
+    request = tcmsg()
+    request["header"]["type"] = RTM_GETQDISC
+    request["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO
+    request["index"], request["parent"] = index, TC_H_ROOT
+    return request
+
+
+def _token_bucket(index: int, rate: PacketsPerSecond, frame: int) -> tcmsg:
+    """Build the request; pyroute2's own builder knows no mpu."""
+    cost = max(1, min(frame, _MAX_MPU, int(_MAX_BYTE_RATE / rate)))
+    byte_rate = max(1, round(rate * cost))
+    burst = max(_MIN_BURST, rate * _BURST_S) * cost
+    parameters = {
+        "rate": byte_rate,
+        "rate_mpu": cost,
+        "rate___reserved": _ETHERNET,  # the field has been the link layer since Linux 3.10
+        "buffer": calc_xmittime(byte_rate, burst),
+        "limit": round(max(_MIN_QUEUE, rate * _QUEUE_S) * cost),
+        "mtu": 0,
+    }
+    request = tcmsg()
+    request["header"]["type"] = RTM_NEWQDISC
+    request["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE
+    request["index"], request["handle"], request["parent"] = index, HANDLE, TC_H_ROOT
+    options = {"attrs": [["TCA_TBF_PARMS", parameters]]}
+    request["attrs"] = [["TCA_KIND", "tbf"], ["TCA_OPTIONS", options]]
+    return request
+
+
+@contextmanager
+def _netlink(interface: str) -> Iterator[IPRoute]:
+    try:
+        with IPRoute() as route:
+            yield route
+    except NetlinkError as error:
+        raise explain(interface, error.code) from error
+    except OSError as error:  # no socket, or it broke
+        raise explain(interface, error.errno or errno.EIO) from error
+
+
+def explain(interface: str, code: int) -> ActuatorError:
+    """Return what the kernel's refusal means for a limit, and what to do about it."""
+    match code:
+        case errno.ENODEV:
+            return Gone(interface, "there is no such interface (any more)")
+        case errno.EPERM | errno.EACCES:
+            return Denied(interface, "its qdisc may not be set", "give the daemon CAP_NET_ADMIN")
+        case errno.ENOENT | errno.EOPNOTSUPP:
+            return Unsupported(interface, "the kernel has no tbf or pfifo", "load sch_tbf")
+        case _:
+            return Transient(interface, os.strerror(code))

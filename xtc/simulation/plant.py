@@ -1,0 +1,78 @@
+"""A model of a router that answers to its cap: Eq. 1 around a measured curve, and its troubles."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from common.units import CapFraction, PacketsPerSecond, Seconds
+from models import ThroughputCurve
+
+LAG_S = Seconds(1.0)
+"""The period that a plant's lag is of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """What does not change of a simulated router."""
+
+    curve: ThroughputCurve
+    offered: PacketsPerSecond
+    lag: float = 0.0
+    """`a` of Eq. 1 for a period of ``LAG_S``."""
+    gain: float = 1.0
+    """How much faster this router is than its curve says."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlantState:
+    """What goes on from one step to the next."""
+
+    throughput: PacketsPerSecond
+    binding: bool = False
+    """Whether the cap held the router back during the step."""
+    used: CapFraction = CapFraction(0.0)
+    """CPUs used on average during the step."""
+
+
+def settled(plant: Plant, cap: CapFraction | None) -> PlantState:
+    """Return the state of a router that has long been at the cap (None: uncapped)."""
+    still = replace(plant, lag=0.0)
+    return advanced(still, PlantState(PacketsPerSecond(0.0)), [cap], Seconds(1.0))
+
+
+def advanced(
+    plant: Plant,
+    state: PlantState,
+    caps: Sequence[CapFraction | None],
+    dt: Seconds,
+    *,
+    stolen: float = 0.0,
+) -> PlantState:
+    """Let a step pass during which the caps followed each other in equal parts.
+
+    Args:
+        plant: the router.
+        state: where it stood.
+        caps: the caps of the equal parts of the step; None is uncapped.
+        dt: the step's length in seconds; Eq. 1's lag is scaled to it.
+        stolen: the share of the router's CPU that another process in it takes.
+    """
+    given = [1.0 if cap is None else cap for cap in caps]
+    enough_for = [capacity(plant, cap, stolen) for cap in caps]
+    reached = [min(each, plant.offered) for each in enough_for]
+    used = [
+        cap * min(1.0, plant.offered / max(each, 1e-9))
+        for cap, each in zip(given, enough_for, strict=True)
+    ]
+    lag = plant.lag**dt
+    throughput = lag * state.throughput + (1 - lag) * sum(reached) / len(reached)
+    return PlantState(
+        throughput=PacketsPerSecond(throughput),
+        binding=any(each < plant.offered for each in enough_for),
+        used=CapFraction(sum(used) / len(used)),
+    )
+
+
+def capacity(plant: Plant, cap: CapFraction | None, stolen: float = 0.0) -> float:
+    """Return what a router's CPU is enough for at a cap, in packets/s, however much is offered."""
+    given = 1.0 if cap is None else cap
+    return plant.gain * plant.curve.throughput(CapFraction(given * (1 - stolen)))

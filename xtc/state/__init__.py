@@ -1,0 +1,1 @@
+"""The state directory: the journal of original caps and leases, its writer and its repair."""
