@@ -1,4 +1,5 @@
-// How the programs end. xco/controller/supervise.py and xco/coordinator/shell.py turn the codes into typed errors.
+// How the programs end. xco/controller/supervise.py and xco/coordinator/shell.py turn the codes into
+// typed errors.
 #ifndef XCO_COMMON_EXIT_H
 #define XCO_COMMON_EXIT_H
 

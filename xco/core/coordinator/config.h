@@ -8,8 +8,8 @@
 #include <net/if.h>
 #include <stdio.h>
 
-#include "coordinator/engine/state.h"
 #include "coordinator/engine/flows.h"
+#include "coordinator/engine/state.h"
 
 #define XCO_CONTROLLERS 4
 #define XCO_PATH_BYTES 256

@@ -2,20 +2,20 @@
 #ifndef XCO_COORDINATOR_STATE_H
 #define XCO_COORDINATOR_STATE_H
 
+#include "coordinator/config.h"
 #include "coordinator/engine/backlog.h"
 #include "coordinator/engine/chores.h"
-#include "coordinator/config.h"
 #include "coordinator/engine/engine.h"
 #include "coordinator/engine/flows.h"
-#include "coordinator/epoch_store.h"
 #include "coordinator/engine/spin.h"
-#include "qdisc/gate.h"
+#include "coordinator/epoch_store.h"
 #include "qdisc/classifier.h"
+#include "qdisc/gate.h"
 #include "qdisc/watch.h"
 #include "common/clock.h"
+#include "common/keys.h"
 #include "common/place_reader.h"
 #include "common/stats.h"
-#include "common/keys.h"
 
 // What is counted beside the core's own counts.
 struct xco_counts {

@@ -52,8 +52,8 @@ struct sk_buff {
 
 const volatile struct xco_classify_terms terms SEC(".rodata.terms") = {0};
 
-#include "qdisc/packet.bpf.h"
 #include "qdisc/pace.bpf.h"
+#include "qdisc/packet.bpf.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);

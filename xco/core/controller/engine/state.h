@@ -9,9 +9,9 @@
 #include "controller/engine/network.h"
 #include "controller/engine/settings.h"
 #include "controller/engine/timers.h"
+#include "scheduler/schedule.h"
 #include "common/place_reader.h"
 #include "common/wire.h"
-#include "scheduler/schedule.h"
 
 // A host's turn to send: from announcing it until it ends, is given up, or is taken away.
 struct xco_turn {
