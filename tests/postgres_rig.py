@@ -1,4 +1,4 @@
-"""A private PostgreSQL server in a temporary folder, reached by a Unix socket alone.
+"""A PostgreSQL server for tests.
 
 For tests that say `pytest_plugins = ["postgres_rig"]`, or "store_rig", which stands on it.
 """
@@ -6,113 +6,13 @@ For tests that say `pytest_plugins = ["postgres_rig"]`, or "store_rig", which st
 import os
 import pwd
 import shutil
-import signal
-import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 
-USER = "nobody"
-"""Who runs the server where the tests run as root, which PostgreSQL refuses."""
-START_S = 60.0
-SETTINGS = {
-    "listen_addresses": "",
-    "fsync": "off",
-    "full_page_writes": "off",
-    "max_connections": "60",
-    "shared_buffers": "16MB",
-    "autovacuum": "off",
-}
-
-
-class PostgresServer:
-    """One server; every test gets a database of its own."""
-
-    def __init__(self, programs: Path, folder: Path) -> None:
-        self._programs, self._folder = programs, folder
-        self._data = folder / "data"
-        self._numbers = count(1)
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def make(self) -> None:
-        """Make the cluster of databases."""
-        options = ["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8"]
-        command = [str(self._programs / "initdb"), "-D", str(self._data), "--no-sync", *options]
-        subprocess.run(
-            [*_as_somebody(), *command], cwd=self._folder, check=True, capture_output=True
-        )
-
-    def start(self) -> None:
-        """Start the server, and wait until it answers."""
-        settings = [f"--{name}={value}" for name, value in SETTINGS.items()]
-        program = [str(self._programs / "postgres"), "-D", str(self._data), "-k", str(self._folder)]
-        with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*_as_somebody(), *program, *settings], cwd=self._folder, stdout=log, stderr=log
-            )
-        deadline = time.monotonic() + START_S
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"PostgreSQL did not start:\n{(self._folder / 'log').read_text()}")
-            time.sleep(0.05)
-
-    def stop(self) -> None:
-        """Stop the server at once, as a power cut would stop it for its clients."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGQUIT)
-            self._process.wait(START_S)
-            self._process = None
-
-    @contextmanager
-    def database(self, like: str | None = None) -> Iterator[str]:
-        """Give the URL of a new database, which goes with all its sessions at the end.
-
-        It is empty, or a copy of the one of another URL, to which nobody may be connected.
-        """
-        name = f"policer{next(self._numbers)}"
-        with self.connect() as connection:
-            template = "template1" if like is None else urlsplit(like).path[1:]
-            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
-        yield f"postgresql://postgres@/{name}?host={self._folder}"
-        with self.connect() as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-    def connect(self, url: str | None = None) -> "psycopg.Connection[tuple[object, ...]]":
-        """Connect beside the program under test; every statement is its own transaction."""
-        where = url or f"postgresql://postgres@/postgres?host={self._folder}"
-        return psycopg.connect(where, autocommit=True)
-
-    def _answers(self) -> bool:
-        try:
-            self.connect().close()
-        except psycopg.OperationalError:
-            return False
-        return True
-
-
-def programs() -> Path | None:
-    """Return the folder of the newest server's programs; None where there is none."""
-    in_path = shutil.which("postgres")
-    found = [Path(in_path).parent] if in_path else []
-    found += Path("/usr/lib/postgresql").glob("*/bin")
-    whole = [folder for folder in found if (folder / "postgres").exists()]
-    return max(whole, key=lambda folder: (len(str(folder)), str(folder)), default=None)
-
-
-def _as_somebody() -> list[str]:
-    """Return what starts a program as somebody else, and ends it with the tests."""
-    dies = ["setpriv", "--pdeathsig", "QUIT"]
-    if os.geteuid() != 0:
-        return dies
-    user = pwd.getpwnam(USER)
-    return [*dies, f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+from benchmarks.policer.postgres import USER, PostgresServer, programs
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from support.stores import with_tables
 from policer.store import Store, open_store
 
 if TYPE_CHECKING:
-    from postgres_rig import PostgresServer
+    from benchmarks.policer.postgres import PostgresServer
 
 pytest_plugins = ["postgres_rig"]
 

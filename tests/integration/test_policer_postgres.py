@@ -27,8 +27,9 @@ from xtc.state.journal import Journal
 from xtc.wire import Activate, Status
 
 if TYPE_CHECKING:
-    from postgres_rig import PostgresServer
     from store_rig import Backend
+
+    from benchmarks.policer.postgres import PostgresServer
 
 pytest_plugins = ["store_rig"]
 pytestmark = pytest.mark.timeout(600)

@@ -28,7 +28,7 @@ from policer.rest.access.gate import REMEMBERED_S
 from policer.store import EventRow, Store, open_store
 
 if TYPE_CHECKING:
-    from postgres_rig import PostgresServer
+    from benchmarks.policer.postgres import PostgresServer
 
 pytest_plugins = ["postgres_rig"]
 pytestmark = pytest.mark.timeout(600)

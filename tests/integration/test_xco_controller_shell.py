@@ -28,7 +28,7 @@ from xco.leader.postgres import PostgresLease
 from xco.protocol.stats import read_statistics
 
 if TYPE_CHECKING:
-    from postgres_rig import PostgresServer
+    from benchmarks.policer.postgres import PostgresServer
 
 pytest_plugins = ["xco_loop_rig", "postgres_rig"]
 pytestmark = pytest.mark.timeout(180)

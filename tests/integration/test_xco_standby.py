@@ -29,7 +29,7 @@ from xco.protocol.wire import Origin
 from xco.topology.file import load_topology
 
 if TYPE_CHECKING:
-    from postgres_rig import PostgresServer
+    from benchmarks.policer.postgres import PostgresServer
 
 pytest_plugins = ["xco_loop_rig", "postgres_rig"]
 pytestmark = pytest.mark.timeout(180)

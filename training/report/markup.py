@@ -81,7 +81,7 @@ def _inline(svg: str, prefix: str, alternative: str) -> Markup:
 
 def document(title: str, body: Iterable[str], *, class_: str = "report") -> str:
     """Return a whole page that needs nothing from anywhere; `class_` is its kind in `page.css`."""
-    style = (resources.files("training") / "page.css").read_text(encoding="utf-8")
+    style = (resources.files("training.report") / "page.css").read_text(encoding="utf-8")
     head = element(
         "head",
         element("meta", charset="utf-8"),

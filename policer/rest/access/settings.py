@@ -9,13 +9,12 @@ from prometheus_client import CollectorRegistry
 
 from policer.fleet.inbox import Inbox
 from policer.history.retention import Retention
+from policer.page import STATIC
 from policer.rest.access.identity import Verifies
 from policer.rest.http.clients import Proxies
 from policer.store.database import records
 from policer.webhooks.courier import Courier
 from policer.webhooks.rules import Rules
-
-PAGE = Path(__file__).parents[2] / "page" / "static"
 
 
 def _always_alive() -> float:
@@ -58,7 +57,7 @@ class RestSettings:
     """Whether /metrics is for everybody who reaches the service; else it takes a token."""
     observe: Callable[[str, str, int, float], None] = _nobody_observes
     """Told method, route, status and seconds of every request; metrics listen here."""
-    page: Path | None = PAGE
+    page: Path | None = STATIC
     """The folder of the page; None serves none."""
     rate_per_s: float = 100.0
     """Requests that a token may make in the long run, and an address without one."""
