@@ -47,7 +47,7 @@ class Program:
     """
 
     def __init__(self, module: str, arguments: Sequence[str], place: Place) -> None:
-        """Start ``python -m lab.programs.<module>`` there and wait until it says that it is ready."""
+        """Start ``python -m lab.programs.<module>`` there, and wait until it is ready."""
         self.name = module
         self._stopped = False
         self._process = subprocess.Popen(  # noqa: S603  our own program
