@@ -66,10 +66,8 @@ def point_of(program: str, row: Mapping[str, Any]) -> str:
 
 def answer_of(tree: Path, program: str, ways: Sequence[str]) -> Mapping[str, Any]:
     """Run a benchmark of a working tree, with that tree's core."""
-    sorted_tree = (
-        tree / "benchmarks/xco"
-    ).is_dir()  # older trees have their benchmarks in one folder
-    name = f"xco.{program}" if sorted_tree else f"xco_{program}"
+    # Older trees have all benchmarks in one folder.
+    name = f"xco.{program}" if (tree / "benchmarks/xco").is_dir() else f"xco_{program}"
     words = [sys.executable, "-m", f"benchmarks.{name}", "--json", *PROGRAMS[program]]
     env = {**os.environ, "PYTHONPATH": str(tree), "XCO_CORE": str(tree / "xco/core/build")}
     run = subprocess.run([*words, "--ways", *ways], cwd=tree, env=env, stdout=-1, check=True)

@@ -158,7 +158,7 @@ class Bench:
         group = _top(self._lab) / "hog"
         group.mkdir()
         place = Place(self._lab.dom0_netns, str(group), default_cpus().forwarder)
-        return Program("hog", ["1.0"], place)
+        return Program("programs.hog", ["1.0"], place)
 
     def _means(self, seconds: float) -> dict[str, float]:
         before = {name: len(self._rig.recording.of(name)) for name in SHARES}

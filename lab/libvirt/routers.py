@@ -91,7 +91,7 @@ class GuestRouter:
         """
         near, far = self.ports
         ends = [near.host_address, far.nowhere_address, str(check_rate(rate_pps))]
-        self._sources.append(Source("source", ends, self._dom0))
+        self._sources.append(Source("programs.source", ends, self._dom0))
         return self._sources[-1]
 
     def wait_until_forwarding(self, seconds: float = FORWARDING_TIMEOUT_S) -> float:

@@ -47,11 +47,11 @@ class Program:
     """
 
     def __init__(self, module: str, arguments: Sequence[str], place: Place) -> None:
-        """Start ``python -m lab.programs.<module>`` there, and wait until it is ready."""
+        """Start ``python -m lab.<module>`` there, and wait until it is ready."""
         self.name = module
         self._stopped = False
         self._process = subprocess.Popen(  # noqa: S603  our own program
-            place.command([sys.executable, "-m", f"lab.programs.{module}", *arguments]),
+            place.command([sys.executable, "-m", f"lab.{module}", *arguments]),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -85,7 +85,7 @@ class Router:
         near, far = self.ports
         arguments = [near.host_address, far.nowhere_address, str(check_rate(rate_pps))]
         arguments += ["--payload", str(payload)]
-        return self._keep(Source("source", arguments, self._where.source))
+        return self._keep(Source("programs.source", arguments, self._where.source))
 
     def tcp(self, rate_pps: float = 0.0, port: int = TCP_PORT) -> TcpFlow:
         """Send a TCP flow (CUBIC, 524 bytes a segment) through the router.
@@ -98,9 +98,9 @@ class Router:
         """
         near, far = self.ports
         place = self._where.sink
-        sink = self._keep(Program("sink", [far.host_address, str(port)], place))
+        sink = self._keep(Program("programs.sink", [far.host_address, str(port)], place))
         ends = [near.host_address, far.host_address, str(check_rate(rate_pps))]
-        source = Source("source", [*ends, "--tcp", str(port)], self._where.source)
+        source = Source("programs.source", [*ends, "--tcp", str(port)], self._where.source)
         return TcpFlow(self._keep(source), sink)
 
     def hog(self, share: float) -> Hog:
@@ -151,7 +151,7 @@ class Router:
     def start_forwarder(self) -> Program:
         """Start the process that forwards, in a user-space router."""
         config = msgspec.json.encode([self._port_config(port) for port in self.ports])
-        return self._keep(Program("forwarder", [config.decode()], self._where.inside))
+        return self._keep(Program("programs.forwarder", [config.decode()], self._where.inside))
 
     def stop(self) -> None:
         """End all its programs."""
