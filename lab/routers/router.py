@@ -112,7 +112,7 @@ class Router:
         """
         if self.cgroup is None:
             raise BadRequestError("router", self.name, "a user-space router: only those have CPU")
-        return self._keep(Hog("hog", [str(check_share(share))], self._where.inside))
+        return self._keep(Hog("programs.hog", [str(check_share(share))], self._where.inside))
 
     def set_path_weight(self, filters: int) -> None:
         """Make each packet from the source pass this many filters that never match; 0 removes them.
