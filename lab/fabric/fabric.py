@@ -45,6 +45,7 @@ class Fabric:
         """Make the controller's namespace; ``incast`` or ``uplink`` makes the rest."""
         self.prefix = check_prefix(prefix)
         self._plan: FabricPlan | None = None
+        self._started: list[subprocess.Popen[Any]] = []
         requirements.check()
         fabric_links.check()
         tear_down(prefix)
@@ -138,7 +139,10 @@ class Fabric:
 
         The kernel kills it when the thread that called this ends.
         """
-        return subprocess.Popen(self.place(host).command(argv), **options)  # noqa: S603  the caller's program
+        command = self.place(host).command(argv)
+        program = subprocess.Popen(command, **options)  # noqa: S603  the caller's program
+        self._started.append(program)
+        return program
 
     def inside(self, host: FabricHost | None, function: Callable[[], Result]) -> Result:
         """Call a function in a host's namespace, or the controller's, and return its result."""
@@ -202,6 +206,8 @@ class Fabric:
         Raises:
             LabError: something cannot be removed.
         """
+        for program in self._started:  # one that is about to enter its namespace is not found there
+            program.kill()
         with self._handle as handle:
             return tear_down(self.prefix) if handle.current() else Remains([], [], [])
 

@@ -48,7 +48,7 @@ class Program:
 
     def __init__(self, module: str, arguments: Sequence[str], place: Place) -> None:
         """Start ``python -m lab.<module>`` there, and wait until it is ready."""
-        self.name = module
+        self.name = module.rpartition(".")[2]
         self._stopped = False
         self._process = subprocess.Popen(  # noqa: S603  our own program
             place.command([sys.executable, "-m", f"lab.{module}", *arguments]),

@@ -84,7 +84,7 @@ def test_the_daemons_package_has_nothing_of_the_policer(daemons: Path) -> None:
 def test_page_and_migrations_are_in_it(files: Path) -> None:
     policer = files / "usr/lib/xtc-policer/python/policer"
     assert (policer / "page/static/index.html").is_file()
-    assert list((policer / "store/migrations/versions").glob("*0001*.py"))
+    assert list((policer / "store/database/migrations/versions").glob("*0001*.py"))
 
 
 def test_the_settings_are_the_administrators(files: Path) -> None:

@@ -72,7 +72,7 @@ def test_what_is_installed_is_an_extra_of_the_project() -> None:
 
 def test_the_walkthrough_is_linked_from_where_newcomers_begin() -> None:
     assert "](docs/tutorial/walkthrough.md)" in (ROOT / "README.md").read_text()
-    assert "](walkthrough.md)" in (ROOT / "docs" / "howto" / "policer.md").read_text()
+    assert "](../tutorial/walkthrough.md)" in (ROOT / "docs" / "howto" / "policer.md").read_text()
 
 
 # --- the comparison itself

@@ -15,8 +15,8 @@ from sqlalchemy import Connection
 from policer.daemon.metrics import Metrics
 from policer.errors import StoreGone
 from policer.fleet.live import Fleet
+from policer.page import STATIC
 from policer.rest.access.gate import GUESSES, REMEMBERED_S
-from policer.rest.access.settings import PAGE
 from policer.token_bucket import Buckets
 
 MOST_THREADS = min(32, (os.cpu_count() or 1) + 4)
@@ -212,9 +212,9 @@ def test_every_file_of_the_page_that_is_shipped_is_served_as_what_it_is(tmp_path
         client = rig.client(None)
         assert "<!doctype html>" in client.get("/").text.lower()
         kinds = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
-        for path in sorted(PAGE.rglob("*")):
+        for path in sorted(STATIC.rglob("*")):
             if path.is_file():
-                answer = client.get("/" + path.relative_to(PAGE).as_posix())
+                answer = client.get("/" + path.relative_to(STATIC).as_posix())
                 assert answer.content == path.read_bytes()
                 expected = kinds.get(path.suffix, "")
                 assert answer.headers["content-type"].startswith(expected), path

@@ -18,7 +18,7 @@ from typing import Final
 from xco.core_files import CLASSIFIER, find
 
 HERE: Final = Path(__file__).parent
-CORE: Final = HERE.parent / "xco/core"
+CORE: Final = Path(__file__).parents[3] / "xco" / "core"
 FLAGS: Final = ("-std=c17", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared")
 PASS, DROP = -1, 2  # TC_ACT_UNSPEC, TC_ACT_SHOT
 OUTSIDE, NEWCOMERS, SMALL, CONTROL = 64, 65, 66, 67
