@@ -10,7 +10,7 @@ usage, which behind a shield is what its packets need:
   and stays while it is close to that.
 - A router that forwards its setpoint and uses all of its cap, or has unknown usage, may need less:
   it polls, or its cap just fits. The cap is lowered gently until the router just falls short. If it
-  leaves CPU unused slightly above that cap, it is known to sleep, and its usage counts from then on.
+  leaves CPU unused slightly above that cap, it is known to sleep, and its usage is trusted.
 
 Where a shield drops nothing, too little is offered, and nothing is learned.
 """
