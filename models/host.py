@@ -81,7 +81,7 @@ class HostModel:
     def promise(self) -> float:
         """The throughput that can be promised of this host, packets/s.
 
-        What it forwards in 97.5 % of all cases; its curve's top if its errors are unknown.
+        What it forwards in 97.5 % of the time; its curve's top if its errors are unknown.
         """
         known = self.uncertainty
         return self.curve.top if known is None else min(known.promise, self.curve.top)

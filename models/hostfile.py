@@ -65,17 +65,17 @@ def load_host(path: Path) -> HostModel:
 
 
 def bundled_names() -> tuple[str, ...]:
-    """Return the names of the built-in hosts."""
+    """Return the names of the bundled hosts."""
     folder = resources.files("models") / "hosts"
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir()))
 
 
 @cache
 def bundled_host(name: str) -> HostModel:
-    """Return a built-in host: ``paper``, ``hinge`` or ``log``.
+    """Return a bundled host: ``paper``, ``hinge`` or ``log``.
 
     Raises:
-        ModelFileError: no built-in host has this name.
+        ModelFileError: no bundled host has this name.
     """
     known = bundled_names()
     if name not in known:

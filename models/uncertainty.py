@@ -63,7 +63,7 @@ class Uncertainty:
 
     @property
     def promise(self) -> float:
-        """What the host forwards in 97.5 % of all cases, packets/s: a lower bound.
+        """What the host forwards in 97.5 % of the time, packets/s: a lower bound.
 
         Speed differs between days, so its changes count in addition to the interval of the top.
         """

@@ -28,7 +28,7 @@ class DeadlineSpec(
     netns: Path
     """The router's network namespace, such as /run/netns/vr1; or container:NAME."""
     interfaces: Annotated[tuple[InterfaceName, ...], msgspec.Meta(min_length=1)]
-    """The router's own interfaces, inside its namespace, whose receive path forwards."""
+    """The router's own interfaces, inside its namespace, with the receive path that forwards."""
     period_us: Annotated[int, msgspec.Meta(ge=100, le=1_000_000)] = 1000
     """The scheduling period; shorter is smoother and costs more switches."""
 

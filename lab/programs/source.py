@@ -3,7 +3,7 @@
 Each line on standard input is a new rate in packets/s, and for UDP, optionally after a space, the
 new bytes of data in a packet; the end of the input stops the source.
 
-UDP: one send() hands the kernel up to 64 packets, which it splits before the veth (UDP_SEGMENT,
+UDP: one send() passes up to 64 packets to the kernel, which it splits before the veth (UDP_SEGMENT,
 udp(7)), so that the source costs far less than one send() for each packet. By default, a packet is
 an Ethernet frame of 64 bytes as counted by the kernel, without its checksum: 14 Ethernet + 20 IPv4
 + 8 UDP + 22 payload, the paper's packet size (section 6).

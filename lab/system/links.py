@@ -38,7 +38,7 @@ _ETH_P_IP: Final = 0x0800
 _PERMANENT: Final = 0x80
 _INGRESS: Final = 0xFFFFFFF2
 _NEVER: Final = "0x0badcafe/0xffffffff+12"
-"""Matches packets whose IPv4 source is 11.173.202.254: unused in a lab."""
+"""Matches packets with the IPv4 source 11.173.202.254, which is unused in a lab."""
 _ALWAYS: Final = "0x0/0x0+12"
 _LONGEST: Final = 120
 """Maximum comparisons of one u32 filter here; the kernel accepts 255."""

@@ -172,7 +172,7 @@ static void take_stripe(struct reader *reader, size_t index) {
 
 static void take_all(struct reader *reader) {
     for (size_t i = 0; i < reader->servers; i++) {
-        if (reader->polls[1 + i].revents != 0) { /* without data, it is the end */
+        if (reader->polls[1 + i].revents != 0) { /* with nothing left to read, it is the end */
             take_stripe(reader, i);
         }
     }

@@ -66,7 +66,7 @@ uint64_t option_number(const struct options *options, const char *name, uint64_t
     return number;
 }
 
-/* Return an address and --port as a socket address; if one is missing, any. */
+/* Return an address and --port as a socket address; a missing part means any. */
 struct sockaddr_in option_end(
     const struct options *options, const char *name, const char *otherwise
 ) {

@@ -6,7 +6,7 @@
 
 /* Answer reads: each request of 4 bytes is the number of bytes to send back. */
 void serve_reads(const struct options *options);
-/* Read blocks striped over the servers, one after the other (section 2.1). */
+/* Read blocks striped over the servers, each after all have answered (section 2.1). */
 void read_blocks(const struct options *options);
 /* Send TCP streams as fast as possible. */
 void send_stream(const struct options *options);

@@ -68,7 +68,7 @@ class Weights(Protocol):
 
 @runtime_checkable
 class Weighted(Protocol):
-    """An actuator whose platform has weights."""
+    """An actuator on a platform with weights."""
 
     @property
     def weights(self) -> Weights:

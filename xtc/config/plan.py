@@ -222,7 +222,7 @@ def _check_local(section: RouterSection, where: str) -> None:
 
 
 def model_named(name: str, where: str = "model") -> HostModel:
-    """Return the host of a model file, or a built-in one.
+    """Return the host of a model file, or a bundled one.
 
     Raises:
         ConfigError: the file is missing or not a model.

@@ -112,7 +112,7 @@ class RouterSection(Section, frozen=True):
     """What the setpoint allows beyond its rate in any window; default: 0.2 s of it."""
     law: str = "default"
     model: str | None = None
-    """A model file, or the name of a built-in model."""
+    """A model file, or the name of a bundled model."""
     floor: Cap | None = None
     """The smallest cap written, so that routing protocols stay alive."""
     ceiling: Cap | None = None

@@ -24,7 +24,7 @@ FORWARDS_ALL = 0.98
 IDLE_WORK = 1.5
 """Work per packet, as a multiple of the least seen, at which a full CPU counts as polling."""
 OTHER_WORK = 3.0
-"""The same at which the CPU does other work, even in a router known to sleep."""
+"""The same at which the CPU does other work, also in a router known to sleep."""
 SLOWEST = 1e3
 """Packets per second of CPU below which no router works."""
 STEADY = 0.9

@@ -49,8 +49,8 @@ def dither(
 
     Args:
         cap: the wanted mean, as a fraction of one CPU.
-        quantum: the step between caps that can be set; 0 for none, and then nothing alternates.
-        owed: what the period before could not express (sigma-delta), within half a slot's worth.
+        quantum: the step between caps that can be set; 0 for none, which disables alternation.
+        owed: remainder of the previous period (sigma-delta), at most half a slot's worth.
         slots: 1 keeps to one cap within the period, and alternates between periods.
     """
     if quantum <= 0:

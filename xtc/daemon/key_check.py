@@ -1,4 +1,4 @@
-"""Checks the CURVE keys of peers (ZAP, ZeroMQ RFC 27), on a thread of its own."""
+"""Checks the CURVE keys of peers (ZAP, ZeroMQ RFC 27), on a separate thread."""
 
 import time
 from collections import deque

@@ -28,7 +28,7 @@ class Level(NamedTuple):
 
 
 class GroupWeight:
-    """The weight of one control group, whose file stays open."""
+    """The weight of one control group, with a file that stays open."""
 
     def __init__(self, scale: Scale, directory: int) -> None:
         self.scale = scale

@@ -182,7 +182,7 @@ _CAPPING: Final = {"credit", "credit2"}
 
 
 def check_scheduler(target: str, driver: str, scheduler: str) -> None:
-    """Refuse a Xen whose scheduler has no caps (ADR 0016).
+    """Refuse a Xen scheduler without caps (ADR 0016).
 
     Raises:
         Unsupported: explains how to boot with the credit scheduler.

@@ -55,7 +55,7 @@ class Quarantine:
                 del remembered[uuid]
 
     def is_slow(self, uuid: str) -> bool:
-        """Whether its last visit was slow or given up."""
+        """Whether its last operation was slow or given up."""
         return uuid in self._slow
 
     def bars(self, uuid: str, now: Seconds) -> bool:

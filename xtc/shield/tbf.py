@@ -59,12 +59,12 @@ class Limiter:
     def limit(self, interface: str, rate: PacketsPerSecond) -> None:
         """Limit traffic from the host through an interface, in packets/s; drop the excess.
 
-        10 ms of packets may pass at once and 20 ms may wait. Above 4.29 GB/s (2.8 Mp/s of full
+        The burst is 10 ms of packets, the queue 20 ms. Above 4.29 GB/s (2.8 Mp/s of full
         frames) bytes count instead of packets.
 
         Raises:
             Gone: there is no such interface.
-            Permanent: the rate is none, or somebody else's qdisc is on the interface.
+            Permanent: the rate is invalid, or a foreign qdisc is on the interface.
             Denied: no CAP_NET_ADMIN.
             Unsupported: the kernel has no tbf.
         """

@@ -48,7 +48,7 @@ class Ledger(msgspec.Struct, frozen=True):
     entries: dict[str, Entry] = {}
     leases: dict[str, Lease] = {}
     limits: dict[str, tuple[str, ...]] = {}
-    """Interfaces of a router whose traffic from the host is limited."""
+    """Interfaces of a router with limited traffic from the host."""
     highest_epoch: int = 0
     shields: dict[str, tuple[str, ...]] = {}
     """Interfaces of a router that may have its shield."""
