@@ -24,7 +24,7 @@ FORWARDS_ALL = 0.98
 IDLE_WORK = 1.5
 """Work per packet, as a multiple of the least seen, at which a full CPU counts as polling."""
 OTHER_WORK = 3.0
-"""The same at which the CPU does other work, also in a router known to sleep."""
+"""The same at which the CPU does other work, in any kind of router."""
 SLOWEST = 1e3
 """Packets per second of CPU below which no router works."""
 STEADY = 0.9
@@ -115,7 +115,7 @@ def binds(evidence: Evidence, polling: Polling | None = None) -> bool:
 
 
 def _works_elsewhere(evidence: Evidence, polling: Polling) -> bool:
-    """Whether a full CPU forwards all offered load, but far less efficiently than before."""
+    """Whether a full CPU forwards all offered load, but far less efficiently than at best."""
     if not evidence.forwards_all or evidence.efficiency is None:
         return False
     return evidence.efficiency < max(SLOWEST, polling.best / OTHER_WORK)

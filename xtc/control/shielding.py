@@ -2,9 +2,9 @@
 
 The shield holds the rate. Not all arriving packets are forwarded (a firewall drops some, others are
 for the router itself), so the law learns how many packets must arrive for each forwarded one. It
-learns only where the cap does not bind, since a binding cap may cause the loss, and at the cap's
-ceiling: a polling router (VPP), or one without CPU counters, seems bound at any load, and its cap
-rises in vain.
+learns where the cap does not bind, since a binding cap may cause the loss. It also learns at the
+cap's ceiling: a polling router (VPP), or one without CPU counters, seems bound at any load, and its
+cap rises in vain.
 
 A router that makes the shield open and then forwards everything exceeds its promise until a period
 has shown this. Then the shield closes, and passes less until the surplus is paid back: over time,
