@@ -1,3 +1,3 @@
-"""What every package may use: errors, units, command line, logging, TOML. Imports none of ours."""
+"""Errors, units, command line, logging and TOML for every package; imports none of them."""
 
 __version__ = "0.1.0"

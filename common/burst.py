@@ -1,4 +1,4 @@
-"""Bursts: what a setpoint allows beyond its rate, read from text, and within which bounds."""
+"""Bursts: parsing and bounds of what a setpoint allows beyond its rate."""
 
 import math
 import re
@@ -20,18 +20,18 @@ _FORMS = {
 
 
 def parse_burst(text: str, setpoint: Setpoint, *, field: str = "burst") -> float:
-    """Read packets such as ``4000`` or ``4kp``, bits such as ``2Mb``, or a time such as ``200ms``.
+    """Parse packets such as ``4000`` or ``4kp``, bits such as ``2Mb``, or a time such as ``200ms``.
 
     Args:
-        text: what is written.
-        setpoint: what the burst goes with; a time is a time of it.
-        field: what errors call it.
+        text: the text to parse.
+        setpoint: the setpoint of the burst; a time counts in it.
+        field: the field's name in errors.
 
     Returns:
         Packets or bits, as the setpoint.
 
     Raises:
-        UnitError: the text is no burst, is in another unit than the setpoint, or out of range.
+        UnitError: the text is not a burst, is in another unit than the setpoint, or out of range.
     """
     if _TIME.match(text):
         return check_burst(_seconds(text, setpoint, field) * setpoint.rate, setpoint, field=field)
@@ -63,7 +63,7 @@ def burst_bounds(setpoint: Setpoint) -> tuple[float, float]:
 
 
 def burst_words(setpoint: Setpoint) -> str:
-    """Say which bursts a setpoint may have."""
+    """Describe the bursts that a setpoint may have."""
     least, most = burst_bounds(setpoint)
     one = "one packet" if setpoint.unit is Unit.PACKETS else "one frame"
     return (

@@ -1,4 +1,4 @@
-"""Time as a parameter: the monotonic clock of the machine, and one that tests move by hand."""
+"""Time as a parameter: the monotonic clock of the machine, and one that tests control."""
 
 import time
 from typing import Protocol
@@ -7,14 +7,14 @@ from common.units import Seconds
 
 
 class Clock(Protocol):
-    """What the daemon needs of time."""
+    """The clock that the daemon needs."""
 
     def now(self) -> Seconds:
-        """Return the monotonic instant; wall-clock steps never show here."""
+        """Return the monotonic instant; unaffected by steps of the wall clock."""
         ...
 
     def sleep(self, duration: Seconds) -> None:
-        """Let the duration pass."""
+        """Wait for the duration."""
         ...
 
 
@@ -26,12 +26,12 @@ class MonotonicClock:
         return Seconds(time.monotonic())
 
     def sleep(self, duration: Seconds) -> None:
-        """Sleep; a duration that has already passed returns at once."""
+        """Sleep; a negative duration returns immediately."""
         time.sleep(max(0.0, duration))
 
 
 class FakeClock:
-    """A clock that jumps: sleeping takes no time and moves the instant on."""
+    """A clock for tests: sleeping takes no time and advances the clock."""
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = start

@@ -1,4 +1,4 @@
-"""What the command lines have in common: --version, exit codes, and how errors are spoken."""
+"""Common parts of the command lines: --version, exit codes, and output of errors."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -16,17 +16,17 @@ from common.printable import say
 EXIT_FAILED = 1
 """The request was refused, or part of the work could not be done."""
 EXIT_USAGE = 2
-"""What was typed, configured or given as a file is wrong."""
+"""The command line, configuration or a file is wrong."""
 EXIT_UNREACHABLE = 3
 """No daemon answers."""
 
 Codes = Mapping[type[Exception], int]
 CODES: Codes = MappingProxyType({XtcError: EXIT_USAGE})
-"""The exit code of each kind of error; the nearest class counts, as with `except`."""
+"""The exit code of each kind of error; the most specific class counts, as with `except`."""
 
 
 def command_line(program: str, *, about: str, epilog: str) -> typer.Typer:
-    """Return a command line without commands that answers --version and logs errors alone."""
+    """Return a command line without commands that handles --version and logs only errors."""
     app = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -46,7 +46,7 @@ def command_line(program: str, *, about: str, epilog: str) -> typer.Typer:
             bool, typer.Option("--version", callback=show, is_eager=True, help="Show the version.")
         ] = False,
     ) -> None:
-        """Take the options that stand before a command; only the daemon logs what goes well."""
+        """Handle the options before a command; only the daemon logs successes."""
         del version  # its callback has done the work
         set_up_logging(json=False, level="error")
 
@@ -55,12 +55,12 @@ def command_line(program: str, *, about: str, epilog: str) -> typer.Typer:
 
 @contextmanager
 def spoken(program: str, codes: Codes = CODES) -> Iterator[None]:
-    """Turn typed errors into lines on standard error, one for each mistake, and an exit code.
+    """Turn typed errors into lines on standard error, one per mistake, and an exit code.
 
-    Standard output stays empty, with --json too: its reader goes by the exit code.
+    Standard output stays empty, even with --json: its reader checks the exit code.
 
     Raises:
-        SystemExit: an error of one of the kinds given, with the code of the nearest.
+        SystemExit: an error of one of the kinds given, with the code of the most specific one.
     """
     try:
         yield
@@ -71,7 +71,7 @@ def spoken(program: str, codes: Codes = CODES) -> Iterator[None]:
 
 
 def exit_code(error: Exception, codes: Codes = CODES) -> int:
-    """Return the exit code of the nearest class that has one.
+    """Return the exit code of the most specific class that has one.
 
     Raises:
         LookupError: none has.

@@ -1,6 +1,6 @@
 """Directories that other users can neither replace nor write to, and files within them.
 
-A daemon that runs as root writes into its directories, so nobody else may decide where that is.
+A daemon that runs as root writes into its directories, so no other user may control their location.
 """
 
 import errno
@@ -10,26 +10,26 @@ import stat
 from pathlib import Path
 
 MAX_LINKS = 40
-"""Symbolic links that a path may lead through, as many as the kernel follows."""
+"""Maximum symbolic links in a path, as in the kernel."""
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def open_directory(path: Path, *, mode: int, group_may_write: bool = False) -> int:
-    """Make a directory where it is missing, check that it is ours alone, and open it.
+    """Create a directory if it is missing, check that it is only ours, and open it.
 
-    What is opened relative to the descriptor stays in this directory, whatever its path leads to
-    later. A symbolic link is followed where no other user could have made or could replace it, as
-    that of systemd's DynamicUser=.
+    Files opened relative to the descriptor stay in this directory, even if its path changes later.
+    A symbolic link is followed only if no other user could create or replace it, for example that
+    of systemd's DynamicUser=.
 
     Args:
-        path: the directory; those above it are made too.
-        mode: what it is made with; one that is there keeps its own.
+        path: the directory; missing parents are created too.
+        mode: the mode of a new directory; an existing one keeps its own.
         group_may_write: whether its group may write to it.
 
     Raises:
         PermissionError: another user could write to it or replace it; `strerror` says how, and
             which command changes that.
-        OSError: it cannot be made or opened.
+        OSError: it cannot be created or opened.
     """
     real = _made_path(path, mode)
     descriptor = os.open(real, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -42,7 +42,7 @@ def open_directory(path: Path, *, mode: int, group_may_write: bool = False) -> i
 
 
 def open_within(directory: int, name: str, flags: int, mode: int = 0o600) -> int:
-    """Open a file of an open directory; a symbolic link is none of ours, and is not followed.
+    """Open a file of an open directory; symbolic links are not followed, since we create none.
 
     Raises:
         OSError: it cannot be opened.
@@ -67,14 +67,14 @@ def _check_directory(path: Path, found: os.stat_result, *, group_may_write: bool
 
 
 def _made_path(path: Path, mode: int) -> Path:
-    """Return where a path leads; every part on the way belongs to root or to this user.
+    """Return the target of a path; every part of it belongs to root or to this user.
 
-    A part that is missing is made once all above it are checked: nothing is made in a place to
-    which another user's link leads.
+    A missing part is created after its parents were checked: nothing is created behind another
+    user's link.
 
     Raises:
         PermissionError: another user could replace a part of it.
-        OSError: a part cannot be read, or links lead in a circle.
+        OSError: a part cannot be read, or links form a loop.
     """
     at, rest, links = Path("/"), list(reversed(path.absolute().parts[1:])), 0
     while rest:
@@ -106,7 +106,7 @@ def _made(path: Path, mode: int) -> os.stat_result:
 
 
 def _check_parent(directory: Path) -> None:
-    """Refuse a directory in which other users could replace what is ours (chmod(1), sticky bit)."""
+    """Refuse a directory in which other users could replace our files (chmod(1), sticky bit)."""
     found = directory.lstat()
     group = stat.S_IWGRP if found.st_gid not in {0, os.getegid()} else 0
     if found.st_mode & (stat.S_IWOTH | group) and not found.st_mode & stat.S_ISVTX:
@@ -127,7 +127,7 @@ def _refusal(words: str, command: str, path: Path) -> PermissionError:
 
 
 def _name(user: int) -> str:
-    """Return a user's name, or its number where it has none."""
+    """Return a user's name, or its number if it has none."""
     try:
         return pwd.getpwuid(user).pw_name
     except KeyError:

@@ -14,15 +14,15 @@ Identity = tuple[int, int]
 
 
 def hold(directory: Path, key: str) -> int:
-    """Take the directory until the descriptor is closed, as the kernel does when a daemon dies.
+    """Lock the directory until the descriptor is closed, which the kernel does when a daemon dies.
 
     Args:
-        directory: made where it is missing.
+        directory: created if it is missing.
         key: the key of the configuration that names it, for the message.
 
     Raises:
         Busy: another daemon holds it.
-        OSError: the lock file cannot be made, or another user could replace it.
+        OSError: the lock file cannot be created, or another user could replace it.
     """
     opened = open_directory(directory, mode=0o755)
     try:
@@ -32,21 +32,21 @@ def hold(directory: Path, key: str) -> int:
 
 
 def still_held(opened: int, lock: int) -> bool:
-    """Whether a lock that was taken is still the directory's: `take_over` replaces it."""
+    """Whether a lock still belongs to the directory: `take_over` replaces it."""
     held = os.fstat(lock)
-    # removed, it was taken by no other
+    # if it was removed, no other process took it
     return lock_of(opened) in {None, (held.st_dev, held.st_ino)}
 
 
 def take_over(opened: int, directory: Path, found: Identity | None) -> int:
-    """Take an open directory from a daemon that holds it and does not answer; as `hold` does.
+    """Take an open directory from a daemon that holds it without answering; else like `hold`.
 
-    The daemon keeps its lock on a file that is the directory's no longer, and finds that out.
+    The daemon keeps its lock on a file that no longer belongs to the directory, and detects this.
 
     Args:
         opened: the directory.
         directory: its path, for messages.
-        found: the lock that was busy, as `lock_of` told of it before it was tried.
+        found: the busy lock, from `lock_of` before the attempt to lock it.
 
     Raises:
         Busy: another process has taken it over since, or does so at the same time.
@@ -67,7 +67,7 @@ def take_over(opened: int, directory: Path, found: Identity | None) -> int:
 def _replaced(opened: int) -> int:
     name = f"{LOCK}.{os.getpid()}"
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(name, dir_fd=opened)  # of a process that died here, and had our number
+        os.unlink(name, dir_fd=opened)  # left by a process that died here, with our number
     lock = open_within(opened, name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,7 +79,7 @@ def _replaced(opened: int) -> int:
 
 
 def lock_of(opened: int) -> Identity | None:
-    """Return which file is an open directory's lock now, None where there is none."""
+    """Return the current lock file of an open directory, None if there is none."""
     try:
         found = os.stat(LOCK, dir_fd=opened, follow_symlinks=False)
     except FileNotFoundError:
@@ -100,7 +100,7 @@ def holders(directory: Path) -> list[int]:
 
 
 def hold_within(opened: int, directory: Path, key: str) -> int:
-    """Take a directory that is open; as `hold` does."""
+    """Lock an open directory, like `hold`."""
     while True:
         lock = open_within(opened, LOCK, os.O_RDWR | os.O_CREAT)
         try:
@@ -111,4 +111,4 @@ def hold_within(opened: int, directory: Path, key: str) -> int:
             raise Busy(f"{directory} is held by a running xtc daemon; {words}") from None
         if still_held(opened, lock):
             return lock
-        os.close(lock)  # taken over between the two calls: what we have is the lock of before
+        os.close(lock)  # taken over between the two calls: ours is the previous lock

@@ -1,4 +1,4 @@
-"""Errors that every package may raise; each carries its data and says what to do."""
+"""Errors that every package may raise; each carries its data and a fix."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -25,12 +25,12 @@ class ConfigError(XtcError):
         super().__init__(f"{place}: {problem}" + (f" ({fix})" if fix else ""))
 
     def placed(self, at: str) -> "ConfigError":
-        """Return the same mistake with the file and line at which its key stands."""
+        """Return the same mistake with the file and line of its key."""
         return ConfigError(self.where, self.problem, self.fix, at=self.at or at)
 
 
 class ConfigErrors(ConfigError):  # noqa: N818
-    """All mistakes of a configuration, where it has several."""
+    """All mistakes of a configuration, if it has several."""
 
     def __init__(self, mistakes: Sequence[ConfigError]) -> None:
         first = mistakes[0]
@@ -42,7 +42,7 @@ class ConfigErrors(ConfigError):  # noqa: N818
 
 
 def mistakes_of(error: ConfigError) -> tuple[ConfigError, ...]:
-    """Return the mistakes that an error holds: itself, or each of several."""
+    """Return the mistakes in an error: itself, or each of several."""
     return error.mistakes if isinstance(error, ConfigErrors) else (error,)
 
 
@@ -54,14 +54,14 @@ class Mistakes:
 
     @contextmanager
     def noted(self) -> Iterator[None]:
-        """Note the mistakes that the block raises, and go on after it."""
+        """Note the mistakes that the block raises, and continue after it."""
         try:
             yield
         except ConfigError as error:
             self.found.extend(mistakes_of(error))
 
     def check(self) -> None:
-        """Raise what was found.
+        """Raise the noted mistakes.
 
         Raises:
             ConfigError: the one mistake, or all of them as `ConfigErrors`.

@@ -1,4 +1,4 @@
-"""Where the log goes, and how it looks: JSON for machines, aligned words for people."""
+"""Log output: JSON for machines, aligned text for people."""
 
 import sys
 from collections.abc import MutableMapping
@@ -10,7 +10,7 @@ from common.printable import printable_lines
 
 
 def set_up_logging(*, json: bool, level: str) -> None:
-    """Log to standard error: JSON for machines, aligned words for people."""
+    """Log to standard error: JSON for machines, aligned text for people."""
     renderer = (
         structlog.processors.JSONRenderer()
         if json
@@ -32,7 +32,7 @@ def set_up_logging(*, json: bool, level: str) -> None:
 def _escape(
     _logger: object, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Let no name that a tenant chose steer the terminal; JSON escapes by itself."""
+    """Escape names chosen by tenants, to protect the terminal; JSON escapes by itself."""
     for key, value in event.items():
         if isinstance(value, str):
             event[key] = printable_lines(value)

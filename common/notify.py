@@ -1,4 +1,4 @@
-"""Tells systemd how the daemon is: sd_notify(3), one datagram a message."""
+"""Notifies systemd: sd_notify(3), one datagram per message."""
 
 import os
 import socket
@@ -10,17 +10,16 @@ PATIENCE_S = 0.05
 
 
 def notify(*lines: str) -> bool:
-    """Send state lines such as READY=1; whether there was anybody to hear them.
+    """Send state lines such as READY=1; return whether a service manager received them.
 
-    A service manager that went away or that does not listen is no reason to stop routing: the
-    message is then lost.
+    If the service manager is gone or does not listen, the message is lost, and routing continues.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
         return False
     name = "\0" + address[1:] if address.startswith("@") else address
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
-        sender.settimeout(PATIENCE_S)  # or a full queue would stop every loop of the host
+        sender.settimeout(PATIENCE_S)  # otherwise a full queue would stop every loop of the host
         try:
             sender.sendto("\n".join(lines).encode(), name)
         except OSError:
@@ -29,6 +28,6 @@ def notify(*lines: str) -> bool:
 
 
 def watchdog_timeout() -> Seconds | None:
-    """Return how long systemd waits for a sign of life, None where it does not watch."""
+    """Return how long systemd's watchdog waits, None if there is no watchdog."""
     text = os.environ.get("WATCHDOG_USEC", "")
     return Seconds(int(text) / 1e6) if text.isdigit() else None

@@ -1,4 +1,4 @@
-"""How results are printed: JSON for programs, tables as wide as the terminal for people."""
+"""Output of results: JSON for programs, tables as wide as the terminal for people."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 UNBOUNDED = 10_000
-"""Columns that no table fills."""
+"""More columns than any table fills."""
 
 
 def print_json(value: object) -> None:
@@ -24,14 +24,14 @@ def counted(number: int, noun: str, *, none: str = "") -> str:
 
 
 def fitting_console() -> Console:
-    """Return a console as wide as the terminal, and without bound into a pipe or file."""
+    """Return a console as wide as the terminal, and unlimited for a pipe or file."""
     console = Console(highlight=False, emoji=False)
     bounded = console.is_terminal or "COLUMNS" in os.environ
     return console if bounded else Console(highlight=False, emoji=False, width=UNBOUNDED)
 
 
 def natural_width(table: Table) -> int:
-    """Return the columns that a table fills where nothing bounds it."""
+    """Return the columns that a table fills without a limit."""
     return Console(width=UNBOUNDED).measure(table).maximum
 
 

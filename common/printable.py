@@ -1,7 +1,7 @@
-"""Text for people: names that tenants chose can neither move the cursor nor change what is shown.
+"""Text for people, in which names chosen by tenants cannot control the terminal.
 
 Linux lets an interface have any name without spaces, slashes and colons: an escape sequence of the
-terminal, or a character that turns the direction of writing.
+terminal, or a character that changes the writing direction.
 """
 
 import typer

@@ -1,7 +1,7 @@
-"""Setpoints: a rate in packets/s or in bits/s, and how a loop counts either of them.
+"""Setpoints: a rate in packets/s or in bits/s, and their unit in a loop.
 
-Bits are those of Ethernet frames as the interfaces' counters count them: with header, without
-preamble and checksum.
+Bits are those of Ethernet frames as counted by interfaces: with header, without preamble and
+checksum.
 """
 
 import re
@@ -22,37 +22,37 @@ from common.units import (
 )
 
 LOOP_BITS = MAX_BIT_RATE / MAX_RATE
-"""Bits that a loop counts as one: with kilobits, what laws take for impossible stays so."""
+"""Bits per unit in a loop: with kilobits, the laws' bounds for impossible rates stay valid."""
 
 BURST_S = 0.2
-"""What a setpoint without a burst of its own allows at once, in seconds of it."""
+"""Default burst of a setpoint, in seconds of it."""
 
 _SLIP = re.compile(r"^\s*([0-9.]+)\s*([kMG]?)(bps|b|bit|B/s|Bps|B)\s*$")
 
 
 class Unit(Enum):
-    """What a setpoint counts."""
+    """The unit of a setpoint."""
 
     PACKETS = "packets"
     BITS = "bits"
 
     __hash__ = object.__hash__
-    """Members are singletons; the inherited one is a call of Python for each look-up."""
+    """Members are singletons; the inherited one is a Python call for each look-up."""
 
 
 LEAST_BURST = {Unit.PACKETS: 1.0, Unit.BITS: 8.0 * 1518}
-"""A packet, or a frame of full size: with less than that nothing could ever pass."""
+"""A packet, or a frame of full size: with less, nothing could pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setpoint:
-    """The throughput that a router is to be held at, in its unit."""
+    """The throughput of a router to hold, in its unit."""
 
     rate: float
     """In packets/s or bits/s."""
     unit: Unit = Unit.PACKETS
     burst: float | None = None
-    """What may pass beyond the rate at once, in packets or bits; None is ``BURST_S`` of it."""
+    """What may pass beyond the rate, in packets or bits; None means ``BURST_S`` of it."""
 
     @property
     def allowance(self) -> float:
@@ -63,17 +63,17 @@ class Setpoint:
 
     @property
     def pps(self) -> PacketsPerSecond | None:
-        """The rate in packets/s; None for one in bits/s."""
+        """The rate in packets/s; None for a setpoint in bits/s."""
         return PacketsPerSecond(self.rate) if self.unit is Unit.PACKETS else None
 
     @property
     def bps(self) -> BitsPerSecond | None:
-        """The rate in bits/s; None for one in packets/s."""
+        """The rate in bits/s; None for a setpoint in packets/s."""
         return BitsPerSecond(self.rate) if self.unit is Unit.BITS else None
 
     @property
     def target(self) -> float:
-        """The rate as a loop counts it: packets/s or kilobits/s."""
+        """The rate in the loop's unit: packets/s or kilobits/s."""
         return self.rate if self.unit is Unit.PACKETS else self.rate / LOOP_BITS
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ def one_of(pps: float | None, bps: float | None, burst: float | None = None) -> 
     """Return the setpoint that is given in one of two units; the burst is in the same.
 
     Raises:
-        ValueError: none of them is given, or both.
+        ValueError: neither of them is given, or both.
     """
     if pps is not None and bps is None:
         return Setpoint(pps, burst=burst)
@@ -94,14 +94,14 @@ def one_of(pps: float | None, bps: float | None, burst: float | None = None) -> 
 
 
 def counted(unit: Unit, pps: float | None, bps: float | None) -> float | None:
-    """Return a measured rate as a loop in this unit counts it; None where it is not known."""
+    """Return a measured rate in the unit of a loop; None if it is unknown."""
     if unit is Unit.PACKETS:
         return pps
     return None if bps is None else bps / LOOP_BITS
 
 
 def parse_setpoint(text: str, *, field: str = "setpoint") -> Setpoint:
-    """Read a rate in packets/s, such as ``20kpps``, or in bits/s, such as ``50Mb/s``.
+    """Parse a rate in packets/s, such as ``20kpps``, or in bits/s, such as ``50Mb/s``.
 
     Raises:
         UnitError: the text is neither, or out of range. ``kbps`` is refused as well: it is one

@@ -1,8 +1,8 @@
-"""Where the keys of a TOML text stand, for messages.
+"""Positions of the keys in a TOML text, for messages.
 
 tomllib keeps no positions, and neither does tomlkit. A statement of TOML is the shortest run of
-lines that tomllib accepts alone, so tomllib itself finds where each statement begins, and no
-second parser can disagree with it.
+lines that tomllib accepts alone, so tomllib itself finds the start of each statement, and no second
+parser can disagree with it.
 """
 
 import tomllib
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 LONGEST = 200
-"""Lines of one statement; after a longer one the rest of the text gets no line numbers."""
+"""Maximum lines of one statement; after a longer one, the rest of the text gets no line numbers."""
 
 Path = tuple[str, ...]
 
@@ -22,7 +22,7 @@ class _Statement(NamedTuple):
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """Return the line, from 1, at which each dotted key of a valid TOML text first stands."""
+    """Return the line, from 1, of the first occurrence of each dotted key in a valid TOML text."""
     found: dict[str, int] = {}
     table: Path = ()
     for line, header, content in _statements(text):

@@ -1,4 +1,4 @@
-"""Reads a configuration's file into tables: within bounds, or with an error that names the file."""
+"""Reads a configuration file into tables, within limits; errors name the file."""
 
 import os
 import stat
@@ -13,15 +13,15 @@ MAX_BYTES = 4 << 20
 MAX_LINE = 4096
 """tomllib's memory grows with the square of a dotted key's length."""
 MAX_DEPTH = 16
-"""Tables and lists within one another; the format has five."""
+"""Maximum nesting of tables and lists; the format has five."""
 
 
 def read_text(path: Path) -> str:
     """Return a file's text.
 
     Raises:
-        ConfigError: it cannot be read, is no regular file, too large, not UTF-8, or was written to
-            meanwhile.
+        ConfigError: it cannot be read, is no regular file, too large, not UTF-8, or was modified
+            during the reading.
     """
     try:
         raw = _read(path)
@@ -52,7 +52,7 @@ def _read(path: Path) -> bytes:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open a file; a FIFO that no process writes to is opened as well."""
+    """Open a file; a FIFO without a writer does not block."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
@@ -81,7 +81,7 @@ def _too_deep(path: Path) -> ConfigError:
 
 
 def _deeper_than(value: object, depth: int) -> bool:
-    """Whether tables and lists nest deeper; without recursion, which is what it protects."""
+    """Whether tables and lists nest deeper; without recursion, which would overflow."""
     level = [value]
     for _ in range(depth + 1):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -95,18 +95,18 @@ def _inside(value: object) -> list[object]:
 
 
 class KeyPlaces:
-    """Which file and line gives a key, for messages: the last file that gives it wins."""
+    """File and line of each key, for messages: the last file with the key wins."""
 
     def __init__(self) -> None:
         self._unread: list[tuple[Path, str]] = []
         self._places: dict[str, str] = {}
 
     def add(self, path: Path, text: str) -> None:
-        """Take in a text; it is looked through when a key is first asked for."""
+        """Add a text; it is parsed on the first query for a key."""
         self._unread.append((path, text))
 
     def find(self, key: str) -> str | None:
-        """Return file and line of a key, or of the nearest table around it that stands anywhere."""
+        """Return file and line of a key, or of the nearest enclosing table that occurs."""
         for path, text in self._unread:
             self._places |= {one: f"{path}:{line}" for one, line in key_lines(text).items()}
         self._unread = []

@@ -1,4 +1,4 @@
-"""The quantities of the control loop, and how operators write and read them."""
+"""The quantities of the control loop, and their text forms."""
 
 import math
 import re
@@ -10,7 +10,7 @@ PacketsPerSecond = NewType("PacketsPerSecond", float)
 """A packet rate: throughput, offered load or setpoint."""
 
 BitsPerSecond = NewType("BitsPerSecond", float)
-"""A rate of Ethernet frames' bits as interfaces count them: without preamble and checksum."""
+"""A rate of Ethernet frames' bits as counted by interfaces: without preamble and checksum."""
 
 CapFraction = NewType("CapFraction", float)
 """A hard CPU limit as a fraction of one CPU; 1.0 is one whole CPU."""
@@ -19,16 +19,16 @@ Seconds = NewType("Seconds", float)
 """A duration, or an instant of the monotonic clock."""
 
 MAX_RATE = PacketsPerSecond(1e9)
-"""No port of this decade forwards more; a larger number is a slip of the pen."""
+"""No port of this decade forwards more; a larger number is a typo."""
 
 MIN_BIT_RATE = BitsPerSecond(1e3)
-"""A lower rate is less than a frame of full size in ten seconds; a loop cannot hold it."""
+"""A lower rate is less than a full-size frame in ten seconds; a loop cannot hold it."""
 
 MAX_BIT_RATE = BitsPerSecond(1e12)
-"""No port of this decade is faster; a larger number is a slip of the pen."""
+"""No port of this decade is faster; a larger number is a typo."""
 
 MAX_CAP = CapFraction(8192.0)
-"""No kernel runs more CPUs (CONFIG_NR_CPUS); a larger number is a slip of the pen."""
+"""No kernel runs more CPUs (CONFIG_NR_CPUS); a larger number is a typo."""
 
 _RATE = re.compile(r"^\s*([0-9.]+(?:e[+-]?[0-9]+)?)\s*(p/s|pps|kp/s|kpps|k|Mp/s|Mpps|M)?\s*$")
 _RATE_SCALE = {None: 1.0, "p": 1.0, "k": 1e3, "M": 1e6}
@@ -39,12 +39,12 @@ _DURATION_SCALE = {None: 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def is_rate(text: str) -> bool:
-    """Whether a text is written as a packet rate."""
+    """Whether a text is a packet rate."""
     return _RATE.match(text) is not None
 
 
 def parse_rate(text: str, *, field: str = "rate") -> PacketsPerSecond:
-    """Read a packet rate such as ``20kpps``, ``20 kp/s``, ``20k``, ``1.5Mpps`` or ``20000``.
+    """Parse a packet rate such as ``20kpps``, ``20 kp/s``, ``20k``, ``1.5Mpps`` or ``20000``.
 
     Raises:
         UnitError: the text is not a rate, or the rate is not within (0, 1e9] packets/s.
@@ -57,7 +57,7 @@ def parse_rate(text: str, *, field: str = "rate") -> PacketsPerSecond:
 
 
 def check_rate(value: float, *, field: str = "rate") -> PacketsPerSecond:
-    """Return the value as a rate, or say why it is none.
+    """Return the value as a rate, if it is valid.
 
     Raises:
         UnitError: the value is not finite, not positive, or above 1e9 packets/s.
@@ -68,7 +68,7 @@ def check_rate(value: float, *, field: str = "rate") -> PacketsPerSecond:
 
 
 def parse_bit_rate(text: str, *, field: str = "rate") -> BitsPerSecond:
-    """Read a bit rate such as ``50Mb/s``, ``1.5 Gbit/s`` or ``64000b/s``.
+    """Parse a bit rate such as ``50Mb/s``, ``1.5 Gbit/s`` or ``64000b/s``.
 
     Raises:
         UnitError: the text is not a bit rate, or the rate is not within [1e3, 1e12] bits/s.
@@ -80,7 +80,7 @@ def parse_bit_rate(text: str, *, field: str = "rate") -> BitsPerSecond:
 
 
 def check_bit_rate(value: float, *, field: str = "rate") -> BitsPerSecond:
-    """Return the value as a bit rate, or say why it is none.
+    """Return the value as a bit rate, if it is valid.
 
     Raises:
         UnitError: the value is not finite, below 1e3 or above 1e12 bits/s.
@@ -91,27 +91,27 @@ def check_bit_rate(value: float, *, field: str = "rate") -> BitsPerSecond:
 
 
 def format_rate(rate: float) -> str:
-    """Show a packet rate with three significant digits, as ``12.3 kp/s``."""
+    """Format a packet rate with three significant digits, as ``12.3 kp/s``."""
     if abs(rate) >= 1e6:
         return f"{_digits(rate / 1e6)} Mp/s"
     return f"{_digits(rate / 1e3)} kp/s" if abs(rate) >= 1e3 else f"{_digits(rate)} p/s"
 
 
 def short_rate(rate: float) -> str:
-    """Show a packet rate with three significant digits and no unit, as ``12.3k``."""
+    """Format a packet rate with three significant digits and no unit, as ``12.3k``."""
     if abs(rate) >= 1e6:
         return f"{_digits(rate / 1e6)}M"
     return f"{_digits(rate / 1e3)}k" if abs(rate) >= 1e3 else _digits(rate)
 
 
 def format_bit_rate(rate: float) -> str:
-    """Show a bit rate with three significant digits, as ``12.3 Mb/s``."""
+    """Format a bit rate with three significant digits, as ``12.3 Mb/s``."""
     number, prefix = _in_bits(rate)
     return f"{number} {prefix}b/s"
 
 
 def short_bit_rate(rate: float) -> str:
-    """Show a bit rate with three significant digits and no space, as ``12.3Mb/s``."""
+    """Format a bit rate with three significant digits and no space, as ``12.3Mb/s``."""
     return "".join(_in_bits(rate)) + "b/s"
 
 
@@ -123,7 +123,7 @@ def _in_bits(rate: float) -> tuple[str, str]:
 
 
 def parse_fraction(text: str, *, field: str = "fraction") -> float:
-    """Read a share such as ``35%`` or ``0.35``.
+    """Parse a share such as ``35%`` or ``0.35``.
 
     Raises:
         UnitError: the text is not a number, or is negative.
@@ -133,7 +133,7 @@ def parse_fraction(text: str, *, field: str = "fraction") -> float:
 
 
 def parse_cap(text: str, *, field: str = "cap") -> CapFraction:
-    """Read a cap such as ``35%`` or ``0.35``.
+    """Parse a cap such as ``35%`` or ``0.35``.
 
     Raises:
         UnitError: the text is not a share, or the cap is not within (0, 8192] CPUs.
@@ -147,12 +147,12 @@ def parse_cap(text: str, *, field: str = "cap") -> CapFraction:
 
 
 def format_cap(cap: float | None) -> str:
-    """Show a cap in percent of one CPU; ``None`` is ``uncapped``."""
+    """Format a cap in percent of one CPU; ``None`` is ``uncapped``."""
     return "uncapped" if cap is None else f"{_digits(cap * 100)}%"
 
 
 def parse_duration(text: str, *, field: str = "duration") -> Seconds:
-    """Read a duration such as ``60s``, ``100ms``, ``2min`` or ``60``.
+    """Parse a duration such as ``60s``, ``100ms``, ``2min`` or ``60``.
 
     Raises:
         UnitError: the text is not a duration.
@@ -164,7 +164,7 @@ def parse_duration(text: str, *, field: str = "duration") -> Seconds:
 
 
 def _digits(value: float) -> str:
-    """Return three significant digits; from 1000 on, all before the point: an exponent is none."""
+    """Return three significant digits; from 1000 on, all integer digits, without an exponent."""
     return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 

@@ -31,10 +31,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
 def parse_router(text: str) -> tuple[str, RouterKind]:
-    """Read ``NAME=KIND``.
+    """Parse ``NAME=KIND``.
 
     Raises:
-        BadRequestError: the text is not of that form, or names no kind.
+        BadRequestError: the text is not of that form, or has an unknown kind.
     """
     name, equals, kind = text.partition("=")
     if not equals:
@@ -43,10 +43,10 @@ def parse_router(text: str) -> tuple[str, RouterKind]:
 
 
 def parse_rate(text: str) -> float:
-    """Read a packet rate such as ``60kpps``, ``60 kp/s`` or ``60000``, in packets/s.
+    """Parse a packet rate such as ``60kpps``, ``60 kp/s`` or ``60000``, in packets/s.
 
     Raises:
-        BadRequestError: the text is no rate.
+        BadRequestError: the text is not a rate.
     """
     match = _RATE.match(text.strip())
     if match is None or match[1].count(".") > 1 or match[1] == ".":
@@ -55,7 +55,7 @@ def parse_rate(text: str) -> float:
 
 
 def describe(router: Router) -> dict[str, Any]:
-    """Return what a program needs to know of a router."""
+    """Return the data of a router for programs."""
     return {
         "name": router.name,
         "kind": router.kind,
@@ -77,7 +77,7 @@ def up(
     prefix: Prefix = DEFAULT_PREFIX,
     json: Json = False,
 ) -> None:
-    """Bring routers up and keep them until Ctrl-C; a lab of the same prefix is removed first."""
+    """Bring routers up and keep them until Ctrl-C; a lab with the same prefix is removed first."""
     wanted = [parse_router(text) for text in router]
     rate = parse_rate(offered) if offered else None
     signal.signal(signal.SIGTERM, _interrupt)
@@ -111,7 +111,7 @@ def down(prefix: Prefix = DEFAULT_PREFIX, json: Json = False) -> None:
 
 @app.command()
 def status(prefix: Prefix = DEFAULT_PREFIX, json: Json = False) -> None:
-    """Show what exists of a lab; the exit code is 1 when there is none, 2 when none can be."""
+    """Show what exists of a lab; the exit code is 1 if there is none, 2 if there cannot be one."""
     found, missing = find(prefix), requirements.missing()
     if json:
         _print_json({"missing": missing, **msgspec.to_builtins(found)})
@@ -163,7 +163,7 @@ def _print_json(value: Any) -> None:
 
 
 def main() -> None:
-    """Run the command line; what goes wrong is one sentence and exit code 1."""
+    """Run the command line; an error is one sentence and exit code 1."""
     try:
         app()
     except LabError as error:

@@ -1,8 +1,8 @@
-"""What can go wrong in the lab, as one small tree of typed errors.
+"""The typed errors of the lab.
 
 LabError
 ├── MissingRequirementError   this machine cannot hold a lab: what is missing, as sentences
-├── BadRequestError           a name, kind, rate or share that makes no sense
+├── BadRequestError           a name, kind, rate or share that is invalid
 └── ProgramError              a lab program died, or did not become ready
 """
 
@@ -22,7 +22,7 @@ class MissingRequirementError(LabError):
 
 
 class BadRequestError(LabError, ValueError):
-    """A request that names the field, what it got and what would do."""
+    """An invalid request; it has the field, the value and what is accepted."""
 
     def __init__(self, field: str, got: object, expected: str) -> None:
         self.field, self.got, self.expected = field, got, expected
@@ -30,7 +30,7 @@ class BadRequestError(LabError, ValueError):
 
 
 class ProgramError(LabError):
-    """A lab program died or hung: which one, and its last words."""
+    """A lab program died or hung: its name, and its last output."""
 
     def __init__(self, program: str, problem: str, stderr: str = "") -> None:
         self.program, self.problem, self.stderr = program, problem, stderr

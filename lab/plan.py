@@ -1,10 +1,10 @@
 """Names and addresses of a lab, as pure functions of prefix, router name and index.
 
 Router N has two ports; port 0 faces the source, port 1 faces the sink. Port K is the veth pair
-``vifN.K`` (in the lab's Dom0, named as Xen names its back ends) and ``rK`` (in the router), on the
-network 10.N.K.0/24. Where sources and sinks have machines of their own, machine K is joined
-to Dom0 by the veth pair ``nic`` (in the machine) and ``ethK`` (in Dom0), which is on the bridge
-``brK`` with every ``vifN.K``.
+``vifN.K`` (in the lab's Dom0, named like Xen's back ends) and ``rK`` (in the router), on the
+network 10.N.K.0/24. Where sources and sinks have separate machines, machine K is joined to Dom0 by
+the veth pair ``nic`` (in the machine) and ``ethK`` (in Dom0), which is on the bridge ``brK`` with
+every ``vifN.K``.
 """
 
 import re
@@ -14,12 +14,12 @@ from typing import Literal, get_args
 from lab.errors import BadRequestError
 
 RouterKind = Literal["user-space", "kernel"]
-"""Who forwards: a process (which a CPU quota caps), or the kernel of the host."""
+"""The forwarder: a process (which a CPU quota caps), or the kernel of the host."""
 
 DEFAULT_PREFIX = "xtclab"
 DOM0 = "dom0"
 MACHINES = ("machine.0", "machine.1")
-"""The machines of sources and of sinks; no router can be called so."""
+"""The machines of sources and of sinks; routers cannot have these names."""
 MAX_ROUTERS = 254
 PREFIX_LENGTH = 24
 
@@ -47,7 +47,7 @@ class Port:
 
     @property
     def host_address(self) -> str:
-        """What Dom0 owns on this link."""
+        """Dom0's address on this link."""
         return self._address(_HOST)
 
     @property
@@ -57,7 +57,7 @@ class Port:
 
     @property
     def nowhere_address(self) -> str:
-        """Where floods go: behind the router, owned by nobody."""
+        """Destination of floods: behind the router, on no machine."""
         return self._address(_NOWHERE)
 
     @property
@@ -74,7 +74,7 @@ class Port:
     def idle_mac(self) -> str:
         """The MAC address of ``rK`` where a process forwards.
 
-        It differs from ``router_mac``, so that the router's kernel drops at once
+        It differs from ``router_mac``, so that the router's kernel immediately drops
         (PACKET_OTHERHOST) what its forwarder reads.
         """
         return self._mac(_IDLE)
@@ -86,7 +86,7 @@ class Port:
 
     @property
     def network(self) -> str:
-        """All addresses of this link."""
+        """The network of this link."""
         return f"{self._address(0)}/{PREFIX_LENGTH}"
 
     def _address(self, host: int) -> str:
@@ -98,7 +98,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Uplink:
-    """A link of Dom0 to a machine beside it: side 0 to that of sources, side 1 to that of sinks."""
+    """A link of Dom0 to a separate machine: side 0 to that of sources, side 1 to that of sinks."""
 
     side: int
 
@@ -114,7 +114,7 @@ class Uplink:
 
     @property
     def bridge(self) -> str:
-        """Dom0's bridge of this link and of the routers' on this side."""
+        """Dom0's bridge for this link and for the routers' links on this side."""
         return f"br{self.side}"
 
     @property
@@ -137,12 +137,12 @@ def ports(router: int) -> tuple[Port, Port]:
 
 
 def uplinks() -> tuple[Uplink, Uplink]:
-    """Return Dom0's links to the machines beside it: of sources, of sinks."""
+    """Return Dom0's links to the separate machines: of sources, of sinks."""
     return Uplink(0), Uplink(1)
 
 
 def namespace(prefix: str, name: str) -> str:
-    """Return the name of the namespace of a router, of ``dom0``, or of a machine beside it."""
+    """Return the name of the namespace of a router, of ``dom0``, or of a separate machine."""
     return f"{prefix}-{name}"
 
 
@@ -150,7 +150,7 @@ def check_prefix(prefix: str) -> str:
     """Return the prefix.
 
     Raises:
-        BadRequestError: it is unfit for names; a dash would let one lab match another's names.
+        BadRequestError: it is not usable in names; a dash would let one lab match another's names.
     """
     if not _PREFIX.match(prefix):
         raise BadRequestError("prefix", prefix, "2 to 16 small letters and digits, such as xtclab")
@@ -161,7 +161,7 @@ def check_name(name: str) -> str:
     """Return a router's name.
 
     Raises:
-        BadRequestError: it is unfit for a file name, or is ``dom0``.
+        BadRequestError: it is not usable as a file name, or is ``dom0``.
     """
     if name == DOM0 or not _NAME.match(name):
         raise BadRequestError("name", name, "a router's name such as vr1 (and dom0 is taken)")

@@ -1,4 +1,4 @@
-"""What the hardware does: throughput as a function of cap, and the files that describe hosts."""
+"""Models of hardware: throughput as a function of cap, and the files that describe hosts."""
 
 from models.cost import PacketCost
 from models.curve import ThroughputCurve

@@ -1,10 +1,10 @@
-"""What a packet costs the CPU by its size, and the curve of packets of another size.
+"""CPU cost of a packet by its size, and the curve for packets of another size.
 
 CPU seconds of a packet of s bytes = per_packet_s + per_byte_s * s. At the same binding cap, the
-throughputs at two sizes are as the costs at the other one, whatever the curve's shape. A mix of
-sizes costs what packets of its mean size do, since the cost is linear in the size.
+throughputs at two sizes are inversely proportional to the costs, for any curve. A mix of sizes
+costs the same as packets of its mean size, since the cost is linear in the size.
 
-Sizes are bytes of the Ethernet frame without preamble and checksum, as the kernel counts them.
+Sizes are bytes of the Ethernet frame without preamble and checksum, as counted by the kernel.
 """
 
 from bisect import bisect_left
@@ -17,13 +17,13 @@ from models.errors import InvalidModelError, OutOfRange
 
 SMALLEST: Final = 14
 LARGEST: Final = 65_549
-"""Bytes of a frame: an Ethernet header alone, and one with the largest IP packet."""
+"""Bounds of a frame in bytes: an Ethernet header only, and one with the largest IP packet."""
 MOST_S: Final = 1.0
-"""CPU seconds; a packet that costs more is a mistake of units."""
+"""CPU seconds; a higher cost is a mistake of units."""
 LOADED: Final = 0.95
-"""Share of the offered load from which on it is the load that limits a throughput."""
+"""Share of the offered load from which the load counts as the limit of throughput."""
 SUMS: Final = 0.01
-"""How far from 1 the shares of a mix may sum to, by rounding."""
+"""Tolerance of the sum of a mix's shares, for rounding."""
 ROUNDING: Final = 1e-9
 
 Mix = Sequence[tuple[float, float]]
@@ -40,11 +40,11 @@ class PacketCost:
     """
 
     per_packet_s: float
-    """CPU seconds of any packet, whatever its size."""
+    """CPU seconds of a packet, independent of its size."""
     per_byte_s: float
     """CPU seconds of a byte of its frame."""
     reference_bytes: float
-    """The size of the packets that the host's curve is of; the mean of a mix may be no integer."""
+    """The packet size of the host's curve; the mean of a mix may be fractional."""
 
     def __post_init__(self) -> None:
         for name in ("per_packet_s", "per_byte_s"):
@@ -69,7 +69,7 @@ class PacketCost:
         return self.per_packet_s + self.per_byte_s * size_bytes
 
     def ratio(self, size_bytes: float) -> float:
-        """Return the throughput at a size over that at the reference, at the same binding cap.
+        """Return throughput at a size relative to the reference, at the same binding cap.
 
         Raises:
             OutOfRange: no frame has that size.
@@ -77,13 +77,13 @@ class PacketCost:
         return self.of(self.reference_bytes) / self.of(size_bytes)
 
     def on_a_host(self, factor: float) -> "PacketCost":
-        """Return the cost on a host that is so many times as fast."""
+        """Return the cost on a host that is faster by this factor."""
         return PacketCost(
             self.per_packet_s / factor, self.per_byte_s / factor, self.reference_bytes
         )
 
     def mean_of(self, mix: Mix) -> float:
-        """Return the size of packets that cost what those of a mix do on average, in bytes.
+        """Return the packet size, in bytes, with the mean cost of a mix.
 
         Raises:
             InvalidModelError: as `mean_bytes`.
@@ -112,20 +112,20 @@ def mean_bytes(mix: Mix) -> float:
 
 
 def limited_by_load(curve: ThroughputCurve) -> bool:
-    """Whether the offered load limits the top of a curve, by what it forwards of that."""
+    """Whether the offered load limits the top of a curve, by the share that it forwards."""
     return curve.offered is not None and curve.top >= LOADED * curve.offered
 
 
 def scaled(
     curve: ThroughputCurve, ratio: float, ceiling: float, *, loaded: bool
 ) -> ThroughputCurve:
-    """Return a curve whose packets cost ``1 / ratio`` of what they did.
+    """Return the curve for packets with ``1 / ratio`` of the cost.
 
     Args:
         curve: as measured.
-        ratio: throughput over what it was, where the CPU limits it.
-        ceiling: the largest cap, a fraction of one CPU; no curve of dearer packets goes beyond.
-        loaded: whether the offered load limits the top, which then stays.
+        ratio: factor on the throughput, where the CPU limits it.
+        ceiling: the largest cap, a fraction of one CPU; curves of more expensive packets end there.
+        loaded: whether the offered load limits the top, which then does not change.
     """
     if not loaded:
         points = tuple((cap, rate * ratio) for cap, rate in curve.points)
@@ -147,9 +147,10 @@ def _faster(curve: ThroughputCurve, ratio: float) -> tuple[tuple[float, float], 
 def _slower(
     curve: ThroughputCurve, ratio: float, ceiling: float
 ) -> tuple[tuple[float, float], ...]:
-    """Return the points of dearer packets, which reach the offered load at a larger cap.
+    """Return the points of more expensive packets, which reach the offered load at a larger cap.
 
-    What the load limited takes as much more CPU as its packets cost; the rest is slower at its cap.
+    Points limited by the load need more CPU in proportion to the cost; the others have less
+    throughput at their caps.
     """
     free = LOADED * (curve.offered or curve.top)
     low = [(cap, rate * ratio) for cap, rate in curve.points if rate < free]
@@ -159,7 +160,7 @@ def _slower(
 
 
 def _cut(points: Sequence[tuple[float, float]], last: float) -> tuple[tuple[float, float], ...]:
-    """Return the points up to a cap, the line's own there included."""
+    """Return the points up to a cap, including the line's point there."""
     caps = [cap for cap, _ in points]
     kept = bisect_left(caps, last)
     if kept == len(points):
@@ -168,5 +169,5 @@ def _cut(points: Sequence[tuple[float, float]], last: float) -> tuple[tuple[floa
     before_cap, before = points[kept - 1] if kept else (0.0, 0.0)
     share = (last - before_cap) / (cap - before_cap)
     end = (last, min(rate, before + share * (rate - before)))
-    # A lone point is the end of a line from the origin, which takes another on it.
+    # A single point ends a line from the origin; add another one on that line.
     return (*points[:kept], end) if kept else ((last / 2, end[1] / 2), end)

@@ -1,4 +1,4 @@
-"""Throughput as a function of cap, through measured points, and the way back."""
+"""Throughput as a function of cap, through measured points, and its inverse."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -7,22 +7,22 @@ from dataclasses import dataclass, field
 from models.errors import InvalidModelError, OutOfRange
 
 MAX_CAP = 1024.0
-"""CPUs; a larger cap is a slip of the pen."""
+"""CPUs; a larger cap is a typo."""
 
 MAX_RATE = 1e9
 """Packets/s; no port of this decade forwards more."""
 
 METER_NOISE = 1.1
-"""How far a measured throughput may exceed the offered load before the two contradict."""
+"""How far a measured throughput may exceed the offered load without a contradiction."""
 
 
 @dataclass(frozen=True, slots=True)
 class ThroughputCurve:
     """Measured points joined by straight lines.
 
-    Below the first point the line goes through the origin, as every measured host does (Table 1
-    of the paper: 3.2 kp/s per percent); above the last it is flat, the cap threshold of section
-    5.1. Scalar calls cost a bisection: the control loop makes one per router and tick.
+    Below the first point the line goes through the origin, as on every measured host (Table 1 of
+    the paper: 3.2 kp/s per percent); above the last it is flat, the cap threshold of section 5.1.
+    Scalar calls cost a bisection: the control loop needs one per router and tick.
 
     Raises:
         InvalidModelError: fewer than two points, caps that do not rise, throughputs that fall,
@@ -32,7 +32,7 @@ class ThroughputCurve:
     points: tuple[tuple[float, float], ...]
     """(cap as a fraction of one CPU, throughput in packets/s), caps rising."""
     offered: float | None = None
-    """The offered load of the measurement, in packets/s; None where nobody wrote it down."""
+    """The offered load of the measurement, in packets/s; None where it was not recorded."""
     _caps: tuple[float, ...] = field(init=False, repr=False, compare=False)
     _rates: tuple[float, ...] = field(init=False, repr=False, compare=False)
 
@@ -42,7 +42,7 @@ class ThroughputCurve:
         _check_points(points)
         _check_offered(self.offered, points[-1][1])
         object.__setattr__(self, "points", points)
-        # The origin as a point of its own makes the first leg a segment like any other.
+        # With the origin as a point, the first segment needs no special case.
         object.__setattr__(self, "_caps", (0.0, *(cap for cap, _ in points)))
         object.__setattr__(self, "_rates", (0.0, *(rate for _, rate in points)))
 
@@ -57,7 +57,7 @@ class ThroughputCurve:
         return self.cap_for(self.top)
 
     def throughput(self, cap: float) -> float:
-        """Return the packets/s that a cap (fraction of one CPU) gives; infinity is uncapped.
+        """Return the packets/s that a cap (fraction of one CPU) gives; infinity means uncapped.
 
         Raises:
             OutOfRange: the cap is negative or not a number.
@@ -72,7 +72,7 @@ class ThroughputCurve:
         """Return the smallest cap (fraction of one CPU) that gives a throughput (packets/s).
 
         Raises:
-            OutOfRange: no cap gives it; ``maximum`` is the most that any cap gives.
+            OutOfRange: no cap gives it; ``maximum`` is the highest throughput of any cap.
         """
         caps, rates = self._caps, self._rates
         if not 0.0 <= throughput <= rates[-1]:
@@ -93,9 +93,9 @@ class ThroughputCurve:
     def slope_log(self, cap: float) -> float:
         """Return d log(throughput) / d log(cap) at a cap, dimensionless.
 
-        It is 1 where throughput is proportional to the cap, 0 where it no longer answers, and
+        It is 1 where throughput is proportional to the cap, 0 where it no longer responds, and
         within [0, 1] everywhere on a concave curve. At a measured point it is the slope of the
-        segment on the left, which is the one that led there.
+        segment on the left.
 
         Raises:
             OutOfRange: the cap is negative or not a number.
@@ -116,7 +116,7 @@ class ThroughputCurve:
 
 
 def _between(x: float, x0: float, x1: float, y0: float, y1: float) -> float:
-    # Rounding must not lift a value past the segment's end, or the curve would not be monotone.
+    # Rounding must not raise a value above the segment's end: the curve must be monotone.
     return min(y1, y0 + (y1 - y0) * ((x - x0) / (x1 - x0)))
 
 

@@ -12,10 +12,10 @@ from models.uncertainty import Uncertainty
 
 
 def dump_host(model: HostModel) -> str:
-    """Return the host as TOML text, every value written out.
+    """Return the host as TOML text, including all defaults.
 
-    Percents and kp/s are written with 15 significant digits, the most that survive the change of
-    units both ways: a host that was loaded from such digits comes back equal.
+    Percents and kp/s are written with 15 significant digits, the most that survive the conversion
+    of units in both directions: a host loaded from such digits is restored exactly.
     """
     lines = [f"schema = {SCHEMA_VERSION}", *_host(model)]
     if model.measured_curve is not None:
@@ -103,15 +103,15 @@ def _percent(cap: float) -> str:
 
 
 def _scaled(value: float) -> str:
-    """Drop the digits that the change of units made up: 0.07 is 7 %, not 7.000000000000001 %."""
+    """Drop digits that come from the conversion of units: 0.07 is 7 %, not 7.000000000000001 %."""
     return _number(float(f"{value:.15g}"))
 
 
 def _number(value: float) -> str:
-    """Return the shortest text that reads back as the same number (as numpy's do not print)."""
+    """Return the shortest text that reads back as the same number, also for numpy's."""
     return repr(float(value))
 
 
 def _string(text: str) -> str:
-    """Escape as JSON does, which is how TOML does it, and DEL, which only TOML refuses raw."""
+    """Escape as in JSON, which TOML shares, and DEL, which only TOML forbids unescaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

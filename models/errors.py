@@ -1,8 +1,8 @@
-"""The typed errors of the models; each carries its data and says what to do.
+"""The typed errors of the models; each carries its data and a fix.
 
 ModelError
 ├── InvalidModelError   numbers that describe no host
-├── OutOfRange          a throughput or a cap that a model has no answer for
+├── OutOfRange          a throughput or a cap outside of a model's range
 └── ModelFileError      a model file that cannot be used
 """
 
@@ -12,7 +12,7 @@ class ModelError(Exception):
 
 
 class InvalidModelError(ModelError, ValueError):
-    """Numbers that describe no host: which one, what is wrong, and how to mend it."""
+    """Numbers that describe no host: which one, what is wrong, and the fix."""
 
     def __init__(self, field: str, problem: str, fix: str) -> None:
         self.field, self.problem, self.fix = field, problem, fix
@@ -20,7 +20,7 @@ class InvalidModelError(ModelError, ValueError):
 
 
 class OutOfRange(ModelError, ValueError):  # noqa: N818  reads as what it tells, as xtc's leaves do
-    """A question that the model has no answer for; ``minimum`` and ``maximum`` bound the others."""
+    """A query outside of the model's range; ``minimum`` and ``maximum`` are its bounds."""
 
     def __init__(self, quantity: str, value: float, minimum: float, maximum: float) -> None:
         self.quantity, self.value = quantity, value
@@ -29,7 +29,7 @@ class OutOfRange(ModelError, ValueError):  # noqa: N818  reads as what it tells,
 
 
 class ModelFileError(ModelError):
-    """A model file that cannot be used: file, field, what is wrong, and how to mend it."""
+    """A model file that cannot be used: file, field, what is wrong, and the fix."""
 
     def __init__(self, path: str, field: str, problem: str, fix: str) -> None:
         self.path, self.field, self.problem, self.fix = path, field, problem, fix

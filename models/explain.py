@@ -1,4 +1,4 @@
-"""Turns what is wrong with a model file into words: the field, the problem, and the fix."""
+"""Explains errors of a model file: the field, the problem, and the fix."""
 
 import difflib
 import math
@@ -26,9 +26,9 @@ def explain(
     error: msgspec.ValidationError,
     document: type[msgspec.Struct] = HostDocument,
 ) -> ModelFileError:
-    """Return the error that a person can act on, for a file's tables and what msgspec found.
+    """Return an error with a fix, from a file's tables and msgspec's error.
 
-    Each key of ``document``, which is the format of the file, has a description.
+    Each key of ``document``, the format of the file, has a description.
     """
     match = _PATH.match(str(error))
     problem, path = (match["problem"], match["path"] or "") if match else (str(error), "")
@@ -44,7 +44,7 @@ def explain(
 
 
 def keys(document: type[msgspec.Struct] = HostDocument) -> dict[str, str]:
-    """Return every key of a format, with its tables, and what it means."""
+    """Return every key of a format, with its tables and its meaning."""
     return dict(_described(inspect.type_info(document), ""))
 
 
@@ -73,7 +73,7 @@ def _value(raw: object, path: str) -> object:
 
 
 def _advice(path: str, document: type[msgspec.Struct]) -> str:
-    """Return how to mend the value at a path, from the schema's own description of it."""
+    """Return the fix for the value at a path, from its description in the schema."""
     return f"give {keys(document)[_INDEX.sub('', path)]}"
 
 

@@ -1,4 +1,4 @@
-"""What one kind of host does: its curve, its dynamics, and the gains designed for it."""
+"""The behaviour of one kind of host: its curve, its dynamics, and the gains designed for it."""
 
 from dataclasses import dataclass, field, replace
 
@@ -9,12 +9,12 @@ from models.logcap import LogCapModel
 from models.uncertainty import TOUCHES, Uncertainty
 
 MAX_DELAY = 5
-"""Samples; a host that answers later than this cannot be held by a loop of this kind."""
+"""Samples; a loop of this kind cannot control a host with a longer delay."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControlGains:
-    """The gains of Eq. 2 as published or designed for one host, with what they were run with."""
+    """The gains of Eq. 2, published or designed for one host, and their conditions."""
 
     kp: float
     """Proportional gain, decades of cap per kp/s."""
@@ -23,7 +23,7 @@ class ControlGains:
     period: float = 1.0
     """Seconds between samples (paper, section 8: the loop runs every second)."""
     dead_zone: float = 0.10
-    """Errors up to this share of the setpoint are left alone (paper, section 6)."""
+    """Errors up to this share of the setpoint are ignored (paper, section 6)."""
     min_cap: float = 0.01
     """The smallest cap given, a fraction of one CPU (paper, section 7.2.2)."""
 
@@ -34,7 +34,7 @@ class ControlGains:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostModel:
-    """One host, as its model file tells it.
+    """One host, as described by its model file.
 
     Raises:
         InvalidModelError: neither curve nor Eq. 1 is given, or a number is out of bounds.
@@ -46,33 +46,33 @@ class HostModel:
     cpu: str = ""
     kernel: str = ""
     measured_curve: ThroughputCurve | None = None
-    """The points that someone measured; None where only Eq. 1 was fitted."""
+    """The measured points; None where only Eq. 1 was fitted."""
     log_model: LogCapModel | None = None
     lag: float = 0.0
     """``a`` of Eq. 1: the share of a throughput offset that is left after one sample, [0, 1)."""
     delay_samples: int = 0
-    """Whole samples before a new cap shows in the throughput at all."""
+    """Whole samples before a new cap affects the throughput."""
     cap_floor: float = 0.01
-    """The smallest cap that the host can hold, a fraction of one CPU."""
+    """The smallest cap that the host supports, a fraction of one CPU."""
     cap_ceiling: float = 1.0
-    """The largest cap that the host can hold, a fraction of one CPU."""
+    """The largest cap that the host supports, a fraction of one CPU."""
     cap_step: float = 0.0
-    """The step between caps, a fraction of one CPU; 0 where they are as good as continuous."""
+    """The step between caps, a fraction of one CPU; 0 where they are practically continuous."""
     uncertainty: Uncertainty | None = None
-    """How well the curve is known; None where nobody measured that."""
+    """Uncertainty of the curve; None where it was not measured."""
     pi: ControlGains | None = None
     dead_beat: ControlGains | None = None
     cost: PacketCost | None = None
-    """What packets cost by their size; None where only one size was measured."""
+    """CPU cost of packets by size; None where only one size was measured."""
     curve: ThroughputCurve = field(init=False, repr=False, compare=False)
     """The measured curve, or one sampled from Eq. 1's steady state."""
 
     @property
     def period(self) -> float:
-        """Seconds between the samples that ``lag``, ``delay_samples`` and Eq. 1 are of.
+        """Seconds between the samples of ``lag``, ``delay_samples`` and Eq. 1.
 
-        The gains', which were designed from them (the PI law's where both are known); the paper's
-        1 s where there are none.
+        This is the period of the gains, which were designed from them (the PI law's if both are
+        known); without gains, the paper's 1 s.
         """
         gains = self.pi or self.dead_beat
         return 1.0 if gains is None else gains.period
@@ -81,7 +81,7 @@ class HostModel:
     def promise(self) -> float:
         """The throughput that can be promised of this host, packets/s.
 
-        What it forwards in 97.5 % of all times; its curve's top where its errors are not known.
+        What it forwards in 97.5 % of the time; its curve's top if its errors are unknown.
         """
         known = self.uncertainty
         return self.curve.top if known is None else min(known.promise, self.curve.top)
@@ -91,14 +91,14 @@ class HostModel:
         return float(self.lag ** (period / self.period))
 
     def delay_at(self, period: float) -> int:
-        """Return after how many samples of another period, seconds, a cap shows."""
+        """Return the delay of a cap in samples of another period, seconds."""
         return min(round(self.delay_samples * self.period / period), MAX_DELAY)
 
     def for_packet_size(self, size_bytes: float) -> "HostModel":
-        """Return the model of the same host when packets of another size are sent at the same rate.
+        """Return the model of the same host for packets of another size at the same rate.
 
-        Where the CPU limits it, throughput is scaled by what packets cost; where the offered load
-        limits the top, that stays. Eq. 1 and the gains go with it.
+        Where the CPU limits it, throughput is scaled by the cost of packets; a top limited by the
+        offered load stays. Eq. 1 and the gains are scaled, too.
 
         Raises:
             InvalidModelError: the model has no cost, or the scaled numbers describe no host.
@@ -139,7 +139,7 @@ class HostModel:
         self._check_top()
 
     def _check_top(self) -> None:
-        """Refuse errors of another curve: promises are made by them."""
+        """Refuse errors of another curve, since promises are based on them."""
         known, top = self.uncertainty, self.curve.top
         if known is None or known.top[0] * (1 - TOUCHES) <= top <= known.top[1] * (1 + TOUCHES):
             return

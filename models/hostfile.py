@@ -32,10 +32,10 @@ from models.schema import (
 from models.uncertainty import Uncertainty
 
 MAX_BYTES = 1 << 16
-"""A thousand points take 20 KB; whatever is larger is no model file."""
+"""A thousand points take 20 KB; a larger file is no model file."""
 
 MAX_LINE = 2048
-"""Characters; tomllib's memory grows with the square of a dotted key, which is one line long."""
+"""Characters; tomllib's memory grows with the square of a dotted key, which is on one line."""
 
 _LOCATION = re.compile(r"^(?P<problem>.*) \(at (?P<where>[^()]*)\)$", re.DOTALL)
 _FILE_KEYS = {
@@ -49,7 +49,7 @@ _FILE_KEYS = {
 
 
 def load_host(path: Path) -> HostModel:
-    """Read one host's model file.
+    """Load one host's model file.
 
     Raises:
         ModelFileError: the file cannot be read or used; it names the field and the fix.
@@ -65,14 +65,14 @@ def load_host(path: Path) -> HostModel:
 
 
 def bundled_names() -> tuple[str, ...]:
-    """Return the names of the hosts that come with xtc."""
+    """Return the names of the bundled hosts."""
     folder = resources.files("models") / "hosts"
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir()))
 
 
 @cache
 def bundled_host(name: str) -> HostModel:
-    """Return a host that comes with xtc: ``paper``, ``hinge`` or ``log``.
+    """Return a bundled host: ``paper``, ``hinge`` or ``log``.
 
     Raises:
         ModelFileError: no bundled host has this name.
@@ -92,7 +92,7 @@ def paper_host() -> HostModel:
 
 
 def parse_host(content: bytes, source: str) -> HostModel:
-    """Read a model file's content; ``source`` is what errors call it.
+    """Parse a model file's content; ``source`` is its name in errors.
 
     Raises:
         ModelFileError: the content cannot be used; it names the field and the fix.
@@ -111,7 +111,7 @@ def parse_host(content: bytes, source: str) -> HostModel:
 
 def _text(content: bytes, source: str) -> str:
     try:
-        # Editors on other systems put a byte order mark first; it means nothing in UTF-8.
+        # Editors on other systems add a byte order mark, which has no meaning in UTF-8.
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         fix = "save the file as UTF-8 text"
@@ -143,7 +143,7 @@ def read_tables(content: bytes, source: str) -> dict[str, Any]:
 
 
 def _check_version(raw: dict[str, Any], source: str) -> None:
-    """Judge the version before the keys: another version's keys would all look wrong."""
+    """Check the version before the keys: keys of another version would look wrong."""
     if not raw:
         fix = "add schema = 1 as the first line, and a [curve] with points"
         raise ModelFileError(source, "schema", "the file holds no keys", fix)
@@ -158,7 +158,7 @@ def _check_version(raw: dict[str, Any], source: str) -> None:
 
 
 def _model(document: HostDocument, source: str) -> HostModel:
-    """Turn the file's units into packets/s and fractions, and fill in what it leaves out."""
+    """Turn the file's units into packets/s and fractions, and fill in defaults."""
     host, loop = document.host, document.loop
     curve = log_model = cost = None
     if document.curve is not None:
@@ -244,18 +244,18 @@ def _cap(percent: float | None, *, default: float) -> float:
 
 
 def _default_floor(curve: ThroughputCurve | None) -> float:
-    """Xen's least cap, or less where somebody measured less."""
+    """Xen's smallest cap, or less if a smaller one was measured."""
     return min(0.01, curve.points[0][0]) if curve else 0.01
 
 
 def _default_ceiling(curve: ThroughputCurve | None) -> float:
-    """One CPU, or more where somebody measured more."""
+    """One CPU, or more if a larger cap was measured."""
     return max(1.0, curve.points[-1][0]) if curve else 1.0
 
 
 @contextmanager
 def _located(source: str, table: str) -> Iterator[None]:
-    """Give what the numbers' own checks find the file's name and the file's field path."""
+    """Add the file's name and field path to errors from checks of the numbers."""
     try:
         yield
     except InvalidModelError as error:

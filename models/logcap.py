@@ -1,4 +1,4 @@
-"""Eq. 1 of the paper: throughput as a first-order answer to the logarithm of the cap."""
+"""Eq. 1 of the paper: throughput as a first-order response to the logarithm of the cap."""
 
 import math
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ PERCENT_PER_CPU = 100.0
 """The paper's caps are percent of one CPU; xtc's are fractions of one CPU."""
 
 CURVE_POINTS = 64
-"""How many points a sampled curve has."""
+"""Number of points of a sampled curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class LogCapModel:
 
     ``y`` and ``u`` are offsets from the operating point (paper, section 5.2 and appendix A). The
     fields keep the paper's units, kp/s and log10 of percent, so that published figures can be
-    copied; the methods take and give packets/s and fractions of one CPU. It is a straight line:
-    far below the operating point it leaves the host (and zero) behind.
+    copied; the methods use packets/s and fractions of one CPU. It is a straight line: far below the
+    operating point, it is wrong, and even negative.
 
     Raises:
         InvalidModelError: a number is not finite or not within the bounds given with its field.
@@ -38,7 +38,8 @@ class LogCapModel:
     mean_log_cap: float
     """The operating point's cap, log10 of percent."""
     cap_threshold: float
-    """The end of the fitted region, a fraction of one CPU; more cap gives no more throughput."""
+    """The end of the fitted region, a fraction of one CPU; a larger cap gives no more
+    throughput."""
     offered: float
     """The offered load of the measurement, packets/s."""
     r_squared: float | None = None
@@ -71,7 +72,7 @@ class LogCapModel:
         return (self.mean_throughput + after) * PACKETS_PER_KP
 
     def steady_throughput(self, cap: float) -> float:
-        """Return where a constant cap (fraction of one CPU) leads to, in packets/s.
+        """Return the steady throughput of a constant cap (fraction of one CPU), in packets/s.
 
         Raises:
             OutOfRange: the cap is not above 0.
@@ -79,7 +80,7 @@ class LogCapModel:
         return (self.mean_throughput + self.gain * self._cap_offset(cap)) * PACKETS_PER_KP
 
     def cap_for(self, throughput: float) -> float:
-        """Return the cap (fraction of one CPU) whose steady throughput (packets/s) this is.
+        """Return the cap (fraction of one CPU) with this steady throughput (packets/s).
 
         Raises:
             OutOfRange: it is negative, or above what the cap threshold gives.
@@ -88,7 +89,7 @@ class LogCapModel:
         if not 0.0 <= throughput <= maximum:
             raise OutOfRange("throughput in packets/s", throughput, 0.0, maximum)
         decades = (throughput / PACKETS_PER_KP - self.mean_throughput) / self.gain
-        # Rounding must not lift a cap past the threshold.
+        # Rounding must not raise a cap above the threshold.
         percent = math.pow(10.0, self.mean_log_cap + decades)
         return min(self.cap_threshold, percent / PERCENT_PER_CPU)
 
@@ -103,13 +104,13 @@ class LogCapModel:
     def sample_curve(self) -> ThroughputCurve:
         """Return the steady state as a curve of points evenly spaced in log(cap).
 
-        It starts where the line leaves zero, ends at the cap threshold, and is flat from the cap
-        that carries the whole offered load. The paper's model is met within 0.02 kp/s.
+        It starts where the line crosses zero, ends at the cap threshold, and is flat from the cap
+        that carries the whole offered load. It matches the paper's model within 0.02 kp/s.
 
         Raises:
             InvalidModelError: the line is so steep that its points fall together.
         """
-        # A nearly flat line leaves zero at a cap too small to matter: stop four decades down.
+        # A nearly flat line crosses zero at a negligible cap: stop four decades down.
         first = max(self.cap_for(0.0), self.cap_threshold * 1e-4)
         ratio, legs = self.cap_threshold / first, CURVE_POINTS - 1
         caps = {first * math.pow(ratio, leg / legs) for leg in range(CURVE_POINTS)}
@@ -120,7 +121,7 @@ class LogCapModel:
         return ThroughputCurve(tuple(points), self.offered)
 
     def _cap_of_offered(self) -> float:
-        """Return the least cap that carries the whole offered load; infinity where none does."""
+        """Return the smallest cap that carries the whole offered load; infinity if none does."""
         reached = self.offered <= self.steady_throughput(self.cap_threshold)
         return self.cap_for(self.offered) if reached else math.inf
 

@@ -12,7 +12,7 @@ from models.curve import MAX_CAP, MAX_RATE
 from models.host import MAX_DELAY
 
 SCHEMA_VERSION = 1
-"""The only version so far; a file names the one that it was written for."""
+"""The only version so far; a file contains its version."""
 
 MAX_PERCENT = 100 * MAX_CAP
 MAX_POINTS = 1000
@@ -24,7 +24,7 @@ _Text = Annotated[str, Meta(max_length=1000)]
 
 
 class HostSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """Which host this is."""
+    """Identification of the host."""
 
     name: Annotated[
         Annotated[str, Meta(min_length=1, max_length=100)] | None,
@@ -45,7 +45,7 @@ class HostSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CurveSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """What somebody measured."""
+    """The measured points."""
 
     points: Annotated[
         Annotated[tuple[tuple[_Percent, _Rate], ...], Meta(min_length=2, max_length=MAX_POINTS)],
@@ -115,7 +115,7 @@ class LogModelSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LoopSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the host answers to caps, and which caps it can hold."""
+    """How the host responds to caps, and which caps it supports."""
 
     lag: Annotated[
         Annotated[float, Meta(ge=0, lt=1)] | None,
@@ -153,7 +153,7 @@ class LoopSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UncertaintySection(Struct, frozen=True, forbid_unknown_fields=True):
-    """How well the curve is known."""
+    """Uncertainty of the curve."""
 
     noise: Annotated[
         float,
@@ -243,14 +243,14 @@ class GainsSection(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GainsTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """The published control laws that gains are known for."""
+    """The published control laws with known gains."""
 
     pi: Annotated[GainsSection | None, Meta(description="gains of the PI law")] = None
     dead_beat: Annotated[GainsSection | None, Meta(description="gains of the dead-beat law")] = None
 
 
 class CostSection(Struct, frozen=True, forbid_unknown_fields=True):
-    """What packets cost by their size, in bytes of the frame without checksum."""
+    """CPU cost of packets by size, in bytes of the frame without checksum."""
 
     per_packet_us: Annotated[
         float,

@@ -1,4 +1,4 @@
-"""How well a host's curve is known: noise, changes of speed, intervals, and what limits its top."""
+"""Uncertainty of a host's curve: noise, changes of speed, intervals, and the limit of its top."""
 
 import math
 from bisect import bisect_left
@@ -13,20 +13,20 @@ from models.errors import InvalidModelError
 Limit = Literal["load", "host"]
 
 NORMAL: Final = 1.96
-"""Standard deviations on either side of a mean that hold 95 %."""
+"""Standard deviations on either side of a mean that contain 95 %."""
 TOUCHES: Final = 0.05
-"""Share by which the interval of the top may miss the top of the curve."""
+"""Maximum gap between the interval of the top and the top of the curve, as a share."""
 NARROWEST: Final = 0.05
-"""No band is narrower than this share: a curve of joined points is no better."""
+"""Minimum width of a band, as a share: a curve of joined points is not more precise."""
 WIDEST: Final = 0.9
-"""Nor wider: a model of which nothing is known still says something of a factor of ten."""
+"""Maximum width: even an unknown model has information about a factor of ten."""
 BENT: Final = 0.95
-"""Share of the top from which on throughput hardly tells which cap it takes."""
+"""Share of the top above which throughput hardly depends on the cap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Uncertainty:
-    """What a sweep says of its own errors; shares where no unit is given.
+    """A sweep's estimate of its own errors; shares where no unit is given.
 
     Raises:
         InvalidModelError: a number is out of bounds, or an interval is upside down.
@@ -35,15 +35,15 @@ class Uncertainty:
     noise: float
     """Standard deviation of one sample at a constant cap, as a share of its mean."""
     speed_sd: float
-    """Standard deviation of the host's speed from one visit to another."""
+    """Standard deviation of the host's speed from one measurement of a cap to another."""
     trend: float
-    """Change of its speed from begin to end of the sweep."""
+    """Change of its speed from start to end of the sweep."""
     intervals: tuple[tuple[float, float, float], ...]
     """(cap as a fraction of one CPU, low, high): 95 % intervals of throughput in packets/s."""
     top: tuple[float, float]
     """The 95 % interval of the largest throughput, packets/s."""
     limited_by: Limit | None = None
-    """What keeps the top from being higher; None where the sweep ended below it."""
+    """What limits the top; None where the sweep ended below it."""
 
     def __post_init__(self) -> None:
         for name in ("noise", "speed_sd"):
@@ -58,14 +58,14 @@ class Uncertainty:
 
     @property
     def wander(self) -> float:
-        """Standard deviation of the host's speed over the time of a sweep, its trend included."""
+        """Standard deviation of the host's speed over the time of a sweep, including its trend."""
         return math.hypot(self.speed_sd, self.trend / math.sqrt(12))
 
     @property
     def promise(self) -> float:
-        """What the host forwards in 97.5 % of all times, packets/s: the low end of what it may be.
+        """What the host forwards in 97.5 % of the time, packets/s: a lower bound.
 
-        Another day is another speed, so that its changes count beside the interval of the top.
+        Speed differs between days, so its changes count in addition to the interval of the top.
         """
         low, high = self.top
         middle = (low + high) / 2
@@ -87,12 +87,12 @@ class Uncertainty:
         Args:
             curve: the host's.
             throughput: the mean of some samples at a constant cap.
-            samples: how many.
+            samples: their number.
 
         Returns:
             The smallest and the largest, fractions of one CPU; infinity where any larger one may.
-            None where a throughput tells no cap: below the caps that were measured, and near a top
-            that the load limits.
+                None where throughput does not determine the cap: below the measured caps, and near
+                a top limited by the load.
         """
         if throughput >= BENT * curve.top and self.limited_by != "host":
             return None
@@ -108,9 +108,9 @@ class Uncertainty:
         return curve.cap_for_clamped(throughput / (1 + share)), largest
 
     def carried_to(self, curve: ThroughputCurve, error: float = 0.0) -> "Uncertainty":
-        """Return what is known of a curve that was made from the one that this is of.
+        """Return the uncertainty of a curve that was derived from this one's curve.
 
-        Each point keeps its error as a share; the change between the two adds its own.
+        Each point keeps its error as a share; the conversion adds its own.
 
         Args:
             curve: the other curve, over the same caps.
@@ -126,7 +126,7 @@ class Uncertainty:
         loaded = curve.offered is not None and curve.top >= LOADED * curve.offered
         limit: Limit | None = "load" if loaded else "host"
         if not loaded and self.limited_by != "host":
-            limit = None  # what the host could do beyond that load is not known
+            limit = None  # the host's limit beyond that load is unknown
         return replace(
             self,
             intervals=intervals,
@@ -140,7 +140,7 @@ class Uncertainty:
 
 
 def _around(rate: float, error: float, most: float | None) -> tuple[float, float]:
-    """Return the 95 % interval of a rate, no more than what is offered."""
+    """Return the 95 % interval of a rate, at most the offered load."""
     high = min(rate * (1 + NORMAL * error), MAX_RATE)
     high = high if most is None else min(high, max(most, rate))
     return max(rate * (1 - NORMAL * error), 0.0), high

@@ -1,4 +1,4 @@
-"""The one tree of typed errors; each carries its data and says what to do.
+"""The one tree of typed errors; each carries its data and a fix.
 
 XtcError
 ├── UnitError              a quantity that cannot be read
@@ -6,19 +6,19 @@ XtcError
 │   └── ConfigErrors       several of these
 ├── MeterError             counters of the kernel that cannot be understood
 ├── ActuatorError          a cap that could not be read, written or restored
-│   ├── Transient          worth another try at the next tick
-│   │   ├── Overtaken      somebody changed the cap after it was read as the original
-│   │   └── UnderWay       it was ordered, and is not confirmed yet
+│   ├── Transient          a retry at the next tick may succeed
+│   │   ├── Overtaken      the cap was changed after the original was read
+│   │   └── UnderWay       ordered, but not confirmed yet
 │   ├── Gone               the router's cgroup, thread or domain no longer exists
-│   └── Permanent          another try gives the same answer
+│   └── Permanent          a retry cannot succeed
 │       ├── Unsupported    this host cannot do it at all
 │       ├── Denied         the daemon lacks a privilege
-│       └── Admission      the kernel has no CPU time left to promise
+│       └── Admission      the kernel has no CPU time left to reserve
 ├── JournalError           originals or leases could not be made durable
 │   └── TakenOver          the state directory was taken from this daemon by force
 ├── Busy                   another daemon holds the state directory
 ├── Unreachable            no daemon answers at the socket
-└── Refused                a request that the manager will not carry out
+└── Refused                a request that the manager refuses
 """
 
 from typing import ClassVar
@@ -27,7 +27,7 @@ from common.errors import XtcError
 
 
 class MeterError(XtcError):
-    """A snapshot of a file of counters that cannot be understood; the whole of it is rejected."""
+    """A snapshot of counters that cannot be parsed; the whole of it is rejected."""
 
     def __init__(self, line: int, problem: str, *, file: str = "/proc/net/dev") -> None:
         self.line, self.problem = line, problem
@@ -45,17 +45,17 @@ class ActuatorError(XtcError):
 
 
 class Transient(ActuatorError):  # noqa: N818  the tree reads better without a suffix on every leaf
-    """Worth another try at the next tick."""
+    """A retry at the next tick may succeed."""
 
     kind = "transient"
 
 
 class Overtaken(Transient):
-    """Somebody changed the cap after it was read as the original: that is to be read anew."""
+    """Another process changed the cap after it was read as the original: read it again."""
 
 
 class UnderWay(Transient):
-    """It was ordered, and is not confirmed yet: only time tells."""
+    """Ordered, but not confirmed yet."""
 
 
 class Gone(ActuatorError):  # noqa: N818
@@ -65,7 +65,7 @@ class Gone(ActuatorError):  # noqa: N818
 
 
 class Permanent(ActuatorError):  # noqa: N818
-    """Another try gives the same answer."""
+    """A retry cannot succeed."""
 
     kind = "permanent"
 
@@ -83,7 +83,7 @@ class Denied(Permanent):
 
 
 class Admission(Permanent):
-    """The kernel has no CPU time left to promise."""
+    """The kernel has no CPU time left to reserve."""
 
     kind = "admission"
 
@@ -93,7 +93,7 @@ class JournalError(XtcError):
 
 
 class TakenOver(JournalError):  # noqa: N818
-    """The state directory was taken from this daemon by force: it may write nothing any longer."""
+    """The state directory was taken from this daemon by force: it may no longer write."""
 
 
 class Unreachable(XtcError):  # noqa: N818
@@ -101,7 +101,7 @@ class Unreachable(XtcError):  # noqa: N818
 
 
 class Refused(XtcError):  # noqa: N818
-    """A request that the manager will not carry out: a code for machines, words for people."""
+    """A request that the manager refuses: a code for machines, text for people."""
 
     def __init__(self, code: str, field: str, problem: str, fix: str = "") -> None:
         self.code, self.field, self.problem, self.fix = code, field, problem, fix

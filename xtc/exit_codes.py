@@ -21,4 +21,4 @@ CODES: Codes = MappingProxyType(
         Unreachable: EXIT_UNREACHABLE,
     }
 )
-"""The exit code of each kind of error; the nearest class counts, as with `except`."""
+"""The exit code of each kind of error; the most specific class counts, as with `except`."""

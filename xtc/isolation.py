@@ -1,4 +1,4 @@
-"""The firewall of each router: its unforeseen error is counted, logged, and reaches no other."""
+"""Isolates routers: an unforeseen error is counted, logged, and affects no other router."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Unforeseen:
-    """What stands for the result of work that ended in an unforeseen error."""
+    """Replaces the result of work that raised an unforeseen error."""
 
     words: str
 
 
 def uncounted(_where: str) -> None:
-    """Do not count an error that was logged."""
+    """Do not count a logged error."""
 
 
 class Firewall:
     """Runs work on one router at a time."""
 
     def __init__(self, count: Callable[[str], None] = uncounted) -> None:
-        """Count errors by where they came up."""
+        """Count errors by their origin."""
         self._count = count
 
     def run(
@@ -39,19 +39,19 @@ class Firewall:
         *,
         passing: tuple[type[Exception], ...] = (),
     ) -> _Result | Unforeseen:
-        """Return the result of work, or the unforeseen error in which it ended.
+        """Return the result of work, or its unforeseen error.
 
         Args:
             where: the stage, for metric and log.
             concerned: the router or interface, for the log.
-            work: what is to be done.
-            passing: errors that are foreseen, and raised to the caller.
+            work: the function to call.
+            passing: expected errors, which are raised to the caller.
         """
         try:
             return work()
         except passing:
             raise
-        except Exception as error:  # one router's error must not reach the others
+        except Exception as error:  # one router's error must not affect the others
             self._count(where)
             log.exception("unexpected_error", where=where, vr=concerned)
             return Unforeseen(f"unforeseen {type(error).__name__} ({where}): {error}")
@@ -59,11 +59,11 @@ class Firewall:
     def each(
         self, where: str, concerned: Mapping[str, _One], work: Callable[[_One], _Result]
     ) -> dict[str, _Result | Unforeseen]:
-        """Return the results of one stage for all routers; each fails by itself.
+        """Return the results of one stage for all routers; each fails on its own.
 
         Args:
             where: the stage, for metric and log.
-            concerned: what to work on, by the router's name.
-            work: what is to be done to each.
+            concerned: the object to work on, by the router's name.
+            work: the function to call for each.
         """
         return {name: self.run(where, name, partial(work, one)) for name, one in concerned.items()}

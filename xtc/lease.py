@@ -1,4 +1,4 @@
-"""Leases: a setpoint with epoch, sequence and time to live; lower epochs are never obeyed."""
+"""Leases: a setpoint with epoch, sequence and time to live; stale epochs are never accepted."""
 
 import math
 from enum import Enum
@@ -22,34 +22,34 @@ class Kind(Enum):
 
     NORMAL = "normal"
     PUNISHMENT = "punishment"
-    """Stays until it ends: blinding the meter or a new ordinary lease does not lift it."""
+    """Stays until it ends: a blind meter or a new ordinary lease does not lift it."""
 
 
 FIRST_EPOCH: Final = 1_780_000_000
-"""Seconds since 1970 in June 2026: a clock that shows less is wrong."""
+"""Seconds since 1970 in June 2026: an earlier clock is wrong."""
 YEARS_AHEAD: Final = 10 * 365 * 86_400
-"""What an epoch may be ahead of the clock."""
+"""How far an epoch may be ahead of the clock."""
 
 
 class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A setpoint, who gave it (epoch and sequence), and until when it holds.
+    """A setpoint with its origin (epoch and sequence) and expiry.
 
-    Only the unit in force is written to the journal, so that a daemon that knows packets alone
-    reads the leases in packets.
+    Only the unit in force is written to the journal, so that a daemon that supports packets only
+    can read the leases in packets.
     """
 
     setpoint_pps: Rate | msgspec.UnsetType = msgspec.UNSET
     setpoint_bps: BitRate | msgspec.UnsetType = msgspec.UNSET
-    """Instead of the one in packets/s."""
+    """Replaces the setpoint in packets/s."""
     epoch: Count = 0
     sequence: Count = 0
     expires_at: float | None = None
-    """Instant of the monotonic clock; None holds for ever."""
+    """Instant of the monotonic clock; None means no expiry."""
     kind: Kind = Kind.NORMAL
     configured: bool = False
-    """Whether the setpoint is the configuration's own, and changes with it."""
+    """Whether the setpoint comes from the configuration, and changes with it."""
     burst: Burst | msgspec.UnsetType = msgspec.UNSET
-    """What the setpoint allows beyond its rate, in packets or bits; unset is the default."""
+    """What the setpoint allows beyond its rate, in packets or bits; unset means the default."""
 
     def __post_init__(self) -> None:
         one_of(_given(self.setpoint_pps), _given(self.setpoint_bps))
@@ -65,29 +65,29 @@ class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def setpoint(self) -> Setpoint:
-        """The throughput that the router is to be held at."""
+        """The throughput to hold."""
         return _setpoint(self.setpoint_pps, self.setpoint_bps, self.burst)
 
     @property
     def unit(self) -> Unit:
-        """What the setpoint counts."""
+        """The unit of the setpoint."""
         return Unit.PACKETS if self.setpoint_bps is msgspec.UNSET else Unit.BITS
 
     @property
     def target(self) -> float:
-        """The setpoint as a loop counts it: packets/s or kilobits/s."""
+        """The setpoint in the loop's unit: packets/s or kilobits/s."""
         return self.setpoint.target
 
     def configured_as(self, setpoint: Setpoint) -> "Lease":
-        """Return the configuration's lease after this one; what was ordered before stays old."""
+        """Return the configuration's lease after this one; earlier orders stay stale."""
         return Lease.of(setpoint, epoch=self.epoch, sequence=self.sequence, configured=True)
 
     def ended(self) -> "Lease":
-        """Return this lease, over."""
+        """Return this lease, expired."""
         return msgspec.structs.replace(self, expires_at=0.0)
 
     def expired(self, now: Seconds) -> bool:
-        """Whether the lease holds no more."""
+        """Whether the lease has expired."""
         return self.expires_at is not None and now >= self.expires_at
 
     def remaining(self, now: Seconds) -> float:
@@ -99,7 +99,7 @@ class Lease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _setpoint(
     pps: float | msgspec.UnsetType, bps: float | msgspec.UnsetType, burst: float | msgspec.UnsetType
 ) -> Setpoint:
-    """Return what a lease's fields say; laws, shields and reports ask in every period."""
+    """Return the setpoint of a lease's fields; laws, shields and reports call this every period."""
     return one_of(_given(pps), _given(bps), _given(burst))
 
 
@@ -108,10 +108,10 @@ def _given(rate: float | msgspec.UnsetType) -> float | None:
 
 
 def check_epoch(epoch: int, wall: float) -> None:
-    """Refuse an epoch that no policer can have: it would lock all of them out for good.
+    """Refuse an impossible epoch: it would lock out all policers permanently.
 
     Args:
-        epoch: what is to be obeyed from now on.
+        epoch: the highest epoch from now on.
         wall: seconds since 1970 by this host's clock, which may be wrong after a boot.
 
     Raises:
@@ -128,18 +128,18 @@ def check_epoch(epoch: int, wall: float) -> None:
 
 
 def highest_possible(wall: float) -> int:
-    """Return the highest epoch that is believed at a time of day, seconds since 1970."""
+    """Return the highest plausible epoch at a time of day, in seconds since 1970."""
     return int(max(wall, FIRST_EPOCH)) + YEARS_AHEAD
 
 
 def check_successor(
     current: Lease | None, offer: Lease, now: Seconds, *, highest_epoch: int
 ) -> None:
-    """Refuse a lease that must not take the place of the present one.
+    """Refuse a lease that must not replace the current one.
 
     Raises:
         Refused: the epoch is lower than the highest ever seen, the sequence is not higher within
-            the same epoch, or a punishment still runs and this is none.
+            the same epoch, or a punishment is in force and this is none.
     """
     if offer.epoch < highest_epoch:
         raise Refused(

@@ -1,10 +1,10 @@
-"""Modes and findings: what a loop reports of itself."""
+"""Modes and findings that a loop reports."""
 
 from enum import Enum
 
 
 class Mode(Enum):
-    """Where on the ladder a loop stands; `manual` is an operator's pause."""
+    """The loop's position on the ladder; `manual` is an operator's pause."""
 
     CLOSED_LOOP = "closed_loop"
     HOLD = "hold"
@@ -14,21 +14,21 @@ class Mode(Enum):
 
 
 class Finding(Enum):
-    """What a loop noticed, for people and for metrics."""
+    """An observation of a loop, for people and metrics."""
 
     NONE = "none"
     SETTLING = "settling"
     NOT_BINDING = "not_binding"
     STARVED = "starved"
-    """It forwards less than is wanted, and not because of its cap: its CPU is contended."""
+    """It forwards less than wanted, but not because of its cap: its CPU is contended."""
     MODEL_STALE = "model_stale"
-    """It is held with another share of CPU than its model says (`xtc.control.stale_model`)."""
+    """It is held with a CPU share that differs from its model (`xtc.control.stale_model`)."""
     AT_FLOOR = "at_floor"
     AT_CEILING = "at_ceiling"
     UNRESPONSIVE = "unresponsive"
     BLIND = "blind"
     LEASE_ENDED = "lease_ended"
     FOREIGN = "foreign"
-    """Somebody else keeps changing the cap; it is left to them."""
+    """Another process keeps changing the cap; xtc leaves it alone."""
     GONE = "gone"
     """The router's cgroup, threads or domain no longer exist."""

@@ -1,4 +1,4 @@
-"""Where a cap goes, and what stood there before: data alone, for configuration and journal."""
+"""Places and originals of caps: pure data, for configuration and journal."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 CONTAINER = "container:"
-"""Begins what stands for the group or namespace of the container that has a name now."""
+"""Prefix that denotes the group or namespace of the container that has a name now."""
 Path = Annotated[str, msgspec.Meta(min_length=1, pattern=r"^(/|container:[^/\s]+(/[^/\s]+)?$)")]
 InterfaceName = Annotated[str, msgspec.Meta(pattern=r"^[^\s/]{1,15}$")]
 
@@ -28,7 +28,7 @@ class DeadlineSpec(
     netns: Path
     """The router's network namespace, such as /run/netns/vr1; or container:NAME."""
     interfaces: Annotated[tuple[InterfaceName, ...], msgspec.Meta(min_length=1)]
-    """The router's own interfaces, inside its namespace, whose receive path forwards."""
+    """The router's own interfaces, inside its namespace, with the receive path that forwards."""
     period_us: Annotated[int, msgspec.Meta(ge=100, le=1_000_000)] = 1000
     """The scheduling period; shorter is smoother and costs more switches."""
 
@@ -36,16 +36,16 @@ class DeadlineSpec(
 class SimulatedSpec(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag="simulated"
 ):
-    """A model that answers as a host would: for trying things out without root."""
+    """A model that behaves like a host: for trying xtc without root."""
 
     plant: Annotated[str, msgspec.Meta(min_length=1)]
     """The name of a router of the simulated plant in this process; its interface is NAME.0."""
     offered_pps: Annotated[float, msgspec.Meta(gt=0, le=1e9)] | None = None
-    """What is sent towards it; the model's own offered load if not given."""
+    """Offered load; default: that of the model."""
     stolen: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
-    """Share of its CPU that a process in it takes ..."""
+    """Share of its CPU that another process in it takes ..."""
     stolen_after_s: Annotated[float, msgspec.Meta(ge=0)] = 0.0
-    """... from so many seconds after the start on."""
+    """... from this many seconds after the start on."""
 
 
 class LibvirtSpec(
@@ -56,13 +56,13 @@ class LibvirtSpec(
     domain: Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f]+$")]
     """Its name or its UUID."""
     uri: Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z+]*:\S+$")] | None = None
-    """The hypervisor, such as xen:///system; libvirt's own default if not given."""
+    """The hypervisor, such as xen:///system; default: libvirt's own."""
     scope: Literal["vcpu", "machine"] = "vcpu"
-    """QEMU: whether the cap is on the vCPUs, or on emulator and vhost threads as well."""
+    """QEMU: whether the cap applies to the vCPUs only, or also to emulator and vhost threads."""
 
 
 ActuatorSpec = CgroupSpec | DeadlineSpec | LibvirtSpec | SimulatedSpec
-"""Every place a cap can go to."""
+"""Every kind of place for a cap."""
 
 
 class CgroupOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="cgroup"):
@@ -71,10 +71,10 @@ class CgroupOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="cgroup"
     quota_us: int | None
     period_us: int
     path: str = ""
-    """The directory of the group that had it, whatever its name stands for later; empty where an
-    older xtc captured it."""
+    """The directory of that group, even if its name denotes another later; empty where an older xtc
+    captured it."""
     inode: int = 0
-    """The group's, which no other gets; 0 where an older xtc captured it."""
+    """The group's inode, which is unique; 0 where an older xtc captured it."""
     weight: int | None = None
     """`cpu.weight` or `cpu.shares`; None where xtc did not change it."""
 
@@ -99,43 +99,42 @@ class Joining(msgspec.Struct, frozen=True):
 
 
 class InterfaceOriginal(msgspec.Struct, frozen=True):
-    """What stood on one interface: GRO, threaded NAPI, its threads' policy, its peer's offloads."""
+    """Original settings of one interface: GRO, threaded NAPI, thread policy, peer's offloads."""
 
     interface: str
     gro: bool
     threaded: bool
     policy: ThreadPolicy | None
-    """None where threaded NAPI was off, so that there was no thread to have one."""
+    """None where threaded NAPI was off, so that there was no thread."""
     peer_tso: tuple[str, ...] = ()
-    """The TCP segmentation offloads that were on at the other end of a veth, by ethtool's names."""
+    """The TCP segmentation offloads that were on at the other end of a veth, by ethtool names."""
     joining: Joining | None = None
-    """What GRO joined; None where the kernel does not tell (before Linux 5.19)."""
+    """Packet sizes of GRO; None where the kernel does not report them (before Linux 5.19)."""
     peer_segments: int | None = None
-    """How many segments a packet could hold at the other end of a veth."""
+    """How many segments a packet could have at the other end of a veth."""
     peer_uso: bool = True
-    """Whether UDP segmentation offload was on there; on, as the kernel makes a veth, where an older
-    xtc captured it."""
+    """Whether UDP segmentation offload was on there; defaults to on, as for a new veth, where an
+    older xtc captured it."""
     gro_list: bool = False
-    """Whether GRO chained packets; off, as the kernel makes a veth, where an older xtc captured
+    """Whether GRO chained packets; defaults to off, as for a new veth, where an older xtc captured
     it."""
     ifindex: int = 0
-    """The interface's index, which it keeps while its tenant renames it; 0 where an older xtc
-    captured it."""
+    """The interface's index, which survives renaming; 0 where an older xtc captured it."""
 
 
 class DeadlineOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="deadline"):
-    """What stood on each of the router's interfaces."""
+    """Original settings of each of the router's interfaces."""
 
     interfaces: tuple[InterfaceOriginal, ...]
     netns: str = ""
-    """Where their namespace was, whatever its name stands for later; empty where an older xtc
+    """Path of their namespace, even if its name denotes another later; empty where an older xtc
     captured it."""
     cookie: int = 0
-    """The namespace's, which no other gets; 0 where an older xtc captured it."""
+    """The namespace's cookie, which is unique; 0 where an older xtc captured it."""
 
 
 class SimulatedOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="simulated"):
-    """The simulated cap that was in force; None is uncapped."""
+    """The simulated cap that was in force; None means uncapped."""
 
     cap: float | None
 
@@ -145,20 +144,20 @@ class LibvirtOriginal(msgspec.Struct, frozen=True, tag_field="kind", tag="libvir
 
     uuid: str
     domid: int
-    """The run of the domain that had them: the next one has its own."""
+    """The run of the domain that had them: each run has another domid."""
     parameters: dict[str, int]
 
 
 Original = CgroupOriginal | DeadlineOriginal | LibvirtOriginal | SimulatedOriginal
-"""What release puts back."""
+"""The settings that release restores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The weights that a platform takes."""
+    """The weights that a platform accepts."""
 
     parameter: str
-    """Its name there."""
+    """Its name on the platform."""
     least: int
     most: int
     default: int

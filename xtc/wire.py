@@ -47,9 +47,9 @@ __all__ = [
 
 VERSION = 1
 MAX_MESSAGE = 64 * 1024
-"""Bytes; the socket drops a larger message and its sender."""
+"""Bytes; the socket drops a larger message and disconnects its sender."""
 MAX_BATCH = 256
-"""Requests; as many fit into one message, unless all are of the longest and carry bursts."""
+"""Maximum requests; they fit into one message, unless all have maximum length and carry bursts."""
 
 VrName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$(?!\n)")]
 RequestId = Annotated[str, msgspec.Meta(max_length=64)]
@@ -60,7 +60,7 @@ Drops = Annotated[float, msgspec.Meta(ge=0)]
 class _Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A lease for a router, in packets/s or in bits/s.
 
-    What is not given is not sent, so that a daemon that knows packets alone takes those.
+    Unset fields are not sent, so that a daemon that supports packets only accepts those.
     """
 
     vr: VrName
@@ -68,24 +68,24 @@ class _Grant(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     epoch: Count = 0
     sequence: Count = 0
     ttl_s: Ttl | None = None
-    """Seconds; None holds until further notice."""
+    """Seconds; None means until further notice."""
     kind: Kind = Kind.NORMAL
     setpoint_bps: BitRate | None = None
-    """Instead of the one in packets/s."""
+    """Replaces the setpoint in packets/s."""
     burst: Burst | None = None
-    """What may pass beyond the rate at once, in packets or bits as the setpoint; None is 0.2 s."""
+    """Allowance beyond the rate, in packets or bits as the setpoint; None means 0.2 s of it."""
 
     def __post_init__(self) -> None:
         one_of(self.setpoint_pps, self.setpoint_bps)
 
     @property
     def setpoint(self) -> Setpoint:
-        """The setpoint that is given."""
+        """The setpoint in its unit."""
         return one_of(self.setpoint_pps, self.setpoint_bps, self.burst)
 
 
 class Activate(_Grant, frozen=True, tag="activate"):
-    """Begin to hold a router at a setpoint; a router already held takes the new lease."""
+    """Begin to hold a router at a setpoint; a router under control takes the new lease."""
 
 
 class Retune(_Grant, frozen=True, tag="retune"):
@@ -93,62 +93,62 @@ class Retune(_Grant, frozen=True, tag="retune"):
 
 
 class Pause(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="pause"):
-    """Leave the router's cap as it is until it is resumed."""
+    """Freeze the router's cap until it is resumed."""
 
     vr: VrName
 
 
 class Resume(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="resume"):
-    """Close a paused loop again."""
+    """Resume control of a paused router."""
 
     vr: VrName
 
 
 class Deactivate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="deactivate"):
-    """Put back what stood before and stop holding the router."""
+    """Restore the original settings and stop control of the router."""
 
     vr: VrName | None
-    """None is every active router."""
+    """None means every active router."""
 
 
 class Limit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="limit"):
-    """Limit what the host sends into a router, whose excess would only be dropped there."""
+    """Limit the traffic from the host into a router, which would drop the excess anyway."""
 
     vr: VrName
     rate_pps: Rate | None
     """For each of the router's interfaces; None lifts the limit."""
     ttl_s: Ttl | None = None
-    """Seconds; None holds until it is lifted."""
+    """Seconds; None means until it is lifted."""
     epoch: Count | None = None
-    """Lower than the highest that was obeyed is refused; None is an operator's."""
+    """A stale one (below the highest accepted) is refused; None means an operator's request."""
 
 
 class Status(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="status"):
     """Ask for reports."""
 
     vr: VrName | None = None
-    """None asks for every configured router."""
+    """None means every configured router."""
 
 
 class Observe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="observe"):
-    """Compute and show the cap of every router, and write none; or write caps again."""
+    """Compute and show the cap of every router without writing it; or write caps again."""
 
     on: bool
 
 
 Change = Activate | Retune | Pause | Resume | Deactivate | Limit
-"""A request that changes how a router stands."""
+"""A request that changes a router's state."""
 Request = Change | Observe | Status
 
 
 class Batch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="batch"):
-    """Changes that are carried out one by one; one that is refused stops no other."""
+    """Changes that are carried out one by one; a refused one does not stop the others."""
 
     requests: Annotated[tuple[Change, ...], msgspec.Meta(max_length=MAX_BATCH)]
 
 
 class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request on its way."""
+    """A request with version and id."""
 
     request: Request | Batch
     version: int = VERSION
@@ -157,14 +157,14 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):
-    """What there is to know of one router at one instant; units end the names, caps are in CPUs."""
+    """State of one router at one instant; suffixes give units, caps are in CPUs."""
 
     vr: VrName
     active: bool
     mode: Mode
     finding: Finding
     setpoint_pps: float | None
-    """None where the router is not active, and where it is held in bits/s."""
+    """None where the router is not active, or is held in bits/s."""
     throughput_pps: float | None
     offered_pps: float | None
     cap: float | None
@@ -176,70 +176,69 @@ class Report(msgspec.Struct, frozen=True, gc=False):
     sample_age_s: float | None
     interfaces: tuple[str, ...]
     problem: str = ""
-    """What keeps the loop from doing its work, and what to do about it."""
+    """What prevents the loop from working, and the fix."""
     law: str = ""
     limit_pps: float | None = None
     shield_pps: float | None = None
-    """What its shield lets by, on all its interfaces together; None where it has none."""
+    """Rate of its shield, over all its interfaces; None where it has none."""
     shield_bps: float | None = None
-    """The same of a router that is held in bits/s."""
+    """The same for a router that is held in bits/s."""
     shield_problem: str = ""
-    """Why the shield is not on every interface."""
+    """Why some interfaces lack the shield."""
     cap_known: bool = True
-    """Whether the cap could be read; if not, `cap` says nothing."""
+    """Whether the cap could be read; if not, `cap` is meaningless."""
     observing: bool = False
     """Whether the loop only shows what it would do."""
     proposed_cap: float | None = None
     """The cap that a router under observation would get."""
     epoch: int | None = None
-    """Of the lease in force; None where the router is not active, and from an older daemon."""
+    """Of the lease in force; None where the router is not active, or from an older daemon."""
     sequence: int | None = None
     setpoint_bps: float | None = None
     """None where the router is not held in bits/s."""
     throughput_bps: float | None = None
-    """None where it is not known, and from an older daemon."""
+    """None where unknown, or from an older daemon."""
     offered_bps: float | None = None
     burst: float | None = None
-    """What the setpoint allows beyond its rate, in packets or bits as that; None where the router
-    is not active, and from an older daemon."""
+    """What the setpoint allows beyond its rate, in the same unit; None where the router is not
+    active, or from an older daemon."""
     over_promise_packets: float | None = None
     """Delivered beyond setpoint and burst since the daemon started; None where it never was held in
-    packets/s, and from an older daemon."""
+    packets/s, or from an older daemon."""
     under_promise_packets: float | None = None
-    """Wanted, and missing by more than the burst, likewise."""
+    """Wanted, but missing by more than the burst; None likewise."""
     over_promise_bits: float | None = None
     """The same two while it was held in bits/s."""
     under_promise_bits: float | None = None
     breach_seconds: float | None = None
     """The time in which any of the four grew."""
     weight: int | None = None
-    """Its weight among those that want the same CPUs, in its platform's unit; None where it has
-    none or it is not known, and from an older daemon."""
+    """Its CPU weight among its competitors, in its platform's unit; None where unknown, or from an
+    older daemon."""
     floor_problem: str = ""
-    """Why it has no floor, or none that backs its setpoint."""
+    """Why it has no floor, or none that covers its setpoint."""
     uuid: str = ""
-    """Of the domain that it is; empty where it is none, or does not run, and from an older daemon.
-    """
+    """UUID of its domain; empty where it is none, or does not run, or from an older daemon."""
 
 
 class HostDrops(msgspec.Struct, frozen=True):
     """What a host dropped before any router in the last period, in packets/s.
 
-    The two are not to be added: a backlog's drops are counted at the interface too.
+    Do not add the two: the interface also counts a backlog's drops.
     """
 
     cards: dict[str, Drops]
-    """By network card without a router; one with no rate in this period is not there."""
+    """By network card without a router; cards without a rate in this period are missing."""
     backlog: Drops | None
-    """In the backlogs of all CPUs together; None where that is not known."""
+    """In the backlogs of all CPUs together; None where unknown."""
 
 
 class Answer(msgspec.Struct, frozen=True, tag="answer"):
-    """The request was carried out; this is how the routers concerned stand."""
+    """The request was carried out; contains the reports of the routers concerned."""
 
     routers: tuple[Report, ...]
     drops: HostDrops | None = None
-    """None where that is not known, and from an older daemon."""
+    """None where unknown, or from an older daemon."""
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
@@ -252,14 +251,14 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
 
 class Outcomes(msgspec.Struct, frozen=True, tag="outcomes"):
-    """What became of a batch, in its order; how routers stand is told by telemetry."""
+    """The results of a batch, in its order; telemetry reports the state of the routers."""
 
     refusals: tuple[Refusal | None, ...]
     """None where the request was carried out."""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """An answer on its way."""
+    """An answer with version and id."""
 
     result: Answer | Outcomes | Refusal
     version: int = VERSION
@@ -275,14 +274,14 @@ class Telemetry(msgspec.Struct, frozen=True):
     routers: tuple[Report, ...]
     version: int = VERSION
     drops: HostDrops | None = None
-    """None where that is not known, and from an older daemon."""
+    """None where unknown, or from an older daemon."""
     highest_epoch: int | None = None
-    """The highest that was obeyed: lower ones are refused; None from an older daemon."""
+    """The highest epoch accepted: lower ones are refused; None from an older daemon."""
     busiest_cpu: float | None = None
-    """The share of the last second in which the host's busiest CPU was not idle; None where that is
-    not known, and from an older daemon."""
+    """Load of the host's busiest CPU in the last second, 0 to 1; None where unknown, or from an
+    older daemon."""
     simulated: bool = False
-    """Whether its routers are simulated, so that no packet of theirs is real."""
+    """Whether its routers are simulated, so that none of their packets are real."""
 
 
 class _Versioned(msgspec.Struct):
@@ -299,16 +298,16 @@ _decode_envelope = msgspec.json.Decoder(Envelope)
 _decode_reply = msgspec.json.Decoder(Reply)
 _decode_telemetry = msgspec.json.Decoder(Telemetry)
 _BAD_BYTES = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What msgspec makes of bytes from strangers."""
+"""The errors that msgspec raises for invalid bytes."""
 encode = msgspec.json.Encoder().encode
 
 
 def decode_request(raw: bytes) -> Envelope:
-    """Read a request.
+    """Decode a request.
 
     Raises:
-        Refused: the message is not ours, of another version, or a field is wrong; whatever the
-            bytes, nothing else is raised.
+        Refused: the message is invalid or of another version, or a field is wrong; nothing else is
+            raised for any bytes.
     """
     if len(raw) > MAX_MESSAGE:
         raise Refused("too_large", "message", f"{len(raw)} bytes exceed {MAX_MESSAGE}")
@@ -321,7 +320,7 @@ def decode_request(raw: bytes) -> Envelope:
 
 
 def request_id(raw: bytes) -> str:
-    """Return the id of a request that was refused, so that its sender knows; "" if it has none."""
+    """Return the id of a refused request, for its sender; "" if it has none."""
     try:
         return _decode_id.decode(raw[:MAX_MESSAGE]).id
     except _BAD_BYTES:
@@ -329,10 +328,10 @@ def request_id(raw: bytes) -> str:
 
 
 def decode_reply(raw: bytes) -> Reply:
-    """Read the manager's answer.
+    """Decode the manager's answer.
 
     Raises:
-        Refused: the answer is not ours, or of another version; nothing else is raised.
+        Refused: the answer is invalid, or of another version; nothing else is raised.
     """
     try:
         reply = _decode_reply.decode(raw)
@@ -343,10 +342,10 @@ def decode_reply(raw: bytes) -> Reply:
 
 
 def decode_telemetry(raw: bytes) -> Telemetry:
-    """Read one tick of the stream.
+    """Decode one tick of the stream.
 
     Raises:
-        Refused: the message is not ours, or of another version; nothing else is raised.
+        Refused: the message is invalid, or of another version; nothing else is raised.
     """
     try:
         telemetry = _decode_telemetry.decode(raw)

@@ -1,4 +1,4 @@
-"""What a fabric counts: drops of shallow ports, bytes on the wire, and TCP's timeouts."""
+"""Counters of a fabric: drops of shallow ports, bytes on the wire, and TCP timeouts."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,14 +9,14 @@ from lab.system.links import index_of
 
 
 class PortCounts(NamedTuple):
-    """What a shaped port has counted since it was shaped."""
+    """Counters of a shaped port since it was shaped."""
 
     packets: int
     """Sent."""
     bytes: int
     """Sent, with Ethernet headers."""
     drops: int
-    """Packets that found its buffer full."""
+    """Packets dropped because its buffer was full."""
     backlog_bytes: int
     """Waiting now."""
 
@@ -25,7 +25,7 @@ def port_counts(netns: str, interface: str) -> PortCounts:
     """Return the counts of an interface's root queueing discipline.
 
     Raises:
-        LabError: it has none that counts.
+        LabError: it has none with counters.
     """
     return namespaces.configure(netns, lambda ip: _root_counts(ip, interface))
 
@@ -50,10 +50,10 @@ def parse_received(text: str) -> dict[str, int]:
 
 
 def parse_extended(text: str, table: str) -> dict[str, int]:
-    """Return one table of /proc/net/netstat: a line of names, and one of values below it.
+    """Return one table of /proc/net/netstat: a line of names, followed by one of values.
 
     Raises:
-        LabError: there is no such table.
+        LabError: the table is missing.
     """
     lines = [line.split() for line in text.splitlines() if line.startswith(f"{table}:")]
     if len(lines) < 2:

@@ -1,7 +1,7 @@
 """A fabric: hosts behind switches with a shallow-buffered port, in network namespaces.
 
-The two set-ups of the paper's Fig. 1, scaled to one machine, and a management network beside it:
-a controller in the namespace ``PREFIX-ctl`` reaches every host without using the data network.
+The two set-ups of the paper's Fig. 1, scaled to one machine, and a separate management network: a
+controller in the namespace ``PREFIX-ctl`` reaches every host without using the data network.
 """
 
 import subprocess
@@ -31,18 +31,18 @@ Result = TypeVar("Result")
 
 
 class Fabric:
-    """A running fabric, as a context manager; leaving it removes all that it made.
+    """A running fabric, as a context manager; leaving it removes all that it created.
 
-    One that bears the same prefix, running or left behind, is torn down first. Its programs die
-    with the thread that started them, even where that is killed; ``tear_down`` removes the rest.
+    An existing one with the same prefix, running or left over, is torn down first. Its programs die
+    with the thread that started them, even if that is killed; ``tear_down`` removes the rest.
 
     Raises:
-        BadRequestError: the prefix is none.
+        BadRequestError: the prefix is invalid.
         MissingRequirementError: this machine cannot hold a fabric.
     """
 
     def __init__(self, prefix: str = DEFAULT_FABRIC_PREFIX) -> None:
-        """Make the controller's namespace; ``incast`` or ``uplink`` makes the rest."""
+        """Create the controller's namespace; ``incast`` or ``uplink`` creates the rest."""
         self.prefix = check_prefix(prefix)
         self._plan: FabricPlan | None = None
         self._started: list[subprocess.Popen[Any]] = []
@@ -52,7 +52,7 @@ class Fabric:
         try:
             fabric_links.build_controller(prefix)
             self._handle = namespaces.Handle(namespace(prefix, CONTROLLER))
-        except BaseException:  # Ctrl-C too must leave nothing behind
+        except BaseException:  # even Ctrl-C must leave nothing behind
             tear_down(prefix)
             raise
 
@@ -67,14 +67,14 @@ class Fabric:
         """Build the paper's Fig. 1(a): senders and one receiver at one switch.
 
         Args:
-            senders: how many.
-            bottleneck: capacity of the receiver's link, which the switch's port holds it to.
+            senders: number of senders.
+            bottleneck: capacity of the receiver's link, enforced by the switch's port.
             buffer_bytes: of that port.
-            line: capacity of a sender's link; None is that of the bottleneck, as in the paper.
+            line: capacity of a sender's link; None means that of the bottleneck, as in the paper.
             vms: addresses of each host.
 
         Raises:
-            BadRequestError: a value makes no sense, or the fabric is built already.
+            BadRequestError: a value is invalid, or the fabric is already built.
         """
         capacity = parse_bitrate("bottleneck", bottleneck)
         line_bps = capacity if line is None else parse_bitrate("line", line)
@@ -91,21 +91,21 @@ class Fabric:
         """Build the paper's Fig. 1(b), or Fig. 6 with two pairs: two switches and a shared link.
 
         Args:
-            pairs: how many senders, at one switch, and receivers, at the other.
-            edge: capacity of a host's link; nothing but ``pace`` holds a host to it.
-            uplink: capacity between the switches, which the ports to it hold it to.
+            pairs: number of senders, at one switch, and of receivers, at the other.
+            edge: capacity of a host's link, enforced only by ``pace``.
+            uplink: capacity between the switches, enforced by their ports.
             buffer_bytes: of these two ports.
             vms: addresses of each host.
 
         Raises:
-            BadRequestError: a value makes no sense, or the fabric is built already.
+            BadRequestError: a value is invalid, or the fabric is already built.
         """
         edge_bps, uplink_bps = parse_bitrate("edge", edge), parse_bitrate("uplink", uplink)
         return self._build(fabric_plan.uplink(pairs, edge_bps, uplink_bps, buffer_bytes, vms))
 
     @property
     def plan(self) -> FabricPlan:
-        """What was built.
+        """The plan that was built.
 
         Raises:
             LabError: nothing was.
@@ -129,15 +129,15 @@ class Fabric:
         return namespaces.path(self._name(host))
 
     def place(self, host: FabricHost | None = None, cpu: int | None = None) -> Place:
-        """Return where a program of a host runs, or one of the controller."""
+        """Return the place for a program of a host, or of the controller."""
         return Place(self.netns(host), cpu=cpu)
 
     def run(
         self, host: FabricHost | None, argv: Sequence[str], **options: Any
     ) -> "subprocess.Popen[Any]":
-        """Start any program on a host, or (None) beside the controller; options go to Popen.
+        """Start any program on a host, or (None) on the controller; options go to Popen.
 
-        The kernel kills it when the thread that called this ends.
+        The kernel kills it when the calling thread ends.
         """
         command = self.place(host).command(argv)
         program = subprocess.Popen(command, **options)  # noqa: S603  the caller's program
@@ -154,11 +154,11 @@ class Fabric:
         """Hold hosts to a rate on the wire, as a network card of that rate would (TBF at the root).
 
         Args:
-            hosts: which; None is all senders.
-            rate: None is the capacity of each host's link.
+            hosts: the hosts; None means all senders.
+            rate: None means the capacity of each host's link.
 
         Raises:
-            BadRequestError: the rate is none.
+            BadRequestError: the rate is invalid.
         """
         for host in self.senders if hosts is None else hosts:
             capacity = self.plan.link_of(host).capacity_bps
@@ -167,17 +167,17 @@ class Fabric:
             fabric_links.shape(self._name(host), DATA_INTERFACE, bps, queue)
 
     def unpace(self, hosts: Iterable[FabricHost] | None = None) -> None:
-        """Take away whatever shapes hosts; None is all senders."""
+        """Remove any shaping from hosts; None means all senders."""
         for host in self.senders if hosts is None else hosts:
             fabric_links.unshape(self._name(host), DATA_INTERFACE)
 
     def drops(self) -> int:
-        """Return the packets that found a shallow port's buffer full."""
+        """Return the packets dropped because a shallow port's buffer was full."""
         ports = self.plan.shallow_ports()
         return sum(self.port(switch, port).drops for switch, port, _ in ports)
 
     def port(self, switch: str, port: str) -> fabric_counters.PortCounts:
-        """Return the counts of a shallow port: of switch ``s1`` towards ``h6``, say."""
+        """Return the counts of a shallow port: for example, of switch ``s1`` towards ``h6``."""
         return fabric_counters.port_counts(namespace(self.prefix, switch), port)
 
     def wire_bytes(self, hosts: Iterable[FabricHost] | None = None) -> int:
@@ -186,12 +186,12 @@ class Fabric:
         return sum(fabric_counters.wire_bytes(self._name(h), DATA_INTERFACE) for h in chosen)
 
     def timeouts(self, hosts: Iterable[FabricHost] | None = None) -> int:
-        """Return the TCP timeouts of hosts (TcpExtTCPTimeouts); None is all senders."""
+        """Return the TCP timeouts of hosts (TcpExtTCPTimeouts); None means all senders."""
         chosen = self.senders if hosts is None else hosts
         return sum(fabric_counters.tcp_counts(self._name(h))["TCPTimeouts"] for h in chosen)
 
     def describe(self) -> dict[str, Any]:
-        """Return the fabric as plain values, to write a topology file from."""
+        """Return the fabric as plain values, for a topology file."""
         controller = {"netns": self.netns(), "address": CONTROLLER_ADDRESS}
         described = self.plan.describe() | {"controller": controller}
         for host, values in zip(self.plan.hosts, described["hosts"], strict=True):
@@ -199,9 +199,9 @@ class Fabric:
         return described
 
     def close(self) -> Remains:
-        """End every program and remove the fabric; return what was removed.
+        """Stop every program and remove the fabric; return what was removed.
 
-        A later fabric of the same prefix, which has removed this one, stays as it is.
+        A later fabric with the same prefix, which has replaced this one, is left alone.
 
         Raises:
             LabError: something cannot be removed.

@@ -1,7 +1,7 @@
 """Wires a fabric: switches with bridges, hosts behind them, shallow ports, and management.
 
-Bridges learn nothing and flood nothing: each port's addresses are entered by hand, as neighbours
-are, so that every packet on the wire is one that a program sent.
+Bridges learn nothing and flood nothing: addresses of ports and neighbours are static, so that every
+packet on the wire was sent by a program.
 """
 
 import math
@@ -32,18 +32,18 @@ from lab.system.links import enter_neighbour, index_of, set_up, turn_offloads_of
 SMALLEST_BURST: Final = 3_100
 """Bytes: two full frames, and a little."""
 TIMER_LATENESS_S: Final = 100e-6
-"""A TBF whose burst covers this much loses no capacity to a timer that is so late."""
+"""A TBF whose burst covers this much loses no capacity to a timer that is late by this much."""
 LINE_QUEUE_BYTES: Final = 3_000_000
-"""What a host's own interface may hold: much more than its sockets give it."""
+"""Queue of a host's own interface: much more than its sockets use."""
 _SHAPER: Final = 0x10000  # 1:
 _FDB_STATIC: Final = 0x40  # NUD_NOARP: an entry that never ages (bridge(8))
 _FDB_MASTER: Final = 0x04  # NTF_MASTER
 _HOST_SYSCTLS: Final = {
-    # a connection is to learn nothing from the ones before it
+    # a connection must not learn from earlier ones
     "ipv4/tcp_no_metrics_save": 1,
     # thousands of short connections a second would use up all ports (networking/ip-sysctl)
     "ipv4/tcp_tw_reuse": 1,
-    # a fragment lost leaves the others waiting: by default 30 s, until 4 MB are full
+    # after a lost fragment, the others wait: by default 30 s, until 4 MB are full
     "ipv4/ipfrag_high_thresh": 64 << 20,
     "ipv4/ipfrag_low_thresh": 48 << 20,
     "ipv4/ipfrag_time": 1,
@@ -51,10 +51,10 @@ _HOST_SYSCTLS: Final = {
 
 
 def check() -> None:
-    """Pass silently where the kernel has what a fabric needs beyond a lab.
+    """Check that the kernel has what a fabric needs in addition to a lab.
 
     Raises:
-        MissingRequirementError: it lacks something; it says what.
+        MissingRequirementError: something is missing; the error names it.
     """
     lacking = [sentence for probe, sentence in _PROBES if not _succeeds(probe)]
     if lacking:
@@ -62,7 +62,7 @@ def check() -> None:
 
 
 def build(prefix: str, plan: FabricPlan) -> None:
-    """Make the switches, hosts and links of a plan, and join the hosts to the controller.
+    """Create the switches, hosts and links of a plan, and join the hosts to the controller.
 
     Raises:
         NetlinkError: the kernel refuses.
@@ -72,12 +72,12 @@ def build(prefix: str, plan: FabricPlan) -> None:
         _build_host(prefix, plan, host)
     _enter_addresses(prefix, plan)
     for switch, port, link in plan.shallow_ports():
-        assert link.buffer_bytes is not None  # what makes it shallow
+        assert link.buffer_bytes is not None  # a shallow port has a buffer
         shape(namespace(prefix, switch), port, link.capacity_bps, link.buffer_bytes)
 
 
 def build_controller(prefix: str) -> None:
-    """Make the controller's namespace with the bridge that hosts are joined to."""
+    """Create the controller's namespace, with the bridge for the hosts."""
     name = namespace(prefix, CONTROLLER)
     namespaces.create(name)
     namespaces.configure(name, _make_bridge)
@@ -85,17 +85,17 @@ def build_controller(prefix: str) -> None:
 
 
 def burst_bytes(rate_bps: int) -> int:
-    """Return what a shaper of that rate may send at once after a pause."""
+    """Return the burst of a shaper at this rate after a pause."""
     return max(SMALLEST_BURST, math.ceil(rate_bps * TIMER_LATENESS_S / 8))
 
 
 def shape(netns: str, interface: str, rate_bps: int, queue_bytes: int) -> None:
-    """Hold what an interface sends to a rate, with so much room for what waits (tc-tbf(8))."""
+    """Limit an interface to a rate, with a queue of this size (tc-tbf(8))."""
     namespaces.configure(netns, lambda ip: _replace_shaper(ip, interface, rate_bps, queue_bytes))
 
 
 def unshape(netns: str, interface: str) -> None:
-    """Take away whatever queueing discipline an interface has; none is fine."""
+    """Remove the queueing discipline of an interface, if it has one."""
     namespaces.configure(netns, lambda ip: _remove_root(ip, interface))
 
 
@@ -106,7 +106,7 @@ def _succeeds(probe: Callable[[Any], None]) -> bool:
 
     try:
         namespaces.inside_new(attempt)
-    except NetlinkError:  # why does not matter: the sentence says what to do
+    except NetlinkError:  # the cause does not matter: the sentence has the fix
         return False
     return True
 
@@ -136,7 +136,7 @@ def _build_host(prefix: str, plan: FabricPlan, host: FabricHost) -> None:
 
 
 def _join(left: str, left_name: str, right: str, right_name: str) -> None:
-    """Make a veth pair between two namespaces, both ends without offloads and down."""
+    """Create a veth pair between two namespaces, both ends without offloads and down."""
     peer = {"ifname": right_name, "net_ns_fd": right}
     namespaces.configure(left, lambda ip: ip.link("add", ifname=left_name, kind="veth", peer=peer))
     turn_offloads_off(left, left_name)
@@ -144,7 +144,7 @@ def _join(left: str, left_name: str, right: str, right_name: str) -> None:
 
 
 def _make_bridge(ip: Any) -> None:
-    # snooping would send IGMP queries of its own
+    # snooping would send its own IGMP queries
     ip.link("add", ifname=BRIDGE, kind="bridge", br_mcast_snooping=0)
     ip.link("set", index=index_of(ip, "lo"), state="up")
     ip.link("set", index=index_of(ip, BRIDGE), state="up")
@@ -157,7 +157,7 @@ def _address_controller(ip: Any) -> None:
 
 
 def _enslave(ip: Any, port: str) -> None:
-    """Put a port on the bridge, which is to know all addresses, and to guess none."""
+    """Put a port on the bridge, with static addresses only."""
     index = index_of(ip, port)
     ip.link("set", index=index, state="up", master=index_of(ip, BRIDGE))
     ip.brport("set", index=index, learning=0, unicast_flood=0, mcast_flood=0, bcast_flood=0)
@@ -168,7 +168,7 @@ def _expect(ip: Any, port: str, mac: str) -> None:
 
 
 def _admit(ip: Any, host: FabricHost) -> None:
-    """Join a host to the controller's bridge, and have the controller know it."""
+    """Join a host to the controller's bridge, and enter it as the controller's neighbour."""
     _enslave(ip, host.name)
     _expect(ip, host.name, host.control_mac)
     enter_neighbour(ip, index_of(ip, BRIDGE), host.control_address, host.control_mac)

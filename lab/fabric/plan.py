@@ -1,4 +1,4 @@
-"""What a fabric consists of: hosts, switches and links, as pure functions of a few numbers.
+"""The parts of a fabric: hosts, switches and links, as pure functions of a few numbers.
 
 Host N (from 1) of the data network has the interface ``eth0``, joined to the port ``hN`` of a
 switch's bridge ``br0``. Its VM M (from 0) has the address 10.240.M.N; all are one network. On the
@@ -26,7 +26,7 @@ CONTROL_PREFIX_LENGTH: Final = 24
 MAX_HOSTS: Final = 200
 MAX_VMS: Final = 16
 SMALLEST_BUFFER: Final = 2_000
-"""Bytes; a buffer that holds no whole packet passes none."""
+"""Bytes; a buffer smaller than a packet passes none."""
 LARGEST_BUFFER: Final = 1 << 30
 HIGHEST_BPS: Final = 10_000_000_000
 _RATE = re.compile(r"^([0-9]+(?:\.[0-9]+)?) ?(k|M|G|)(?:bps|bit/s|b/s)$")
@@ -45,7 +45,7 @@ class FabricHost:
 
     @property
     def name(self) -> str:
-        """Its name, also that of the port it is joined to."""
+        """Its name, which is also the name of its port."""
         return f"h{self.index}"
 
     @property
@@ -81,9 +81,9 @@ class FabricLink:
     a: str
     b: str
     capacity_bps: int
-    """As the topology states it. What enforces it is the shallow port, or ``Fabric.pace``."""
+    """As in the topology. The shallow port or ``Fabric.pace`` enforces it."""
     buffer_bytes: int | None = None
-    """The buffer of each switch's port to this link; None: no port holds it to its capacity."""
+    """The buffer of each switch's port to this link; None: no port enforces its capacity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class FabricPlan:
         return host.name if host.switch == switch else host.switch
 
     def describe(self) -> dict[str, Any]:
-        """Return switches, hosts and links as plain values, to write a topology file from."""
+        """Return switches, hosts and links as plain values, for a topology file."""
         return {
             "switches": list(self.switches),
             "hosts": [_describe_host(host) for host in self.hosts],
@@ -136,7 +136,7 @@ def incast(
     """Return the paper's Fig. 1(a): senders and one receiver at one switch.
 
     Raises:
-        BadRequestError: a number that makes no sense.
+        BadRequestError: a number is invalid.
     """
     _check_count("senders", senders, vms)
     check_buffer(buffer_bytes)
@@ -153,7 +153,7 @@ def uplink(
     """Return the paper's Fig. 1(b), or with two pairs Fig. 6: senders and receivers apart.
 
     Raises:
-        BadRequestError: a number that makes no sense.
+        BadRequestError: a number is invalid.
     """
     _check_count("pairs", 2 * pairs, vms)
     check_buffer(buffer_bytes)
@@ -165,10 +165,10 @@ def uplink(
 
 
 def parse_bitrate(field: str, rate: str | int) -> int:
-    """Return a rate such as ``500Mbps``, or one in bits/s, in bits/s.
+    """Return a rate in bits/s, from a text such as ``500Mbps`` or a number in bits/s.
 
     Raises:
-        BadRequestError: the rate is none, or not from 1 kb/s to 10 Gb/s.
+        BadRequestError: the rate is invalid, or not from 1 kb/s to 10 Gb/s.
     """
     if isinstance(rate, str):
         match = _RATE.match(rate.strip())
@@ -184,7 +184,7 @@ def check_buffer(buffer_bytes: int) -> int:
     """Return the size of a port's buffer.
 
     Raises:
-        BadRequestError: it holds no whole packet.
+        BadRequestError: it is smaller than a packet.
     """
     if not SMALLEST_BUFFER <= buffer_bytes <= LARGEST_BUFFER:
         raise BadRequestError(

@@ -1,1 +1,1 @@
-"""Real virtual routers under a libvirtd of their own: LXC containers and QEMU machines."""
+"""Real virtual routers under a private libvirtd: LXC containers and QEMU machines."""

@@ -1,7 +1,7 @@
 """Joins a libvirt router to the lab's Dom0: a bridge for each of its ports, in place of a veth.
 
-libvirt makes and names the host's end of each interface (``vnetN``), anew at every start, and puts
-it on the bridge. The bridges stay, and so do the sources that send through them.
+libvirt creates and names the host's end of each interface (``vnetN``) at every start, and puts it
+on the bridge. The bridges and the sources that send through them stay.
 """
 
 from typing import Any, Final
@@ -17,10 +17,10 @@ _PERMANENT: Final = 0x80
 
 
 def connect(dom0: str, near: Port, far: Port) -> None:
-    """Make a router's bridges in Dom0, and the way to its far side.
+    """Create a router's bridges in Dom0, and the route to its far side.
 
-    Offloads are off on the near bridge, so that a source's batches are cut apart before they
-    reach the host's end of the router's interface, and are counted there as packets.
+    Offloads are off on the near bridge, so that a source's batches are split before they reach the
+    host's end of the router's interface, and are counted there as packets.
     """
     namespaces.configure(dom0, lambda ip: _make(ip, near, far))
     namespaces.inside(dom0, lambda: _turn_offloads_off(bridge(near)))
@@ -37,7 +37,7 @@ def _make(ip: Any, near: Port, far: Port) -> None:
 
 
 def add(dom0: str, port: Port) -> None:
-    """Make one more bridge in Dom0, without addresses."""
+    """Create another bridge in Dom0, without addresses."""
     namespaces.configure(dom0, lambda ip: _add(ip, port))
 
 
@@ -54,7 +54,7 @@ def _turn_offloads_off(interface: str) -> None:
 
 
 def members(dom0: str, *names: str) -> list[str]:
-    """Return the interfaces on bridges, in the bridges' order; a name in no bridge has none."""
+    """Return the interfaces on bridges, in the bridges' order; a missing bridge has none."""
 
     def read(ip: Any) -> list[str]:
         found = []

@@ -1,4 +1,4 @@
-"""Where the parts of virtual routers are kept once they are built, and whether they still fit."""
+"""The cache of built parts of virtual routers, and whether they are up to date."""
 
 import hashlib
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ SOURCES: Final = ("build.py", "forward.c", "guest_init.sh", "container_init.sh")
 
 @dataclass(frozen=True, slots=True)
 class GuestCache:
-    """The built parts; each of its two folders is there as a whole or not at all."""
+    """The built parts; each of its two folders exists completely or not at all."""
 
     folder: Path = DEFAULT
 
@@ -33,7 +33,7 @@ class GuestCache:
 
     @property
     def parts(self) -> Path:
-        """The folder with all that is made from this package's own sources."""
+        """The folder with everything built from this package's sources."""
         return self.folder / "parts"
 
     @property
@@ -48,19 +48,19 @@ class GuestCache:
 
     @property
     def stamp(self) -> Path:
-        """The file that says which sources the parts were made from."""
+        """The file that identifies the sources of the parts."""
         return self.parts / "stamp"
 
     def has_kernel(self) -> bool:
-        """Whether the kernel is there."""
+        """Whether the kernel exists."""
         return self.vmlinux.exists()
 
     def has_parts(self) -> bool:
-        """Whether the parts are there and made from the sources as they are now."""
+        """Whether the parts exist and were built from the current sources."""
         return self.stamp.exists() and self.stamp.read_text() == fingerprint()
 
     def missing(self) -> list[str]:
-        """Return what is missing, each as a sentence that says how to mend it."""
+        """Return what is missing, each as a sentence with a fix."""
         if self.has_kernel() and self.has_parts():
             return []
         return ["The routers' kernel and programs are not built: run scripts/setup-libvirt.sh."]

@@ -10,10 +10,10 @@ from lab.libvirt.cache import GuestCache
 from lab.plan import Port, ports
 
 GuestKind = Literal["lxc", "lxc-kernel", "qemu"]
-"""A container with a forwarder, a container that the host's kernel forwards for, or a machine."""
+"""A container with a forwarder, a container with forwarding in the host's kernel, or a machine."""
 
 FIRST_INDEX: Final = 101
-"""Routers under libvirt are numbered from here, apart from the lab's own."""
+"""Routers under libvirt are numbered from here, separate from the lab's own."""
 MEMORY_MIB: Final = {"lxc": 64, "lxc-kernel": 64, "qemu": 96}
 _BOOT: Final = (
     "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off nokaslr audit=0 ipv6.disable=1 "
@@ -39,7 +39,7 @@ def driver(kind: GuestKind) -> Literal["lxc", "qemu"]:
 
 
 def bridge(port: Port) -> str:
-    """Return the bridge in Dom0 that a port of a router is on."""
+    """Return the bridge in Dom0 of a router's port."""
     return f"br{port.router}.{port.side}"
 
 
@@ -54,18 +54,18 @@ def interface(name: str, mac: str, model: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """What tells one router's domain from another."""
+    """What distinguishes one router's domain from another."""
 
     name: str
     kind: GuestKind
     index: int
-    """The router's number, from which its addresses follow (``lab.plan``)."""
+    """The router's number, which determines its addresses (``lab.plan``)."""
     folder: Path
     """The router's own files."""
 
 
 def domain(router: Domain, partition: str, cache: GuestCache) -> str:
-    """Return the whole XML of a router whose control groups are below a partition."""
+    """Return the complete XML of a router with control groups below a partition."""
     parts = _machine(router, cache) if router.kind == "qemu" else _container(router)
     return f"""\
 <domain type={quoteattr(driver(router.kind))}>

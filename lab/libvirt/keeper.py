@@ -1,8 +1,8 @@
-"""Keeps one private libvirtd: gives it its own mounts, starts it when told to, and outlives it.
+"""Supervises one private libvirtd: gives it its own mounts, starts it on request, and outlives it.
 
-Guests outlive their libvirtd, as they must for its restart to be tested. So this program is the
-nearest subreaper (prctl(2)): whatever libvirtd leaves behind becomes its child. When its standard
-input ends, because its owner closed it or was killed, it kills all of them.
+Guests outlive their libvirtd, which tests of its restart require. So this program is the nearest
+subreaper (prctl(2)): all processes that libvirtd leaves behind become its children. When its
+standard input ends, because its owner closed it or was killed, it kills all of them.
 """
 
 import argparse
@@ -36,14 +36,14 @@ def _libc(function: str, *arguments: int) -> None:
 
 
 def take_charge() -> None:
-    """Inherit every orphan, and end in an orderly way when the owner's thread does."""
+    """Inherit every orphan, and exit cleanly when the owner's thread ends."""
     signal.signal(signal.SIGTERM, _end_input)
     _libc("prctl", _PR_SET_CHILD_SUBREAPER, 1)
     _libc("prctl", _PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _end_input(*_: object) -> None:
-    """Have the standard input end; an exception could cut short the end that is under way."""
+    """Close the standard input; an exception could interrupt a shutdown in progress."""
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -52,7 +52,7 @@ def _end_input(*_: object) -> None:
 def make_private(layout: Layout) -> None:
     """Enter a mount namespace in which libvirt's folders are those of the layout.
 
-    Also /sys is that of the network namespace, in which libvirtd looks for its bridges.
+    /sys is also that of the network namespace, where libvirtd looks for its bridges.
     """
     _libc("unshare", _CLONE_NEWNS)
     _mount("--make-rprivate", "/")
@@ -75,9 +75,9 @@ def _mount(*arguments: str) -> None:
 
 
 def serve(layout: Layout) -> None:
-    """Start libvirtd at each line of the standard input and answer its pid, until the input ends.
+    """Start libvirtd for each line of the standard input and answer its pid, until the input ends.
 
-    Children that end are reaped, or their pids would look alive.
+    Children that end are reaped, otherwise their pids would look alive.
     """
     while True:
         if select.select([0], [], [], _REAP_S)[0]:
@@ -99,14 +99,14 @@ def _start(layout: Layout) -> int:
 
 
 def reap() -> None:
-    """Collect every child that has ended."""
+    """Reap every child that has ended."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
 def descendants(pid: int) -> list[int]:
-    """Return every process below one, the zombies included."""
+    """Return every process below one, including zombies."""
     children: dict[int, list[int]] = {}
     for entry in (entry for entry in Path("/proc").iterdir() if entry.name.isdigit()):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
@@ -121,7 +121,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def end_all() -> None:
-    """Kill every descendant and wait until they are gone; new ones of the dying included."""
+    """Kill every descendant, including new ones, and wait until they are gone."""
     deadline = time.monotonic() + END_TIMEOUT_S
     while (left := descendants(os.getpid())) and time.monotonic() < deadline:
         for pid in left:
@@ -132,7 +132,7 @@ def end_all() -> None:
 
 
 def main() -> None:
-    """Keep the libvirtd that the command line describes."""
+    """Supervise the libvirtd that the command line describes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("partition")

@@ -1,4 +1,4 @@
-"""The files of one private libvirtd: where they are, and what its configuration says."""
+"""The files of one private libvirtd: their paths, and the configuration."""
 
 import uuid
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import Final
 from lab.errors import BadRequestError
 
 MAX_SOCKET_PATH: Final = 107
-"""Bytes that the path of a unix socket may have (unix(7))."""
+"""Maximum bytes of a unix socket's path (unix(7))."""
 
 PRIVATE: Final = {
     "run": "/run/libvirt",
@@ -17,7 +17,7 @@ PRIVATE: Final = {
     "log": "/var/log/libvirt",
     "etc": "/etc/libvirt",
 }
-"""Folders of the private libvirtd, by the system's folder that each takes the place of."""
+"""Folders of the private libvirtd, by the system folder that each replaces."""
 
 HIDDEN: Final = ("/run/dbus", "/run/systemd")
 """Empty for the private libvirtd, so that it does not register its guests with systemd."""
@@ -63,12 +63,12 @@ class Layout:
 
     @property
     def sockets(self) -> Path:
-        """Where libvirtd listens, outside what is private to it."""
+        """Where libvirtd listens, outside its private folders."""
         return self.folder / "s"
 
     @property
     def socket(self) -> Path:
-        """The socket for clients that may change things."""
+        """The socket for clients with write access."""
         return self.sockets / "libvirt-sock"
 
     @property
@@ -78,21 +78,21 @@ class Layout:
 
     @property
     def pid_file(self) -> Path:
-        """What keeps a second libvirtd out of this folder."""
+        """The file that prevents a second libvirtd in this folder."""
         return self.folder / "libvirtd.pid"
 
     @property
     def log(self) -> Path:
-        """What libvirtd logs."""
+        """The log of libvirtd."""
         return self.folder / "log" / "libvirtd.log"
 
     @property
     def output(self) -> Path:
-        """What libvirtd says on its standard error."""
+        """The standard error of libvirtd."""
         return self.folder / "output"
 
     def write(self) -> None:
-        """Make the folders and the configuration, with an identity of this libvirtd's own."""
+        """Create the folders and the configuration, with a separate identity for this libvirtd."""
         for name in (*PRIVATE, self.sockets.name):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         log, identity = self.folder / "log", uuid.uuid4()
@@ -107,7 +107,7 @@ class Layout:
 def with_account(text: str, entry: str) -> str:
     """Return /etc/passwd or /etc/group with the account that Debian's QEMU driver looks up.
 
-    It does so even where it is told to run QEMU as root; Debian's libvirt-daemon-system makes it.
+    It does so even if QEMU runs as root; Debian's libvirt-daemon-system creates the account.
     """
     if any(line.startswith(f"{_ACCOUNT}:") for line in text.splitlines()):
         return text

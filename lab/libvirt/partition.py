@@ -1,7 +1,7 @@
-"""The control groups of a private libvirtd's guests: made before them, swept after them.
+"""The control groups of a private libvirtd's guests: created before them, cleaned up after them.
 
 libvirt puts a domain of the partition ``/P`` below ``P.partition`` of every hierarchy
-(libvirt.org/cgroups.html). Where systemd does not do it, somebody else must make that group.
+(libvirt.org/cgroups.html). Without systemd, another program must create that group.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ def groups(partition: str, mounts: str) -> list[Path]:
 
 
 def create(partition: str) -> None:
-    """Make the groups of a partition."""
+    """Create the groups of a partition."""
     for group in groups(partition, _mounts()):
         group.mkdir(exist_ok=True)
         _hand_down_controllers(group.parent)
@@ -40,17 +40,17 @@ def _hand_down_controllers(parent: Path) -> None:
 
 
 def _copy_cpuset(group: Path) -> None:
-    """Let the group use what its parent may: a new version 1 cpuset has no CPU at all."""
+    """Let the group use the CPUs of its parent: a new version 1 cpuset has no CPU at all."""
     for name in ("cpuset.cpus", "cpuset.mems"):
         if (group / name).exists() and (group.parent / name).exists():
             (group / name).write_text((group.parent / name).read_text())
 
 
 def sweep(partition: str) -> list[Path]:
-    """Kill what runs in the groups of a partition, remove them and return those there were.
+    """Kill all processes in the groups of a partition, remove the groups and return them.
 
     Raises:
-        OSError: something does not die within two seconds.
+        OSError: a process does not die within two seconds.
     """
     found = [group for group in groups(partition, _mounts()) if group.is_dir()]
     below = {group: _deepest_first(group) for group in found}
@@ -69,7 +69,7 @@ def _processes(group: Path) -> set[int]:
     except OSError as error:
         if error.errno != errno.EOPNOTSUPP:
             raise
-        return set()  # a threaded group of version 2: its processes are listed in the one above
+        return set()  # a threaded group of version 2: its parent lists its processes
 
 
 def _deepest_first(group: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Says what this machine lacks for routers under libvirt, beyond what every lab needs."""
+"""Checks what this machine lacks for routers under libvirt, in addition to a lab's needs."""
 
 import shutil
 import sys
@@ -18,7 +18,7 @@ _PROGRAMS: Final = {
 
 
 def missing(cache: GuestCache | None = None) -> list[str]:
-    """Return what is missing, each as a sentence that says how to mend it; empty is ready."""
+    """Return what is missing, each as a sentence with a fix; empty if ready."""
     programs = [
         f"{Path(program).name} is missing: install {package}."
         for program, package in _PROGRAMS.items()
@@ -33,7 +33,7 @@ def missing(cache: GuestCache | None = None) -> list[str]:
 
 
 def main() -> None:
-    """Print what is missing; the exit code says whether anything is."""
+    """Print what is missing; the exit code shows whether anything is missing."""
     lacking = missing()
     sys.stdout.writelines(f"{sentence}\n" for sentence in lacking)
     sys.exit(bool(lacking))

@@ -36,12 +36,12 @@ class GuestRouter:
 
     @property
     def name(self) -> str:
-        """What libvirt calls it."""
+        """Its name in libvirt."""
         return self.domain.name
 
     @property
     def uri(self) -> str:
-        """What a client of its hypervisor connects to."""
+        """The URI of its hypervisor, for clients."""
         return self.libvirtd.uri(domainxml.driver(self.domain.kind))
 
     @property
@@ -51,7 +51,7 @@ class GuestRouter:
 
     @property
     def host_interfaces(self) -> list[str]:
-        """The host's ends as libvirt has named them now: towards the source, towards the sink."""
+        """The host's ends by their current names: towards the source, towards the sink."""
         return bridges.members(self._netns, *(bridge(port) for port in self.ports))
 
     @property
@@ -59,7 +59,7 @@ class GuestRouter:
         return Path(self._dom0.netns).name
 
     def virsh(self, *words: str) -> str:
-        """Run a command of virsh on its hypervisor and return what it prints.
+        """Run a virsh command on its hypervisor and return the output.
 
         Raises:
             LibvirtError: it failed.
@@ -75,7 +75,7 @@ class GuestRouter:
         self.virsh("start", self.name)
 
     def destroy(self) -> None:
-        """End it at once; it stays defined.
+        """Stop it immediately; it stays defined.
 
         Raises:
             LibvirtError: libvirt refuses.
@@ -95,7 +95,7 @@ class GuestRouter:
         return self._sources[-1]
 
     def wait_until_forwarding(self, seconds: float = FORWARDING_TIMEOUT_S) -> float:
-        """Send probes until they come out at the far side; return the seconds that took.
+        """Send probes until they arrive at the far side; return the seconds that it took.
 
         Raises:
             LibvirtError: they do not within that time.
@@ -107,12 +107,12 @@ class GuestRouter:
         return time.monotonic() - start
 
     def forwarded(self) -> int:
-        """Return the packets that have come out of its far side since it was started."""
+        """Return the packets forwarded to its far side since its start."""
         far = bridges.members(self._netns, bridge(self.ports[1]))
         return namespaces.inside(self._netns, lambda: sum(_received(name) for name in far))
 
     def set_quota(self, cap: float | None, period_us: int = 100_000, scope: str = "vcpu") -> None:
-        """Cap it at a fraction of one CPU with virsh, as somebody who knows nothing of xtc would.
+        """Cap it at a fraction of one CPU with virsh, like an operator without xtc.
 
         Raises:
             LibvirtError: libvirt refuses.
@@ -124,7 +124,7 @@ class GuestRouter:
         )
 
     def attach_interface(self) -> str:
-        """Plug a third interface into it while it runs, on a bridge of its own; return its MAC.
+        """Hot-plug a third interface, on a separate bridge; return its MAC.
 
         Raises:
             LibvirtError: libvirt refuses.
@@ -138,7 +138,7 @@ class GuestRouter:
         return port.router_mac
 
     def migrate(self, target: PrivateLibvirtd) -> "GuestRouter":
-        """Move a running machine to another libvirtd of the same lab, and return it there.
+        """Move a running machine to another libvirtd of the same lab, and return the router there.
 
         Its control groups go below the target's partition, as they would on another host.
 
@@ -154,7 +154,7 @@ class GuestRouter:
         return GuestRouter(self.domain, target, self._dom0)
 
     def stop_sources(self) -> None:
-        """End its traffic."""
+        """Stop its traffic."""
         for source in self._sources:
             source.stop()
 
@@ -181,14 +181,14 @@ def _received(interface: str) -> int:
 class GuestHost:
     """Routers of one private libvirtd, in the Dom0 of a running lab; a context manager.
 
-    Leaving it ends the routers' traffic; the routers end with their libvirtd, and that must end
+    Leaving it stops the routers' traffic; the routers stop with their libvirtd, which must stop
     before the lab.
     """
 
     def __init__(
         self, lab: Lab, libvirtd: PrivateLibvirtd, cache: GuestCache | None = None
     ) -> None:
-        """Have routers made there.
+        """Prepare for routers in that lab.
 
         Raises:
             MissingRequirementError: this machine cannot run them.
@@ -200,10 +200,10 @@ class GuestHost:
         self.routers: dict[str, GuestRouter] = {}
 
     def add_router(self, name: str, kind: GuestKind) -> GuestRouter:
-        """Make a router, wire it to Dom0 and start it; it forwards some time later.
+        """Create a router, connect it to Dom0 and start it; it takes some time to forward.
 
         Raises:
-            BadRequestError: the name or kind is none, or is taken.
+            BadRequestError: the name or kind is invalid, or is in use.
             LibvirtError: libvirt refuses.
         """
         if name in self.routers or FIRST_INDEX + len(self.routers) > MAX_ROUTERS:

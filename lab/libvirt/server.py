@@ -1,4 +1,4 @@
-"""A libvirtd of one's own: private folders, a given network namespace, and faults on request."""
+"""A private libvirtd: own folders, a given network namespace, and fault injection."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ _POLL_S: Final = 0.02
 
 
 class Keeper(Program):
-    """The running program that starts libvirtd and ends all that it leaves behind."""
+    """The running program that starts libvirtd and kills all that it leaves behind."""
 
     def start_libvirtd(self) -> int:
         """Start a libvirtd and return its pid."""
@@ -32,10 +32,10 @@ class Keeper(Program):
         return int(self._process.stdout.readline())
 
     def stop(self) -> None:
-        """Have it end libvirtd and all guests, and wait until that is done.
+        """Make it stop libvirtd and all guests, and wait until that is done.
 
         Raises:
-            ProgramError: it could not, or was not done in time.
+            ProgramError: it failed, or took too long.
         """
         self._stopped = True
         try:
@@ -48,29 +48,29 @@ class Keeper(Program):
 
 
 class PrivateLibvirtd:
-    """A libvirtd that shares nothing with the host's but the kernel; a context manager.
+    """A libvirtd that shares only the kernel with the host's; a context manager.
 
-    It serves the LXC and QEMU drivers. Its sockets are in the folder and can be reached from
-    anywhere; its interfaces are those of the network namespace. Leaving it, or the death of the
-    process that made it, ends all its guests and removes their control groups.
+    It serves the LXC and QEMU drivers. Its sockets are in the folder and reachable from any
+    namespace; its interfaces are those of the network namespace. Leaving it, or the death of its
+    owner, stops all its guests and removes their control groups.
 
     Raises:
         BadRequestError: the folder's path is too long for sockets.
         LibvirtError: it does not become ready.
-        ProgramError: its keeper does not start.
+        ProgramError: its supervisor does not start.
     """
 
     def __init__(self, folder: Path, netns: str, partition: str | None = None) -> None:
-        """Start it in the network namespace of a path; ``partition`` must be its own alone."""
+        """Start it in the network namespace at a path, with a ``partition`` of its own."""
         self.layout = Layout(folder)
         self.partition = partition or Path(netns).name
-        partitions.sweep(self.partition)  # what is left of one whose keeper was killed, too
+        partitions.sweep(self.partition)  # also what is left of one with a killed supervisor
         self.layout.write()
         self._keeper = Keeper("libvirt.keeper", [str(folder), self.partition], Place(netns))
         self._pid = 0
         try:
             self.start()
-        except BaseException:  # Ctrl-C too must leave nothing behind
+        except BaseException:  # even Ctrl-C must leave nothing behind
             self.close()
             raise
 
@@ -80,7 +80,7 @@ class PrivateLibvirtd:
         return self._pid
 
     def uri(self, driver: Driver) -> str:
-        """Return what a client in any namespace passes to ``virConnectOpen``."""
+        """Return the URI for ``virConnectOpen`` in any namespace."""
         return f"{driver}+unix:///system?socket={self.layout.socket}"
 
     def start(self) -> None:
@@ -93,10 +93,10 @@ class PrivateLibvirtd:
         self.wait_ready()
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send libvirtd a signal that ends it, and wait for its end; its guests live on.
+        """Kill libvirtd with a signal and wait for its end; its guests continue.
 
         Raises:
-            LibvirtError: it lives on for a minute.
+            LibvirtError: it does not end within a minute.
         """
         os.kill(self._pid, number)
         deadline = time.monotonic() + READY_TIMEOUT_S
@@ -115,11 +115,11 @@ class PrivateLibvirtd:
             self.start()
 
     def freeze(self) -> None:
-        """Stop libvirtd in its tracks: it accepts connections and answers none."""
+        """Stop libvirtd with SIGSTOP: it accepts connections but does not answer."""
         os.kill(self._pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen libvirtd go on."""
+        """Resume a frozen libvirtd."""
         os.kill(self._pid, signal.SIGCONT)
 
     def wait_ready(self, seconds: float = READY_TIMEOUT_S) -> None:
@@ -140,7 +140,7 @@ class PrivateLibvirtd:
                 return
 
     def virsh(self, driver: Driver, *words: str, timeout_s: float = VIRSH_TIMEOUT_S) -> str:
-        """Run a command of virsh on it and return what that prints.
+        """Run a virsh command on it and return the output.
 
         Raises:
             LibvirtError: it failed, or took longer than the timeout in seconds.
@@ -157,7 +157,7 @@ class PrivateLibvirtd:
         return done.stdout
 
     def close(self) -> None:
-        """End libvirtd and all guests and remove its folder."""
+        """Stop libvirtd and all guests, and remove its folder."""
         self._keeper.stop()
         shutil.rmtree(self.layout.folder, ignore_errors=True)
 

@@ -1,1 +1,1 @@
-"""The programs of the lab: sources, sinks, forwarders and hogs, and the handles on them."""
+"""The programs of the lab: sources, sinks, forwarders and hogs, and their handles."""

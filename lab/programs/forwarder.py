@@ -1,7 +1,7 @@
 """A router in user space: one process that forwards IPv4 between two interfaces, both ways.
 
-It decrements the TTL, mends the header's checksum (RFC 1624) and writes the next hop's MAC
-addresses, as a router must (RFC 1812, section 5.3.1). What it does not know it drops.
+It decrements the TTL, updates the header's checksum (RFC 1624) and writes the next hop's MAC
+addresses, as a router must (RFC 1812, section 5.3.1). It drops packets to unknown destinations.
 """
 
 import errno
@@ -19,7 +19,7 @@ Headers = list[bytes | None]
 MIN_FRAME: Final = 34
 MAX_FRAME: Final = 2048
 BATCH: Final = 32
-"""Packets of one direction before the other has its turn."""
+"""Packets of one direction before the other direction is served."""
 BUFFER_BYTES: Final = 1 << 20
 
 _ETH_P_IP: Final = 0x0800
@@ -42,7 +42,7 @@ class PortConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def headers(port: PortConfig) -> Headers:
-    """Return the table of ready-made Ethernet addresses for what leaves through the port."""
+    """Return the table of Ethernet addresses for frames that leave through the port."""
     table: Headers = [None] * 256
     for address, mac in port.neighbours.items():
         octet = socket.inet_aton(address)[3]
@@ -55,14 +55,14 @@ def _mac(text: str) -> bytes:
 
 
 def rewrite(frame: bytearray, table: Headers) -> bool:
-    """Turn the frame as received into the frame to send; False says to drop it."""
+    """Rewrite a received frame for sending; return False to drop it."""
     header, ttl = table[frame[_LAST_OCTET]], frame[_TTL]
     if header is None or ttl <= 1:
         return False
     frame[:12] = header
     frame[_TTL] = ttl - 1
     high = frame[_CHECKSUM]
-    if high < _BYTE:  # one less in the TTL is 0x0100 more in the checksum
+    if high < _BYTE:  # decrementing the TTL adds 0x0100 to the checksum
         frame[_CHECKSUM] = high + 1
     else:
         _carry(frame)
@@ -70,7 +70,7 @@ def rewrite(frame: bytearray, table: Headers) -> bool:
 
 
 def _carry(frame: bytearray) -> None:
-    low = frame[_CHECKSUM + 1] + 1  # ones' complement: the carry comes back in at the end
+    low = frame[_CHECKSUM + 1] + 1  # ones' complement: the carry is added at the end
     frame[_CHECKSUM], frame[_CHECKSUM + 1] = low >> 8, low & _BYTE
 
 
@@ -103,35 +103,35 @@ class Direction:
                 length = receive(frame)
                 if length >= MIN_FRAME and rewrite(frame, table):
                     send(view[:length])
-        except BlockingIOError:  # nothing more to read, or no room to send: a router drops then
+        except BlockingIOError:  # nothing more to read, or no room to send: then a router drops
             return False
         except OSError as error:
             if error.errno != errno.ENOBUFS:
                 raise
-            # the receiving end's queue is full: this packet is lost, as in any router
+            # the receiver's queue is full: this packet is lost, as in any router
         return True
 
 
 def run(directions: list[Direction], sockets: list[socket.socket]) -> None:
-    """Forward for ever; wait only when no direction has anything."""
+    """Forward without end; wait only when no direction has packets."""
     poller = select.poll()
     for sock in sockets:
         poller.register(sock, select.POLLIN)
     while True:
-        busy = [direction.forward() for direction in directions]  # each has its turn
+        busy = [direction.forward() for direction in directions]  # all are served in turn
         if not any(busy):
             poller.poll()
 
 
 def main() -> None:
-    """Forward between the two ports that the command line gives as JSON."""
+    """Forward between the two ports that the command line specifies as JSON."""
     first, second = msgspec.json.decode(sys.argv[1], type=tuple[PortConfig, PortConfig])
     left, right = open_port(first.interface), open_port(second.interface)
     directions = [
         Direction(left, right, headers(second)),
         Direction(right, left, headers(first)),
     ]
-    gc.disable()  # the loop makes no cycles; a collection would only be noise in the rate
+    gc.disable()  # the loop creates no cycles; collections would only disturb the rate
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     run(directions, [left, right])

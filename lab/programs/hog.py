@@ -1,4 +1,4 @@
-"""A CPU hog: burns a set share of one CPU, to disturb the router whose control group it joins."""
+"""A CPU hog: burns a share of one CPU, to disturb the router in its control group."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ from lab.programs.pacer import Pacer
 
 PERIOD_S: Final = 0.02
 MAX_LAG_S: Final = 0.5
-"""How far back CPU time is caught up: a quota may stop the group for most of its period."""
+"""Maximum CPU time to catch up: a quota may throttle the group for most of its period."""
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -21,7 +21,7 @@ def burn(seconds: float) -> None:
 
 
 def run(share: float) -> None:
-    """Burn the share in every period, for ever."""
+    """Burn the share in every period, without end."""
     pacer = Pacer(share * _MICROSECONDS, time.monotonic(), MAX_LAG_S)
     wake = time.monotonic()
     while True:
@@ -31,7 +31,7 @@ def run(share: float) -> None:
 
 
 def main() -> None:
-    """Burn the share of one CPU that the command line names."""
+    """Burn the share of one CPU that the command line specifies."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("share", type=float, help="a fraction of one CPU, above 0 and at most 1")
     options = parser.parse_args()

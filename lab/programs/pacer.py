@@ -1,4 +1,4 @@
-"""How much is due by now: pacing against absolute deadlines, as pure arithmetic."""
+"""Pacing against absolute deadlines, as pure arithmetic."""
 
 from typing import Final
 
@@ -6,17 +6,17 @@ MAX_LAG_S: Final = 0.1
 
 
 class Pacer:
-    """Counts what a worker of a constant rate owes; the mean rate is exact, lags are made good.
+    """Counts the units due at a constant rate; the mean rate is exact, delays are caught up.
 
-    Who was stopped for longer than ``max_lag`` seconds forgets the rest: no endless burst.
+    After a stop longer than ``max_lag`` seconds, the rest is dropped, to bound the burst.
     """
 
     def __init__(self, rate: float, now: float, max_lag: float = MAX_LAG_S) -> None:
-        """Start owing nothing; ``rate`` in units/s, ``now`` in seconds of any monotonic clock."""
+        """Start with nothing due; ``rate`` in units/s, ``now`` in seconds of a monotonic clock."""
         self._rate, self._start, self._sent, self._max_lag = rate, now, 0, max_lag
 
     def due(self, now: float) -> int:
-        """Return the units owed at this instant and count them as done."""
+        """Return the units due at this instant and count them as done."""
         owed = int((now - self._start) * self._rate) - self._sent
         limit = int(self._rate * self._max_lag) + 1
         if owed > limit:
@@ -26,7 +26,7 @@ class Pacer:
         return owed
 
     def set_rate(self, rate: float, now: float) -> None:
-        """Owe at another rate from this instant on."""
+        """Change the rate from this instant on."""
         self._rate = rate
         self._restart(now)
 

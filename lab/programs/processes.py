@@ -1,4 +1,4 @@
-"""Handles on the lab's running programs: start them in their place, steer them, stop them."""
+"""Handles on the lab's running programs: start them in their place, control and stop them."""
 
 import math
 import os
@@ -29,7 +29,7 @@ class Place:
     cgroup: str | None = None
     """The directory of the control group that it joins."""
     cpu: int | None = None
-    """The CPU it is pinned to; None leaves the choice to the kernel."""
+    """The CPU it is pinned to; None lets the kernel choose."""
 
     def command(self, argv: Sequence[str]) -> list[str]:
         """Return the command line that starts ``argv`` here, tied to the life of this process."""
@@ -77,7 +77,7 @@ class Program:
         return not self._stopped and not self.alive
 
     def stop(self) -> None:
-        """End it at once; one that has ended already is fine."""
+        """Stop it immediately, if it still runs."""
         self._stopped = True
         self._process.kill()
         self._process.communicate()
@@ -113,11 +113,12 @@ class Source(Program):
     """A running traffic source."""
 
     def set_rate(self, rate_pps: float, packet_bytes: int | None = None) -> None:
-        """Send at another rate from now on, in packets/s.
+        """Change the rate, in packets/s.
 
         Args:
             rate_pps: packets/s.
-            packet_bytes: of a frame without its checksum; None keeps the size. A TCP flow has none.
+            packet_bytes: of a frame without its checksum; None keeps the size. It does not apply to
+                a TCP flow.
 
         Raises:
             BadRequestError: the rate is not within [0, 1e9], or the size not within [43, 1514].
@@ -139,7 +140,7 @@ class TcpFlow:
     sink: Program
 
     def stop(self) -> None:
-        """End both ends."""
+        """Stop both ends."""
         self.source.stop()
         self.sink.stop()
 
@@ -156,7 +157,7 @@ def check_rate(rate_pps: float) -> float:
 
 
 def payload_of(packet_bytes: int) -> int:
-    """Return the bytes of data in a UDP packet of a size, that of its frame without checksum.
+    """Return the bytes of data in a UDP packet, from the size of its frame without checksum.
 
     Raises:
         BadRequestError: the size is not within [43, 1514] bytes.

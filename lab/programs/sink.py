@@ -1,4 +1,4 @@
-"""TCP sink: accepts any number of connections and throws away what they carry."""
+"""TCP sink: accepts any number of connections and discards their data."""
 
 import argparse
 import selectors
@@ -10,7 +10,7 @@ BUFFER_BYTES: Final = 1 << 18
 
 
 def run(listener: socket.socket) -> None:
-    """Serve for ever."""
+    """Serve without end."""
     buffer = bytearray(BUFFER_BYTES)
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
@@ -26,12 +26,12 @@ def run(listener: socket.socket) -> None:
 def _drain(connection: socket.socket, buffer: bytearray) -> bool:
     try:
         return connection.recv_into(buffer) > 0
-    except ConnectionError:  # the source was killed; the next one may come
+    except ConnectionError:  # the source was killed; the next one may connect
         return False
 
 
 def main() -> None:
-    """Listen where the command line says."""
+    """Listen on the address from the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address", help="an IPv4 address of this host")
     parser.add_argument("port", type=int)

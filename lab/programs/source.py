@@ -1,13 +1,12 @@
 """Traffic source: a UDP flood or a TCP flow, at a rate that can be changed.
 
-Each line on standard input is a new rate in packets/s, and for UDP, after a space, the bytes of
-data in a packet where those change, too; the end of the input ends the source.
+Each line on standard input is a new rate in packets/s, and for UDP, optionally after a space, the
+new bytes of data in a packet; the end of the input stops the source.
 
-UDP: one send() hands the kernel up to 64 packets, which it cuts apart before the veth
-(UDP_SEGMENT, udp(7)), so that the source costs far less than one send() for each packet.
-A packet is, if nothing else is asked for, an Ethernet frame of 64 bytes as the kernel counts it,
-without its checksum: 14 Ethernet + 20 IPv4 + 8 UDP + 22 payload, the paper's packet size
-(section 6).
+UDP: one send() passes up to 64 packets to the kernel, which it splits before the veth (UDP_SEGMENT,
+udp(7)), so that the source costs far less than one send() for each packet. By default, a packet is
+an Ethernet frame of 64 bytes as counted by the kernel, without its checksum: 14 Ethernet + 20 IPv4
++ 8 UDP + 22 payload, the paper's packet size (section 6).
 
 TCP: CUBIC with 524 bytes of data in a segment, as the paper's TCP flows (section 6).
 """
@@ -28,18 +27,19 @@ from lab.programs.pacer import Pacer
 PAYLOAD: Final = 22
 """Bytes of data that make a frame of 64."""
 HEADERS: Final = 42
-"""Bytes of a frame beside its data: 14 Ethernet + 20 IPv4 + 8 UDP; the checksum is not counted."""
+"""Bytes of a frame in addition to its data: 14 Ethernet + 20 IPv4 + 8 UDP; the checksum is not
+counted."""
 LARGEST_PAYLOAD: Final = 1472
 """Bytes of data that fill a frame of 1514, the largest at an MTU of 1500."""
 LARGEST_DATAGRAM: Final = 65_507
-"""Bytes of data that one send() takes over IPv4."""
+"""Maximum bytes of data of one send() over IPv4."""
 BATCH: Final = 64
 LONGEST_TICK_S: Final = 0.001
 SHORTEST_TICK_S: Final = 0.0002
 DISCARD_PORT: Final = 9
 TCP_DATA: Final = 524
 TCP_MAX_SEGMENT: Final = TCP_DATA + 12
-"""The segment size that leaves ``TCP_DATA`` once the timestamp option has taken its 12 bytes."""
+"""The segment size that leaves ``TCP_DATA`` after the 12 bytes of the timestamp option."""
 UNPACED: Final = 2**64 - 1
 
 _UDP_SEGMENT: Final = 103
@@ -48,12 +48,12 @@ _SEND_BUFFER: Final = 1 << 20
 
 
 class Order(NamedTuple):
-    """What a line on the standard input asks for."""
+    """The request in a line of the standard input."""
 
     rate: float
     """Packets/s."""
     payload: int | None
-    """Bytes of data in a packet; None keeps what is sent."""
+    """Bytes of data in a packet; None keeps the size."""
 
 
 class Sender(Protocol):
@@ -65,21 +65,21 @@ class Sender(Protocol):
 
 
 def open_udp(source: str, destination: str, payload: int = PAYLOAD) -> Sender:
-    """Return a sender of UDP packets, batched where the kernel can cut batches apart."""
+    """Return a sender of UDP packets, batched if the kernel can split batches."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind((source, 0))
     sock.connect((destination, DISCARD_PORT))
     try:
         sock.setsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT, payload)
         sock.send(bytes(2 * payload))
-    except OSError:  # an old kernel, or an interface that cannot do it
+    except OSError:  # an old kernel, or an interface without support
         sock.setsockopt(socket.IPPROTO_UDP, _UDP_SEGMENT, 0)
         return _singles(sock, payload)
     return _batches(sock, payload)
 
 
 def batch_of(payload: int) -> int:
-    """Return how many packets with so many bytes of data one send() takes."""
+    """Return how many packets with this much data one send() takes."""
     return min(BATCH, LARGEST_DATAGRAM // payload)
 
 
@@ -110,17 +110,17 @@ def _singles(sock: socket.socket, payload: int) -> Sender:
 def tick(rate: float) -> float:
     """Return the seconds between two batches: time for one full batch, within bounds.
 
-    A burst longer than a batch could overrun the 256 packets that a veth with NAPI holds.
+    A burst longer than a batch could overflow the 256 packets that a veth with NAPI holds.
     """
     return min(max(SHORTEST_TICK_S, BATCH / max(rate, 1.0)), LONGEST_TICK_S)
 
 
 def flood(opened: Callable[[int], Sender], order: Order) -> None:
-    """Send what is ordered, at every tick what is due, until the standard input ends.
+    """Send what is due at every tick, by the latest order, until the standard input ends.
 
     Args:
-        opened: returns a sender of packets with so many bytes of data.
-        order: what to send first.
+        opened: returns a sender of packets with this much data.
+        order: the first order.
     """
     rate, send = order.rate, opened(order.payload or PAYLOAD)
     report_ready()
@@ -146,7 +146,7 @@ def read_order() -> Order | None:
 
 
 def order_of(text: str) -> Order | None:
-    """Return what lines ask for: the last rate, and the last size that any of them names."""
+    """Return the order in some lines: the last rate, and the last size in any of them."""
     lines = [line.split() for line in text.splitlines() if line.strip()]
     if not lines:
         return None
@@ -167,13 +167,13 @@ def open_tcp(source: str, destination: str, port: int) -> socket.socket:
 
 
 def pace_tcp(sock: socket.socket, rate: float) -> None:
-    """Hold a connection to a rate in segments/s; 0 lets it run (SO_MAX_PACING_RATE, socket(7))."""
+    """Limit a connection to a rate in segments/s; 0: no limit (SO_MAX_PACING_RATE, socket(7))."""
     limit = int(rate * TCP_DATA) if rate > 0 else UNPACED
     sock.setsockopt(socket.SOL_SOCKET, _SO_MAX_PACING_RATE, struct.pack("=Q", limit))
 
 
 def stream(sock: socket.socket) -> None:
-    """Send as fast as the connection takes it, until the standard input ends."""
+    """Send as fast as the connection allows, until the standard input ends."""
     data = bytes(1 << 16)
     while True:
         readable, writable, _ = select.select([0], [sock], [])
@@ -208,7 +208,7 @@ def main() -> None:
 
 
 def report_ready() -> None:
-    """Tell the lab that traffic flows from now on."""
+    """Report to the lab that traffic flows from now on."""
     sys.stdout.write("ready\n")
     sys.stdout.flush()
 

@@ -1,1 +1,1 @@
-"""The lab of virtual routers: a Dom0, its routers, and the machines that send to them."""
+"""The lab of virtual routers: a Dom0, its routers, and separate machines that send to them."""

@@ -1,13 +1,14 @@
-"""Machines beside the host, for sources and sinks, so that Dom0 carries packets as a host does.
+"""Separate machines for sources and sinks, so that Dom0 carries packets like a real host.
 
-In a plain lab, sources and sinks are programs in Dom0, and whoever sends a packet does the work of
-delivering it. Here the machine of sources is joined to Dom0's ``eth0``, that of sinks to ``eth1``;
-Dom0 has a bridge of ``eth0`` and every ``vifN.0``, and one of ``eth1`` and every ``vifN.1``, as Xen
-hosts have. The machines bear the addresses that Dom0 has in a plain lab, with one MAC address each.
+In a plain lab, sources and sinks are programs in Dom0, and the sender of a packet does the work of
+delivering it. Here the machine of sources is connected to Dom0's ``eth0``, that of sinks to
+``eth1``; Dom0 has a bridge of ``eth0`` and every ``vifN.0``, and one of ``eth1`` and every
+``vifN.1``, as on Xen hosts. The machines have the addresses that Dom0 has in a plain lab, with one
+MAC address each.
 
-All that Dom0 does with packets is done on one CPU (`lab.routers.receive`). A router in user space
-has no NAPI, so that its packets are delivered by the thread that sent them: Dom0's CPU pays for
-every packet that it sends into a router, also for those that the router then drops.
+One CPU does all of Dom0's packet processing (`lab.routers.receive`). A router in user space has no
+NAPI, so the sending thread delivers its packets: Dom0's CPU pays for every packet that it sends
+into a router, including those that the router then drops.
 """
 
 from functools import partial
@@ -39,7 +40,7 @@ _FDB_MASTER: Final = 0x04  # NTF_MASTER
 
 
 def build(prefix: str) -> None:
-    """Make both machines and join them to Dom0's bridges."""
+    """Create both machines and connect them to Dom0's bridges."""
     dom0 = namespace(prefix, DOM0)
     for uplink, machine in zip(uplinks(), machine_names(prefix), strict=True):
         namespaces.create(machine)
@@ -55,7 +56,7 @@ def machine_names(prefix: str) -> tuple[str, str]:
 
 
 def connect(prefix: str, router: str, port: Port, kind: RouterKind) -> None:
-    """Join a router to a bridge of Dom0, and give it and the machine there their addresses."""
+    """Connect a router to a bridge of Dom0, and set its and the machine's addresses there."""
     dom0, uplink = namespace(prefix, DOM0), uplinks()[port.side]
     join(dom0, router, port)
     namespaces.configure(router, lambda ip: prepare_inner(ip, port, kind, uplink.machine_mac))
@@ -82,7 +83,7 @@ def _bridge_router(ip: Any, port: Port, uplink: Uplink) -> None:
 
 
 def _enslave(ip: Any, interface: str, uplink: Uplink) -> None:
-    """Put an interface on its bridge, which is to know all addresses, and to guess none."""
+    """Put an interface on its bridge, with static addresses only."""
     index = index_of(ip, interface)
     ip.link("set", index=index, master=index_of(ip, uplink.bridge))
     ip.brport("set", index=index, learning=0, unicast_flood=0, mcast_flood=0, bcast_flood=0)
@@ -99,7 +100,7 @@ def _set_machine_up(ip: Any, uplink: Uplink) -> None:
 
 
 def _address_machine(ip: Any, port: Port, uplink: Uplink) -> None:
-    """Give a machine its address of a router's link, and the way through that router."""
+    """Give a machine its address of a router's link, and the route through that router."""
     index = index_of(ip, uplink.machine_interface)
     ip.addr("add", index=index, address=port.host_address, prefixlen=PREFIX_LENGTH)
     enter_neighbour(ip, index, port.router_address, port.router_mac)

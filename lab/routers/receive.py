@@ -1,9 +1,9 @@
-"""Which CPU receives: takes what an interface receives into a kernel thread, and pins that.
+"""Moves the receive path of an interface into a kernel thread, and pins it to a CPU.
 
-Receiving a packet is more than taking it from the interface: what the kernel then does with it, up
-to handing it to the next interface or to a socket, is done by the same thread (networking/napi.rst,
-threaded NAPI). A veth has a NAPI only while receive offload is on. That would also join the
-segments of a flow; a largest joined packet of one byte leaves every packet its own.
+Receiving a packet is more than taking it from the interface: the same thread also does all further
+processing, until the next interface or a socket gets it (networking/napi.rst, threaded NAPI). A
+veth has a NAPI only while receive offload is on. That would also join the segments of a flow; a
+maximum joined size of one byte keeps packets separate.
 """
 
 import ctypes
@@ -27,15 +27,15 @@ _MS_REC_PRIVATE: Final = 0x4000 | 0x40000
 
 
 def on_cpu(netns: str, interface: str, cpu: int | None) -> int:
-    """Have a kernel thread do all that an interface receives; return its pid.
+    """Process all packets that an interface receives in a kernel thread; return its pid.
 
     Args:
         netns: the name of the interface's namespace.
         interface: a veth that is up, as is its other end.
-        cpu: where the thread is pinned; None leaves the choice to the kernel.
+        cpu: where the thread is pinned; None lets the kernel choose.
 
     Raises:
-        LabError: the kernel has no threaded NAPI (Linux 5.12) or does not tell its threads (6.8).
+        LabError: the kernel has no threaded NAPI (Linux 5.12) or does not report its threads (6.8).
     """
     try:
         pid = namespaces.inside(netns, lambda: _to_thread(interface))
@@ -47,7 +47,7 @@ def on_cpu(netns: str, interface: str, cpu: int | None) -> int:
 
 
 def _to_thread(interface: str) -> int:
-    """Work in a thread of its own that has entered the namespace, and ends with this."""
+    """Work in a new thread that has entered the namespace, and ends with the work."""
     with IPRoute() as ip:
         index = index_of(ip, interface)
         ip.link("set", index=index, gro_max_size=1)
@@ -59,7 +59,7 @@ def _to_thread(interface: str) -> int:
 
 
 def _mount_own_sysfs() -> None:
-    """Give the calling thread a /sys of its own: a mounted one shows its mounter's namespace."""
+    """Mount a private /sys for the calling thread: a mount shows its mounter's namespace."""
     libc = ctypes.CDLL(None, use_errno=True)
     _succeed(libc.unshare(_CLONE_NEWNS))
     _succeed(libc.mount(b"none", b"/", None, _MS_REC_PRIVATE, None))

@@ -1,4 +1,4 @@
-"""One virtual router of the lab: where it is, and the traffic and disturbances it is given."""
+"""One virtual router of the lab: its place, its traffic and its disturbances."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ class Surroundings:
     sink: Place
     inside: Place
     beside: bool
-    """Whether source and sink are on machines beside Dom0."""
+    """Whether source and sink are on separate machines."""
 
     def next_hop_mac(self, port: Port) -> str:
         """Return the MAC address of the router's neighbour."""
@@ -70,7 +70,7 @@ class Router:
         return next(program.pid for program in self._programs if program.name == "forwarder")
 
     def died(self) -> list[str]:
-        """Return the names of its programs that ended without being stopped."""
+        """Return the names of its programs that exited without being stopped."""
         return [program.name for program in self._programs if program.died]
 
     def flood(self, rate_pps: float, payload: int = PAYLOAD) -> Source:
@@ -90,7 +90,7 @@ class Router:
     def tcp(self, rate_pps: float = 0.0, port: int = TCP_PORT) -> TcpFlow:
         """Send a TCP flow (CUBIC, 524 bytes a segment) through the router.
 
-        The rate is in segments/s, 0 lets the flow find its own. Flows at once need a port each.
+        The rate is in segments/s; 0 means no limit. Concurrent flows need separate ports.
 
         Raises:
             BadRequestError: the rate is not within [0, 1e9].
@@ -115,11 +115,11 @@ class Router:
         return self._keep(Hog("programs.hog", [str(check_share(share))], self._where.inside))
 
     def set_path_weight(self, filters: int) -> None:
-        """Make each packet from the source pass this many filters that never match; 0 removes them.
+        """Run packets from the source through this many filters that never match; 0: none.
 
         Raises:
             BadRequestError: the number is negative.
-            LabError: the kernel cannot filter so.
+            LabError: the kernel lacks these filters.
         """
         if filters < 0:
             raise BadRequestError("filters", filters, "a number of filters from 0 up")
@@ -130,13 +130,13 @@ class Router:
             raise LabError(f"{self.name}: the kernel refuses the filters: {error}") from error
 
     def set_packet_cost(self, into: int, back: int) -> None:
-        """Make Dom0 compare each packet so often as it enters the router and as it comes back.
+        """Make Dom0 compare each packet this often on the way into the router, and on the way back.
 
-        What is done on the way in is done for packets that the router then drops, too.
+        The way in also costs for packets that the router then drops.
 
         Raises:
             BadRequestError: a number is negative.
-            LabError: the kernel cannot filter so.
+            LabError: the kernel lacks these filters.
         """
         if min(into, back) < 0:
             raise BadRequestError("comparisons", (into, back), "numbers from 0 up")
@@ -154,7 +154,7 @@ class Router:
         return self._keep(Program("programs.forwarder", [config.decode()], self._where.inside))
 
     def stop(self) -> None:
-        """End all its programs."""
+        """Stop all its programs."""
         for program in reversed(self._programs):
             program.stop()
 

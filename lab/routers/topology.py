@@ -1,10 +1,10 @@
 """The lab: a Dom0 and virtual routers in network namespaces of this machine.
 
-A packet of a source in Dom0 leaves by ``vifN.0``, enters the router at ``r0``, leaves it at ``r1``
-and comes back to Dom0 by ``vifN.1``. So Dom0's receive counters of a router's interfaces are its
-throughput, and Dom0's transmit counters (with drops) are its offered load, as on a Xen host.
-With machines beside the host, sources and sinks are there instead, and Dom0 bridges between them
-and the routers, all on one CPU (`lab.routers.machines`).
+A packet of a source in Dom0 leaves through ``vifN.0``, enters the router at ``r0``, leaves it at
+``r1`` and returns to Dom0 through ``vifN.1``. So Dom0's receive counters of a router's interfaces
+are its throughput, and Dom0's transmit counters (with drops) are its offered load, as on a Xen
+host. With separate machines, sources and sinks are there instead, and Dom0 bridges between them and
+the routers, all on one CPU (`lab.routers.machines`).
 """
 
 import os
@@ -36,55 +36,55 @@ from lab.system.teardown import Remains, tear_down
 
 @dataclass(frozen=True, slots=True)
 class Cpus:
-    """Which CPU programs are pinned to; None leaves it to the kernel."""
+    """The CPUs that programs are pinned to; None lets the kernel choose."""
 
     source: int | None = None
-    """Of sources and sinks."""
+    """For sources and sinks."""
     forwarder: int | None = None
-    """Of the routers in user space."""
+    """For the routers in user space."""
     dom0: int | None = None
-    """Of what Dom0 does with packets, where there are machines beside it."""
+    """For Dom0's packet processing, if there are separate machines."""
 
 
 def default_cpus() -> Cpus:
-    """Return the first usable CPU for sources and the last for forwarders; no pins if it is one."""
+    """Return the first usable CPU for sources, the last for forwarders; no pins if only one."""
     usable = sorted(os.sched_getaffinity(0))
     return Cpus(usable[0], usable[-1]) if len(usable) > 1 else Cpus()
 
 
 def cpus_beside() -> Cpus:
-    """Return pins that leave the last usable CPU to Dom0 alone; none if there is only one."""
+    """Return pins that reserve the last usable CPU for Dom0; none if there is only one."""
     usable = sorted(os.sched_getaffinity(0))
     return Cpus(usable[0], usable[-2], usable[-1]) if len(usable) > 1 else Cpus()
 
 
 class Lab:
-    """A running lab, as a context manager; leaving it removes all that it made.
+    """A running lab, as a context manager; leaving it removes all that it created.
 
-    A lab that bears the same prefix, running or left behind, is torn down first. Its programs die
-    with the thread that started them, even where that is killed; ``tear_down`` removes the rest.
+    A lab with the same prefix, running or left over, is torn down first. Its programs die with the
+    thread that started them, even if that is killed; ``tear_down`` removes the rest.
 
     Raises:
-        BadRequestError: the prefix is none.
+        BadRequestError: the prefix is invalid.
         MissingRequirementError: this machine cannot hold a lab.
-        LabError: ``beside`` takes threads that receive, and this kernel has none (Linux 6.8).
+        LabError: ``beside`` needs receiving threads, which this kernel lacks (Linux 6.8).
     """
 
     def __init__(
         self, prefix: str = DEFAULT_PREFIX, cpus: Cpus | None = None, *, beside: bool = False
     ) -> None:
-        """Make Dom0.
+        """Create Dom0.
 
         Args:
-            prefix: what the names of all that it makes begin with.
-            cpus: where programs are pinned; see ``default_cpus``, and ``cpus_beside``.
-            beside: whether sources and sinks run on machines beside the host
+            prefix: prefix of the names of all that it creates.
+            cpus: the CPUs of programs; see ``default_cpus``, and ``cpus_beside``.
+            beside: whether sources and sinks run on separate machines
             (`lab.routers.machines`).
         """
         self.prefix = check_prefix(prefix)
         self.routers: dict[str, Router] = {}
         self.dom0_threads: list[int] = []
-        """Kernel threads that do Dom0's work with packets, where there are machines beside it."""
+        """Kernel threads that process Dom0's packets, if there are separate machines."""
         self._beside = beside
         self._cpus = cpus or (cpus_beside() if beside else default_cpus())
         requirements.check()
@@ -96,7 +96,7 @@ class Lab:
             links.prepare_dom0(self._dom0)
             if beside:
                 self._add_machines()
-        except BaseException:  # Ctrl-C too must leave nothing behind
+        except BaseException:  # even Ctrl-C must leave nothing behind
             tear_down(prefix)
             raise
 
@@ -106,10 +106,11 @@ class Lab:
         return namespaces.path(self._dom0)
 
     def add_router(self, name: str, kind: RouterKind) -> Router:
-        """Make a router, wire it to Dom0 and have it forward.
+        """Create a router, connect it to Dom0 and start forwarding.
 
         Raises:
-            BadRequestError: the name or kind is none, is taken, or there are 254 routers already.
+            BadRequestError: the name or kind is invalid, is in use, or there are already 254
+                routers.
             ProgramError: the forwarder does not start.
         """
         self._check_new(name)
@@ -126,22 +127,22 @@ class Lab:
         return router
 
     def run_in_dom0(self, argv: Sequence[str], **options: Any) -> "subprocess.Popen[Any]":
-        """Start any program in Dom0's namespace, with /sys as it is; ``options`` go to Popen.
+        """Start any program in Dom0's namespace, with the current /sys; ``options`` go to Popen.
 
-        The kernel kills it when the thread that called this ends.
+        The kernel kills it when the calling thread ends.
         """
         return subprocess.Popen(Place(self.dom0_netns).command(argv), **options)  # noqa: S603  the caller's program
 
     def died(self) -> list[str]:
-        """Return which programs ended without being stopped, as ``router: program``."""
+        """Return which programs exited without being stopped, as ``router: program``."""
         return [
             f"{name}: {dead}" for name, router in self.routers.items() for dead in router.died()
         ]
 
     def close(self) -> Remains:
-        """End every program and remove the lab; return what was removed.
+        """Stop every program and remove the lab; return what was removed.
 
-        A later lab of the same prefix, which has removed this one, stays as it is.
+        A later lab with the same prefix, which has replaced this one, is left alone.
 
         Raises:
             LabError: something cannot be removed.
@@ -165,7 +166,7 @@ class Lab:
         self._carry(port.host_interface)
 
     def _carry(self, interface: str) -> None:
-        """Have Dom0's CPU do what an interface of Dom0 receives."""
+        """Process packets received by an interface of Dom0 on Dom0's CPU."""
         thread = receive.on_cpu(self._dom0, interface, self._cpus.dom0)
         self.dom0_threads.append(thread)
 

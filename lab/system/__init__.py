@@ -1,1 +1,1 @@
-"""What the lab makes on this machine: namespaces, links, control groups; and their removal."""
+"""System objects of the lab: creates and removes namespaces, links and control groups."""

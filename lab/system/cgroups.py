@@ -12,8 +12,8 @@ _RETRY_S: Final = 0.01
 def cpu_root(mounts: str) -> Path | None:
     """Return where the ``cpu`` controller is mounted, given the text of /proc/mounts.
 
-    A version 1 mount names its controllers in its options; a version 2 mount is taken where there
-    is none, and says in ``cgroup.controllers`` what it has. None: there is no such controller.
+    A version 1 mount names its controllers in its options; without one, a version 2 mount is used,
+    which lists its controllers in ``cgroup.controllers``. None: there is no such controller.
     """
     entries = [line.split()[:4] for line in mounts.splitlines() if len(line.split()) >= 4]
     for _, point, kind, options in entries:
@@ -33,24 +33,24 @@ def _has_cpu(mount: Path) -> bool:
 
 
 def find_root() -> Path | None:
-    """Return where this machine's ``cpu`` controller is mounted, None where it has none."""
+    """Return where this machine's ``cpu`` controller is mounted, None if it has none."""
     return cpu_root(Path("/proc/self/mounts").read_text())
 
 
 def create(root: Path, prefix: str, name: str) -> Path:
-    """Make the control group of a router, and the lab's above it; return its directory."""
+    """Create the control group of a router, and the lab's above it; return its directory."""
     group = create_top(root, prefix) / name
     group.mkdir(exist_ok=True)
     return group
 
 
 def create_top(root: Path, prefix: str) -> Path:
-    """Make the control group of a lab, which holds its routers'; return its directory."""
+    """Create the control group of a lab, which contains its routers'; return its directory."""
     top = root / prefix
     top.mkdir(exist_ok=True)
     for parent in (root, top):
         control = parent / "cgroup.subtree_control"
-        if control.exists():  # version 2 hands controllers down only when told to
+        if control.exists():  # version 2 delegates controllers only on request
             control.write_text("+cpu")
     return top
 
@@ -63,7 +63,7 @@ def groups(root: Path, prefix: str) -> list[Path]:
 
 
 def processes(group: Path) -> set[int]:
-    """Return the processes of one control group; none where it is gone."""
+    """Return the processes of one control group; none if it is gone."""
     try:
         return {int(line) for line in (group / "cgroup.procs").read_text().split()}
     except OSError as error:
@@ -73,10 +73,10 @@ def processes(group: Path) -> set[int]:
 
 
 def remove(group: Path) -> None:
-    """Remove a control group whose processes have been killed, waiting for the last to go.
+    """Remove a control group after its processes were killed, waiting for the last to exit.
 
     Raises:
-        OSError: something still runs in it after two seconds.
+        OSError: a process still runs in it after two seconds.
     """
     deadline = time.monotonic() + REMOVE_TIMEOUT_S
     while True:

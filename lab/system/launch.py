@@ -1,7 +1,7 @@
-"""Start a program inside a namespace, control group and CPU, tied to the life of its owner.
+"""Starts a program in a namespace, control group and CPU, tied to the life of its owner.
 
-Only setns(2) is used: unlike ``ip netns exec`` it leaves /sys mounted as it is, so that the
-program still sees the control groups. Runs on the standard library alone, by file name.
+Only setns(2) is used: unlike ``ip netns exec``, it does not remount /sys, so that the program still
+sees the control groups. It uses only the standard library, and is run by file name.
 """
 
 import argparse
@@ -36,14 +36,14 @@ def enter_netns(path: str) -> None:
 
 
 def die_with(owner: int) -> None:
-    """Have the kernel kill this process when the thread that started it ends (prctl(2))."""
+    """Make the kernel kill this process when the thread that started it ends (prctl(2))."""
     _libc("prctl", _PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != owner:  # it died before the line above
+    if os.getppid() != owner:  # it exited before the line above
         sys.exit(f"the owner {owner} is gone")
 
 
 def main() -> None:
-    """Do what the command line says, then become the program."""
+    """Set up the environment from the command line, then execute the program."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--owner", type=int, required=True)
     parser.add_argument("--netns", required=True)

@@ -1,12 +1,12 @@
-"""Wires a router to the lab's Dom0: veth pairs, addresses, neighbours, routes and offloads.
+"""Connects a router to the lab's Dom0: veth pairs, addresses, neighbours, routes and offloads.
 
 TCP has both its ends in Dom0, and a host does not send to itself over the network: its ``local``
-routing table short-circuits over loopback. Here that table is consulted only after one rule for
-each of Dom0's lab addresses, which sends what Dom0 itself generates from that address to the
-router (``iif lo``; what comes back from the router still finds ``local``). With ``accept_local``
-Dom0 takes packets from the network that bear its own address as source
-(kernel document networking/ip-sysctl). A namespace for the sink would need another veth pair
-behind ``vifN.1``, so that each packet would cost Dom0 a second hop.
+routing table short-circuits over loopback. Here that table comes after one rule for each of Dom0's
+lab addresses, which sends packets that Dom0 itself generates from that address to the router (``iif
+lo``; packets returning from the router still use ``local``). With ``accept_local``, Dom0 accepts
+packets from the network with its own address as source (kernel document networking/ip-sysctl). A
+namespace for the sink would need another veth pair behind ``vifN.1``, so that each packet would
+cost Dom0 a second hop.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ OFFLOADS: Final = (
     "tx-checksumming",
     "scatter-gather",
 )
-"""Off on every interface of the lab, so that what crosses a veth is one packet, checksum and all.
+"""Off on every interface of the lab, so that every packet crosses a veth alone, with its checksum.
 
 Without checksumming the kernel also turns UDP segmentation off. Without receive offload a veth has
-no NAPI; who wants threaded NAPI turns it on again.
+no NAPI; code that needs threaded NAPI turns it on again.
 """
 
 _AF_INET: Final = 2
@@ -38,14 +38,14 @@ _ETH_P_IP: Final = 0x0800
 _PERMANENT: Final = 0x80
 _INGRESS: Final = 0xFFFFFFF2
 _NEVER: Final = "0x0badcafe/0xffffffff+12"
-"""Matches packets whose IPv4 source is 11.173.202.254: never seen in a lab."""
+"""Matches packets with the IPv4 source 11.173.202.254, which is unused in a lab."""
 _ALWAYS: Final = "0x0/0x0+12"
 _LONGEST: Final = 120
-"""Comparisons of one u32 filter; the kernel takes 255."""
+"""Maximum comparisons of one u32 filter here; the kernel accepts 255."""
 
 
 def prepare_dom0(netns: str) -> None:
-    """Make a fresh namespace fit to be both source and sink of what its routers forward."""
+    """Prepare a new namespace as both source and sink of its routers' traffic."""
     sysctls = {"ipv4/conf/all/rp_filter": 0, "ipv4/conf/default/rp_filter": 0}
     sysctls |= {"ipv4/conf/all/accept_local": 1, "ipv4/conf/default/accept_local": 1}
     namespaces.write_sysctls(netns, sysctls | {"ipv4/ip_forward": 0})
@@ -60,14 +60,14 @@ def _defer_local_table(ip: Any) -> None:
 
 
 def connect(dom0: str, router: str, port: Port, kind: RouterKind) -> None:
-    """Join Dom0 and a router by one veth pair and give both ends what they need."""
+    """Connect Dom0 and a router with one veth pair, and configure both ends."""
     join(dom0, router, port)
     namespaces.configure(dom0, lambda ip: _address_dom0(ip, port))
     namespaces.configure(router, lambda ip: prepare_inner(ip, port, kind, port.host_mac))
 
 
 def join(dom0: str, router: str, port: Port) -> None:
-    """Make the veth pair between Dom0 and a router, both ends without offloads and down."""
+    """Create the veth pair between Dom0 and a router, both ends without offloads and down."""
     peer = {"ifname": port.inner_interface, "net_ns_fd": router}
     name = port.host_interface
     namespaces.configure(dom0, lambda ip: ip.link("add", ifname=name, kind="veth", peer=peer))
@@ -76,7 +76,7 @@ def join(dom0: str, router: str, port: Port) -> None:
 
 
 def prepare_inner(ip: Any, port: Port, kind: RouterKind, next_hop_mac: str) -> None:
-    """Give a router's end what it needs; the next hop has Dom0's address in a plain lab."""
+    """Configure a router's end; the next hop has Dom0's address in a plain lab."""
     if kind == "kernel":
         set_up(ip, port.inner_interface, port.router_mac)
         _address_router(ip, port, next_hop_mac)
@@ -85,7 +85,7 @@ def prepare_inner(ip: Any, port: Port, kind: RouterKind, next_hop_mac: str) -> N
 
 
 def set_up(ip: Any, interface: str, mac: str) -> None:
-    """Give an interface its MAC address and switch it on."""
+    """Give an interface its MAC address and bring it up."""
     index = index_of(ip, interface)
     ip.link("set", index=index, address=mac)
     ip.link("set", index=index, state="up")
@@ -117,12 +117,12 @@ def _address_router(ip: Any, port: Port, next_hop_mac: str) -> None:
 
 
 def enter_neighbour(ip: Any, index: int, address: str, mac: str) -> None:
-    """Enter a neighbour for good, so that nobody ever asks for it."""
+    """Enter a permanent neighbour, so that it is never resolved."""
     ip.neigh("replace", ifindex=index, dst=address, lladdr=mac, state=_PERMANENT)
 
 
 def turn_offloads_off(netns: str, interface: str) -> None:
-    """Make what crosses an interface one packet each, whole and with its checksum."""
+    """Turn off joining, splitting and checksum offload on an interface."""
 
     def turn_off() -> None:
         with Ethtool() as ethtool:
@@ -133,9 +133,9 @@ def turn_offloads_off(netns: str, interface: str) -> None:
 
 
 def set_filter_chain(netns: str, interface: str, filters: int) -> None:
-    """Have every packet that the interface receives pass this many filters that never match.
+    """Run every packet that the interface receives through this many filters that never match.
 
-    They replace those that stood there; 0 takes all away (tc-u32(8), the clsact hook of tc(8)).
+    They replace existing ones; 0 removes all (tc-u32(8), the clsact hook of tc(8)).
 
     Raises:
         NetlinkError: the kernel lacks clsact or u32.
@@ -144,10 +144,10 @@ def set_filter_chain(netns: str, interface: str, filters: int) -> None:
 
 
 def set_packet_cost(netns: str, interface: str, comparisons: int) -> None:
-    """Have every packet that the interface receives be compared this often, without a match.
+    """Compare every packet that the interface receives this often, without a match.
 
-    As `set_filter_chain`, which it replaces, but with few filters of many comparisons each: a chain
-    that takes 10 us a packet is made in a tenth of a second.
+    Like `set_filter_chain`, which it replaces, but with few filters of many comparisons each: a
+    chain that takes 10 us per packet is created in a tenth of a second.
 
     Raises:
         NetlinkError: the kernel lacks clsact or u32.
@@ -158,7 +158,7 @@ def set_packet_cost(netns: str, interface: str, comparisons: int) -> None:
 
 
 def _replace_filters(ip: Any, interface: str, lengths: Sequence[int]) -> None:
-    """Have filters of so many comparisons each; the last one of each never matches."""
+    """Create filters of these numbers of comparisons; the last one of each never matches."""
     index = index_of(ip, interface)
     has_hook = any(q.get_attr("TCA_KIND") == "clsact" for q in ip.get_qdiscs(index=index))
     if lengths and not has_hook:
@@ -166,7 +166,7 @@ def _replace_filters(ip: Any, interface: str, lengths: Sequence[int]) -> None:
     place = {"index": index, "parent": _INGRESS, "protocol": _ETH_P_IP, "prio": 1, "target": 1}
     found = ip.get_filters(index=index, parent=_INGRESS) if has_hook else ()
     if any(one.get_attr("TCA_KIND") == "u32" for one in found):
-        ip.tc("del-filter", "u32", keys=[_NEVER], **place)  # what is on the way out stays
+        ip.tc("del-filter", "u32", keys=[_NEVER], **place)  # filters on the way out stay
     for length in lengths:
         keys = [*[_ALWAYS] * (length - 1), _NEVER]
         ip.tc("add-filter", "u32", keys=keys, **place)

@@ -1,4 +1,4 @@
-"""Network namespaces: make, find, enter and remove them.
+"""Network namespaces: create, find, enter and remove them.
 
 Everything runs in threads of this process that enter the namespace. pyroute2's own way, a forked
 child ended by SIGTERM, runs this process's signal handlers in that child.
@@ -21,32 +21,32 @@ Result = TypeVar("Result")
 
 
 def path(name: str) -> str:
-    """Return where a named namespace is mounted (ip-netns(8))."""
+    """Return the path of a named namespace (ip-netns(8))."""
     return str(RUN / name)
 
 
 def create(name: str) -> None:
-    """Make a named namespace with IPv6 off and the loopback interface still down."""
+    """Create a named namespace with IPv6 off and the loopback interface still down."""
     inside_new(lambda: netns.attach(name, f"self/task/{threading.get_native_id()}"))
     write_sysctls(name, {"ipv6/conf/all/disable_ipv6": 1, "ipv6/conf/default/disable_ipv6": 1})
 
 
 def remove(name: str) -> None:
-    """Remove a named namespace; one that is gone already is fine."""
+    """Remove a named namespace, if it exists."""
     with contextlib.suppress(FileNotFoundError):
         netns.remove(name)
 
 
 class Handle:
-    """Holds on to a namespace, so that it can be told from a later one of the same name."""
+    """Keeps a namespace open, to distinguish it from a later one of the same name."""
 
     def __init__(self, name: str) -> None:
-        """Open the namespace that bears the name now."""
+        """Open the namespace that has the name now."""
         self._path = path(name)
         self._descriptor = os.open(self._path, os.O_RDONLY)
 
     def current(self) -> bool:
-        """Whether the name still means this namespace."""
+        """Whether the name still denotes this namespace."""
         try:
             return Path(self._path).samefile(f"/proc/self/fd/{self._descriptor}")
         except FileNotFoundError:
@@ -65,12 +65,12 @@ def named(prefix: str) -> list[str]:
 
 
 def inside(name: str, function: Callable[[], Result]) -> Result:
-    """Run the function in a named namespace and return what it returns.
+    """Run the function in a named namespace and return its result.
 
-    A thread of its own enters the namespace, so that the caller's never changes.
+    A new thread enters the namespace, so that the caller's stays the same.
 
     Raises:
-        OSError: there is no such namespace; whatever the function raises.
+        OSError: there is no such namespace; other errors come from the function.
     """
     return _in_thread(lambda: enter_netns(path(name)), function)
 
@@ -79,7 +79,7 @@ def inside_new(function: Callable[[], Result]) -> Result:
     """Run the function in a nameless namespace that ends with it (unshare(2)).
 
     Raises:
-        OSError: the caller lacks CAP_SYS_ADMIN; whatever the function raises.
+        OSError: the caller lacks CAP_SYS_ADMIN; other errors come from the function.
     """
     return _in_thread(_unshare, function)
 
@@ -110,7 +110,7 @@ def _in_thread(enter: Callable[[], None], function: Callable[[], Result]) -> Res
 
 
 def configure(name: str, work: Callable[[Any], Result]) -> Result:
-    """Call ``work`` with a netlink socket of the named namespace and return what it returns.
+    """Call ``work`` with a netlink socket of the named namespace and return its result.
 
     Raises:
         NetlinkError: the kernel refuses.
@@ -124,7 +124,7 @@ def configure(name: str, work: Callable[[Any], Result]) -> Result:
 
 
 def write_sysctls(name: str, values: dict[str, int]) -> None:
-    """Set values below /proc/sys/net as the namespace sees it; what the kernel lacks is skipped."""
+    """Set values below /proc/sys/net of the namespace; those that the kernel lacks are skipped."""
 
     def write() -> None:
         for key, value in values.items():

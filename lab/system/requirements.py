@@ -1,4 +1,4 @@
-"""Says what this machine lacks to hold a lab, by trying each thing out."""
+"""Checks what this machine lacks for a lab, by trying each feature."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from lab.system import cgroups, namespaces
 
 
 def missing() -> list[str]:
-    """Return what is missing, each as a sentence that says how to mend it; empty is ready."""
+    """Return what is missing, each as a sentence with a fix; empty if ready."""
     if sys.platform != "linux":
         return ["This is not Linux: run the lab in a Linux machine or virtual machine."]
     if os.geteuid() != 0:
@@ -23,10 +23,10 @@ def missing() -> list[str]:
 
 
 def check() -> None:
-    """Pass silently on a machine that can hold a lab.
+    """Check that this machine can hold a lab.
 
     Raises:
-        MissingRequirementError: something is missing; it says what.
+        MissingRequirementError: something is missing; the error names it.
     """
     if lacking := missing():
         raise MissingRequirementError(lacking)
@@ -56,7 +56,7 @@ def _has_cpu_controller() -> bool:
 def _succeeds(attempt: Callable[[], None]) -> bool:
     try:
         attempt()
-    except (OSError, NetlinkError):  # why does not matter: the sentence says what to do
+    except (OSError, NetlinkError):  # the cause does not matter: the sentence has the fix
         return False
     return True
 

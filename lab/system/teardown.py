@@ -1,4 +1,4 @@
-"""Finds and removes all that a lab has made, by its prefix alone, after its owner was killed."""
+"""Finds and removes all objects of a lab by its prefix, after its owner was killed."""
 
 import contextlib
 import os
@@ -34,7 +34,7 @@ def find(prefix: str) -> Remains:
     """Return the namespaces, control groups and processes of the lab with this prefix.
 
     Raises:
-        BadRequestError: the prefix is none.
+        BadRequestError: the prefix is invalid.
     """
     check_prefix(prefix)
     names = namespaces.named(prefix)
@@ -45,12 +45,12 @@ def find(prefix: str) -> Remains:
 
 
 def tear_down(prefix: str) -> Remains:
-    """Kill and remove the lab with this prefix and return what there was.
+    """Kill and remove the lab with this prefix and return what was removed.
 
-    Processes that entered its namespaces by themselves count as its own.
+    Foreign processes in its namespaces count as its own.
 
     Raises:
-        BadRequestError: the prefix is none.
+        BadRequestError: the prefix is invalid.
         LabError: a process does not die, or a control group does not empty.
     """
     remains = find(prefix)
@@ -74,7 +74,7 @@ def _processes_in(names: Iterable[str]) -> set[int]:
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
         status = path.stat()
-    except OSError:  # the process has ended meanwhile, or is a zombie
+    except OSError:  # the process has ended, or is a zombie
         return None
     return status.st_dev, status.st_ino
 

@@ -36,7 +36,7 @@ static void write_server(void *role) {
 static void accept_client(struct server *server) {
     int fd = accept4(server->polls[1].fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) {
-        return; /* it went away again */
+        return; /* it has disconnected again */
     }
     if (server->clients == CLIENTS_MAX) {
         errno = 0;
@@ -53,7 +53,7 @@ static void drop_client(struct server *server, size_t index) {
     server->polls[2 + index] = server->polls[2 + server->clients];
 }
 
-/* Read what is there of a request; false says that the client is gone. */
+/* Read the available part of a request; return false if the client is gone. */
 static bool take_request(struct server *server, struct client *client, int fd) {
     char *into = (char *)&client->request + client->request_bytes;
     ssize_t length = recv(fd, into, sizeof client->request - client->request_bytes, 0);
@@ -69,7 +69,7 @@ static bool take_request(struct server *server, struct client *client, int fd) {
     return true;
 }
 
-/* Send what the client's socket takes; false says that the client is gone. */
+/* Send what the client's socket accepts; return false if the client is gone. */
 static bool answer(struct server *server, struct client *client, int fd) {
     while (client->left > 0) {
         ssize_t length = send(fd, server->data, client->left < CHUNK ? client->left : CHUNK, 0);
@@ -158,7 +158,7 @@ static void begin_block(struct reader *reader) {
 }
 
 static void take_stripe(struct reader *reader, size_t index) {
-    /* MSG_TRUNC throws the data away without copying it (tcp(7)). */
+    /* MSG_TRUNC discards the data without copying it (tcp(7)). */
     ssize_t length = recv(reader->polls[1 + index].fd, NULL, reader->left[index], MSG_TRUNC);
     if (length == 0 || (length < 0 && errno != EAGAIN)) {
         fail("server %zu is gone", index);
@@ -172,7 +172,7 @@ static void take_stripe(struct reader *reader, size_t index) {
 
 static void take_all(struct reader *reader) {
     for (size_t i = 0; i < reader->servers; i++) {
-        if (reader->polls[1 + i].revents != 0) { /* with nothing left, it is the end */
+        if (reader->polls[1 + i].revents != 0) { /* with nothing left to read, it is the end */
             take_stripe(reader, i);
         }
     }

@@ -1,7 +1,7 @@
 """Builds the traffic program from its C sources, once for each version of them.
 
 The program is in ``xtc-lab`` below XDG_CACHE_HOME (by default ``~/.cache``), under a digest of its
-sources, so that another version never finds it.
+sources, which separates versions.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _TIMEOUT_S: Final = 120.0
 
 
 def program() -> Path:
-    """Return the traffic program, built if this version of it is not yet.
+    """Return the traffic program, and build this version if needed.
 
     Raises:
         MissingRequirementError: there is no C compiler.
@@ -35,13 +35,13 @@ def program() -> Path:
 
 
 def cache() -> Path:
-    """Return the folder that built programs are kept in."""
+    """Return the folder of built programs."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "xtc-lab"
 
 
 def digest() -> str:
-    """Return what tells this version of the sources, flags and machine from any other."""
+    """Return a digest of the sources, flags and machine."""
     parts = [source.read_bytes() for source in sorted(SOURCES.glob("*.[ch]"))]
     said = hashlib.sha256(b"\0".join(parts))
     said.update("\0".join([*FLAGS, *_compiler(), os.uname().machine]).encode())
@@ -49,7 +49,7 @@ def digest() -> str:
 
 
 def compile_to(path: Path, *more_flags: str) -> None:
-    """Compile the program; who comes at the same time gets the whole of one or the other.
+    """Compile the program; concurrent callers always get a complete one.
 
     Raises:
         MissingRequirementError: there is no C compiler.

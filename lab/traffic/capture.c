@@ -1,7 +1,7 @@
-/* Capture: stamps and counts the IPv4 packets that an interface receives, by source.
+/* Capture: timestamps and counts the IPv4 packets that an interface receives, by source.
  *
- * The kernel stamps each packet as it arrives and hands over blocks of them (TPACKET_V3,
- * networking/packet_mmap), so that no packet costs a system call. With --output, each packet is
+ * The kernel timestamps each packet on arrival and returns blocks of them (TPACKET_V3,
+ * networking/packet_mmap), without a system call per packet. With --output, each packet is
  * a record of 16 bytes in the byte order of this machine: u64 CLOCK_MONOTONIC in ns, u32 source
  * address, u32 length of the frame in bytes (low 24 bits) and IP protocol (high 8 bits).
  */
@@ -42,13 +42,13 @@ struct record {
 struct capture {
     int fd;
     unsigned char *ring;
-    size_t block; /* the next one to be read */
+    size_t block; /* the next one to read */
     FILE *output;
     uint64_t packets, missed;
     struct sources sources;
 };
 
-/* Write the counts, and how many packets did not fit the ring: those are in no count. */
+/* Write the counts, and how many packets did not fit the ring, which are not counted. */
 static void write_capture(void *role) {
     struct capture *all = role;
     struct tpacket_stats_v3 statistics;
@@ -109,7 +109,7 @@ static bool take_block(struct capture *all) {
     return true;
 }
 
-/* Have the kernel copy only the head of each packet; its length stays known. */
+/* Make the kernel copy only the head of each packet; its length stays known. */
 static void copy_heads(int fd) {
     struct sock_filter keep_head = BPF_STMT(BPF_RET | BPF_K, HEAD_BYTES);
     struct sock_fprog program = {1, &keep_head};

@@ -1,4 +1,4 @@
-/* What every role of the traffic program shares: options, orders, sockets, counts, reports. */
+/* Common parts of all roles of the traffic program: options, orders, sockets, counts, reports. */
 #include "common.h"
 
 #include <arpa/inet.h>
@@ -66,7 +66,7 @@ uint64_t option_number(const struct options *options, const char *name, uint64_t
     return number;
 }
 
-/* Return an address and --port as a socket address; without either, any. */
+/* Return an address and --port as a socket address; a missing part means any. */
 struct sockaddr_in option_end(
     const struct options *options, const char *name, const char *otherwise
 ) {
@@ -100,7 +100,7 @@ static void report(report_writer write, void *role) {
     }
 }
 
-/* Do what the standard input orders; false says to end. Call it when there is something to read. */
+/* Carry out orders from the standard input, when it is readable; return false to end. */
 bool obey(report_writer write, void *role) {
     char text[256];
     ssize_t length = read(STDIN_FILENO, text, sizeof text);
@@ -156,7 +156,7 @@ void samples_add(struct samples *samples, uint64_t value) {
     }
 }
 
-/* Write the samples and start anew. */
+/* Write the samples and start again. */
 void samples_write(struct samples *samples, const char *name) {
     printf(",\"%s\":[", name);
     for (size_t i = 0; i < samples->count; i++) {
@@ -178,7 +178,7 @@ void set_nonblocking(int fd) {
     }
 }
 
-/* Return a TCP socket that is CUBIC and sends at once (the kernel's default may be another). */
+/* Return a TCP socket with CUBIC that sends immediately (the kernel's default may differ). */
 int tcp_socket(void) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) != 0) {

@@ -1,8 +1,8 @@
-/* What every role of the traffic program shares: options, orders, sockets, counts, reports.
+/* Common parts of all roles of the traffic program: options, orders, sockets, counts, reports.
  *
  * A role says "ready" on its standard output once traffic can flow. Each line on its standard
- * input asks for one report, a line of JSON with counts since the start; the end of the input asks
- * for the last report, after which the program ends.
+ * input requests one report, a line of JSON with counts since the start. At the end of the input,
+ * the program writes a last report and exits.
  */
 #ifndef LAB_TRAFFIC_COMMON_H
 #define LAB_TRAFFIC_COMMON_H
@@ -22,14 +22,14 @@ struct options {
     char **words;
 };
 
-/* What has come from one IPv4 address. */
+/* Counts of one IPv4 address. */
 struct source {
     uint32_t address; /* in the host's byte order */
     uint64_t bytes;
     uint64_t count;
 };
 
-/* What has come, by source; entries never move. */
+/* Counts by source; entries never move. */
 struct sources {
     size_t count;
     struct source entries[SOURCES_MAX];

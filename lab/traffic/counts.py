@@ -1,4 +1,4 @@
-"""What traffic programs report: counts since their start, with the instant of each report."""
+"""Reports of traffic programs: counts since their start, with the instant of each report."""
 
 from typing import Final, TypeVar
 
@@ -8,107 +8,107 @@ NS_PER_S: Final = 1_000_000_000
 
 
 class Report(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What all reports begin with."""
+    """The common fields of all reports."""
 
     now_ns: int
     """CLOCK_MONOTONIC."""
 
 
 class Total(Report, frozen=True):
-    """A report of bytes, whoever the peer is."""
+    """A report of bytes, for all peers together."""
 
     bytes: int
-    """Given to the kernel, or taken from it."""
+    """Passed to the kernel, or read from it."""
 
     @property
     def total_bytes(self) -> int:
-        """All of them."""
+        """The total of bytes."""
         return self.bytes
 
 
 class FromSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What has come from one IPv4 address."""
+    """Counts of one IPv4 address."""
 
     bytes: int = 0
     count: int = 0
-    """Of what, the report says."""
+    """Unit: see the report."""
 
 
 class BySource(Report, frozen=True):
-    """A report of what came from each IPv4 address."""
+    """A report of counts by IPv4 source address."""
 
     sources: dict[str, FromSource]
 
     @property
     def total_bytes(self) -> int:
-        """Of all sources."""
+        """The total of all sources."""
         return sum(source.bytes for source in self.sources.values())
 
 
 class Served(Total, frozen=True):
-    """Of a server of reads."""
+    """Report of a server of reads."""
 
     requests: int
 
 
 class BlocksRead(Total, frozen=True):
-    """Of a reader of striped blocks; its bytes are of whole blocks and of the one in progress."""
+    """Report of a reader of striped blocks; bytes include the block in progress."""
 
     blocks: int
     block_ns: tuple[int, ...]
-    """How long each block took that has become whole since the report before."""
+    """Durations of the blocks completed since the previous report."""
     samples_lost: int
 
 
 class StreamSent(Total, frozen=True):
-    """Of a source of TCP streams."""
+    """Report of a source of TCP streams."""
 
 
 class StreamReceived(BySource, frozen=True):
-    """Of a sink of TCP connections; it counts those that have ended."""
+    """Report of a sink of TCP connections; it counts those that have ended."""
 
 
 class FlowsSent(Total, frozen=True):
-    """Of a source of short TCP flows."""
+    """Report of a source of short TCP flows."""
 
     flows: int
-    """That the sink has received whole."""
+    """Flows completely received by the sink."""
     failed: int
     """Refused, reset or timed out."""
     flow_ns: tuple[int, ...]
-    """How long each flow took, from connecting on, that has ended since the report before."""
+    """Durations, from connecting on, of the flows that ended since the previous report."""
     samples_lost: int
 
 
 class MessagesSent(Total, frozen=True):
-    """Of a source of UDP messages."""
+    """Report of a source of UDP messages."""
 
     count: int
 
 
 class MessagesReceived(BySource, frozen=True):
-    """Of a sink of UDP messages; it counts those that are whole."""
+    """Report of a sink of UDP messages; it counts complete ones."""
 
     overflows: int
-    """Messages that the sink's own socket had no room for: the sink was too slow."""
+    """Messages lost because the sink's own socket was full: the sink was too slow."""
 
 
 class Pinged(Report, frozen=True):
-    """Of a ping."""
+    """Report of a ping."""
 
     sent: int
     received: int
     rtt_ns: tuple[int, ...]
-    """Of each answer since the report before."""
+    """Round-trip times of the answers since the previous report."""
     samples_lost: int
 
 
 class Captured(BySource, frozen=True):
-    """Of a capture; it counts packets and the bytes of their frames."""
+    """Report of a capture; it counts packets and the bytes of their frames."""
 
     packets: int
     missed: int
-    """Packets that the capture was too slow for; they are in no other count."""
+    """Packets that the capture was too slow for; no other count includes them."""
 
 
 Counted = TypeVar("Counted", Total, BySource)

@@ -1,4 +1,4 @@
-/* Runs the one role of the lab's traffic that the command line names. */
+/* Runs the role of the lab's traffic that the command line selects. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* UDP messages: a source, greedy or paced, and a sink that counts those that arrive whole.
+/* UDP messages: a source, greedy or paced, and a sink that counts complete ones.
  *
- * A message above the MTU crosses the wire as fragments; one fragment lost is the whole message
- * lost (section 2.2), so that the sink counts what an application gets.
+ * A message above the MTU crosses the wire as fragments; the loss of one fragment
+ * loses the whole message (section 2.2), so that the sink counts what an application gets.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,7 +36,7 @@ static void write_source(void *role) {
     printf(",\"count\":%" PRIu64 ",\"bytes\":%" PRIu64, source->count, bytes);
 }
 
-/* Send at most so many; return how many the socket took. */
+/* Send at most this many; return how many the socket accepted. */
 static uint64_t send_some(struct message_source *source, uint64_t most) {
     unsigned int length = most < BATCH ? (unsigned int)most : BATCH;
     int sent = sendmmsg(source->fd, source->batch, length, MSG_DONTWAIT);
@@ -47,7 +47,7 @@ static uint64_t send_some(struct message_source *source, uint64_t most) {
     return sent > 0 ? (uint64_t)sent : 0;
 }
 
-/* Send what is due by now; return the ns until more is. Who is late by too much forgets it. */
+/* Send what is due; return the ns until more is. After a long delay, the rest is dropped. */
 static uint64_t send_due(struct message_source *source) {
     uint64_t interval_ns = source->size * 8 * NS_PER_S / source->rate_bps;
     uint64_t now = now_ns();
@@ -139,7 +139,7 @@ struct message_sink {
     struct mmsghdr batch[BATCH];
 };
 
-/* Write the counts, and what the sink's own socket has dropped for want of room. */
+/* Write the counts, and what the sink's own socket has dropped because it was full. */
 static void write_sink(void *role) {
     const struct message_sink *sink = role;
     uint32_t memory[SK_MEMINFO_VARS] = {0};
@@ -164,7 +164,7 @@ static void prepare_batch(struct message_sink *sink) {
 }
 
 static void take_batch(struct message_sink *sink) {
-    /* MSG_TRUNC gives the whole length while only the head is copied (recv(2)). */
+    /* MSG_TRUNC returns the whole length but copies only the head (recv(2)). */
     int count = recvmmsg(sink->fd, sink->batch, BATCH, MSG_DONTWAIT | MSG_TRUNC, NULL);
     if (count < 0 && errno != EAGAIN) {
         fail("receive");

@@ -1,6 +1,6 @@
 /* Ping: ICMP echo requests at a steady pace, and the time until each answer has arrived.
  *
- * Arrivals are stamped by the kernel, so that a busy machine which wakes us late does not count.
+ * The kernel timestamps arrivals, so that late wake-ups on a busy machine do not count.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 #include "roles.h"
 
-#define REMEMBERED 4096 /* requests whose answer is waited for */
+#define REMEMBERED 4096 /* requests that wait for an answer */
 #define PACKET_MAX 1500
 
 struct pinger {
@@ -34,7 +34,7 @@ static void write_pinger(void *role) {
     samples_write(&pinger->rtt_ns, "rtt_ns");
 }
 
-/* Arrivals are stamped by the wall clock, so departures are too. */
+/* Arrivals have wall-clock timestamps, so departures have them, too. */
 static uint64_t wall_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

@@ -1,4 +1,4 @@
-"""A handle on a running traffic program: start it in its place, ask it for counts, end it."""
+"""A handle on a running traffic program: start it in its place, read its counts, stop it."""
 
 import os
 import select
@@ -34,10 +34,10 @@ class Traffic(Generic[Counts]):
         """Start it and wait until traffic can flow.
 
         Args:
-            counts: what it reports.
-            place: where it runs.
-            role: what it does; see lab/traffic/roles.h.
-            options: of the role, without dashes; None leaves one out.
+            counts: the type of its reports.
+            place: its place.
+            role: its role; see lab/traffic/roles.h.
+            options: of the role, without dashes; None omits one.
         """
         self.name = role
         self._decoder = msgspec.json.Decoder(counts)
@@ -65,7 +65,7 @@ class Traffic(Generic[Counts]):
         return self._process.poll() is None
 
     def counts(self) -> Counts:
-        """Ask for what it has counted by now, while it goes on.
+        """Return the current counts, while it continues.
 
         Raises:
             ProgramError: it has ended, or does not answer within a minute.
@@ -78,10 +78,10 @@ class Traffic(Generic[Counts]):
         return self._decoder.decode(self._line("no answer"))
 
     def finish(self) -> Counts:
-        """End it and return its last counts.
+        """Stop it and return its last counts.
 
         Raises:
-            ProgramError: it has ended before, or does not answer within a minute.
+            ProgramError: it has already exited, or does not answer within a minute.
         """
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -90,7 +90,7 @@ class Traffic(Generic[Counts]):
         return counts
 
     def stop(self) -> None:
-        """End it at once; one that has ended already is fine."""
+        """Stop it immediately, if it still runs."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
@@ -98,7 +98,7 @@ class Traffic(Generic[Counts]):
                 pipe.close()
 
     def _line(self, problem: str) -> bytes:
-        """Return the next line of its output, however long."""
+        """Return the next line of its output, of any length."""
         assert self._process.stdout is not None
         deadline, parts = time.monotonic() + TIMEOUT_S, [self._pending]
         while b"\n" not in parts[-1]:

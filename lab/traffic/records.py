@@ -1,4 +1,4 @@
-"""Reads what a capture has written: one record for each packet, in order of arrival."""
+"""Reads the file of a capture: one record for each packet, in order of arrival."""
 
 import ipaddress
 import struct
@@ -12,20 +12,20 @@ _CHUNK: Final = RECORD.size * 4096
 
 
 class Arrival(NamedTuple):
-    """One packet, as the kernel stamped it."""
+    """One packet, with the kernel's timestamp."""
 
     at_ns: int
     """CLOCK_MONOTONIC."""
     source: str
     """IPv4 address."""
     length: int
-    """Of the frame in bytes, without its checksum."""
+    """Bytes of the frame, without its checksum."""
     protocol: int
-    """Of IP: 6 TCP, 17 UDP, 1 ICMP."""
+    """IP protocol: 6 TCP, 17 UDP, 1 ICMP."""
 
 
 def read(path: Path) -> Iterator[Arrival]:
-    """Yield the arrivals of a capture; a record that is not whole yet ends them.
+    """Yield the arrivals of a capture; an incomplete record ends them.
 
     Raises:
         OSError: the file cannot be read.

@@ -4,23 +4,23 @@
 
 #include "common.h"
 
-/* Answer reads: each request of 4 bytes names a number of bytes, which is sent back. */
+/* Answer reads: each request of 4 bytes is the number of bytes to send back. */
 void serve_reads(const struct options *options);
-/* Read blocks striped over the servers, the next when all have answered (section 2.1). */
+/* Read blocks striped over the servers, each after all have answered (section 2.1). */
 void read_blocks(const struct options *options);
-/* Send TCP streams as fast as they are taken. */
+/* Send TCP streams as fast as possible. */
 void send_stream(const struct options *options);
-/* Take TCP connections and throw away what they carry; close those that the peer closes. */
+/* Accept TCP connections and discard their data; close those that the peer closes. */
 void sink_streams(const struct options *options);
 /* Send parallel sequences of consecutive short TCP flows (section 2.3). */
 void send_short_flows(const struct options *options);
-/* Send UDP messages, as fast as they are taken or at a rate. */
+/* Send UDP messages, as fast as possible or at a rate. */
 void send_messages(const struct options *options);
-/* Count the UDP messages that arrive whole. */
+/* Count complete UDP messages. */
 void sink_messages(const struct options *options);
 /* Send ICMP echo requests and time the answers. */
 void ping(const struct options *options);
-/* Stamp and count the IPv4 packets that an interface receives. */
+/* Timestamp and count the IPv4 packets that an interface receives. */
 void capture(const struct options *options);
 
 #endif

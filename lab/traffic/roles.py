@@ -1,4 +1,4 @@
-"""The roles of traffic as functions that start one each; sources before sinks do not start."""
+"""One function for each role of the traffic program; start sinks before sources."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ def serve_reads(place: Place, *, port: int = READ_PORT) -> Traffic[Served]:
 def read_blocks(
     place: Place, servers: Sequence[str], *, block_bytes: int = BLOCK_BYTES, port: int = READ_PORT
 ) -> Traffic[BlocksRead]:
-    """Start a client that reads blocks striped over servers, each after the one before."""
+    """Start a client that reads blocks striped over servers, one after the other."""
     to = ",".join(servers)
     return Traffic(BlocksRead, place, "block-reader", to=to, block=block_bytes, port=port)
 
@@ -53,7 +53,7 @@ def send_stream(
     rate_bps: int | None = None,
     port: int = STREAM_PORT,
 ) -> Traffic[StreamSent]:
-    """Start TCP streams, CUBIC, as fast as they get or each paced to a rate."""
+    """Start TCP streams, CUBIC, unlimited, or each paced to a rate."""
     return Traffic(
         StreamSent,
         place,
@@ -80,7 +80,7 @@ def send_short_flows(
     flow_bytes: int = SHORT_FLOW_BYTES,
     port: int = STREAM_PORT,
 ) -> Traffic[FlowsSent]:
-    """Start so many sequences of short TCP flows, in each one flow after the other."""
+    """Start sequences of short TCP flows, in each one flow after the other."""
     return Traffic(
         FlowsSent,
         place,
@@ -107,12 +107,12 @@ def send_messages(
 
     Args:
         place: where it runs.
-        to: the address it sends to.
-        bind: the address it sends from.
+        to: the destination address.
+        bind: the source address.
         size: of a message in bytes; ``DATAGRAM_BYTES`` fills one packet.
-        rate_bps: of the messages' bytes; None is as fast as the socket takes them.
-        buffer_bytes: what may wait in the socket and below; None is 208 KiB.
-        port: the port it sends to.
+        rate_bps: of the messages' bytes; None means as fast as the socket allows.
+        buffer_bytes: queue of the socket and below; None means 208 KiB.
+        port: the destination port.
     """
     return Traffic(
         MessagesSent,
@@ -128,18 +128,18 @@ def send_messages(
 
 
 def sink_messages(place: Place, *, port: int = MESSAGE_PORT) -> Traffic[MessagesReceived]:
-    """Start a sink that counts the UDP messages that arrive whole."""
+    """Start a sink that counts complete UDP messages."""
     return Traffic(MessagesReceived, place, "message-sink", port=port)
 
 
 def ping(
     place: Place, to: str, *, bind: str | None = None, interval_us: int = 10_000, size: int = 56
 ) -> Traffic[Pinged]:
-    """Start a ping; ``size`` is that of its data in bytes."""
+    """Start a ping; ``size`` is the bytes of its data."""
     return Traffic(Pinged, place, "ping", to=to, bind=bind, interval_us=interval_us, size=size)
 
 
 def capture(place: Place, interface: str, output: Path | None = None) -> Traffic[Captured]:
-    """Start a capture of what an interface receives; ``records.read`` reads its output."""
+    """Start a capture of packets that an interface receives; ``records.read`` reads its output."""
     path = None if output is None else str(output)
     return Traffic(Captured, place, "capture", interface=interface, output=path)

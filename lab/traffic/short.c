@@ -1,6 +1,6 @@
 /* Short TCP flows: parallel sequences, each of one short connection after the other.
  *
- * A flow has ended when the sink has closed it, so that a sequence never has two flows at once.
+ * A flow has ended when the sink has closed it, so that a sequence has only one flow at a time.
  * The paper's shorttcp sends 30 KB in each (section 2.3).
  */
 #include <errno.h>
@@ -49,7 +49,7 @@ static void begin(const struct short_flows *all, struct sequence *one) {
     one->left = all->flow_bytes;
     one->begun_ns = now_ns();
     set_nonblocking(one->fd);
-    /* so that connect chooses the port, and may take one in TIME_WAIT (ip(7)) */
+    /* connect() chooses the port, and may take one in TIME_WAIT (ip(7)) */
     set_option(one->fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     if (bind(one->fd, (const struct sockaddr *)&all->here, sizeof all->here) != 0) {
         fail("bind");

@@ -116,7 +116,7 @@ static void accept_all(struct stream_sink *sink) {
 }
 
 static void drain(struct connection *connection) {
-    /* MSG_TRUNC throws the data away without copying it (tcp(7)). */
+    /* MSG_TRUNC discards the data without copying it (tcp(7)). */
     ssize_t length = recv(connection->fd, NULL, DRAIN, MSG_TRUNC);
     if (length > 0) {
         connection->from->bytes += (uint64_t)length;
@@ -127,7 +127,7 @@ static void drain(struct connection *connection) {
     }
 }
 
-/* Handle what has happened; false says to end. */
+/* Handle events; return false to end. */
 static bool handle(struct stream_sink *sink, const struct epoll_event *event, int *orders) {
     if (event->data.ptr == orders) {
         return obey(write_sink, sink);

@@ -1,1 +1,1 @@
-"""Actuators: where a cap goes."""
+"""Actuators: they apply caps."""

@@ -1,4 +1,4 @@
-"""The interface of an actuator: where the cap of one virtual router goes."""
+"""The interface of an actuator, which applies the cap of one virtual router."""
 
 import math
 from dataclasses import dataclass
@@ -16,19 +16,20 @@ class CapLimits:
     """What an actuator can express."""
 
     floor: CapFraction
-    """The smallest cap it can hold."""
+    """The smallest cap it can apply."""
     ceiling: CapFraction
     """The largest: the number of CPUs that the router may use."""
     quantum: float = 0.0
-    """The step between caps; 0 where they are as good as continuous, 0.01 on Xen."""
+    """The step between caps; 0 where caps are practically continuous, 0.01 on Xen."""
     volatile: bool = False
-    """Whether a cap vanishes with what bore it, so that to find none is nobody's doing."""
+    """Whether a cap disappears with the object that carried it, so that a missing cap is no foreign
+    change."""
 
     def bound(self, cap: CapFraction, *, target: str) -> CapFraction:
         """Return the cap within [floor, ceiling].
 
         Raises:
-            Permanent: the cap is no positive finite number, so that no cap can be meant by it.
+            Permanent: the cap is not a positive finite number.
         """
         if not math.isfinite(cap) or cap <= 0:
             raise Permanent(target, f"{cap!r} is not a cap", "give a finite fraction above 0")
@@ -39,20 +40,20 @@ class CpuUsage(msgspec.Struct, frozen=True):
     """How much CPU a router has used, as counters that only grow."""
 
     used: Seconds | None
-    """CPU time since some fixed instant; None while nothing runs whose time could be told."""
+    """CPU time since some fixed instant; None while nothing runs that has a CPU time."""
     throttled: int | None
     """Periods in which the cap stopped the router; None where the platform does not count them."""
     periods: int | None = None
-    """Periods in which the router ran at all; None where the platform does not count them."""
+    """Periods in which the router ran; None where the platform does not count them."""
     at: Seconds | None = None
-    """When they were read; None is just now."""
+    """When they were read; None means just now."""
     refill: Seconds = Seconds(0.0)
-    """Seconds after which the cap is given out again; 0 where that is often in every period."""
+    """Seconds after which the cap is refilled; 0 where several refills fall into every period."""
     grain: Seconds = Seconds(0.0)
-    """The steps in which CPU time is given out or counted; each part is counted in such steps."""
+    """The granularity at which CPU time is granted or counted, for each part."""
     parts: tuple[Seconds, ...] = ()
-    """CPU time of each part of the router (a vCPU) that has a share of the cap to itself,
-    as if the shares were equal; empty where the cap is common.
+    """CPU time of each part of the router (a vCPU) that has its own share of the cap, scaled as if
+    the shares were equal; empty where all parts share one cap.
 
     The order is the same in every reading. Parts come and go (hotplug): the difference between two
     readings is unknown where their lengths differ, or where any part is less than it was.
@@ -73,11 +74,11 @@ class Actuator(Protocol):
         ...
 
     def settle(self) -> bool:
-        """Return whether no cap is under way; raise what became of the last one if it failed."""
+        """Return whether no cap is pending; raise the error of the last one if it failed."""
         ...
 
     def capture(self) -> Original:
-        """Return what stands there now, to be made durable before the first cap."""
+        """Return the current settings, to be made durable before the first cap."""
         ...
 
     def applied(self) -> CapFraction | None:
@@ -85,11 +86,11 @@ class Actuator(Protocol):
         ...
 
     def apply(self, cap: CapFraction) -> CapFraction:
-        """Write a cap and return what the plant really got, read back, or is bound to get."""
+        """Write a cap; return the cap read back, or the one that the platform will apply."""
         ...
 
     def rebalance(self) -> CapFraction | None:
-        """Divide the cap in force again by need, where each part of the router has a share.
+        """Redistribute the cap in force by need, where each part of the router has its own share.
 
         Returns:
             The cap as read back; None where nothing is divided.
@@ -101,5 +102,5 @@ class Actuator(Protocol):
         ...
 
     def restore(self, original: Original) -> None:
-        """Put back what stood there before; a router that is gone is restored already."""
+        """Restore the original settings; a router that no longer exists counts as restored."""
         ...

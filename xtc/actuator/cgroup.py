@@ -18,19 +18,19 @@ _ENABLE = "enable cpu in the parent's cgroup.subtree_control, or on v1 name the 
 class CgroupActuator:
     """Caps every thread of one control group together (Linux, sched-bwc.rst and cgroup-v2.rst).
 
-    The group's files are opened once: a group that is removed and made again under the same name
-    is another group, and this actuator says Gone. It makes no groups.
+    The group's files are opened once: a group that is removed and created again under the same name
+    is another group, for which this actuator raises Gone. It creates no groups.
     """
 
     def __init__(
         self, spec: CgroupSpec, original: CgroupOriginal | None = None, *, loop_s: float = 1.0
     ) -> None:
-        """Open the group; ``original`` is what the journal holds of it, if anything.
+        """Open the group; ``original`` is its journal entry, if any.
 
         The quota is refilled several times in ``loop_s``, the seconds between two samples.
 
         Raises:
-            Gone: there is no such group, or it is not the one that the journal knows.
+            Gone: there is no such group, or not the one in the journal.
             Denied: its files may not be written.
             Unsupported: it has no CPU controller.
         """
@@ -38,18 +38,18 @@ class CgroupActuator:
         self._translated = Translated(spec.path)
         self._group = _open(spec.path)
         self.weights = GroupWeights(spec.path)
-        """The floor, beside the cap."""
+        """The floor, next to the cap."""
         if original is not None and original.inode not in {0, self._inode()}:
             raise Gone(spec.path, "another control group has taken this name")
         ceiling = CapFraction(float(os.cpu_count() or 1))
         self._limits = CapLimits(floor=FLOOR, ceiling=ceiling)
         self._longest_us = longest_period_us(loop_s)
         self._last: Quota | None = None
-        """What was read last; it spares `apply` a reading, and what it writes is read back."""
+        """The last value read, which saves `apply` a read; every write is read back."""
 
     @property
     def limits(self) -> CapLimits:
-        """0.1 % to all CPUs of the host, without a step that matters."""
+        """0.1 % to all CPUs of the host, practically continuous."""
         return self._limits
 
     @property
@@ -58,21 +58,19 @@ class CgroupActuator:
         return False
 
     def settle(self) -> bool:
-        """Return True: caps are carried out at once."""
+        """Return True: caps take effect immediately."""
         return True
 
     def rebalance(self) -> CapFraction | None:
-        """Return None: the cap is common to all threads."""
+        """Return None: all threads share the cap."""
         return None
 
     def capture(self) -> CgroupOriginal:
-        """Return the quota before xtc: the journal's, if it knows one, else what stands there."""
+        """Return the quota before xtc: the journal's if it has one, else the current quota."""
         if self._original is not None:
             return self._original
         inode = self._inode()
-        quota = (
-            self._read()
-        )  # not Gone: the open group was still there, and so the inode is its own
+        quota = self._read()  # not Gone: the open group still existed, so the inode belongs to it
         path = os.path.realpath(self._path)
         return CgroupOriginal(quota.quota_us, quota.period_us, path, inode, self.weights.claimed)
 
@@ -81,11 +79,11 @@ class CgroupActuator:
         return self._read().cap
 
     def apply(self, cap: CapFraction) -> CapFraction:
-        """Write a cap, as a fraction of one CPU, and return what was read back.
+        """Write a cap, as a fraction of one CPU, and return the value read back.
 
         Raises:
             Gone: the group has been removed.
-            Transient: what was read back is not what was written: somebody else writes here.
+            Transient: the value read back differs: another process writes here.
             Permanent: the kernel refuses the quota because of a group above or below.
             Denied: the group may not be written.
         """
@@ -95,18 +93,18 @@ class CgroupActuator:
         return self._write(old, new) or wanted
 
     def usage(self) -> CpuUsage:
-        """Return the group's CPU time and how often its quota stopped it."""
+        """Return the group's CPU time and how often the quota throttled it."""
         with self._translated:
             usage = self._group.usage()
         refill = 0.0 if self._last is None or self._last.cap is None else self._last.period_us
         return CpuUsage(*usage, refill=Seconds(refill / 1e6))
 
     def restore(self, original: Original) -> None:
-        """Put captured quota and weight back; a group that is gone is restored already.
+        """Restore captured quota and weight; a removed group counts as restored.
 
         Raises:
-            Permanent: the original is another actuator's.
-            Transient: what was read back is not what was written.
+            Permanent: the original belongs to another actuator.
+            Transient: the value read back differs from the one written.
         """
         if not isinstance(original, CgroupOriginal):
             raise Permanent(self._path, f"cannot restore a {type(original).__name__}")
@@ -114,7 +112,7 @@ class CgroupActuator:
             self._write(self._read(), Quota(original.quota_us, original.period_us))
             self.weights.put_back(original.weight)
         except Gone:
-            return  # nothing of ours is left where the group is gone
+            return  # the group is gone, and our settings with it
 
     def _inode(self) -> int:
         with self._translated:

@@ -19,17 +19,17 @@ class GroupWeights:
     """Weighs one control group (`xtc.actuator.weights.Weights`); its file is opened once."""
 
     def __init__(self, path: str) -> None:
-        """Open the weight of a group that is there; one that cannot be is no reason to fail."""
+        """Open the weight of an existing group; a weight that cannot be opened is not an error."""
         self._path, self._translated = path, Translated(path)
         self._weight, self._weightless = _opened(path)
         self._place = Path(os.path.realpath(path))
-        self._cpus = os.cpu_count()  # asked for once: it takes as long as a reading
+        self._cpus = os.cpu_count()  # read once: it takes as long as reading a file
         self._claimed: int | None = None
-        """What stood there when it was claimed."""
+        """The weight in force when it was claimed."""
 
     @property
     def scale(self) -> Scale | None:
-        """That of the file; None where the group has none, or none that may be written."""
+        """The file's scale; None where the group has no weight, or none that may be written."""
         return None if self._weight is None else self._weight.scale
 
     @property
@@ -43,7 +43,7 @@ class GroupWeights:
         return Arena(("cgroup", self._place.parent), self._place.name)
 
     def rivals(self, but: Collection[str]) -> Mapping[str, int]:
-        """Return the weights of the siblings that have processes, but for these."""
+        """Return the weights of the siblings that have processes, except these."""
         with self._translated:
             return rivals(self._place, but)
 
@@ -62,7 +62,7 @@ class GroupWeights:
             return weight.read()
 
     def claim(self, original: Original) -> CgroupOriginal:
-        """Return an original with the weight that stands there now, unless it has one."""
+        """Return an original with the current weight, unless it already has one."""
         assert isinstance(original, CgroupOriginal)  # this actuator has captured it
         self._claimed = self.read() if original.weight is None else original.weight
         return replace(original, weight=self._claimed)
@@ -74,19 +74,19 @@ class GroupWeights:
         return replace(original, weight=None)
 
     def standing(self, original: Original) -> int | None:
-        """Return the weight that an original puts back."""
+        """Return the weight that an original restores."""
         return original.weight if isinstance(original, CgroupOriginal) else None
 
     @property
     def claimed(self) -> int | None:
-        """The weight as part of what is captured; None where it is not to be changed."""
+        """The weight to capture; None where it must not be changed."""
         return self._claimed
 
     def write(self, weight: int) -> None:
-        """Write a weight, unless it stands there; raises as `read`, and Transient.
+        """Write a weight, unless it is already in force; raises as `read`, and Transient.
 
         Raises:
-            Transient: what was read back is not what was written.
+            Transient: the value read back differs from the one written.
         """
         if self.read() == weight:
             return
@@ -96,7 +96,7 @@ class GroupWeights:
             raise Transient(self._path, f"wrote the weight {weight} but read back {got}")
 
     def put_back(self, weight: int | None) -> None:
-        """Put a captured weight back; an idle group has lost ours, and takes no other."""
+        """Restore a captured weight; an idle group has lost ours and accepts no other."""
         if weight is None:
             return
         with self._translated:
@@ -105,7 +105,7 @@ class GroupWeights:
             self.write(weight)
 
     def contended(self) -> float | None:
-        """Return what the kernel tells of the group's pressure on the CPU (v2)."""
+        """Return the group's CPU pressure as the kernel reports it (v2)."""
         return pressure(self._place)
 
     def _known(self) -> GroupWeight:
@@ -115,7 +115,7 @@ class GroupWeights:
 
 
 def _opened(path: str) -> tuple[GroupWeight | None, ActuatorError]:
-    """Return a group's weight, and why it has none."""
+    """Return a group's weight, or the reason why it has none."""
     weightless: ActuatorError = Unsupported(path, "the control group has no weight")
     try:
         return open_weight(path), weightless

@@ -1,8 +1,9 @@
-"""Containers by name: podman, docker, LXC, LXD and systemd-nspawn, without asking any of them.
+"""Containers by name: podman, docker, LXC, LXD and systemd-nspawn, without calling any of them.
 
-A container's processes tell its engine and its id or name by the path of their control group
-(cgroups(7)); podman and docker keep the name of an id in a file. So a name stands for whatever
-container has it now: one that is made again is found again, with its new id, group and namespace.
+The control-group path of a container's processes contains its engine and its id or name
+(cgroups(7)); podman and docker keep the name of an id in a file. So a name denotes the container
+that has it now: a container that is created again is found again, with its new id, group and
+namespace.
 """
 
 import os
@@ -23,18 +24,19 @@ from xtc.kernel.quota import controller_mount, unified_mount
 from xtc.spec import CONTAINER, ActuatorSpec, CgroupSpec, DeadlineSpec
 
 KEPT_S = Seconds(5.0)
-"""How long a look at all processes serves: a container is found so long after its start."""
+"""How long the result of one scan of all processes is reused: the delay after which a new container
+is found."""
 LONGEST_S = Seconds(60.0)
-"""The same where a look takes long, since there are many processes: a tenant may start them."""
+"""The same where a scan takes long because there are many processes: a tenant may start them."""
 _SPARING = 50
-"""Looks take one part in so many of the time, up to LONGEST_S between them."""
+"""Scans take at most one part in this many of the time, with at most LONGEST_S between them."""
 SHORT_ID = 12
-"""Digits of an id that are shown, and that are enough to name it."""
+"""Digits of an id that are shown, and that suffice to name it."""
 _ID = r"(?P<id>[0-9a-f]{64})"
 _NAME = r"(?P<id>[^/]+)"
 _SLICES = r"(?:/[^/]+\.slice)"
 _USERS = rf"(?P<users>/user\.slice/user-\d+\.slice/user@\d+\.service{_SLICES}*)"
-"""Where a user makes groups as he likes: what stands there is called by its id alone."""
+"""Where a user may create groups freely: containers there are named by id alone."""
 _UNITS = rf"(?:{_USERS}|{_SLICES}+)"
 _LAYOUTS = tuple(
     (engine, re.compile(rf"{path}(?=/|$)"))
@@ -52,7 +54,7 @@ _LAYOUTS = tuple(
 """How the engines name a container's group, from the root of the hierarchy on: by cgroupfs or by
 systemd, on v1 and on v2. Below its own group a tenant may give groups any name."""
 _SUPERVISOR = re.compile(r"/supervisor(?=/|$)")
-"""Where systemd-nspawn itself runs, outside the container's namespaces."""
+"""The group of systemd-nspawn itself, outside the container's namespaces."""
 _PODMAN_LISTS = "*-containers/*containers.json"
 """Below a storage directory, by storage driver; those of `--rm` are called volatile-..."""
 _Shape = TypeVar("_Shape")
@@ -65,11 +67,11 @@ class Container:
 
     engine: str
     name: str
-    """As its engine calls it; the begin of its id where no name is known."""
+    """The engine's name for it; the start of its id where no name is known."""
     group: str
     """The directory of its control group with the CPU controller."""
     pid: int
-    """Its process of the lowest number."""
+    """Its process with the lowest number."""
 
     @property
     def netns(self) -> str:
@@ -78,7 +80,7 @@ class Container:
 
 
 class _Found(NamedTuple):
-    """A container as the path of a process tells it."""
+    """A container as derived from the path of a process."""
 
     engine: str
     identity: str
@@ -86,7 +88,7 @@ class _Found(NamedTuple):
     rootless: bool
 
     def name(self, names: Mapping[str, str]) -> str:
-        """Return what the engine calls it; the system's lists name no container of a user."""
+        """Return the engine's name for it; the system's lists contain no containers of users."""
         known = None if self.rootless else names.get(self.identity)
         return known or _readable(self.identity)
 
@@ -98,7 +100,7 @@ class _Named(msgspec.Struct):
 
 
 def running(root: Path = Path("/")) -> list[Container]:
-    """Return every container that runs, by name; the root is another host's tree, for tests.
+    """Return every running container, by name; tests pass another root.
 
     Raises:
         Transient: /proc cannot be read.
@@ -132,11 +134,11 @@ def _groups(proc: Path, pids: Iterable[int]) -> Iterator[tuple[int, tuple[str, .
         try:
             yield pid, tuple(lines_of(proc / str(pid) / "cgroup"))
         except OSError:
-            continue  # it ended, or is not ours to look at
+            continue  # it ended, or may not be read
 
 
 def _group_of(lines: Iterable[str], mounts: list[str]) -> _Found | None:
-    """Return the outermost container by the group that has the CPU controller."""
+    """Return the outermost container, by the group that has the CPU controller."""
     paths = dict[str, str]()
     for line in lines:
         match line.split(":", 2):
@@ -155,7 +157,7 @@ def _group_of(lines: Iterable[str], mounts: list[str]) -> _Found | None:
 
 
 def _names(root: Path) -> dict[str, str]:
-    """Return the names that podman and docker keep, by id."""
+    """Return the names that podman and docker store, by id."""
     storages = ("var/lib/containers/storage", "run/containers/storage")
     lists = [path for one in storages for path in (root / one).glob(_PODMAN_LISTS)]
     podman = {
@@ -170,7 +172,7 @@ def _names(root: Path) -> dict[str, str]:
 
 
 def _read(path: Path, shape: type[_Shape]) -> _Shape | None:
-    """Return a file of JSON, None where it cannot be read: its container keeps its id."""
+    """Return a file of JSON, None where it cannot be read: its container is then named by id."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=shape)
     except (OSError, msgspec.DecodeError):
@@ -186,7 +188,7 @@ def _readable(identity: str) -> str:
 
 
 class Finder:
-    """Finds the container that has a name now; one look at all processes serves for a while."""
+    """Finds the container that has a name now; the result of one scan is reused for a while."""
 
     def __init__(self, clock: Clock | None = None, root: Path = Path("/")) -> None:
         self._clock, self._root = clock or MonotonicClock(), root
@@ -194,10 +196,10 @@ class Finder:
         self._seen: Mapping[str, list[Container]] = {}
 
     def resolve(self, spec: ActuatorSpec) -> ActuatorSpec:
-        """Return the specification with the paths of the container that it names, if it does.
+        """Return the specification with the paths of the container that it names, if it names one.
 
         Raises:
-            Gone: no such container runs.
+            Gone: no such container is running.
             Permanent: several have this name.
             Transient: /proc cannot be read.
         """
@@ -230,7 +232,7 @@ class Finder:
 
 
 def _apart(containers: list[Container]) -> str:
-    """Return what to write for one of several containers of one name."""
+    """Return what to write to select one of several containers of one name."""
     engines = {one.engine for one in containers}
     if len(engines) < len(containers):
         return "write the path of the group or namespace that is meant"
@@ -238,4 +240,4 @@ def _apart(containers: list[Container]) -> str:
 
 
 finder = Finder()
-"""The one of this process, which all actuators share."""
+"""The finder of this process, shared by all actuators."""

@@ -39,14 +39,14 @@ THREAD_FLOOR: Final = 0.0005
 """The smallest share of one thread: an idle interface keeps it to answer a first packet."""
 _FLOOR: Final = 0.001
 _MIN_RUNTIME_NS: Final = 5_000  # well above the kernel's 1024 ns, and above one packet's cost
-_FAIR_SERVER: Final = 0.05  # what the kernel itself promises to each CPU's ordinary threads,
-_FAIR_SINCE: Final = (6, 12)  # from this Linux on (kernel/sched/fair.c, fair_server_init)
+_FAIR_SERVER: Final = 0.05  # the kernel's own reservation for each CPU's ordinary threads,
+_FAIR_SINCE: Final = (6, 12)  # since this Linux (kernel/sched/fair.c, fair_server_init)
 _NUMBERS: Final = re.compile("[0-9]+")
-_QUIET: Final = 0.005  # 5 us in each ms: a packet now and then waits for no longer than that
-_LOOK_S: Final = Seconds(0.9)  # each tick of 1 s, whenever that comes: the tenant may undo them
-_CHECK_S: Final = Seconds(5.0)  # the other ends are the host's, or another tenant's
+_QUIET: Final = 0.005  # 5 us in each ms: an occasional packet waits no longer than that
+_LOOK_S: Final = Seconds(0.9)  # every tick of 1 s, despite jitter: the tenant may undo them
+_CHECK_S: Final = Seconds(5.0)  # the other ends belong to the host or to another tenant
 _TAKEN: Final = "another network namespace has taken this name"
-_WINDOW: Final = Seconds(0.2)  # use measured for less says little about need
+_WINDOW: Final = Seconds(0.2)  # usage measured over a shorter time says little about need
 
 _Result = TypeVar("_Result")
 
@@ -54,8 +54,8 @@ _Result = TypeVar("_Result")
 class DeadlineActuator:
     """Caps the NAPI threads of a router's interfaces (Linux, sched-deadline.rst, napi.rst).
 
-    The cap is split over the threads by what each was seen to need. It is a reservation as much
-    as a cap: the kernel promises at most 95 % of the CPUs in all and refuses more.
+    The cap is split over the threads by measured need. It is a reservation as well as a cap: the
+    kernel reserves at most 95 % of the CPUs in all and refuses more.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class DeadlineActuator:
         original: DeadlineOriginal | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Look at the namespace; ``original`` is what the journal holds of it, if anything.
+        """Check the namespace; ``original`` is its journal entry, if any.
 
         Raises:
-            Gone: there is no such namespace, or it is not the one that the journal knows.
+            Gone: there is no such namespace, or not the one in the journal.
             Denied: the daemon may not enter it.
             Unsupported: the kernel is older than Linux 5.14.
         """
@@ -75,15 +75,15 @@ class DeadlineActuator:
         self._clock = clock or MonotonicClock()
         self._times = ThreadTimes()
         self._cap: CapFraction | None = None
-        """What was applied last."""
+        """The last cap applied."""
         self._shares: dict[int, float] = {}
-        """Each thread's share of it, as the kernel took it."""
+        """Each thread's share of it, as the kernel accepted it."""
         self._doubtful = False
-        """Whether the kernel may have given threads other shares than those."""
+        """Whether the kernel may have given threads shares other than these."""
         self._checked = self._clock.now()
-        """When the switches of the interfaces' other ends were looked at last."""
+        """When the switches of the interfaces' other ends were last checked."""
         self._looked = self._checked
-        """When the switches of its own interfaces were."""
+        """When the switches of its own interfaces were last checked."""
         self._complete = False  # whether every interface's threads are followed
         self._since, self._used_then = self._clock.now(), dict[int, Seconds]()
         self._following, self._indexes = Following(spec.interfaces), frozenset[int]()
@@ -97,22 +97,22 @@ class DeadlineActuator:
 
     @property
     def limits(self) -> CapLimits:
-        """0.1 % (0.05 % an interface) to what the kernel promises to deadline threads."""
+        """0.1 % (0.05 % an interface) to what the kernel reserves for deadline threads."""
         return self._limits
 
     @property
     def slow(self) -> bool:
-        """False: microseconds a call, a few milliseconds when threads have changed."""
+        """False: a call takes microseconds, or a few milliseconds after threads have changed."""
         return False
 
     def settle(self) -> bool:
-        """Return True: caps are carried out at once."""
+        """Return True: caps take effect immediately."""
         return True
 
     def capture(self) -> DeadlineOriginal:
         """Return GRO, threaded NAPI and thread policy of each interface before xtc.
 
-        What the journal knows is taken from there: what stands now may be xtc's own doing.
+        Settings in the journal take precedence: the current ones may be xtc's own.
         """
         known = self._original.interfaces if self._original else ()
         captured = {item.interface for item in known}
@@ -124,14 +124,14 @@ class DeadlineActuator:
     def applied(self) -> CapFraction | None:
         """Return the sum of the threads' shares, None where one of them is not capped.
 
-        A thread that ended since the cap was applied counts as if it were there: a router that
-        takes an interface down does not change what was given to the others.
+        A thread that ended since the cap was applied still counts: a router that takes an interface
+        down does not change the shares of the others.
         """
         self._follow(forwarding.threads)
         try:
             policies = {tid: self._on_thread(get_policy, tid) for tid in self._times.tids}
         except ProcessLookupError:
-            return None  # ended just now; the one that follows it is not capped yet
+            return None  # ended just now; its successor is not capped yet
         given = {
             tid: share_of(p) if p.policy == SCHED_DEADLINE else None for tid, p in policies.items()
         }
@@ -142,16 +142,16 @@ class DeadlineActuator:
         return CapFraction(sum(map(share_of, policies.values())) + sum(ended))
 
     def apply(self, cap: CapFraction) -> CapFraction:
-        """Split a cap, as a fraction of one CPU, over the threads; return what was read back.
+        """Split a cap, as a fraction of one CPU, over the threads; return the value read back.
 
-        Switches GRO and threaded NAPI on where they are off, and finds threads that were made
-        anew (`ip link set down` and `up` does that).
+        Switches GRO and threaded NAPI on where they are off, and finds threads that were created
+        again (`ip link set down` and `up` does that).
 
         Raises:
             Gone: the namespace or every interface no longer exists, or one was never there.
-            Admission: the kernel has no CPU time left to promise.
+            Admission: the kernel has no CPU time left to reserve.
             Denied: no CAP_SYS_NICE, or a thread is pinned to some of the CPUs.
-            Transient: none of the interfaces is up, or they change all the time.
+            Transient: none of the interfaces is up, or they keep changing.
             Unsupported: an interface has no NAPI, or this kernel lacks something needed.
         """
         wanted = self._limits.bound(cap, target=self._spec.netns)
@@ -162,7 +162,7 @@ class DeadlineActuator:
         try:
             return self._cap_threads(wanted)
         except ProcessLookupError:
-            self._complete = False  # ended just now: look once more
+            self._complete = False  # ended just now: search again
         self._follow(forwarding.enable)
         try:
             return self._cap_threads(wanted)
@@ -170,14 +170,14 @@ class DeadlineActuator:
             raise Transient(self._spec.netns, "its NAPI threads keep ending") from error
 
     def rebalance(self) -> CapFraction | None:
-        """Split the cap in force again: what each thread needs may have changed."""
+        """Split the cap in force again: the need of each thread may have changed."""
         return None if self._cap is None else self.apply(self._cap)
 
     def usage(self) -> CpuUsage:
-        """Return the threads' CPU time since xtc follows them.
+        """Return the threads' CPU time since xtc began to follow them.
 
-        It is that of all: a thread that uses up its share while others are idle needs another
-        share, which it gets at the next tick, and no larger cap.
+        This is the sum of all threads. A thread that uses up its share while others are idle needs
+        a larger share, which it gets at the next tick, not a larger cap.
         """
         self._follow(forwarding.threads)
         if not self._times.tids:
@@ -186,12 +186,13 @@ class DeadlineActuator:
         return CpuUsage(used=self._times.total, throttled=None)
 
     def _check_switches(self) -> None:
-        """See that nobody has undone what makes the router's packets count.
+        """Check that the switches on which the cap depends are still on.
 
-        Its tenant may do so at any time, in its own namespace, and so may who owns the other ends.
+        The tenant may switch them off at any time in its own namespace, and so may the owner of the
+        other ends.
         """
         if not self._complete:
-            return  # they are set right in any case
+            return  # they are corrected anyway
         peers = self._clock.now() - self._checked >= _CHECK_S
         if peers:
             self._checked = self._clock.now()
@@ -205,11 +206,11 @@ class DeadlineActuator:
         )
 
     def restore(self, original: Original) -> None:
-        """Put policy, threaded NAPI and GRO back; what is gone is restored already.
+        """Restore policy, threaded NAPI and GRO; what no longer exists counts as restored.
 
         Raises:
-            Permanent: the original is another actuator's.
-            Transient: an interface must be up for its NAPI to be switched, and is not.
+            Permanent: the original belongs to another actuator.
+            Transient: an interface is down, so that its NAPI cannot be switched.
         """
         if not isinstance(original, DeadlineOriginal):
             raise Permanent(self._spec.netns, f"cannot restore a {type(original).__name__}")
@@ -218,7 +219,7 @@ class DeadlineActuator:
         try:
             waiting = self._inside(partial(self._put_back, original.interfaces))
         except Gone:
-            return  # what we changed went with it
+            return  # it is gone, and our settings with it
         if waiting:
             names = ", ".join(waiting)
             raise Transient(self._spec.netns, f"{names}: threaded NAPI waits for ip link set up")
@@ -236,13 +237,13 @@ class DeadlineActuator:
         )
 
     def _follow(self, find: Callable[[Iterable[str]], Mapping[str, tuple[int, ...]]]) -> None:
-        """Make sure that the threads followed are all there are."""
+        """Make sure that all threads are followed."""
         before = self._times.tids
         if self._complete and len(self._times.read()) == len(before):
             return
         found = self._on_links(partial(self._found, find))
         self._times.follow(tid for tids in found.values() for tid in tids)
-        if self._times.tids != before:  # their use is measured from here
+        if self._times.tids != before:  # their usage is measured from here on
             self._since, self._used_then = self._clock.now(), self._times.read()
         self._complete = all(found.values())
 
@@ -274,8 +275,8 @@ class DeadlineActuator:
         return CapFraction(sum(self._shares.values()))
 
     def _give(self, shares: Mapping[int, float]) -> None:
-        """Give each thread its share; where there is no room for all, each keeps the one it had."""
-        # those that shrink come first, so that the sum never exceeds what is promised
+        """Give each thread its share; if the kernel refuses any, all keep their previous shares."""
+        # shares that shrink come first, so that the sum never exceeds the reservation limit
         order = sorted(shares, key=lambda tid: shares[tid] - self._shares.get(tid, 0.0))
         try:
             for tid in order:
@@ -287,7 +288,7 @@ class DeadlineActuator:
             raise self._no_room(shares) from refused
 
     def _no_room(self, shares: Mapping[int, float]) -> ActuatorError:
-        """Return what the kernel's refusal means, with what other threads leave."""
+        """Return the meaning of the kernel's refusal, with the room that other threads leave."""
         others = reserved(shares)
         wanted = sum(shares.values())
         return explain_admission(self._spec.netns, wanted, others=others, room=self._room)
@@ -296,7 +297,7 @@ class DeadlineActuator:
         self._on_thread(set_policy, tid, policy_for(share, self._spec.period_us))
 
     def _usages(self, used: Mapping[int, Seconds]) -> list[float]:
-        """Return what each thread used of a CPU lately; nothing while that says too little."""
+        """Return each thread's recent CPU usage; nothing while the measurement is too short."""
         elapsed = self._clock.now() - self._since
         if elapsed < _WINDOW:
             return []
@@ -304,11 +305,11 @@ class DeadlineActuator:
         return [(now - then.get(tid, 0.0)) / elapsed for tid, now in used.items()]
 
     def _on_links(self, work: Callable[[Mapping[str, Link]], _Result]) -> _Result:
-        """Work on the router's interfaces that exist, by their names of now, in its namespace."""
+        """Work on the router's existing interfaces, by their current names, in its namespace."""
         return self._inside(partial(steadily, self._following.current, work))
 
     def _inside(self, work: Callable[[], _Result], *, identified: bool = True) -> _Result:
-        """Work in the namespace, having made sure that it is still the same one."""
+        """Work in the namespace, after checking that it is still the same one."""
         path = self._spec.netns
         try:
             if identified:
@@ -332,17 +333,17 @@ class DeadlineActuator:
 
 
 def _capture(known: set[str], links: Mapping[str, Link]) -> tuple[InterfaceOriginal, ...]:
-    """Return what stands on each interface that is not known, by their configured names."""
+    """Return the settings of each interface that is not known, by their configured names."""
     fresh = {link.name: name for name, link in links.items() if name not in known}
     found = forwarding.capture(fresh)
     return tuple(replace(item, interface=fresh[item.interface]) for item in found)
 
 
 def least_share(cap: CapFraction, threads: int) -> float:
-    """Return the share that a thread keeps however quiet it is, at most an eighth of its part.
+    """Return the share that a thread keeps even if idle, at most an eighth of an equal part.
 
-    A packet now and then in a quiet direction then waits for a period of 1 ms, not for the many
-    that a share of next to nothing is stretched to.
+    An occasional packet in a quiet direction then waits for a period of 1 ms, instead of the long
+    period that a tiny share would need.
     """
     return max(THREAD_FLOOR, min(_QUIET, cap / (8 * threads)))
 
@@ -362,19 +363,19 @@ def share_of(policy: ThreadPolicy) -> float:
 
 
 def ceiling_of(interfaces: int, cpus: int, thread: float, release: str) -> CapFraction:
-    """Return the most that can be promised to the threads of some interfaces, and to none other.
+    """Return the most CPU that the threads of some interfaces can reserve if no others do.
 
     Args:
         interfaces: how many, with one thread each.
         cpus: of the host.
-        thread: the most that one thread may have of a CPU, and all of all.
-        release: Linux's, as uname(2) tells it.
+        thread: the largest share of a CPU that a thread may have, and all threads of all CPUs.
+        release: of Linux, from uname(2).
     """
     return CapFraction(min(thread * interfaces, room_of(cpus, thread, release)))
 
 
 def room_of(cpus: int, thread: float, release: str) -> CapFraction:
-    """Return the most that the kernel promises to all deadline threads of a host."""
+    """Return the most CPU that the kernel reserves for all deadline threads of a host."""
     version = tuple(map(int, _NUMBERS.findall(release)[:2]))
     ordinary = _FAIR_SERVER if version >= _FAIR_SINCE else 0.0
     return CapFraction((thread - ordinary) * cpus)
@@ -384,7 +385,7 @@ def _limits(interfaces: int) -> tuple[CapLimits, float]:
     kernel = Path("/proc/sys/kernel")
     runtime = int((kernel / "sched_rt_runtime_us").read_text())
     period = int((kernel / "sched_rt_period_us").read_text())
-    # -1 switches admission off; a deadline thread must even then leave something to others
+    # -1 switches admission off; even then a deadline thread must leave CPU time to others
     thread = 0.95 if runtime < 0 else min(0.95, runtime / period)
     floor = CapFraction(max(_FLOOR, THREAD_FLOOR * interfaces))
     ceiling = ceiling_of(interfaces, os.cpu_count() or 1, thread, os.uname().release)

@@ -1,4 +1,4 @@
-"""What the kernel's refusals mean for a router's cap, and what an operator can do about them."""
+"""The meaning of the kernel's refusals for a router's cap, and how an operator can fix them."""
 
 import errno
 
@@ -15,7 +15,7 @@ _NESTED = (
 
 
 def explain_cgroup(path: str, error: OSError) -> ActuatorError:
-    """Return what the kernel's refusal means for a control group, and what to do about it."""
+    """Return the meaning of the kernel's refusal for a control group, and the fix."""
     match error.errno:
         case errno.ENOENT | errno.ENODEV | errno.ENOTDIR:
             return Gone(path, "the control group does not exist (any more)")
@@ -28,7 +28,7 @@ def explain_cgroup(path: str, error: OSError) -> ActuatorError:
 
 
 def explain_namespace(path: str, error: OSError) -> ActuatorError:
-    """Return what a refusal in the router's namespace means, and what to do about it."""
+    """Return the meaning of a refusal in the router's namespace, and the fix."""
     where = f" ({error.filename})" if error.filename else ""
     match error.errno:
         case errno.ENOENT | errno.ENODEV | errno.EINVAL:
@@ -51,7 +51,7 @@ def explain_namespace(path: str, error: OSError) -> ActuatorError:
 
 
 def explain_scheduling(path: str, error: OSError) -> ActuatorError:
-    """Return what a refusal of sched_setattr(2) means, and what to do about it."""
+    """Return the meaning of a refusal of sched_setattr(2), and the fix."""
     match error.errno:
         case errno.EBUSY:
             return Admission(path, _PROMISED, _ROOM)
@@ -71,13 +71,13 @@ def explain_scheduling(path: str, error: OSError) -> ActuatorError:
 def explain_admission(
     path: str, wanted: float, *, others: float, room: CapFraction
 ) -> ActuatorError:
-    """Return what a router cannot have, and what is left for it.
+    """Return the reservation that was refused, and how much is left for the router.
 
     Args:
         path: the router's namespace.
-        wanted: the CPUs that its threads were to be promised.
-        others: those that all other deadline threads have.
-        room: those that the kernel promises in all.
+        wanted: the CPUs that its threads were to reserve.
+        others: those that all other deadline threads reserve.
+        room: those that the kernel can reserve in all.
     """
     left = CapFraction(max(0.0, room - others))
     problem = (
@@ -88,7 +88,7 @@ def explain_admission(
 
 
 class Translated:
-    """Turns what the kernel says about one group into typed errors; a class, since it is quick."""
+    """Turns the kernel's errors for one group into typed errors; a class for speed."""
 
     __slots__ = ("_path",)
 

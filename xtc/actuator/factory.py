@@ -1,4 +1,4 @@
-"""From a specification to the actuator it names, and what this host can do at all."""
+"""Opens the actuator that a specification names, and probes which ones this host supports."""
 
 import importlib
 import platform
@@ -32,7 +32,7 @@ from xtc.spec import (
     SimulatedSpec,
 )
 
-_OLDEST: Final = (5, 14)  # threaded NAPI is of 5.12, the cookie that tells namespaces apart of 5.14
+_OLDEST: Final = (5, 14)  # threaded NAPI: 5.12; the cookie that identifies namespaces: 5.14
 
 _Kind = TypeVar("_Kind")
 
@@ -66,9 +66,9 @@ def open_actuator(
 
     Args:
         spec: where the cap goes.
-        original: what the journal holds of this router; ``capture`` then returns that, so that a
-            cap left by an earlier xtc is never taken for the router's own. The group or namespace
-            that it was captured of is opened, whatever its name stands for by now.
+        original: the router's journal entry; ``capture`` then returns it, so that a cap left by an
+            earlier xtc is never mistaken for the router's own. The group or namespace of that entry
+            is opened, even if its name denotes another one by now.
         simulated: finds a router of the simulated plant by name.
         domains: opens the domains of hypervisors.
         loop_s: seconds between the samples of the loop that caps it.
@@ -103,25 +103,25 @@ def release(
     *,
     simulated: Callable[[str], Actuator] | None = None,
 ) -> None:
-    """Put back what stood there before xtc, needing nothing else; a router that is gone is done.
+    """Restore the settings before xtc without any other part; a router that is gone is done.
 
     Raises:
-        ActuatorError: it could not be put back.
+        ActuatorError: they could not be restored.
     """
     try:
         actuator = open_actuator(spec, original, simulated=simulated)
     except Gone:
-        return  # what we changed went with it
+        return  # it is gone, and our settings with it
     actuator.restore(original)
 
 
 def _located(spec: ActuatorSpec, original: Original | None) -> ActuatorSpec:
-    """Return the specification with the path at which the original was captured, or of now."""
+    """Return the specification with the path of its original, or its current path."""
     match spec, original:
         case CgroupSpec(), CgroupOriginal(path=path) if path:
             return replace(spec, path=path)
         case DeadlineSpec(), DeadlineOriginal(netns=netns) if netns and Path(netns).exists():
-            return replace(spec, netns=netns)  # else its first process ended, and maybe not others
+            return replace(spec, netns=netns)  # its first process ended, but others may be left
         case _:
             return finder.resolve(spec)
 
@@ -153,7 +153,7 @@ def probe_cgroup() -> str | None:
 
 
 def probe_libvirt() -> str | None:
-    """Return why hypervisors cannot be spoken to, None where libvirt-python is there."""
+    """Return why hypervisors cannot be reached, None where libvirt-python is installed."""
     try:
         importlib.import_module("libvirt")
     except ImportError as error:

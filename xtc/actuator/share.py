@@ -1,11 +1,11 @@
-"""Splits a router's cap over its threads by what each was seen to need; pure."""
+"""Splits a router's cap over its threads by measured need; pure."""
 
 from collections.abc import Sequence
 
 _HUNGRY = 0.9  # a thread that used this much of its share may need more
-_GROWTH = 2.0  # so much more that a wrong share is mended in two or three steps
-_MARGIN = 1.25  # what one that does not use up its share gets above its use
-_WORTH = 0.05  # of a hungry thread's share, or of the whole cap
+_GROWTH = 2.0  # corrects a wrong share in two or three steps
+_MARGIN = 1.25  # applied to the usage of a thread that does not use up its share
+_WORTH = 0.05  # minimum gain, as a fraction of a hungry thread's share or of the whole cap
 
 
 def split(
@@ -17,13 +17,13 @@ def split(
 ) -> list[float]:
     """Return each thread's share of the cap, in fractions of one CPU.
 
-    A thread that used less than 90 % of its previous share needs what it used and a margin; a
-    hungry one may double. Needs are met from the smallest up (max-min fairness). What is left
-    goes to all in proportion to that, so that the shares add up to the cap: all of it if ``cap``
-    is at most ``ceiling`` times the threads. Proportion, since a busy thread whose budget comes
-    in bursts may seem idle for a while: with equal parts, or all to the hungry, it would lose
-    what it did not use to a thread with a packet now and then. Each gets at least the floor, or
-    an equal share of a cap that is too small for that.
+    A thread that used less than 90 % of its previous share needs its usage plus a margin; a hungry
+    one may double. Needs are met from the smallest up (max-min fairness). The rest goes to all
+    threads in proportion, so that the shares add up to the cap (if ``cap`` is at most ``ceiling``
+    times the threads). It is not split equally, or among hungry threads only: a busy thread with a
+    bursty budget may seem idle for a while, and would lose its unused share to a thread with an
+    occasional packet. Each gets at least the floor, or an equal share of a cap that is too small
+    for the floor.
     """
     if not usages:
         return []
@@ -37,10 +37,10 @@ def split(
 
 
 def is_worth(shares: Sequence[float], usages: Sequence[float], previous: Sequence[float]) -> bool:
-    """Whether other shares of the same cap are worth that the kernel begins the budgets anew.
+    """Whether new shares of the same cap are worth it that the kernel restarts the budgets.
 
-    That costs a router 2 % of its packets where it is done ten times a second. It is worth it where
-    a hungry thread gets more, or where much of the cap goes to another thread.
+    Ten restarts a second cost a router 2 % of its packets. They are worth it where a hungry thread
+    gets more, or where much of the cap goes to another thread.
     """
     much = _WORTH * sum(previous)
     for new, old, hungry in zip(shares, previous, _hungry(usages, previous), strict=True):
@@ -65,10 +65,10 @@ def _stretch(shares: Sequence[float], total: float, ceiling: float) -> list[floa
 
 
 def fill(total: float, wants: Sequence[float]) -> list[float]:
-    """Share out a total so that nobody gets more than wanted and the least served gets the most.
+    """Divide a total by max-min fairness: no share exceeds what is wanted.
 
-    This is water filling: those who want less than an equal part of what is left get all they
-    want, the others the same level.
+    This is water filling: shares that want less than an equal part of the rest get all they want,
+    the others get the same level.
     """
     given = [0.0] * len(wants)
     left = max(0.0, total)

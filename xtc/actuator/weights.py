@@ -1,4 +1,4 @@
-"""The interface of what weighs a router: its floor, beside its cap, where the platform has one."""
+"""The interface for a router's weight: its floor, next to its cap, where the platform has one."""
 
 from collections.abc import Collection, Hashable, Mapping
 from typing import NamedTuple, Protocol, runtime_checkable
@@ -7,46 +7,46 @@ from xtc.spec import Original, Scale
 
 
 class Arena(NamedTuple):
-    """Where a router contends for the CPU, and as whom."""
+    """Where a router contends for the CPU, and under which name."""
 
     place: Hashable
-    """The same for all that contend with each other."""
+    """Equal for all that contend with each other."""
     member: str
 
 
 class Weights(Protocol):
-    """Weighs one router. Every method raises only ActuatorError and its subclasses."""
+    """The weight of one router. Every method raises only ActuatorError and its subclasses."""
 
     @property
     def scale(self) -> Scale | None:
-        """The weights that it takes; None where it takes none."""
+        """The weights that the platform accepts; None where it accepts none."""
         ...
 
     @property
     def cpus(self) -> int | None:
-        """How many CPUs there are to share; None where that is not known."""
+        """The number of CPUs to share; None where it is not known."""
         ...
 
     @property
     def arena(self) -> Arena:
-        """Where the router contends."""
+        """The arena in which the router contends."""
         ...
 
     def rivals(self, but: Collection[str]) -> Mapping[str, int]:
-        """Return the weights of all there but these members, by member."""
+        """Return the weights in the arena by member, without these members."""
         ...
 
     def read(self) -> int:
-        """Return the weight in force or under way.
+        """Return the weight in force or pending.
 
         Raises:
-            Unsupported: weights are out of force there.
-            ActuatorError: the last one that was written failed; said once.
+            Unsupported: weights have no effect there.
+            ActuatorError: the last write failed; raised once.
         """
         ...
 
     def claim(self, original: Original) -> Original:
-        """Return an original with the weight that stands there now, unless it has one."""
+        """Return an original with the current weight, unless it already has one."""
         ...
 
     def disclaim(self, original: Original) -> Original:
@@ -54,11 +54,11 @@ class Weights(Protocol):
         ...
 
     def standing(self, original: Original) -> int | None:
-        """Return the weight that an original puts back; None where it leaves the weight alone."""
+        """Return the weight that an original restores; None where it leaves the weight alone."""
         ...
 
     def write(self, weight: int) -> None:
-        """Write a weight; the original with its weight must be durable by now."""
+        """Write a weight; the original with its weight must already be durable."""
         ...
 
     def contended(self) -> float | None:
@@ -68,9 +68,9 @@ class Weights(Protocol):
 
 @runtime_checkable
 class Weighted(Protocol):
-    """An actuator whose platform has weights."""
+    """An actuator on a platform with weights."""
 
     @property
     def weights(self) -> Weights:
-        """What weighs the router."""
+        """The router's weight."""
         ...

@@ -1,4 +1,4 @@
-"""xtc config: check and show what the daemon would run with, and make keys for TCP."""
+"""xtc config: check and show the daemon's configuration, and make keys for TCP."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and s
 ConfigPath = Annotated[Path, typer.Option("--config", "-c", envvar="XTC_CONFIG")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _FLOORS = {"none": "left alone", "reservation": "its reservation"}
-"""What is said of floors that are no weight."""
+"""Descriptions of floors that are no weight."""
 
 
 @app.command()
@@ -32,9 +32,9 @@ def check(
 ) -> None:
     """Check the configuration and this host; exit code 2 if there is a mistake.
 
-    A warning tells what is doubtful on this host: a group, namespace or interface that is missing,
-    an interface of several routers, a direction that is not counted, a cap that no host has. The
-    daemon starts with it, and logs it.
+    Warnings name doubtful settings on this host: a missing group, namespace or interface, an
+    interface of several routers, a direction that is not counted, an impossible cap. The daemon
+    starts despite warnings, and logs them.
     """
     from xtc.config.check import check_file  # noqa: PLC0415  actuators take 0.15 s to load
 
@@ -60,7 +60,7 @@ def check(
 
 
 def _counts(told: "Checked") -> str:
-    """Return how many routers, mistakes and warnings there are, in words."""
+    """Return the numbers of routers, mistakes and warnings as text."""
     counts = [counted(len(told.routers), "router")] if told.routers or not told.mistakes else []
     counts.append(counted(len(told.mistakes), "mistake", none="no mistake"))
     if told.warnings:
@@ -70,7 +70,7 @@ def _counts(told: "Checked") -> str:
 
 @app.command()
 def show(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
-    """Show the configuration in force, defaults and drop-ins included."""
+    """Show the configuration in force, including defaults and drop-ins."""
     from xtc.config.check import load_checked  # noqa: PLC0415  as above
 
     loaded, _ = load_checked(config)

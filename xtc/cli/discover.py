@@ -35,8 +35,8 @@ def discover(
 ) -> None:
     """List what xtc would control, and why not the rest: namespaces, containers, and domains.
 
-    With --uri, the domains of those hypervisors alone; exit code 1 if one could not be asked.
-    Without it, a host that has no libvirt is no error.
+    With --uri, list only the domains of those hypervisors; exit code 1 if one was not reachable.
+    Without it, a host without libvirt is no error.
     """
     from xtc.config.discover import look_around  # noqa: PLC0415  pyroute2 takes 0.25 s to load
 
@@ -82,7 +82,7 @@ class _Row(NamedTuple):
 
 
 def _print_table(headings: tuple[str, ...], rows: Sequence[_Row]) -> None:
-    """Print a table with its reasons, or with the reasons below it where they do not fit."""
+    """Print a table with its reasons, or with the reasons below it if they do not fit."""
     console = fitting_console()
     whole = _table(headings, rows, with_reasons=True)
     if natural_width(whole) <= console.width:

@@ -27,7 +27,7 @@ def epoch() -> None:
 def reset(to: To = 0, state_dir: StateDir = STATE, yes: Yes = False, json: Json = False) -> None:
     """Lower the highest epoch, and that of recorded leases; the daemon must be stopped.
 
-    Policers with an epoch from there on are obeyed again, one that lost its leadership too.
+    Policers with this epoch or a higher one are accepted again, including former leaders.
     """
     with Journal(state_dir) as journal:
         ledger = ledger_of(journal)

@@ -23,9 +23,9 @@ STATE = Path("/var/lib/xtc")
 
 @app.command()
 def show(state_dir: StateDir = STATE, json: Json = False) -> None:
-    """Show what is recorded: originals, leases, limits and the highest epoch; changes nothing.
+    """Show the journal, read-only: originals, leases, limits and the highest epoch.
 
-    It works while the daemon runs, and shows what can be read of a damaged journal too.
+    It works while the daemon runs, and shows the readable parts of a damaged journal.
     """
     found = read_state(state_dir)
     if json:
@@ -84,9 +84,9 @@ def repair(
     yes: Yes = False,
     json: Json = False,
 ) -> None:
-    """Rebuild the journal from those that were set aside; the daemon must be stopped.
+    """Rebuild the journal from quarantined ones; the daemon must be stopped.
 
-    Of two originals of one place the older is taken: a daemon that starts without its journal takes
+    Of two originals of one place the older wins: a daemon that starts without its journal mistakes
     its predecessor's caps for originals. Every file is kept under another name.
     """
     with Journal(state_dir) as journal:
@@ -122,7 +122,7 @@ def _print_done(state_dir: Path, plan: Repair | None, kept: list[str], *, json: 
 
 
 def ledger_of(journal: Journal) -> Ledger:
-    """Return what a journal holds.
+    """Return the contents of a journal.
 
     Raises:
         JournalError: it was damaged and has been set aside.

@@ -1,4 +1,4 @@
-"""xtc: the command line of the daemon and of those who talk to it."""
+"""xtc: the command line of the daemon and its clients."""
 
 import time
 from pathlib import Path
@@ -63,7 +63,7 @@ Sequence = Annotated[int, typer.Option(help="Order within the epoch.")]
 Punish = Annotated[bool, typer.Option("--punish", help="Hold it even when the meter is blind.")]
 
 RELEASE_S = 10.0
-"""How long `release` goes on asking for what could not be undone at once."""
+"""How long `release` retries what could not be undone immediately."""
 ASK_AGAIN_S = 0.5
 
 HUNG = "kill it and try again, or take {0} from it with `xtc release --all --force`"
@@ -91,7 +91,7 @@ def status(
     runtime_dir: RuntimeDir = RUNTIME,
     json: Json = False,
 ) -> None:
-    """Show how the routers stand."""
+    """Show the state of the routers."""
     _ask(Status(vr), runtime_dir, json)
 
 
@@ -134,19 +134,19 @@ def retune(
     runtime_dir: RuntimeDir = RUNTIME,
     json: Json = False,
 ) -> None:
-    """Give a router that is being held another setpoint."""
+    """Give a controlled router another setpoint."""
     _ask(_grant(Retune, vr, setpoint, burst, ttl, epoch, sequence, punish), runtime_dir, json)
 
 
 @app.command()
 def pause(vr: Vr, runtime_dir: RuntimeDir = RUNTIME, json: Json = False) -> None:
-    """Leave a router's cap as it is."""
+    """Keep a router's cap as it is."""
     _ask(Pause(vr), runtime_dir, json)
 
 
 @app.command()
 def resume(vr: Vr, runtime_dir: RuntimeDir = RUNTIME, json: Json = False) -> None:
-    """Close a paused loop again."""
+    """Resume control of a paused router."""
     _ask(Resume(vr), runtime_dir, json)
 
 
@@ -156,7 +156,7 @@ def observe(
     runtime_dir: RuntimeDir = RUNTIME,
     json: Json = False,
 ) -> None:
-    """Show the cap of every router that xtc would write, and write none; or write caps again."""
+    """Show the cap of every router without writing it, or write caps again."""
     _ask(Observe(state == "on"), runtime_dir, json)
 
 
@@ -168,7 +168,7 @@ def limit(
     runtime_dir: RuntimeDir = RUNTIME,
     json: Json = False,
 ) -> None:
-    """Limit what the host sends into a router, or lift the limit."""
+    """Limit the traffic from the host into a router, or lift the limit."""
     value = None if rate == "none" else parse_rate(rate, field="--rate")
     if value is None and ttl is not None:
         raise typer.BadParameter("--ttl is how long a limit holds; leave it out to lift one")
@@ -186,7 +186,7 @@ def release(
     state_dir: StateDir = STATE,
     json: Json = False,
 ) -> None:
-    """Put back what stood before and stop holding; --all works without a daemon too."""
+    """Restore the original settings and stop control; --all works without a daemon, too."""
     if (vr is None) is not every:
         raise typer.BadParameter("name one router, or give --all")
     if force and not every:
@@ -214,7 +214,7 @@ def release(
 
 
 def _release(vr: str | None, runtime_dir: Path, json: bool) -> None:
-    """Ask the daemon, and ask again while a hypervisor takes its time."""
+    """Ask the daemon, and retry while a hypervisor needs time."""
     until = time.monotonic() + RELEASE_S
     while True:
         try:
@@ -228,10 +228,10 @@ def _release(vr: str | None, runtime_dir: Path, json: bool) -> None:
 
 
 def _judge_holders(state_dir: Path, runtime_dir: Path, *, force: bool) -> None:
-    """Say what holds the state directory and does not answer.
+    """Report which process holds the state directory without answering.
 
     Raises:
-        Busy: it does not hang: it is another command, or was asked at the wrong place.
+        Busy: it does not hang: it is another command, or has another runtime directory.
     """
     from xtc.daemon.holder import look, obstacle  # noqa: PLC0415  needed here alone
 

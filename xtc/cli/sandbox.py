@@ -1,4 +1,4 @@
-"""xtc sandbox: simulated hosts to try a policer on, without root and without a real packet."""
+"""xtc sandbox: simulated hosts for trying a policer, without root and without real packets."""
 
 import sys
 import time
@@ -27,7 +27,7 @@ app = typer.Typer(
 LABEL = "SIMULATED: no packet is real, and no router of this machine is touched."
 DIRECTORY = Path("xtc-sandbox")
 STARTING_S = 5.0
-"""How long a sandbox that was started just now is waited for."""
+"""How long to wait for a sandbox that was just started."""
 Directory = Annotated[
     Path, typer.Option(envvar="XTC_SANDBOX", help="Where its sockets and logs are.")
 ]
@@ -48,7 +48,7 @@ def run(
 ) -> None:
     """Run simulated hosts in the foreground, each with a real daemon and three routers.
 
-    Prints how a policer reaches them once all of them answer. Ctrl-C or SIGTERM ends them.
+    Prints how a policer reaches them once all answer. Ctrl-C or SIGTERM stops them.
     """
     from xtc.sandbox.layout import places  # noqa: PLC0415  the daemon takes 0.2 s to load
     from xtc.sandbox.processes import (  # noqa: PLC0415  likewise
@@ -61,7 +61,7 @@ def run(
     with running(made, asked) as processes:
         if json:
             print_json([_entry(place) for place in made])
-            sys.stdout.flush()  # its reader does not wait for the end
+            sys.stdout.flush()  # its reader does not wait for the end of the output
         else:
             say("\n".join([LABEL, *map(_words, made)]))
         ended = wait_for_end(processes, asked)
@@ -73,7 +73,7 @@ def run(
 
 @app.command()
 def load(vr: Vr, rate: Rate, directory: Directory = DIRECTORY, json: Json = False) -> None:
-    """Change what is sent to a simulated router, from its host's next second on."""
+    """Change the load of a simulated router, from its host's next second on."""
     from xtc.sandbox.loads import Sent, write_loads  # noqa: PLC0415  as above
 
     place, loads = _host_of(vr, directory)
@@ -85,12 +85,12 @@ def load(vr: Vr, rate: Rate, directory: Directory = DIRECTORY, json: Json = Fals
 
 @app.command()
 def show(directory: Directory = DIRECTORY, json: Json = False) -> None:
-    """Show what is sent to each simulated router."""
+    """Show the load of each simulated router."""
     _show({place.name: loads for place, loads in _found(directory)}, json=json)
 
 
 def parse_load(text: str, usual: float) -> float:
-    """Read a rate, or how many times the usual one, in packets/s.
+    """Parse a rate, or a multiple of the usual one, in packets/s.
 
     Raises:
         UnitError: it is neither.
@@ -104,11 +104,11 @@ def parse_load(text: str, usual: float) -> float:
 
 
 def _found(directory: Path) -> "Iterator[tuple[HostPlace, Loads]]":
-    """Yield the hosts of a sandbox that runs, with what is sent to their routers.
+    """Yield the hosts of a running sandbox, with the load of their routers.
 
     Raises:
-        Unreachable: none runs there.
-        ConfigError: what is sent cannot be read.
+        Unreachable: no sandbox runs there.
+        ConfigError: the load cannot be read.
     """
     from xtc.sandbox.layout import MOST_HOSTS, places  # noqa: PLC0415  as above
     from xtc.sandbox.loads import read_loads  # noqa: PLC0415  likewise
@@ -159,7 +159,7 @@ def _entry(place: "HostPlace") -> dict[str, object]:
 
 
 def _words(place: "HostPlace") -> str:
-    """Say what is sent to a host's routers, and how a policer gets to know it."""
+    """Describe the load of a host's routers, and how a policer reaches the host."""
     sent = ", ".join(f"{vr} {format_rate(pps)}" for vr, pps in place.usual.items())
     return (
         f"{place.name} is sent: {sent}. For a policer:\n"

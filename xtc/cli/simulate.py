@@ -1,4 +1,4 @@
-"""xtc simulate: the closed loop on a model file, from the command line."""
+"""xtc simulate: run the closed loop on a model file."""
 
 import sys
 from dataclasses import dataclass
@@ -35,21 +35,21 @@ from xtc.simulation.plant import LAG_S, Plant
 
 MOST_SAMPLES = 1_000_000
 QUEUE = 1000
-"""Packets that wait for a router's CPU at most, as at a Linux interface."""
+"""Packets that can wait for a router's CPU, as at a Linux interface."""
 LEAST_CAP = CapFraction(0.001)
-"""Fine caps go down to a tenth of a percent, as a cgroup quota does."""
+"""The smallest fine cap: a tenth of a percent, as for a cgroup quota."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disturbance:
-    """A process in the router that takes a share of its CPU from a second on."""
+    """A process in the router that takes a share of its CPU from a given second on."""
 
     share: float = 0.0
     second: int = 0
 
 
 def parse_disturbance(text: str) -> Disturbance:
-    """Read ``15%@60s``.
+    """Parse ``15%@60s``.
 
     Raises:
         UnitError: it is not a share below 100 %, an @, and a time.
@@ -64,7 +64,7 @@ def parse_disturbance(text: str) -> Disturbance:
 
 
 def parse_efficiency(text: str) -> tuple[float, float]:
-    """Read ``3x@60s``: from second 60 on three times what the model says; return (60, 3).
+    """Parse ``3x@60s`` (three times the model's efficiency from second 60 on) into (60, 3).
 
     Raises:
         UnitError: it is not a factor from 0.01 to 100, an x, an @, and a time.
@@ -176,7 +176,7 @@ def _period(text: str) -> Seconds:
 
 
 def _load(text: str, host: HostModel, offered: str | None, duration_s: float, seed: int) -> Load:
-    """Return what is sent; loads with rates of their own leave no room for another."""
+    """Return the offered load; loads with rates of their own accept no other rate."""
     own = text.partition(":")[0] in OWN_RATES
     if own and offered is not None:
         raise UnitError("--offered", offered, f"needed: --load {text} names its own rates")
@@ -244,7 +244,7 @@ def _print_run(
 
 
 def _figures(summary: Summary, scenario: Scenario) -> dict[str, str]:
-    """Return how close to the setpoint a run was; where the load varies, only its mean says it."""
+    """Return how close to the setpoint a run was; for a varying load, by its mean only."""
     mean = {"mean throughput": format_rate(summary.mean_throughput_pps)}
     if scenario.varies:
         return mean
@@ -260,7 +260,7 @@ def _figures(summary: Summary, scenario: Scenario) -> dict[str, str]:
 
 
 def _kept(summary: Summary) -> dict[str, str]:
-    """Return what the run kept of its promise, its start included."""
+    """Return how well the run kept its promise, including its start."""
     return {
         "over the promise": f"{summary.over_promise_packets:.0f} packets",
         "under the promise": f"{summary.under_promise_packets:.0f} packets",

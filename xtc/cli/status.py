@@ -1,4 +1,4 @@
-"""How reports look: tables for people, JSON for programs."""
+"""Output of reports: tables for people, JSON for programs."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,30 +25,30 @@ STYLES = {
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A report's rates in the unit that the router is held in: packets/s where it is not."""
+    """A report's rates in the unit of its setpoint; packets/s without one."""
 
     report: Report
 
     @property
     def in_bits(self) -> bool:
-        """Whether that is bits/s."""
+        """Whether the unit is bits/s."""
         return self.report.setpoint_bps is not None
 
     def throughput(self) -> float | None:
-        """Return what was forwarded."""
+        """Return the throughput."""
         return self.report.throughput_bps if self.in_bits else self.report.throughput_pps
 
     def setpoint(self) -> float | None:
-        """Return what it is to be held at."""
+        """Return the setpoint."""
         return self.report.setpoint_bps if self.in_bits else self.report.setpoint_pps
 
     def offered(self) -> float | None:
-        """Return what was sent towards it."""
+        """Return the offered load."""
         return self.report.offered_bps if self.in_bits else self.report.offered_pps
 
 
 def print_status(reports: Iterable[Report], drops: HostDrops | None = None) -> None:
-    """Print a table of routers, and what the host drops before any of them, if it does."""
+    """Print a table of routers, and the host's drops before any of them, if there are any."""
     console = fitting_console()
     console.print(status_view(reports, {}, drops, console.width))
 
@@ -59,7 +59,7 @@ def status_view(
     drops: HostDrops | None,
     width: int,
 ) -> Group:
-    """Return the table of routers, with lines below it for what does not fit into it."""
+    """Return the table of routers, with additional lines for what does not fit."""
     shown = tuple(reports)
     table, problems_fit = status_table(shown, histories, width)
     problems = (f"{report.vr}: {report.problem}" for report in shown if report.problem)
@@ -72,7 +72,7 @@ def status_view(
 
 
 def drops_words(drops: HostDrops | None) -> str:
-    """Say what the host drops before any router; "" where that is nothing, or not known."""
+    """Describe what the host drops before any router; "" where that is nothing, or not known."""
     if drops is None:
         return ""
     parts = [f"{format_rate(rate)} at {name}" for name, rate in sorted(drops.cards.items()) if rate]
@@ -84,10 +84,10 @@ def drops_words(drops: HostDrops | None) -> str:
 def status_table(
     reports: Sequence[Report], histories: Mapping[str, list[float]], width: int
 ) -> tuple[Table, bool]:
-    """Return the widest table of routers that fits, and whether it holds their problems too.
+    """Return the widest table of routers that fits, and whether it includes their problems.
 
-    A table that is too wide first leaves problems to the lines below it, then writes rates short,
-    then goes without the columns that can be told from the others.
+    A table that is too wide first moves problems to the lines below it, then shortens rates, then
+    omits the columns that follow from the others.
     """
     columns = [column for column in _columns(histories) if _is_needed(column, reports)]
     for layout in _LAYOUTS:
@@ -100,12 +100,12 @@ def status_table(
 
 @dataclass(frozen=True)
 class _Layout:
-    """How much a table shows."""
+    """How much detail a table shows."""
 
     problems: bool
-    """Whether a problem stands in the place of the finding."""
+    """Whether problems are shown instead of findings."""
     short: bool
-    """Whether rates are written without their unit."""
+    """Whether rates are shown without units."""
     without: frozenset[str] = frozenset()
 
 
@@ -113,16 +113,16 @@ class _Layout:
 class _Column:
     name: str
     short: str
-    """Its heading where rates are written short."""
+    """Its heading where rates are shortened."""
     cell: Callable[[Report, _Layout], str | Text]
     right: bool = True
     needed: Callable[[Report], bool] | None = None
-    """Whether a router needs it; None is always."""
+    """Whether a router needs it; None means always."""
 
 
 _RATES = (format_rate, short_rate)
 _BIT_RATES = (format_bit_rate, short_bit_rate)
-"""How rates are written in full, and short."""
+"""Functions that format rates in full, and shortened."""
 _DROPPED = ("history", "burst", "error", "used", "epoch/seq", "limit", "offered")
 _LAYOUTS = (
     _Layout(problems=True, short=False),
@@ -163,7 +163,7 @@ def _history_column(histories: Mapping[str, list[float]]) -> _Column:
 
 
 def _held_column(name: str, short: str, rate: Callable[["Shown"], float | None]) -> _Column:
-    """Return a column of rates in the unit that each router is held in."""
+    """Return a column of rates in the unit of each router's setpoint."""
 
     def cell(report: Report, layout: _Layout) -> str:
         shown = Shown(report)
@@ -182,7 +182,7 @@ def _burst(report: Report) -> str:
 
 
 def _has_own_burst(report: Report) -> bool:
-    """Whether a router's burst is another than a setpoint has by default."""
+    """Whether a router's burst differs from the default of its setpoint."""
     if report.burst is None or (report.setpoint_pps is None and report.setpoint_bps is None):
         return False
     default = one_of(report.setpoint_pps, report.setpoint_bps).allowance
@@ -221,12 +221,12 @@ def _is_ordered(report: Report) -> bool:
 
 
 def _order(report: Report) -> str:
-    """Return epoch and sequence of the lease; "-" where it was given without."""
+    """Return epoch and sequence of the lease; "-" if it has none."""
     return f"{report.epoch or 0}/{report.sequence or 0}" if _is_ordered(report) else "-"
 
 
 def _cap(report: Report) -> str:
-    """Return the cap in force, and the one that is only proposed."""
+    """Return the cap in force, and a cap that is only proposed."""
     cap = format_cap(report.cap) if report.cap_known else "?"
     return cap if report.proposed_cap is None else f"{cap} ({format_cap(report.proposed_cap)})"
 

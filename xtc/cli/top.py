@@ -1,4 +1,4 @@
-"""xtc top: the routers live, as they tick."""
+"""xtc top: shows the routers live."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ HISTORY = 30
 
 
 def watch(ticks_of: Iterator[Telemetry], *, as_json: bool, ticks: int) -> None:
-    """Show every tick until interrupted, or until so many have been shown."""
+    """Show every tick until interrupted, or until a number of ticks have been shown."""
     stream = islice(ticks_of, ticks or None)
     try:
         if as_json:

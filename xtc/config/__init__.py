@@ -1,1 +1,1 @@
-"""The configuration: its schema, its file, the plan of each router, and its checks."""
+"""The configuration: its schema, its file, the plan of each router, and checks."""

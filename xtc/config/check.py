@@ -1,4 +1,4 @@
-"""A configuration checked whole: its text, its values, and what this host shows of it."""
+"""Checks a whole configuration: its text, its values, and its fit to this host."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -27,43 +27,43 @@ class Mistake(msgspec.Struct, frozen=True):
     """One mistake or warning, for programs."""
 
     at: str
-    """File and line, or the file alone."""
+    """File and line, or the file only."""
     key: str
     problem: str
     fix: str
 
 
 class LimitWay(msgspec.Struct, frozen=True):
-    """How what the host sends into a router by one interface would be limited."""
+    """How traffic from the host into a router through one interface would be limited."""
 
     router: str
     interface: str
     way: str
     """`clsact`, `tbf` or `none`."""
     reason: str
-    """Why it is not a cheaper one."""
+    """Why no cheaper method is used."""
     shield: bool = False
-    """Whether it bears the router's shield while that is held."""
+    """Whether it carries the router's shield while the router is controlled."""
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """What a check found."""
+    """Result of a check."""
 
     files: tuple[str, ...]
     routers: tuple[str, ...]
     """Empty where the configuration cannot be read."""
     mistakes: tuple[Mistake, ...]
-    """What the daemon refuses, or cannot do on this host."""
+    """Mistakes: the daemon refuses them, or cannot carry them out on this host."""
     warnings: tuple[Mistake, ...]
-    """What is doubtful on this host."""
+    """Doubtful settings on this host."""
     limits: tuple[LimitWay, ...] = ()
-    """The way in which each interface would be limited."""
+    """How each interface would be limited."""
     floors: tuple[FloorWay, ...] = ()
     """How each router gets its CPU floor."""
 
 
 def check_file(path: Path) -> tuple[Checked, tuple[ConfigError, ...], tuple[ConfigError, ...]]:
-    """Return what is wrong with a configuration, then its mistakes and its warnings as errors."""
+    """Return the result of checking a configuration, then its mistakes and warnings as errors."""
     files = tuple(str(file) for file in config_files(path))
     routers: tuple[str, ...] = ()
     warnings: tuple[ConfigError, ...] = ()
@@ -88,18 +88,18 @@ def check_file(path: Path) -> tuple[Checked, tuple[ConfigError, ...], tuple[Conf
 def limit_ways(
     planned: Mapping[str, RouterPlan], facts: HostFacts, choice: Callable[[str], Choice]
 ) -> tuple[LimitWay, ...]:
-    """Return how each interface that the host sends into a router by would be limited.
+    """Return how each interface from the host into a router would be limited.
 
     Args:
         planned: every router.
-        facts: what the host shows.
-        choice: tells the way of one interface, and why it is no cheaper one.
+        facts: of the host.
+        choice: returns the method for one interface, and why no cheaper one is used.
     """
     owned = owned_interfaces(planned, facts)
     ways = []
     for name, plan in planned.items():
         if plan.binding.side is Side.ROUTER or isinstance(plan.spec, SimulatedSpec):
-            continue  # there the host sends nothing by the interfaces that are counted
+            continue  # there the host does not send through the counted interfaces
         for interface in sorted(owned[name]):
             found = choice(interface)
             shield = plan.shield and found.way is Way.CLSACT
@@ -125,7 +125,7 @@ def load_checked(path: Path) -> tuple[Config, dict[str, RouterPlan]]:
 def doubts(
     config: Config, planned: Mapping[str, RouterPlan], path: Path | None
 ) -> tuple[ConfigError, ...]:
-    """Return what is doubtful about a configuration on this host, with file and line."""
+    """Return doubtful settings of a configuration on this host, with file and line."""
     return _placed(check_host(planned, look(config.daemon, planned.values())), path)
 
 

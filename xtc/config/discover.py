@@ -1,4 +1,4 @@
-"""Which namespaces and containers of this host xtc could control, with what configuration."""
+"""Finds namespaces and containers of this host that xtc could control, with their configuration."""
 
 import re
 from collections import Counter
@@ -28,21 +28,21 @@ class LocalRouter(msgspec.Struct, frozen=True):
     """netns, podman, docker, lxc or nspawn."""
     name: str
     interfaces: tuple[str, ...]
-    """Its own."""
+    """Its own interfaces."""
     ends: tuple[str, ...]
-    """Their other ends on this host, which are counted."""
+    """Their other ends on this host, where packets are counted."""
     forwards: bool
-    """Whether the host's kernel forwards in it, if anything comes that way."""
+    """Whether the host's kernel forwards in it, if packets arrive."""
     actuator: str
-    """The kind that fits; empty where none does."""
+    """The suitable kind of actuator; empty where none is suitable."""
     reasons: tuple[str, ...] = ()
-    """Why none fits."""
+    """Why none is suitable."""
     configuration: str = ""
-    """What to put into xtc.toml."""
+    """The lines for xtc.toml."""
 
 
 class Local(msgspec.Struct, frozen=True):
-    """What this host showed without a hypervisor: like `xtc.libvirt.discover.Host`."""
+    """Routers found on this host without a hypervisor; like `xtc.libvirt.discover.Host`."""
 
     routers: tuple[LocalRouter, ...]
     uri: str = "local"
@@ -51,11 +51,11 @@ class Local(msgspec.Struct, frozen=True):
 
 
 def look_around() -> Local:
-    """Look at every named namespace and every container of this host."""
+    """Inspect every named namespace and every container of this host."""
     containers = running()
     taken = {inode for one in containers if (inode := _inode(Path(one.netns))) is not None}
     names = sorted(NAMED.glob("*"))
-    spaces = [path for path in names if _inode(path) not in taken]  # podman names its own there
+    spaces = [path for path in names if _inode(path) not in taken]  # podman's own namespaces
     found = [
         _of_container(one, place)
         for one, place in zip(containers, _places(containers), strict=True)
@@ -64,7 +64,7 @@ def look_around() -> Local:
 
 
 def _places(containers: list[Container]) -> list[str]:
-    """Return what each container is named by: with its engine where two have one name."""
+    """Return the name of each container, with its engine where two have the same name."""
     counts = Counter(one.name for one in containers)
     return [
         f"{CONTAINER}{one.engine}/{one.name}" if counts[one.name] > 1 else f"{CONTAINER}{one.name}"
@@ -108,16 +108,16 @@ def _forwards(netns: str) -> bool:
     try:
         return in_namespace(netns, read)
     except OSError:
-        return False  # no privilege to look: it has been said of its interfaces
+        return False  # no privilege to read it: already reported for its interfaces
 
 
 def propose(
     kind: str, name: str, inside: Inside, *, forwards: bool, netns: str, group: str
 ) -> LocalRouter:
-    """Return what is to be said of a namespace or container that could be looked into.
+    """Return the result for a namespace or container that could be inspected.
 
-    Where the kernel forwards, the cap belongs on its NAPI threads (`deadline`): no quota touches
-    them. A router in user space needs a control group, which a namespace alone does not have.
+    Where the kernel forwards, the cap must apply to its NAPI threads (`deadline`): quotas do not
+    affect them. A router in user space needs a control group, which a bare namespace lacks.
     """
     ends = {own: end for own, end in inside.ends.items() if end is not None}
     actuator = "deadline" if forwards else "cgroup" if group else ""
@@ -162,7 +162,7 @@ def _configuration(name: str, actuator: str, ends: dict[str, str], netns: str, g
 
 
 def _router_name(name: str) -> str:
-    """Return the name as far as a router may bear it."""
+    """Return the name, reduced to the characters allowed for a router."""
     allowed = re.sub(r"[^A-Za-z0-9._:-]", "-", name).lstrip("._:-")[:64]
     return allowed or "router"
 

@@ -1,4 +1,4 @@
-"""Reads configuration files; names every mistake by file, line and key, with a way to fix it."""
+"""Reads configuration files; reports every mistake with file, line, key and fix."""
 
 import difflib
 import re
@@ -31,7 +31,7 @@ _NO_CHOICE = re.compile(r"^Invalid (?:enum )?value (?P<value>.*)$", re.DOTALL)
 _MALFORMED = re.compile(r"^Expected `str` (?:matching regex|of length) ")
 
 _NAME = "router"
-"""The key by which FORMS knows a router's own name."""
+"""The key under which FORMS stores a router's own name."""
 FORMS = {
     _NAME: "a name of 1 to 64 letters, digits and . _ : -, the first a letter or a digit",
     "domain": "the domain's name or UUID: 1 to 255 characters, none of them a control character",
@@ -41,7 +41,7 @@ FORMS = {
     "plant": "the name of a simulated router",
     "uri": "a connection, such as xen:///system, qemu:///system or lxc:///system",
 }
-"""What to write where a text has to be of a certain form."""
+"""Advice for texts that must have a certain format."""
 
 _RATE, _CAP = 'a packet rate, such as "20kpps"', 'a cap, such as "35%"'
 _SETPOINT = f'{_RATE}, or a bit rate, such as "50Mb/s"'
@@ -54,7 +54,7 @@ _QUANTITIES = {
     "headroom": _HEADROOM,
 }
 _UNITS = {"_s": "seconds", "_us": "microseconds", "_pps": "packets/s"}
-"""What a number is counted in, by the end of its key."""
+"""The unit of a number, by the suffix of its key."""
 
 
 def load_config(path: Path) -> Config:
@@ -78,12 +78,12 @@ def load_config(path: Path) -> Config:
 
 
 def config_files(path: Path) -> tuple[Path, ...]:
-    """Return the file and its drop-ins in the order in which they are laid over each other."""
+    """Return the file and its drop-ins in the order in which they are merged."""
     return (path, *sorted((path.parent / DROP_INS).glob("*.toml"), key=lambda file: file.name))
 
 
 def parse_config(text: str, source: Path = Path("configuration")) -> Config:
-    """Read one text, for tests and for tools.
+    """Parse one text, for tests and tools.
 
     Raises:
         ConfigError: as `load_config`.
@@ -95,7 +95,7 @@ def parse_config(text: str, source: Path = Path("configuration")) -> Config:
 
 @contextmanager
 def located(path: Path | None) -> Iterator[None]:
-    """Give every mistake that the block finds the file and line of its key.
+    """Add file and line of the key to every mistake that the block raises.
 
     The files are read again for this, and only when there is a mistake.
 
@@ -112,7 +112,7 @@ def located(path: Path | None) -> Iterator[None]:
 
 
 def key_places(path: Path) -> KeyPlaces:
-    """Return where the keys of a file and its drop-ins stand; without those that cannot be read."""
+    """Return the positions of the keys of a file and its drop-ins, without unreadable ones."""
     places = KeyPlaces()
     for file in config_files(path):
         with Mistakes().noted():
@@ -125,7 +125,7 @@ def _placed(error: ConfigError, places: KeyPlaces, path: Path) -> ConfigError:
 
 
 def _laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables with the later file's values over the earlier one's."""
+    """Merge the tables: the later file's values replace the earlier one's."""
     merged = dict(below)
     for key, value in above.items():
         under = merged.get(key)
@@ -140,7 +140,7 @@ def _convert(tables: dict[str, Any], places: KeyPlaces, path: Path) -> Config:
 
 
 def _check(tables: dict[str, Any], places: KeyPlaces, path: Path, *, partial: bool = False) -> None:
-    """Check tables against the schema; a drop-in alone may lack what the main file gives."""
+    """Check tables against the schema; a drop-in alone may lack keys of the main file."""
     found = _mistakes(tables, partial=partial)
     Mistakes(_placed(one, places, path) for one in found).check()
 
@@ -161,7 +161,7 @@ def _mistakes(tables: dict[str, Any], *, partial: bool) -> Iterator[ConfigError]
 def _of_table(
     table: object, structure: type[msgspec.Struct], where: str, *, partial: bool = False
 ) -> Iterator[ConfigError]:
-    """Yield the mistakes of a table, key by key: msgspec alone tells of the first."""
+    """Yield the mistakes of a table, key by key: msgspec alone reports only the first."""
     if not isinstance(table, dict):
         yield from _of_value(table, structure, where)
         return
@@ -190,7 +190,7 @@ def _of_field(value: object, kind: Any, where: str) -> Iterator[ConfigError]:
 
 
 def _of_actuator(value: object, where: str) -> Iterator[ConfigError]:
-    """Yield the mistakes of a table whose `kind` says which keys it has."""
+    """Yield the mistakes of a table with keys that depend on its `kind`."""
     kinds = {str(spec.__struct_config__.tag): spec for spec in get_args(ActuatorSpec)}
     if isinstance(value, dict) and "kind" not in value:
         yield _missing(f"{where}.kind", "kind")
@@ -219,7 +219,7 @@ def _of_value(value: object, kind: Any, where: str, *, key: str = "") -> Iterato
 
 
 def _in_words(key: str, problem: str) -> tuple[str, str]:
-    """Return what is wrong with the value of a key, and how to fix it where that is not said."""
+    """Return what is wrong with the value of a key, and a fix where the problem lacks one."""
     if key in FORMS and _MALFORMED.match(problem):
         return "malformed", f"write {FORMS[key]}"
     if key not in CHOICES:
@@ -233,7 +233,7 @@ def _in_words(key: str, problem: str) -> tuple[str, str]:
 
 
 def _quantity(key: str) -> str:
-    """Return what to write for a quantity, with its unit."""
+    """Return an example of a quantity, with its unit."""
     if key in _QUANTITIES:
         return f"write {_QUANTITIES[key]}"
     unit = next((unit for end, unit in _UNITS.items() if key.endswith(end)), "")
@@ -261,7 +261,7 @@ def _all_structures() -> Iterator[type[msgspec.Struct]]:
 
 
 def _all_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield every key that has a choice of values, and those."""
+    """Yield every key with a choice of values, and the values."""
     yield "kind", tuple(str(spec.__struct_config__.tag) for spec in get_args(ActuatorSpec))
     for structure in _all_structures():
         for field in msgspec.structs.fields(structure):
@@ -270,4 +270,4 @@ def _all_choices() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 CHOICES = dict(_all_choices())
-"""Every key that has a choice of values; no two tables have one of the same name."""
+"""Every key with a choice of values; its name is unique among all tables."""

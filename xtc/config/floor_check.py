@@ -1,4 +1,4 @@
-"""What `xtc config check` tells of CPU floors: how each router gets one, and what is above it."""
+"""Advice of `xtc config check` on CPU floors: how each router gets one, and groups above it."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,9 +15,9 @@ from xtc.kernel.weights import Level
 from xtc.spec import CgroupSpec, DeadlineSpec, LibvirtSpec, SimulatedSpec
 
 SHOWN = 3
-"""Rivals that are named."""
+"""Maximum rivals that are named."""
 HEAVIER = 10
-"""Times the default weight that is advised for what holds routers."""
+"""Recommended weight for groups that contain routers, in multiples of the default."""
 
 
 class FloorWay(msgspec.Struct, frozen=True):
@@ -27,16 +27,16 @@ class FloorWay(msgspec.Struct, frozen=True):
     way: str
     """The weight's name, `reservation` or `none`."""
     advice: str = ""
-    """What xtc leaves to the operator."""
+    """What the operator must do."""
 
 
 def floor_ways(planned: Mapping[str, RouterPlan], facts: HostFacts) -> tuple[FloorWay, ...]:
-    """Return how each router gets its floor; advice on a group above several is given once."""
+    """Return how each router gets its floor; advice on a group above several appears once."""
     told: set[str] = set()
     found = []
     for name, plan in planned.items():
         if isinstance(plan.spec, SimulatedSpec):
-            continue  # a model has its CPU to itself
+            continue  # a model does not share its CPU
         way = _way(plan, facts.levels.get(name, ()))
         advice = [] if way == "none" else list(_advice(plan, facts.levels.get(name, ())))
         found.append(FloorWay(name, way, "; ".join(one for one in advice if one not in told)))
@@ -55,7 +55,7 @@ def _way(plan: RouterPlan, levels: tuple[Level, ...]) -> str:
 
 
 def _advice(plan: RouterPlan, levels: tuple[Level, ...]) -> Iterator[str]:
-    """Yield what to do about groups above a router that count no more than others."""
+    """Yield advice on groups above a router that weigh no more than others."""
     above = levels[1:] if isinstance(plan.spec, CgroupSpec) else levels
     for level in above:
         if level.rivals and level.weight <= level.scale.default:
@@ -85,7 +85,7 @@ def unbacked(planned: Mapping[str, RouterPlan], cpus: int) -> Iterator[ConfigErr
 
 
 def _need(plan: RouterPlan) -> CapFraction | None:
-    """Return the CPU that a configured setpoint needs; None where no model tells."""
+    """Return the CPU that a configured setpoint needs; None without a model."""
     setpoint, spec = plan.setpoint, plan.spec
     here = isinstance(spec, CgroupSpec | DeadlineSpec) or (
         isinstance(spec, LibvirtSpec) and is_on_groups(spec)

@@ -1,4 +1,4 @@
-"""What is doubtful about a configuration on this host: decided on facts that were read before."""
+"""Finds doubtful settings of a configuration on this host, from facts that were read before."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -18,10 +18,10 @@ _CAPS = "100% is one CPU; a cap of 5 is 500%"
 
 
 def check_host(plans: Mapping[str, RouterPlan], facts: HostFacts) -> tuple[ConfigError, ...]:
-    """Return what is doubtful about the routers of a configuration on a host.
+    """Return doubtful settings of the routers of a configuration on a host.
 
-    None of it keeps a daemon from starting: one router's trouble must not stop the others, and what
-    is not there may be yet to start.
+    They do not prevent the daemon's start: one router's problem must not stop the others, and
+    missing objects may appear later.
     """
     bindings = {name: plan.binding for name, plan in plans.items()}
     owned = owned_interfaces(plans, facts)
@@ -38,7 +38,7 @@ def check_host(plans: Mapping[str, RouterPlan], facts: HostFacts) -> tuple[Confi
 def owned_interfaces(
     plans: Mapping[str, RouterPlan], facts: HostFacts
 ) -> dict[str, frozenset[str]]:
-    """Return the interfaces that each router claims, of those that are there."""
+    """Return the existing interfaces that each router claims."""
     claims = Claims({name: plan.binding for name, plan in plans.items()})
     owned: dict[str, set[str]] = {name: set() for name in plans}
     for interface in facts.present or ():
@@ -48,7 +48,7 @@ def owned_interfaces(
 
 
 def _bounds(plan: RouterPlan, facts: HostFacts, _: frozenset[str]) -> Iterator[ConfigError]:
-    """Yield the caps that cannot be meant."""
+    """Yield implausible caps."""
     where, cpus = f"router.{plan.name}", facts.cpus
     for key, cap in (("floor", plan.floor), ("safe_cap", plan.safe_cap)):
         if cap is not None and cap > cpus:
@@ -65,7 +65,7 @@ def _bounds(plan: RouterPlan, facts: HostFacts, _: frozenset[str]) -> Iterator[C
 
 
 def _place(plan: RouterPlan, facts: HostFacts, _: frozenset[str]) -> Iterator[ConfigError]:
-    """Yield what is wrong with the place of the cap."""
+    """Yield problems with the place of the cap."""
     where, spec = f"router.{plan.name}.actuator", plan.spec
     if isinstance(spec, CgroupSpec):
         if trouble := facts.groups.get(spec.path):
@@ -102,7 +102,7 @@ def _matches(plan: RouterPlan, facts: HostFacts, _: frozenset[str]) -> Iterator[
 
 
 def _directions(plan: RouterPlan, facts: HostFacts, owned: frozenset[str]) -> Iterator[ConfigError]:
-    """Yield the directions that cannot be seen: packets that leave by an interface not counted."""
+    """Yield directions that cannot be seen: packets leave through an uncounted interface."""
     if isinstance(plan.spec, SimulatedSpec) or plan.one_interface or not owned:
         return
     uncounted = _uncounted_ends(plan, facts, owned)
@@ -127,7 +127,7 @@ def _uncounted_ends(plan: RouterPlan, facts: HostFacts, owned: frozenset[str]) -
 
 
 def _has_one(plan: RouterPlan, facts: HostFacts) -> bool:
-    """Whether the router has but one interface, as far as is known."""
+    """Whether the router has only one interface, as far as is known."""
     if isinstance(plan.spec, LibvirtSpec):
         return plan.domain is not None
     if not isinstance(plan.spec, DeadlineSpec):

@@ -1,4 +1,4 @@
-"""What a host shows of the places that a configuration names; read once, judged elsewhere."""
+"""Facts of the host about the places in a configuration; read once, judged elsewhere."""
 
 import errno
 import os
@@ -22,15 +22,15 @@ from xtc.spec import ActuatorSpec, CgroupSpec, DeadlineSpec, LibvirtSpec, Simula
 _V1, _V2 = "cpu.cfs_quota_us", "cpu.max"
 _ROOT = Path("/sys/fs/cgroup")
 _MACHINES = _ROOT / "machine.slice"
-"""Where systemd has the domains of QEMU and LXC."""
+"""Where systemd puts the domains of QEMU and LXC."""
 OWN = "/proc/self/ns/net"
-"""The namespace of this process, from whichever of its threads."""
+"""The namespace of this process, valid from any of its threads."""
 AS_ROOT = "run it as root, as the daemon is"
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """Why a control group or namespace cannot be used, and what to do."""
+    """Why a control group or namespace cannot be used, and the fix."""
 
     problem: str
     fix: str = ""
@@ -41,26 +41,26 @@ class Inside:
     """A router's namespace: its interfaces, and the other end of each veth on this host."""
 
     ends: Mapping[str, str | None]
-    """By interface; None where it is no veth, or ends elsewhere."""
+    """By interface; None where it is no veth, or its other end is elsewhere."""
 
 
 @dataclass(frozen=True)
 class HostFacts:
-    """A host as far as a configuration is concerned with it."""
+    """Facts of a host that matter for a configuration."""
 
     cpus: int
     present: frozenset[str] | None
-    """The interfaces that are counted; None where they cannot be read."""
+    """The counted interfaces; None where they cannot be read."""
     groups: Mapping[str, Trouble | None] = field(default_factory=dict)
-    """By path of a control group; None where nothing is wrong."""
+    """By path of a control group; None where there is no problem."""
     namespaces: Mapping[str, Inside | Trouble] = field(default_factory=dict)
     """By path."""
     levels: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
-    """How a router's control group and those above it stand against others, by router."""
+    """The weights of a router's control group and of those above it among others, by router."""
 
 
 def look(daemon: DaemonSection, plans: Iterable[RouterPlan]) -> HostFacts:
-    """Look at this host; what cannot be read is told in the facts."""
+    """Inspect this host; the facts include what cannot be read."""
     plans = tuple(plans)
     specs = [plan.spec for plan in plans]
     simulated = frozenset(f"{spec.plant}.0" for spec in specs if isinstance(spec, SimulatedSpec))
@@ -78,7 +78,7 @@ def look(daemon: DaemonSection, plans: Iterable[RouterPlan]) -> HostFacts:
 
 
 def _levels(spec: ActuatorSpec) -> tuple[Level, ...]:
-    """Return the levels at which a router contends; of domains, those of the group of all."""
+    """Return the levels at which a router contends; for domains, those of their common group."""
     if isinstance(spec, LibvirtSpec):
         return levels(_MACHINES) if _MACHINES.is_dir() and is_on_groups(spec) else ()
     try:
@@ -89,12 +89,12 @@ def _levels(spec: ActuatorSpec) -> tuple[Level, ...]:
 
 
 def is_on_groups(spec: LibvirtSpec) -> bool:
-    """Whether a hypervisor keeps its domains in control groups, as its URI tells."""
+    """Whether a hypervisor keeps its domains in control groups, according to its URI."""
     return spec.uri is not None and spec.uri.startswith(("qemu", "lxc"))
 
 
 def _namespace_of(counted: Path) -> str | None:
-    """Return the namespace whose interfaces /proc/<pid>/net/dev counts; None of another file."""
+    """Return the namespace with the interfaces that /proc/<pid>/net/dev counts; else None."""
     netns = counted.parent.parent / "ns/net"
     return str(netns) if netns.exists() else None
 
@@ -128,7 +128,7 @@ def _directory(directory: Path) -> Trouble | None:
 
 
 def _elsewhere(directory: Path) -> str:
-    """Return where the group is that was meant: on v1 below the cpu hierarchy."""
+    """Return the path of the group that was meant: on v1 below the cpu hierarchy."""
     if directory.is_relative_to(_ROOT):
         for controller in ("cpu", "cpu,cpuacct"):
             meant = _ROOT / controller / directory.relative_to(_ROOT)
@@ -151,7 +151,7 @@ def _namespace(spec: DeadlineSpec, here: str | None) -> Inside | Trouble:
 
 
 def look_inside(netns: str, here: str | None = OWN) -> Inside | Trouble:
-    """Return a namespace's interfaces with their other ends in another, or why it is closed."""
+    """Return a namespace's interfaces with their other ends, or why it cannot be read."""
     try:
         ends = in_namespace(netns, partial(other_ends, here or OWN))
         names = in_namespace(here, _names) if here else {}

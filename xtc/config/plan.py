@@ -1,4 +1,4 @@
-"""From the words of the configuration to what the loop works with: one plan for each router."""
+"""Turns the configuration into one plan for each router."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -50,23 +50,23 @@ class RouterPlan:
     ceiling: CapFraction | None
     safe_cap: CapFraction | None
     headroom: float = HEADROOM
-    """Behind a shield, its cap in multiples of what it needs."""
+    """Behind a shield, its cap in multiples of its CPU need."""
     observe: bool = False
     shield: bool = False
-    """Whether the host drops what exceeds its setpoint while it is held."""
+    """Whether the host drops what exceeds its setpoint while it is controlled."""
     weight: str | int = KEEP
-    """`auto`, `keep`, or the weight that it has while it is held."""
+    """`auto`, `keep`, or its weight while it is controlled."""
     one_interface: bool = False
-    """Whether packets come and go by one interface: no sign that another was forgotten."""
+    """Whether packets arrive and leave through one interface: no other one was forgotten."""
 
     @property
     def domain(self) -> LibvirtSpec | None:
-        """The domain whose interfaces are its own, where the configuration names none."""
+        """The domain that provides its interfaces, where the configuration names none."""
         named = self.binding.patterns or self.binding.domid
         return self.spec if isinstance(self.spec, LibvirtSpec) and not named else None
 
     def profile(self, limits: CapLimits, period: Seconds) -> Profile:
-        """Return what the loop needs, within what the actuator can express."""
+        """Return the loop's parameters, within the limits of the actuator."""
         floor = max(limits.floor, self.floor or limits.floor)
         ceiling = min(limits.ceiling, self.ceiling or limits.ceiling)
         return Profile(
@@ -81,7 +81,7 @@ class RouterPlan:
 
 
 def _expressible(floor: float, ceiling: float, quantum: float) -> Bounds:
-    """Return the bounds, drawn in to what can be set in steps of the quantum."""
+    """Return the bounds, reduced to multiples of the quantum."""
     if quantum > 0:
         floor = math.ceil(floor / quantum - 1e-9) * quantum
         ceiling = max(math.floor(ceiling / quantum + 1e-9), 1) * quantum
@@ -94,11 +94,11 @@ def plans(
     """Return a plan for every router.
 
     Args:
-        config: what the files say.
-        place: finds where a cap goes on this host.
+        config: the merged files.
+        place: finds the place of a cap on this host.
 
     Raises:
-        ConfigError: names the router and the field, and what to do; `ConfigErrors` where there are
+        ConfigError: names the router, the field and the fix; `ConfigErrors` where there are
             several mistakes.
     """
     mistakes, found = Mistakes(), dict[str, RouterPlan]()
@@ -143,14 +143,14 @@ def _plan(name: str, section: RouterSection) -> RouterPlan:
 
 
 def _shielded(config: Config, section: RouterSection) -> bool:
-    """Whether a router has a shield; interfaces of another namespace are not within reach."""
+    """Whether a router has a shield; interfaces of another namespace are out of reach."""
     wanted = config.limiter.shield and section.shield
     here = config.daemon.proc_net_dev in OWN_COUNTERS
     return wanted and here and not isinstance(section.actuator, SimulatedSpec)
 
 
 def _weighed(config: Config, section: RouterSection) -> str | int:
-    """Return what a router's weight is to be; a number is meant whatever holds for the others."""
+    """Return the setting of a router's weight; a number has precedence over the global setting."""
     return KEEP if section.weight == AUTO and not config.daemon.floors else section.weight
 
 
@@ -183,7 +183,7 @@ def _check_bounds(plan: RouterPlan, where: str) -> None:
 
 
 def _check_unit(plan: RouterPlan, where: str) -> None:
-    """Refuse bits/s for a law that knows packets/s alone."""
+    """Refuse bits/s for a law that supports packets/s only."""
     in_bits = plan.setpoint is not None and plan.setpoint.unit is Unit.BITS
     if in_bits and plan.law in NAMES and plan.law not in NAMES_IN_BITS:
         fix = f"give packets/s, such as 20kpps, or take the law {' or '.join(NAMES_IN_BITS)}"
@@ -191,12 +191,12 @@ def _check_unit(plan: RouterPlan, where: str) -> None:
 
 
 def _check_gains(plan: RouterPlan, period: float) -> None:
-    """Refuse gains that were designed for samples of another period: they hold for no other."""
+    """Refuse gains that were designed for another period: they are invalid for this one."""
     check_gains(plan.law, plan.model, period, where=f"router.{plan.name}.law")
 
 
 def check_gains(name: str, model: HostModel | None, period: float, *, where: str) -> None:
-    """Refuse a model's gains of a law for a loop whose samples are of another length.
+    """Refuse a model's gains for a loop with another sampling period.
 
     Raises:
         ConfigError: they were designed for another period.
@@ -214,7 +214,7 @@ def check_gains(name: str, model: HostModel | None, period: float, *, where: str
 
 
 def _check_local(section: RouterSection, where: str) -> None:
-    """Refuse another machine's hypervisor: its interfaces are not counted here."""
+    """Refuse the hypervisor of another machine: its interfaces are not counted here."""
     spec = section.actuator
     if isinstance(spec, LibvirtSpec) and spec.uri is not None and urlsplit(spec.uri).hostname:
         problem = f"{spec.uri} is another machine"
@@ -222,10 +222,10 @@ def _check_local(section: RouterSection, where: str) -> None:
 
 
 def model_named(name: str, where: str = "model") -> HostModel:
-    """Return a model file's host, or one that comes with xtc.
+    """Return the host of a model file, or a bundled one.
 
     Raises:
-        ConfigError: the file is not there or not a model.
+        ConfigError: the file is missing or not a model.
     """
     try:
         return bundled_host(name) if name in bundled_names() else load_host(Path(name))
@@ -234,7 +234,7 @@ def model_named(name: str, where: str = "model") -> HostModel:
 
 
 def exempted(section: LimiterSection) -> tuple[Exemptions, PacketsPerSecond]:
-    """Return what limits let through, and at which rate.
+    """Return the traffic that limits exempt, and its rate.
 
     Raises:
         ConfigError: an entry or the rate cannot be used.
@@ -253,7 +253,7 @@ def exempted(section: LimiterSection) -> tuple[Exemptions, PacketsPerSecond]:
 
 
 class _Values:
-    """Reads the values of one router; what cannot be read is noted, and None."""
+    """Reads the values of one router; unreadable ones are noted and become None."""
 
     def __init__(self, section: RouterSection, where: str, mistakes: Mistakes) -> None:
         self._section, self._where, self._mistakes = section, where, mistakes
@@ -310,7 +310,7 @@ def _cap(value: str | float, where: str) -> CapFraction:
 
 
 def _check_apart(found: Mapping[str, RouterPlan], place: Callable[[ActuatorSpec], Place]) -> None:
-    """Refuse two routers whose caps would go to the same place."""
+    """Refuse two routers with caps at the same place."""
     owners: dict[Spot, str] = {}
     mistakes = Mistakes()
     for name, plan in found.items():

@@ -1,7 +1,7 @@
-"""The daemon's configuration: these frozen structures are its schema, its defaults and its words.
+"""The daemon's configuration: these frozen structures define its schema, defaults and terms.
 
-A file and the drop-ins beside it (`conf.d/*.toml`, by name) are laid over each other, table by
-table. An unknown key is an error: a typo that silently does nothing costs a night.
+A file and its drop-ins (`conf.d/*.toml`, by name) are merged table by table. An unknown key is an
+error, so that typos are not ignored silently.
 """
 
 from typing import Annotated, Final, Literal
@@ -29,12 +29,12 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class DaemonSection(Section, frozen=True):
-    """The loop and its surroundings."""
+    """The loop and its environment."""
 
     period_s: Annotated[float, msgspec.Meta(ge=PERIODS_S[0], le=PERIODS_S[1])] = 1.0
-    """Seconds between two caps; what is less than 0.2 is for cgroup and deadline alone."""
+    """Seconds between two caps; values below 0.2 are for cgroup and deadline only."""
     meter_period_s: Annotated[float, msgspec.Meta(ge=0.02, le=10)] = 0.1
-    """Seconds after which a reading of /proc/net/dev that failed is repeated."""
+    """Seconds after which a failed reading of /proc/net/dev is retried."""
     state_dir: str = "/var/lib/xtc"
     """Journal and lock; must survive the daemon."""
     runtime_dir: str = "/run/xtc"
@@ -42,17 +42,17 @@ class DaemonSection(Section, frozen=True):
     proc_net_dev: str = "/proc/self/net/dev"
     """Where interfaces are counted; another namespace's is /proc/<pid>/net/dev."""
     on_exit: Literal["release", "keep"] = "release"
-    """What a stopping daemon does with its caps; `keep` leaves them for the next one to adopt."""
+    """What the daemon does with its caps on exit; `keep` leaves them for the next one to adopt."""
     observe: bool = False
-    """Compute and show every cap, and write none."""
+    """Compute and show every cap without writing it."""
     floors: bool = True
-    """Give held routers weights, so that others cannot take the CPU that setpoints need."""
+    """Give controlled routers weights, so that others cannot take the CPU that setpoints need."""
     max_release_share: Share = 0.5
     """A reload that would release more than this share of the routers is refused."""
 
 
 class ServerSection(Section, frozen=True):
-    """Where policers connect; local sockets need nothing."""
+    """Where policers connect; local sockets need no settings."""
 
     tcp: str | None = None
     """Address for requests, such as tcp://10.0.0.7:7077; needs the two keys below."""
@@ -76,59 +76,59 @@ class LogSection(Section, frozen=True):
 
 
 class LimiterSection(Section, frozen=True):
-    """What limits and shields let through for routing's sake; a TBF limits everything."""
+    """Traffic that limits and shields exempt, for routing protocols; a TBF limits everything."""
 
     exempt: tuple[str, ...] = ()
-    """Protocols beyond those that are always exempt, such as "udp/4789" or "ip/47"."""
+    """Protocols in addition to those that are always exempt, such as "udp/4789" or "ip/47"."""
     exempt_pps: Rate = 1000.0
-    """What exempt traffic gets for itself, on each interface."""
+    """Rate reserved for exempt traffic, on each interface."""
     shield: bool = True
-    """Drop what exceeds a held router's setpoint before the host carries it there."""
+    """Drop what exceeds a controlled router's setpoint before the host carries it there."""
 
 
 class RouterSection(Section, frozen=True):
     """One virtual router. Its name is the name of its table: [router.NAME]."""
 
     actuator: ActuatorSpec
-    """Where its cap goes."""
+    """What its cap applies to."""
     interfaces: tuple[str, ...] = ()
     """Names or globs, such as "vif7.*"."""
     domid: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """A Xen domain: stands for every vif<domid>.<n>."""
+    """A Xen domain: denotes every vif<domid>.<n>."""
     one_interface: bool = False
-    """Whether packets come and go by one interface, as with VLANs on a single trunk."""
+    """Whether packets arrive and leave through one interface, as with VLANs on a single trunk."""
     side: Literal["host", "router"] = "host"
-    """Whose end of the interfaces is counted: "host" for vif, tap and the host's end of a veth."""
+    """Which end of the interfaces is counted: "host" for vif, tap and the host's end of a veth."""
     observe: bool = False
-    """Compute and show its cap, and write none."""
+    """Compute and show its cap without writing it."""
     shield: bool = True
     """Drop what exceeds its setpoint before the host carries it there."""
     setpoint: Rate | None = None
     """In packets/s, or in bits/s as text, such as "50Mb/s".
 
-    Held from the start and whenever no lease is in force; none leaves the router uncapped.
+    It is in force from the start and whenever no lease is; without it, the router is uncapped.
     """
     burst: Burst | None = None
-    """What the setpoint allows beyond its rate in any window; 0.2 s of it by default."""
+    """What the setpoint allows beyond its rate in any window; default: 0.2 s of it."""
     law: str = "default"
     model: str | None = None
-    """A model file, or the name of one that comes with xtc."""
+    """A model file, or the name of a bundled model."""
     floor: Cap | None = None
-    """No cap below this is written, so that routing protocols stay alive."""
+    """The smallest cap written, so that routing protocols stay alive."""
     ceiling: Cap | None = None
     safe_cap: Cap | None = None
-    """Where the cap goes when the loop has been blind for five periods."""
+    """The cap after the loop has been blind for five periods."""
     headroom: Annotated[float, msgspec.Meta(ge=HEADROOM, le=4.0)] = HEADROOM
-    """Behind a shield, its cap in multiples of what it needs."""
+    """Behind a shield, its cap in multiples of its CPU need."""
     weight: Weight = "auto"
-    """Its CPU floor while it is held: `auto` follows the setpoint, `keep` changes no weight."""
+    """CPU floor while it is controlled: `auto` follows the setpoint, `keep` changes no weight."""
 
 
 RouterName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$(?!\n)")]
 
 
 class Config(Section, frozen=True):
-    """All of it."""
+    """The whole configuration."""
 
     daemon: DaemonSection = DaemonSection()
     server: ServerSection = ServerSection()

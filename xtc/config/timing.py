@@ -1,11 +1,11 @@
-"""The timing inequality: how period, ladder, leases and watchdog must lie to each other.
+"""The timing inequality of period, ladder, leases and watchdog.
 
     2 · meter period ≤ period
     3 · period ≤ watchdog
     HOLD (2L) < DEGRADED (5L) < RELEASED (30L), where L = max(T, 0.2 s)
 
-A lease shorter than two steps L of the ladder would end before its effect could be seen; it is
-refused when it is asked for. docs/reference/timing.md tells why.
+A lease shorter than two steps L of the ladder would end before its effect is visible; such requests
+are refused. docs/reference/timing.md explains why.
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ from xtc.spec import ActuatorSpec, DeadlineSpec, LibvirtSpec
 assert 1 < HOLD_AFTER < DEGRADE_AFTER < RELEASE_AFTER
 
 LATE = 3
-"""Periods after which a tick says nothing of the one before: rates start from anew."""
+"""Periods after which a tick is unrelated to the previous one: rates start again."""
 WATCHDOG_PERIODS = 3
 LEASE_PERIODS = 2
 """Steps of the ladder."""
 FAST = Seconds(0.2)
 """Below this period not every actuator can follow. Domains cannot: their calls take tens of
-milliseconds, Xen gives CPU time out in slices of 30 ms, and QEMU's is counted in steps of 10 ms."""
+milliseconds, Xen grants CPU time in slices of 30 ms, and QEMU counts it in steps of 10 ms."""
 REFILLS = 5
-"""Scheduling periods of a deadline router that a sample of a fast loop must see at least."""
+"""Minimum scheduling periods of a deadline router in a sample of a fast loop."""
 
 
 def least_ttl(period: Seconds) -> Seconds:
@@ -39,7 +39,7 @@ def check_followed(routers: Mapping[str, RouterPlan], period: Seconds) -> None:
     """Refuse a period that a router's actuator cannot follow.
 
     Raises:
-        ConfigError: names each such router, and the period that it can follow.
+        ConfigError: names each such router, and the shortest period that it supports.
     """
     mistakes = Mistakes()
     for name, plan in routers.items() if period < FAST else ():
@@ -65,7 +65,7 @@ def _check_follows(where: str, spec: ActuatorSpec, period: Seconds) -> None:
 
 
 def check_timing(period: Seconds, meter_period: Seconds, watchdog: Seconds | None) -> None:
-    """Refuse times that cannot work together.
+    """Refuse incompatible times.
 
     Raises:
         ConfigError: names the field to change.

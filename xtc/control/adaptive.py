@@ -1,12 +1,11 @@
-"""The default law: learns the router's efficiency as it goes, and asks for the cap that fits.
+"""The default law: learns the router's efficiency in operation, and computes the cap from it.
 
-On every linear or concave host the throughput answers to the cap with an elasticity
-s = d log(y) / d log(cap) in [0, 1]. The law follows the line log(y) = c + s·log(cap)
-(`xtc.control.estimate`) and applies the cap at which that line meets the setpoint. With s = 1 and
-full trust in the last sample this is cap ← cap · setpoint/throughput: dead-beat on a linear host
-without training, and never past the setpoint on a concave one. A trained curve makes its first
-step exact. The cap that it learns from is always the one that the plant really got, so that there
-is no integrator to wind up.
+On every linear or concave host, throughput depends on the cap with an elasticity s = d log(y) / d
+log(cap) in [0, 1]. The law follows the line log(y) = c + s·log(cap) (`xtc.control.estimate`) and
+applies the cap at which that line meets the setpoint. With s = 1 and full trust in the last sample
+this is cap ← cap · setpoint/throughput: dead-beat on a linear host without training, and never past
+the setpoint on a concave one. A trained curve makes its first step exact. The law always learns
+from the cap that the plant really got, so there is no integrator windup.
 """
 
 import math
@@ -25,51 +24,51 @@ from xtc.control.prior import MISSED, Prior
 NEAR = 0.3
 """|log(setpoint / throughput)| within which an elasticity below 1 is trusted."""
 STARVED = 0.005
-"""Share of the setpoint below which throughput says no more than "far too little"."""
+"""Share of the setpoint below which throughput only means "far too little"."""
 FASTEST_RISE = math.log(10)
-"""By how much (in log cap) a cap may rise in a period; it may fall at once."""
+"""Maximum rise of a cap (in log cap) per period; falls are unlimited."""
 STEEP = 1.3
-"""Elasticity above which a step may overshoot, so that it is kept between known sides."""
+"""Elasticity above which a step may overshoot, so that it is limited by the known sides."""
 BRACKET_AGE = 3
 """Samples after which a known side of the setpoint is forgotten."""
 MODEL_DOUBT = 0.09
-"""Variance of a model's throughput in logarithms: another host of its kind is within 30 %."""
+"""Variance of a model's log throughput: another host of its kind is within 30 %."""
 
 
 class Side(msgspec.Struct, frozen=True, gc=False):
-    """A log cap that lay on one side of the setpoint, and how many samples ago."""
+    """A log cap on one side of the setpoint, and its age in samples."""
 
     log_cap: float
     age: int = 0
 
 
 class AdaptiveState(msgspec.Struct, frozen=True, gc=False):
-    """All that the law remembers."""
+    """The state of the law."""
 
     estimate: Estimate
     setpoint: float | None = None
     throughput: float | None = None
-    """The last sample's, for the plant's lag."""
+    """Throughput of the last sample, for the plant's lag."""
     below: Side | None = None
     above: Side | None = None
     prior: Prior | None = None
-    """What was known beforehand, until a sample that the cap shaped has confirmed it or not."""
+    """Prior knowledge, until a sample shaped by the cap has confirmed or refuted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveLaw:
-    """The default law; curve, lag and delay of a trained host are welcome but not needed."""
+    """The default law; curve, lag and delay of a trained host are optional."""
 
     curve: ThroughputCurve | None = None
     lag: float = 0.0
     """`a` of Eq. 1: the share of the last sample's throughput that is still in this one."""
     delay: int = 0
-    """Samples until a cap shows in the throughput, where it is known beforehand."""
+    """Samples until a cap affects the throughput, where known beforehand."""
     noise: float = FIRST_NOISE
     """Standard deviation of a sample at a constant cap, as a share, until it is learned."""
 
     def start(self, cap: CapFraction | None, prior: Prior | None = None) -> AdaptiveState:
-        """Begin at the cap in force, with no opinion on the router but what is known of it."""
+        """Begin at the cap in force, with prior knowledge of the router only."""
         caps = () if cap is None else (math.log(cap),)
         line = Estimate(caps=caps, delay=self.delay, noise=self.noise**2)
         return AdaptiveState(line, prior=prior)
@@ -79,9 +78,9 @@ class AdaptiveLaw:
     ) -> tuple[AdaptiveState, Decision]:
         """Learn from the sample, then choose the cap at which the learned line meets the setpoint.
 
-        A sample that the cap did not shape teaches little: below the setpoint the offered load is
-        to blame and the cap is held; above it the CPU really used stands in for the cap, and so it
-        does where a shield held the router.
+        A sample not shaped by the cap adds little. Below the setpoint, the offered load is the
+        limit, and the cap is held. Above it, or behind a shield, the CPU really used replaces the
+        cap.
         """
         binding = is_binding(sample)
         if not binding and sample.needed is not None:
@@ -98,7 +97,7 @@ class AdaptiveLaw:
     def _idle(
         self, state: AdaptiveState, setpoint: float, sample: Sample, bounds: Bounds
     ) -> tuple[AdaptiveState, Decision]:
-        """Hold while too little is offered; only a trained curve can cap a router beforehand."""
+        """Hold while too little is offered; only a trained curve allows a cap beforehand."""
         estimate = replace(state.estimate, seen=None)
         held = replace(state, throughput=sample.throughput, estimate=estimate)
         if setpoint != state.setpoint:
@@ -117,7 +116,7 @@ class AdaptiveLaw:
         needed: CapFraction,
         bounds: Bounds,
     ) -> tuple[AdaptiveState, Decision]:
-        """Lay the line through what the throughput took; work per packet has elasticity 1."""
+        """Fit the line to the CPU cost of the throughput; work per packet has elasticity 1."""
         if setpoint != state.setpoint:
             state = self._retuned(state, setpoint)
         log_y = math.log(min(max(STARVED * setpoint, sample.throughput), MAX_RATE))
@@ -133,7 +132,7 @@ class AdaptiveLaw:
         return AdaptiveState(estimate, setpoint, sample.throughput), _decision(wanted, bounds)
 
     def _retuned(self, state: AdaptiveState, setpoint: float) -> AdaptiveState:
-        """Carry the line over to another setpoint: along the trained curve where there is one."""
+        """Carry the line over to another setpoint: along the trained curve if there is one."""
         estimate, before = state.estimate, state.setpoint
         if self.curve is not None and before is None:
             estimate = self._line_of_model(estimate, setpoint, 0.0)
@@ -149,7 +148,7 @@ class AdaptiveLaw:
 
     def _line_of_model(self, estimate: Estimate, setpoint: float, bias: float) -> Estimate:
         """Lay the line through the curve's cap for the setpoint, shifted by what was learned."""
-        assert self.curve is not None  # both callers have looked
+        assert self.curve is not None  # both callers have checked
         cap = extended_cap(self.curve, setpoint)
         slope = min(max(self.curve.slope_log(cap), 1.0), 10.0)
         offset = math.log(setpoint) - slope * (math.log(cap) + bias)
@@ -181,14 +180,14 @@ class AdaptiveLaw:
         return state, error
 
     def _without_lag(self, state: AdaptiveState, throughput: float) -> float:
-        """Return where Eq. 1 will settle: (y(k) - a·y(k-1)) / (1 - a)."""
+        """Return the steady state of Eq. 1: (y(k) - a·y(k-1)) / (1 - a)."""
         if state.throughput is None:
             return throughput
         return (throughput - self.lag * state.throughput) / (1 - self.lag)
 
 
 def is_binding(sample: Sample) -> bool:
-    """Whether the cap shaped the sample; judged by what was offered where it was not judged yet."""
+    """Whether the cap shaped the sample; judged by the offered load if not judged yet."""
     if sample.cap is None or sample.binding is None:
         offered = None if sample.offered is None else PacketsPerSecond(sample.offered)
         return binds(Evidence(sample.cap, PacketsPerSecond(sample.throughput), offered))
@@ -196,14 +195,14 @@ def is_binding(sample: Sample) -> bool:
 
 
 def extended_cap(curve: ThroughputCurve, throughput: float) -> float:
-    """Return the curve's cap for a throughput; above its top, in proportion."""
+    """Return the curve's cap for a throughput; above its top, extrapolate proportionally."""
     if throughput <= curve.top:
         return curve.cap_for(PacketsPerSecond(throughput))
     return curve.cap_for(curve.top) * throughput / curve.top
 
 
 def _effective_cap(sample: Sample, bounds: Bounds, *, binding: bool, late: bool = False) -> float:
-    """Return the cap that explains the throughput: what was used, where the cap does not."""
+    """Return the cap that explains the throughput: the CPU used, where the cap does not."""
     cap = bounds.ceiling if sample.cap is None else sample.cap
     if sample.used is not None and (late or not binding):
         cap = sample.used if late else min(cap, sample.used)
@@ -211,7 +210,7 @@ def _effective_cap(sample: Sample, bounds: Bounds, *, binding: bool, late: bool 
 
 
 def _believed(state: AdaptiveState, log_cap: float, log_y: float, setpoint: float) -> AdaptiveState:
-    """Begin from what was known beforehand, unless this first sample shows otherwise."""
+    """Start from prior knowledge, unless this first sample contradicts it."""
     prior = state.prior
     if prior is None or state.estimate.offset is not None:
         return state
@@ -244,7 +243,7 @@ def _aged(side: Side | None) -> Side | None:
 
 
 def _wanted(state: AdaptiveState, setpoint: float, error: float, fastest: float) -> float:
-    """Return the log cap at which the line meets the setpoint, kept between known sides."""
+    """Return the log cap at which the line meets the setpoint, limited by the known sides."""
     estimate = state.estimate
     gap = min(math.log(setpoint) - estimate.level, fastest)
     wanted = estimate.acting_cap + gap / _trusted_slope(estimate.slope, gap)
@@ -257,7 +256,7 @@ def _wanted(state: AdaptiveState, setpoint: float, error: float, fastest: float)
 
 
 def _trusted_slope(slope: float, gap: float) -> float:
-    """An elasticity below 1 lengthens the step: trust it near, and half on the way down."""
+    """An elasticity below 1 lengthens the step: trust it when near, and half of it downwards."""
     if abs(gap) >= NEAR:
         return max(slope, 1.0)
     return (slope + 1) / 2 if gap < 0 and slope < 1 else slope

@@ -1,15 +1,15 @@
-"""Whether a cap binds: the one definition, of what each platform reports.
+"""Decides whether a cap binds: the only definition, for the reports of every platform.
 
-A cap that does not bind did not shape the throughput, so nothing is learned from the sample and
-the cap is kept. What is reported differs: a quota counts the periods that it throttled, Xen and
-QEMU count CPU time alone (QEMU for each vCPU, which has a quota of its own), and some platforms
-count nothing. `docs/reference/binding.md` has the truth table.
+A cap that does not bind did not shape the throughput, so nothing is learned from the sample and the
+cap is kept. Reports differ: a quota counts the periods that it throttled, Xen and QEMU count only
+CPU time (QEMU for each vCPU, which has its own quota), and some platforms count nothing.
+`docs/reference/binding.md` has the truth table.
 
-A router that polls (VPP, DPDK) uses all of its cap whatever is offered, so that CPU use tells
-nothing; the work per packet does: it rises as the load falls. Such a router is known by a CPU
-that is full although all that is offered is forwarded, at a fraction of the packets per second of
-CPU that it has shown it can do. A router that sleeps when it has nothing to do, and is held at its
-cap by senders that adapt (TCP), forwards all that is offered, too, but at its full efficiency.
+A router that polls (VPP, DPDK) uses all of its cap at any load, so that CPU use is no evidence. The
+work per packet is: it rises as the load falls. Such a router is recognised by a full CPU while all
+offered load is forwarded, at a fraction of its best packets per second of CPU. A router that sleeps
+when idle, and is held at its cap by adaptive senders (TCP), also forwards all offered load, but at
+its full efficiency.
 """
 
 import msgspec
@@ -18,30 +18,30 @@ from msgspec.structs import replace
 from common.units import CapFraction, PacketsPerSecond
 
 BINDING_USE = 0.75
-"""Share of its cap that a router uses at least while the cap binds."""
+"""Minimum share of its cap that a router uses while the cap binds."""
 FORWARDS_ALL = 0.98
-"""At this share of the offered load a router forwards all that it gets."""
+"""At this share of the offered load, a router counts as forwarding all of it."""
 IDLE_WORK = 1.5
-"""Work per packet, as a multiple of the least seen, at which a full CPU is known to poll."""
+"""Work per packet, as a multiple of the least seen, at which a full CPU counts as polling."""
 OTHER_WORK = 3.0
-"""The same at which the CPU goes into something else, whatever the router is known to do."""
+"""The same at which the CPU does other work, in any kind of router."""
 SLOWEST = 1e3
-"""Packets per second of CPU below which no router works, however slow it is."""
+"""Packets per second of CPU below which no router works."""
 STEADY = 0.9
 """Offered load, as a share of the last period's, that counts as the same."""
 
 
 class Evidence(msgspec.Struct, frozen=True, gc=False):
-    """What one period showed of one router, as far as its platform reports it."""
+    """Measurements of one router in one period, as far as its platform reports them."""
 
     cap: CapFraction | None
     """In force; None where the router is uncapped."""
     throughput: PacketsPerSecond | None = None
     offered: PacketsPerSecond | None = None
     used: CapFraction | None = None
-    """CPUs used on average, n times the hottest vCPU's where each of n has its own quota."""
+    """CPUs used on average, n times the hottest vCPU's if each of n has its own quota."""
     throttled: float | None = None
-    """Share of its periods in which the quota stopped the router."""
+    """Share of its periods in which the quota throttled the router."""
 
     @property
     def use(self) -> float | None:
@@ -50,7 +50,7 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def forwards_all(self) -> bool:
-        """Whether all that is offered is forwarded; False where that is not known."""
+        """Whether all offered load is forwarded; False where unknown."""
         if self.throughput is None or self.offered is None:
             return False
         return self.throughput >= FORWARDS_ALL * self.offered
@@ -64,19 +64,19 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
 
 
 class Polling(msgspec.Struct, frozen=True, gc=False):
-    """What is known of how a router spends the CPU that it does not need."""
+    """What is known about how a router spends CPU that it does not need."""
 
     polls: bool = False
     sleeps: bool = False
-    """Whether it was seen to leave CPU unused as its load fell; such a router never polls."""
+    """Whether it left CPU unused as its load fell; such a router never polls."""
     best: float = 0.0
     """The most packets that it forwarded in a second of CPU."""
     offered: float = 0.0
-    """The load of the last period, 0 unless more was offered than it forwarded."""
+    """The load of the last period, 0 unless it exceeded the throughput."""
 
 
 def observed(polling: Polling, evidence: Evidence) -> Polling:
-    """Return what is known after one more period."""
+    """Return the knowledge after one more period."""
     use, efficiency = evidence.use, evidence.efficiency
     backlog = 0.0 if evidence.forwards_all else evidence.offered or 0.0
     if use is None or efficiency is None:
@@ -90,7 +90,7 @@ def observed(polling: Polling, evidence: Evidence) -> Polling:
 
 
 def _slept(polling: Polling, evidence: Evidence, use: float, efficiency: float) -> bool:
-    """Whether the router used no more than its packets cost, as a poller short of CPU would not."""
+    """Whether the router used only what its packets cost, unlike a poller short of CPU."""
     partly = evidence.forwards_all and use < BINDING_USE
     return partly and efficiency >= max(SLOWEST, polling.best / IDLE_WORK)
 
@@ -99,8 +99,8 @@ def binds(evidence: Evidence, polling: Polling | None = None) -> bool:
     """Return whether the cap shaped the period's throughput.
 
     Args:
-        evidence: what the period showed.
-        polling: what was known of the router before it; None for a router that sleeps.
+        evidence: of the period.
+        polling: previous knowledge of the router; None for a router that sleeps.
     """
     if evidence.cap is None:
         return False
@@ -115,17 +115,17 @@ def binds(evidence: Evidence, polling: Polling | None = None) -> bool:
 
 
 def _works_elsewhere(evidence: Evidence, polling: Polling) -> bool:
-    """Whether a full CPU forwards all that is offered, at far less than it has shown it can do."""
+    """Whether a full CPU forwards all offered load, but far less efficiently than at best."""
     if not evidence.forwards_all or evidence.efficiency is None:
         return False
     return evidence.efficiency < max(SLOWEST, polling.best / OTHER_WORK)
 
 
 def _backlogged(evidence: Evidence, before: float) -> bool:
-    """Whether a polling router had more to do than it could, in all of the period.
+    """Whether a polling router was overloaded during the whole period.
 
-    A load that begins or ends within the period leaves a part of it to polling: the throughput is
-    then no measure of the cap.
+    If a load begins or ends within the period, part of the period is idle polling, and throughput
+    does not measure the cap.
     """
     if evidence.offered is None or evidence.forwards_all:
         return False

@@ -1,4 +1,4 @@
-"""Whole-percent caps used well: neighbouring caps alternated so that their mean is right."""
+"""Dithering of whole-percent caps: alternates neighbouring caps to get the right mean."""
 
 import math
 
@@ -7,9 +7,9 @@ import msgspec
 from common.units import CapFraction
 
 SLOTS = 10
-"""Parts of a period; the actuator is written at most twice in it."""
+"""Parts of a period; at most two of them write to the actuator."""
 WORTH_ALTERNATING = 0.02
-"""A step that is less of the cap than this is left to the next periods: no meter sees it."""
+"""Steps below this share of the cap are left to the next periods: too small to measure."""
 
 
 class Dithered(msgspec.Struct, frozen=True, gc=False):
@@ -32,25 +32,25 @@ class Dithered(msgspec.Struct, frozen=True, gc=False):
 
 
 def steady(cap: CapFraction, quantum: float) -> Dithered:
-    """Return a period at the one cap that can be set nearest to the one given."""
+    """Return a period at the single settable cap nearest to the one given."""
     nearest = CapFraction(max(round(cap / quantum), 1) * quantum) if quantum > 0 else cap
     return Dithered(nearest, nearest, SLOTS)
 
 
 def slots_for(cap: CapFraction, quantum: float, *, slow: bool) -> int:
-    """Return in how many parts a period is worth cutting: one where the actuator is slow."""
+    """Return the number of parts of a period worth using: one where the actuator is slow."""
     return 1 if slow or quantum < WORTH_ALTERNATING * cap else SLOTS
 
 
 def dither(
     cap: CapFraction, quantum: float, owed: float = 0.0, slots: int = SLOTS
 ) -> tuple[Dithered, float]:
-    """Return how to spend a period so that the mean is the cap, and what is owed to the next.
+    """Return the period whose mean is the cap, and the remainder owed to the next.
 
     Args:
-        cap: the mean that is wanted, as a fraction of one CPU.
-        quantum: the step between caps that can be set; 0 for none, and then nothing alternates.
-        owed: what the period before could not express (sigma-delta), within half a slot's worth.
+        cap: the wanted mean, as a fraction of one CPU.
+        quantum: the step between caps that can be set; 0 for none, which disables alternation.
+        owed: remainder of the previous period (sigma-delta), at most half a slot's worth.
         slots: 1 keeps to one cap within the period, and alternates between periods.
     """
     if quantum <= 0:

@@ -1,9 +1,9 @@
-"""What a loop has learned of its router: the line log(y) = c + s·log(cap), and how sure it is.
+"""A loop's estimate of its router: the line log(y) = c + s·log(cap), and its uncertainty.
 
-The offset c is followed by a scalar Kalman filter whose trust rises after a move of the cap or a
-surprise and falls while samples only scatter. The elasticity s, the delay in samples and the noise
-are estimated from the loop's own moves.
-All logarithms are natural, all quantities dimensionless shares of their reference.
+A scalar Kalman filter follows the offset c: its gain rises after a move of the cap or a surprise,
+and falls while samples only scatter. The elasticity s, the delay in samples and the noise are
+estimated from the loop's own moves. All logarithms are natural, all quantities dimensionless shares
+of their reference.
 """
 
 import math
@@ -12,75 +12,76 @@ import msgspec
 from msgspec.structs import replace
 
 MAX_DELAY = 5
-"""Samples; a cap that takes longer to show is not a CPU cap."""
+"""Samples; a cap with a longer delay is not a CPU cap."""
 LEARNT_DELAY = 2
-"""Samples of delay that a loop finds out by itself; a longer one must be known beforehand."""
+"""Maximum delay in samples that a loop can learn; a longer one must be known beforehand."""
 TELLING = 0.3
-"""A change (in logarithms) of cap or throughput that can tell delays apart."""
+"""Minimum change (in logarithms) of cap or throughput that can distinguish delays."""
 ON_THE_LINE = 0.1
-"""A sample this near to what the line foretold (in logarithms) is no reason to doubt the delay: on
-the flat top of a curve a large move changes little, as it does where it has yet to show."""
+"""A sample this near to the line's prediction (in logarithms) gives no reason to doubt the delay: a
+large move changes little on the flat top of a curve, and also before it takes effect."""
 
 DRIFT = 0.01
-"""Standard deviation by which c may wander from one sample to the next."""
+"""Standard deviation of the drift of c from one sample to the next."""
 SLOPE_DOUBT = 0.5
-"""Standard deviation of s: what a move of the cap costs in certainty."""
+"""Standard deviation of s: how much uncertainty a move of the cap adds."""
 UNSHAPED_DOUBT = 0.09
-"""Variance of c after a sample that no cap shaped: in batches, packets get cheaper."""
+"""Variance of c after a sample not shaped by a cap: batching makes packets cheaper."""
 GAIN = 0.25
-"""Trust in a sample of white noise: slow change is still followed, noise hardly amplified."""
+"""Gain for white noise: follows slow change, hardly amplifies noise."""
 GAIN_BY_CORRELATION = 0.8
 GAINS = (0.1, 0.7)
-"""Noise that lasts from sample to sample deserves more trust, noise that alternates less."""
+"""Range of the gain: correlated noise needs a higher gain, alternating noise a lower one."""
 CORRELATION_MEMORY = 0.95
 SCATTER_GAIN = 0.75
-"""Trust below which samples are taken to scatter ..."""
+"""Gain below which samples are taken to scatter ..."""
 SCATTER = 1.0
 """... unless they miss the line by more than this (in logarithms)."""
 SURPRISE = 2.5
-"""Standard deviations at which two samples in a row on the same side mean change, not noise. One
-alone may be a hiccup of the host: chasing it would double the harm."""
+"""Standard deviations at which two samples in a row on the same side mean change, not noise. A
+single one may be a transient of the host: following it would double the error."""
 NOISE_MEMORY = 0.9
 QUIETEST = 0.002
-"""The noise is never taken to be less than this share of the throughput."""
+"""Lower bound of the noise, as a share of the throughput."""
 FIRST_NOISE = 0.05
 SLOPES = (0.4, 10.0)
-"""Below: a knee, where trust in the slope would overshoot. Above: no host measured is steeper."""
+"""Below: a knee, where using the slope would overshoot. Above: no measured host is steeper."""
 LIKELY_SLOPE = 1.5
-"""Elasticity that no measured host exceeds by much."""
+"""Elasticity that measured hosts hardly exceed."""
 CLEAR_MOVE = 3.0
-"""A move of the cap teaches slope when it exceeds this many times the noise of two samples."""
+"""A move of the cap updates the slope if it exceeds this multiple of the noise of two samples."""
 BLIND_DROP = 0.3
-"""Moves down by more than this (in log cap) may cross a knee, and teach no slope below 1."""
+"""Moves down by more than this (in log cap) may cross a knee, and cannot teach a slope below 1."""
 SLOPE_RECOVERY = 0.15
-"""How fast an elasticity below 1, which lengthens steps, returns to 1 while none is learned."""
+"""Rate at which an elasticity below 1, which lengthens steps, returns to 1 while none is
+learned."""
 DELAY_MEMORY = 0.7
 SLOPE_MEMORY = 0.4
 
 
 class Estimate(msgspec.Struct, frozen=True, gc=False):
-    """The line, its certainty, and the memory that the estimates need."""
+    """The line, its uncertainty, and the memory that the estimates need."""
 
     slope: float = 1.0
     offset: float | None = None
     """c; None until the first sample."""
     variance: float = 1.0
-    """Of c."""
+    """Variance of c."""
     noise: float = FIRST_NOISE**2
     """Variance of log(y) at a constant cap."""
     innovation: float = 0.0
-    """By how much the last sample missed the line; 0 after a change."""
+    """Error of the line's last prediction; 0 after a change."""
     correlation: float = 0.0
-    """Of each innovation with the next, as a share of the noise; white noise has none."""
+    """Correlation of successive innovations, as a share of the noise; 0 for white noise."""
     delay: int = 0
     misfits: tuple[float, ...] = (0.0,) * (LEARNT_DELAY + 1)
-    """How badly each delay explains the moves so far."""
+    """Error of each candidate delay over the moves so far."""
     caps: tuple[float, ...] = ()
     """log(cap) of the latest samples, newest first."""
     seen: float | None = None
-    """log(y) of the sample before, where it can be compared with the next."""
+    """log(y) of the previous sample, if comparable with the next."""
     starved: bool = False
-    """Whether next to nothing was forwarded in the sample before."""
+    """Whether almost nothing was forwarded in the previous sample."""
 
     @property
     def acting_cap(self) -> float:
@@ -99,13 +100,13 @@ def updated(
     """Return the estimate after a sample.
 
     Args:
-        estimate: what was known before.
+        estimate: the previous estimate.
         log_cap: log of the cap that explains the sample.
         log_y: log of the throughput, bounded below where the router was starved.
-        shaped: whether the cap held the router back. If not, the sample moves the offset but says
-            nothing of slope and delay.
-        starved: whether next to nothing was forwarded. To come from there or to fall there shows
-            how steep the router is, but not when it answered.
+        shaped: whether the cap limited the router. If not, the sample moves the offset, but not
+            slope and delay.
+        starved: whether almost nothing was forwarded. A change from or to that state shows the
+            router's slope, but not its delay.
     """
     estimate = replace(estimate, caps=(log_cap, *estimate.caps)[: MAX_DELAY + 2])
     if shaped and estimate.seen is not None:
@@ -122,20 +123,20 @@ def updated(
 
 
 def moved(estimate: Estimate, *, offset: float, slope: float, variance: float) -> Estimate:
-    """Return the estimate on another line, with the variance that its offset now has."""
+    """Return the estimate for another line, with the variance of its new offset."""
     return replace(estimate, offset=offset, slope=slope, variance=variance, innovation=0.0)
 
 
 def _move(estimate: Estimate, delay: int) -> float:
-    """Return by how much the log cap had moved, as a sample of that delay would have felt it."""
+    """Return the move of the log cap that a sample with this delay reflects."""
     caps = estimate.caps
     return caps[delay] - caps[delay + 1] if len(caps) > delay + 1 else 0.0
 
 
 def _with_delay(estimate: Estimate, rise: float) -> Estimate:
-    """Choose the delay that explains the moves best, if it is clearly better than the present.
+    """Choose the delay that explains the moves best, if it is clearly better than the current one.
 
-    A slope that was learned at another delay is forgotten.
+    A slope learned at another delay is dropped.
     """
     moves = [_move(estimate, delay) for delay in range(LEARNT_DELAY + 1)]
     if max(abs(rise), *map(abs, moves)) < TELLING or estimate.delay > LEARNT_DELAY:
@@ -152,13 +153,13 @@ def _with_delay(estimate: Estimate, rise: float) -> Estimate:
 
 
 def _unexplained(rise: float, move: float, slope: float) -> float:
-    """Return by how much a rise misses what a move can do at any likely elasticity."""
+    """Return the part of a rise that a move cannot explain at any likely elasticity."""
     ends = SLOPES[0] * move, max(slope, LIKELY_SLOPE) * move
     return max(min(ends) - rise, rise - max(ends), 0.0)
 
 
 def _turned(estimate: Estimate, slope: float) -> Estimate:
-    """Turn the line about the point where the router was before its last move."""
+    """Rotate the line about the router's point before its last move."""
     before = estimate.caps[min(estimate.delay + 1, len(estimate.caps) - 1)]
     offset = estimate.offset
     if offset is not None:
@@ -167,7 +168,7 @@ def _turned(estimate: Estimate, slope: float) -> Estimate:
 
 
 def _with_slope(estimate: Estimate, rise: float) -> Estimate:
-    """Learn the elasticity from a clear move, pivoting the line where the router was before."""
+    """Learn the elasticity from a clear move, rotating the line about the previous point."""
     move = _move(estimate, estimate.delay)
     if move * move <= 2 * CLEAR_MOVE**2 * estimate.noise or _may_cross_a_knee(move, rise):
         return _turned(estimate, estimate.slope + SLOPE_RECOVERY * max(0.0, 1 - estimate.slope))
@@ -176,7 +177,7 @@ def _with_slope(estimate: Estimate, rise: float) -> Estimate:
 
 
 def _may_cross_a_knee(move: float, rise: float) -> bool:
-    """Whether a long way down looked flat, as it does from the flat top of a concave curve."""
+    """Whether a large move down looked flat, as from the flat top of a concave curve."""
     return move < -BLIND_DROP and rise > move
 
 
@@ -204,10 +205,10 @@ def _filtered(estimate: Estimate, log_y: float) -> Estimate:
 
 
 def _followed(miss: float, gain: float) -> float:
-    """Return what to follow of a miss: all of it after a change, its share in noise.
+    """Return the correction for a miss: all of it after a change, a share of it in noise.
 
     Logarithms would keep the geometric mean of the throughput at the setpoint, shares keep the
-    mean. They are the same but for noise, which is all there is where the gain is low.
+    mean. They differ only for noise, which dominates where the gain is low.
     """
     return math.expm1(miss) if gain < SCATTER_GAIN and abs(miss) < SCATTER else miss
 
@@ -223,10 +224,10 @@ def _correlation(estimate: Estimate, innovation: float) -> float:
 
 
 def _noise(estimate: Estimate, innovation: float, move: float) -> float:
-    """Learn the noise where the cap stood still, so that a loop's own swing is not taken for it.
+    """Learn the noise at a constant cap, so that the loop's own moves do not count as noise.
 
     Half the squared difference of successive innovations has the noise's variance as its mean,
-    whatever the line is off by (von Neumann, 1941): to miss the setpoint for long is no noise.
+    independent of the line's offset (von Neumann, 1941): a steady error is not noise.
     """
     noise = estimate.noise
     if move * move >= max(noise, FIRST_NOISE**2):

@@ -1,7 +1,7 @@
-"""The first cap of a router that nothing else holds: at its activation, not a period later.
+"""The first cap of a router without a shield: at its activation, not a period later.
 
-From the trained model, else from what the last run has learned, else from a guess. It is used where
-no shield holds the rate alone, and for laws that leave a wrong cap within two or three periods.
+It comes from the trained model, else from the last run's estimate, else from a guess. It is used
+where no shield holds the rate, and for laws that correct a wrong cap within two or three periods.
 """
 
 import math
@@ -15,8 +15,9 @@ from xtc.control.instance import Act, Command, Instance, Profile, Watch, spent
 from xtc.control.prior import guess
 
 WITHOUT_REFERENCE: Final = 5.0
-"""The least first cap, in floors, where it is not known what the router forwards uncapped: at the
-floor alone nothing would show whether it answers to its cap (`xtc.control.instance`)."""
+"""Minimum first cap, in multiples of the floor, where the router's uncapped throughput is unknown:
+at the floor itself, it would not show whether the router responds to its cap
+(`xtc.control.instance`)."""
 
 
 def first(
@@ -25,13 +26,13 @@ def first(
     in_force: CapFraction | None,
     forwarded: PacketsPerSecond | None,
 ) -> tuple[Instance, Command | None]:
-    """Return a loop that begins, and its first cap; None where it is to wait for a sample.
+    """Return a starting loop and its first cap; None where it must wait for a sample.
 
     Args:
-        instance: the loop, which may know of an earlier run (`Instance.prior`).
+        instance: the loop, which may have knowledge from an earlier run (`Instance.prior`).
         profile: its law and its bounds.
-        in_force: a cap that stands already, which no first cap exceeds.
-        forwarded: what the router forwarded without this cap; None where that is not known.
+        in_force: the cap already in force, an upper bound of the first cap.
+        forwarded: throughput without this cap; None where unknown.
     """
     law, target = profile.law_of(instance.lease.unit), instance.lease.target
     if not isinstance(law, AdaptiveLaw):

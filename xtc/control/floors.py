@@ -1,9 +1,9 @@
-"""CPU floors: the weights by which held routers get their CPU while others want it; pure.
+"""CPU floors: weights that secure CPU for controlled routers under contention; pure.
 
 A cap is a ceiling, and limits others. A weight is a floor: while the CPU is contended, each group
-gets it in proportion to its weight. A router that needs the share m of a CPU gets it where its
-weight is m times the sum of all weights that contend. Weights cost nothing while the CPU is free,
-and a held router cannot use more than its cap, however large its weight.
+gets it in proportion to its weight. A router that needs the share m of a CPU gets it if its weight
+is m times the sum of all contending weights. Weights cost nothing while the CPU is free, and a
+controlled router cannot use more than its cap at any weight.
 """
 
 import math
@@ -19,49 +19,49 @@ AUTO: Final = "auto"
 KEEP: Final = "keep"
 """The weight of a router that is left alone."""
 MARGIN: Final = 1.1
-"""A need is taken for so much more: it is measured on one period, and caches are shared."""
+"""Factor on a need: it is measured in one period, and caches are shared."""
 KEPT: Final = 1.3
-"""A need that was noted is kept until it is so many times what is needed now."""
+"""A noted need is kept until it exceeds the current need by this factor."""
 REST: Final = 0.05
 """Share of each CPU that floors leave to others, as the kernel does for deadline threads."""
 LEAST_SEEN: Final = 0.05
-"""Share of its setpoint below which what a router forwards tells nothing of what packets cost."""
+"""Share of its setpoint below which throughput does not show the cost of packets."""
 COVERED: Final = 0.98
-"""A share of its need at which a router's floor counts as backed."""
+"""Share of its need from which a router's floor counts as covering it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One held router where several contend for the CPU."""
+    """One controlled router among those that contend for the CPU."""
 
     need: CapFraction
     """CPUs that its setpoint needs."""
     standing: int
-    """The weight that it had before xtc, below which it does not fall."""
+    """Its weight before xtc, a lower bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a router gets."""
+    """The result for a router."""
 
     weight: int
     covers: CapFraction
-    """CPUs that it is sure to get, on one CPU that all others want."""
+    """CPUs that are guaranteed to it, on one CPU that all others want."""
 
 
 def need_of(
     used: CapFraction, throughput: float, target: float, most: CapFraction
 ) -> CapFraction | None:
-    """Return the CPUs that a setpoint needs, by what the packets of one period cost.
+    """Return the CPUs that a setpoint needs, from the cost of packets in one period.
 
     Args:
         used: CPUs used.
-        throughput: what was forwarded, in the setpoint's unit.
+        throughput: in the setpoint's unit.
         target: the setpoint.
-        most: the CPUs that it can use at most.
+        most: the most CPUs that it can use.
 
     Returns:
-        None where too little was forwarded to tell.
+        None where throughput was too low.
     """
     if throughput < LEAST_SEEN * target or used <= 0:
         return None
@@ -69,9 +69,9 @@ def need_of(
 
 
 def noted(before: CapFraction | None, need: CapFraction) -> CapFraction:
-    """Return the need to go by: the one of before while it covers the new one and is not far off.
+    """Return the need to use: the previous one while it covers the new one and is close.
 
-    All weights of a group hang together, so that they change only where a need does.
+    The weights of a group depend on each other, so they should change only with a need.
     """
     if before is not None and need <= before <= KEPT * need:
         return before
@@ -79,12 +79,12 @@ def noted(before: CapFraction | None, need: CapFraction) -> CapFraction:
 
 
 def grants(claims: Mapping[str, Claim], rivals: float, scale: Scale) -> dict[str, Grant]:
-    """Return the weights with which every claim is covered against rivals of this weight in all.
+    """Return weights that cover every claim against rivals of this total weight.
 
-    A claim that the standing weight covers keeps it. The sum T of all weights is then (rivals +
-    standing weights kept) / (1 - the needs of the others), and these get their need times T. It
-    rises with every claim that is raised, but where needs exceed the CPU: nobody falls below the
-    weight that was standing then, either.
+    A claim that its standing weight covers keeps that weight. The sum T of all weights is then
+    (rivals + standing weights kept) / (1 - the needs of the others), and these get their need times
+    T. T rises with every raised claim, except where needs exceed the CPU. Even then, no weight
+    falls below the standing one.
     """
     raised: set[str] = set()
     while True:
@@ -109,7 +109,7 @@ def _total(claims: Mapping[str, Claim], raised: set[str], rivals: float) -> floa
 def _expressed(
     claims: Mapping[str, Claim], raised: set[str], rivals: float, scale: Scale
 ) -> dict[str, Grant]:
-    """Return weights in the platform's range; where it ends, all that are raised shrink alike."""
+    """Return weights in the platform's range; beyond it, all raised ones shrink alike."""
     total = _total(claims, raised, rivals)
     highest = max((claims[name].need * total for name in raised), default=0.0)
     unit = total * (min(1.0, scale.most / highest) if highest else 1.0)
@@ -124,14 +124,14 @@ def _expressed(
 
 
 def _within(weight: float, scale: Scale) -> int:
-    """Return the whole weight that is not below a wanted one, within the range."""
+    """Return the smallest whole weight not below a wanted one, within the range."""
     return min(max(math.ceil(weight), scale.least), scale.most)
 
 
 def _on_one_cpu(
     claims: Mapping[str, Claim], raised: set[str], weights: Mapping[str, int], rivals: float
 ) -> float:
-    """Return all weights that can want one CPU: of routers that need more, as many as fit."""
+    """Return the total weight that can contend for one CPU: as many large routers as fit."""
     share = sum(claims[name].need for name in raised)
     fit = min(1.0, (1 - REST) / share) if share else 1.0
     fixed = sum(weight for name, weight in weights.items() if name not in raised)
@@ -139,16 +139,16 @@ def _on_one_cpu(
 
 
 def fits(total: float, cpus: int) -> bool:
-    """Whether the needs of all held routers are backed by so many CPUs."""
+    """Whether this many CPUs cover the needs of all controlled routers."""
     return total <= (1 - REST) * cpus
 
 
 def shortage(name: str, needs: Mapping[str, CapFraction], cpus: int) -> str:
-    """Say that a router's need is not backed by what the host has; "" where it is.
+    """Return that the host's CPUs do not cover a router's need; "" if they do.
 
     Args:
         name: the router.
-        needs: of every held router, itself included.
+        needs: of every controlled router, including itself.
         cpus: of the host.
     """
     if name not in needs or fits(sum(needs.values()), cpus):
@@ -161,7 +161,7 @@ def shortage(name: str, needs: Mapping[str, CapFraction], cpus: int) -> str:
 
 
 def uncovered(need: CapFraction, grant: Grant, scale: Scale) -> str:
-    """Say that the largest weight does not cover a need; "" where a weight does."""
+    """Return that the largest weight does not cover a need; "" if a weight does."""
     if grant.weight < scale.most or grant.covers >= COVERED * min(need, 1 - REST):
         return ""
     return (

@@ -1,16 +1,16 @@
-"""How much more CPU than it needs a router gets whose rate is held by its shield.
+"""CPU headroom of a router with a shield that holds its rate.
 
-The shield lets the setpoint by, exactly. The cap then need not hold the rate: it bounds the CPU,
-and must not be what packets wait for. So the law aims at `Bounds.headroom` setpoints, and learns
-from what the router uses, which behind a shield is what its packets need:
+The shield passes exactly the setpoint. The cap then need not hold the rate: it bounds the CPU, and
+must not delay packets. So the law aims at `Bounds.headroom` setpoints, and learns from the router's
+usage, which behind a shield is what its packets need:
 
-- A router that forwards less than arrives and uses what it is given has too small a cap. The law
-  learns from the cap, as without a shield, and raises it at once.
-- One that leaves CPU unused shows what it needs. The cap becomes `Bounds.headroom` times that, and
-  is left alone while it is about that.
-- One that forwards its setpoint and uses all of its cap, or whose use is not known, may need less:
-  it polls, or its cap just fits. The cap is lowered gently until the router falls just short. If it
-  leaves CPU unused a little above that, it is known to sleep, and is believed from then on.
+- A router that forwards less than arrives and uses all of its cap needs a larger one. The law
+  learns from the cap, as without a shield, and raises it immediately.
+- A router that leaves CPU unused shows its need. The cap becomes `Bounds.headroom` times the need,
+  and stays while it is close to that.
+- A router that forwards its setpoint and uses all of its cap, or has unknown usage, may need less:
+  it polls, or its cap just fits. The cap is lowered gently until the router just falls short. If it
+  leaves CPU unused slightly above that cap, it is known to sleep, and its usage is trusted.
 
 Where a shield drops nothing, too little is offered, and nothing is learned.
 """
@@ -27,62 +27,62 @@ from xtc.control.law import Bounds, Decision, Law, PaperLaw, Sample
 S = TypeVar("S")
 
 FITTING: Final = 0.1
-"""A cap fits whose headroom differs from what it should be by less than this."""
+"""A cap fits if its headroom differs from the target by less than this."""
 SPENT: Final = 0.95
-"""A router that uses this share of its cap may need more, or poll."""
+"""A router that uses at least this share of its cap may need more, or poll."""
 FULL: Final = 0.99
-"""At this share of what it could forward a router forwards all."""
+"""From this share of what it could forward, a router counts as forwarding all."""
 STEADY: Final = 1.02
-"""One that forwards more than this multiple of its setpoint drains its queue."""
+"""A router that forwards more than this multiple of its setpoint drains its queue."""
 EXCESS: Final = 1.5
-"""Beyond this multiple no queue drains for long: then the cap holds it, as without a shield."""
+"""No queue drains for long beyond this multiple: the cap then holds it, as without a shield."""
 IN_A_ROW: Final = 2
-"""Periods that tell what one does not."""
+"""Periods required where one is not conclusive."""
 TELLING: Final = 0.5
-"""The share of its setpoint from which what a router uses tells what it needs for that."""
+"""Minimum share of its setpoint at which a router's usage shows the setpoint's need."""
 TOO_LITTLE: Final = 0.9
-"""A router that forwards less than this share of what is wanted lacks something."""
+"""A router that forwards less than this share of the wanted rate lacks a resource."""
 EASE: Final = 0.01
-"""By so much a cap is lowered; twice as much each time while it is not known what is needed ..."""
+"""A cap is lowered by this share; twice as much each time while the need is unknown ..."""
 FASTEST_EASE: Final = 0.1
 NEAR: Final = 1.3
-"""... and the cap is above this multiple of where the router fell short before."""
+"""... and the cap is above this multiple of the last cap that was too small."""
 MOST_CPUS: Final = 1e6
 """More than any machine has."""
 UNASKED: Final = 1.2
-"""By how much a cap rises in a period in which nobody asks for the setpoint."""
+"""Maximum rise of a cap in a period in which the setpoint is not wanted."""
 PASSED: Final = 0.9
-"""At this share of where it fell short before, that tells nothing any more."""
+"""Below this share of the cap that was too small before, that mark is obsolete."""
 
 
 class Headroom(msgspec.Struct, frozen=True, gc=False):
-    """What is remembered of a router behind its shield."""
+    """Memory of a router behind its shield."""
 
     setpoint: float | None = None
     short: float | None = None
-    """The cap at which it fell short when that was lowered."""
+    """The cap at which it fell short when it was lowered."""
     need: float | None = None
-    """What it seemed to need when it last left CPU unused."""
+    """Its apparent need when it last left CPU unused."""
     ease: float = EASE
     """The next step down."""
     eased: bool = False
-    """Whether the cap was lowered in the last period to find out what is needed."""
+    """Whether the cap was lowered in the last period to find the need."""
     shorts: int = 0
-    """Periods in a row in which it forwarded less than the shield let by."""
+    """Periods in a row in which it forwarded less than the shield passed."""
     excesses: int = 0
-    """Periods in a row in which it forwarded far more, which no shield can have let by."""
+    """Consecutive periods in which it forwarded far more than a shield can have passed."""
     enough: float | None = None
     """The cap at which it forwarded its setpoint while the shield dropped."""
     steady: int = 0
     """Periods in a row in which it forwarded its setpoint."""
     sleeps: bool = False
-    """Whether it is known to use no more than it needs."""
+    """Whether it is known to use only what it needs."""
 
 
 def stepped(
     law: Law[S], memory: tuple[S, Headroom], setpoint: float, sample: Sample, bounds: Bounds
 ) -> tuple[tuple[S, Headroom], Decision]:
-    """Return the next memory of a loop, and its next cap; the router may be behind a shield."""
+    """Return a loop's next memory and next cap; the router may be behind a shield."""
     headroom, seen = prepared(memory[1], sample, setpoint, bounds)
     if isinstance(law, PaperLaw):  # its dead zone is as wide as the margin, and it knows its caps
         state, decision = law.step(memory[0], setpoint, sample, bounds)
@@ -96,17 +96,17 @@ def stepped(
 def _gently_raised(
     headroom: Headroom, setpoint: float, sample: Sample, decision: Decision
 ) -> Decision:
-    """Raise a cap that was enough for the setpoint little by little, while nothing waits for it.
+    """Raise a cap that was enough for the setpoint gradually, while no packets wait for it.
 
-    A flood that begins or ends within a period makes a router that polls seem short of its cap: it
-    uses all of that, and forwards a part of its setpoint. But it forwards what reaches it.
+    A flood that begins or ends within a period makes a polling router look short of CPU: it uses
+    its whole cap, and forwards part of its setpoint. But it forwards all that reaches it.
     """
     waits = is_short(sample, setpoint, TOO_LITTLE)
     asked = sample.shielded and wanted(sample, setpoint) >= TELLING * setpoint
     if (waits and asked) or not sample.guarded or sample.cap is None or headroom.enough is None:
         return decision
     most = CapFraction(UNASKED * sample.cap)
-    # This period may be the first one after the cap was lowered, which has not told yet.
+    # This period may be the first after the cap was lowered, with no result yet.
     lowered = (1 - FASTEST_EASE) * headroom.enough
     if sample.cap < PASSED * lowered or decision.cap <= most:
         return decision
@@ -116,9 +116,9 @@ def _gently_raised(
 def prepared(
     headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds
 ) -> tuple[Headroom, Sample]:
-    """Return what is remembered, and the sample as a law that aims at the headroom is to see it.
+    """Return the memory, and the sample as the law should see it to aim at the headroom.
 
-    One that neither binds nor says what is `needed` teaches nothing, and the cap is kept.
+    A sample that neither binds nor has a `needed` adds nothing, and the cap is kept.
     """
     if not sample.guarded or _flows_past(headroom, sample, setpoint):
         return headroom, sample
@@ -133,14 +133,14 @@ def prepared(
         return headroom, _started(sample, setpoint, bounds)
     if before != setpoint:
         return _scaled(headroom, sample, setpoint, setpoint / before, bounds)
-    # One that sends more than it receives may forward all that arrives, and too little.
+    # A router that sends more than it receives may forward all that arrives, and still too little.
     if is_short(sample, setpoint) or (was_eased and sample.throughput < FULL * setpoint):
         return _fallen_short(headroom, sample, setpoint, bounds, eased=was_eased)
     return _forwarding_all(headroom, sample, setpoint, bounds)
 
 
 def _flows_past(headroom: Headroom, sample: Sample, setpoint: float) -> bool:
-    """Whether a router has forwarded for periods what its shield cannot have let by."""
+    """Whether a router has forwarded for some periods more than its shield can have passed."""
     return headroom.excesses >= IN_A_ROW and sample.throughput > EXCESS * setpoint
 
 
@@ -150,17 +150,17 @@ def is_short(sample: Sample, setpoint: float, share: float = FULL) -> bool:
 
 
 def wanted(sample: Sample, setpoint: float) -> float:
-    """Return what a router is to forward of what reaches it."""
+    """Return the rate that a router should forward of what reaches it."""
     return setpoint if sample.offered is None else min(sample.offered, setpoint)
 
 
 def is_held(sample: Sample, setpoint: float) -> bool:
-    """Whether a shield is what holds a router back: it drops, and what it lets by is forwarded."""
+    """Whether the shield limits a router: it drops, and all that it passes is forwarded."""
     return sample.shielded and not is_short(sample, setpoint, TOO_LITTLE)
 
 
 def _counted(headroom: Headroom, sample: Sample, setpoint: float) -> Headroom:
-    """Count periods in a row: what comes and goes within one fills queues that the next drains."""
+    """Count consecutive periods: a queue that fills in one period drains in the next."""
     short = is_short(sample, setpoint)
     steady = FULL <= sample.throughput / setpoint <= STEADY
     enough = sample.cap if steady and sample.shielded else headroom.enough
@@ -176,9 +176,9 @@ def _counted(headroom: Headroom, sample: Sample, setpoint: float) -> Headroom:
 def _fallen_short(
     headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds, *, eased: bool
 ) -> tuple[Headroom, Sample]:
-    """Return what a router teaches that forwards less than the shield lets by.
+    """Learn from a router that forwards less than the shield passes.
 
-    One that used less than its cap and does so once had it spent for a part of the period.
+    A single such period with less than the cap used had the cap exhausted for a part of it.
     """
     used = _known_use(sample)
     if eased:
@@ -195,7 +195,7 @@ def _fallen_short(
 
 
 def _started(sample: Sample, setpoint: float, bounds: Bounds) -> Sample:
-    """Cap a router for the first time: at what its use tells, or at the most that it may get."""
+    """Cap a router for the first time: by its usage, or at its maximum."""
     used = _known_use(sample)
     if used is None:
         return _needing(sample, bounds.ceiling)
@@ -205,21 +205,21 @@ def _started(sample: Sample, setpoint: float, bounds: Bounds) -> Sample:
 def _scaled(
     headroom: Headroom, sample: Sample, setpoint: float, times: float, bounds: Bounds
 ) -> tuple[Headroom, Sample]:
-    """Have the cap follow the setpoint."""
+    """Scale the cap with the setpoint."""
     short = None if headroom.short is None else headroom.short * times
     need = None if headroom.need is None else headroom.need * times
     enough = None if headroom.enough is None else headroom.enough * times
     headroom = replace(headroom, short=short, need=need, enough=enough)
-    assert sample.cap is not None  # prepared() has looked
+    assert sample.cap is not None  # prepared() has checked
     return headroom, _with_cap(sample, sample.cap * times, setpoint, bounds)
 
 
 def _forwarding_all(
     headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds
 ) -> tuple[Headroom, Sample]:
-    """Return what a router teaches that forwards all that the shield lets by."""
+    """Learn from a router that forwards all that the shield passes."""
     steady = headroom.steady >= IN_A_ROW
-    assert sample.cap is not None  # prepared() has looked
+    assert sample.cap is not None  # prepared() has checked
     if not is_spent(sample):
         raised = (bounds.headroom + 2 * FITTING) * (headroom.short or 0.0)
         sleeps = headroom.sleeps or sample.cap <= raised
@@ -229,7 +229,7 @@ def _forwarding_all(
             return _eased(headroom, sample, setpoint, bounds)
         return headroom, learned
     if sample.throughput < FULL * setpoint:
-        return headroom, sample  # senders that adapt may be held by the cap
+        return headroom, sample  # the cap may be limiting adaptive senders
     if not steady:
         return headroom, _held(sample)
     used = _known_use(sample)
@@ -242,7 +242,7 @@ def _forwarding_all(
 def _eased(
     headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds
 ) -> tuple[Headroom, Sample]:
-    """Lower the cap a little, and less gently far from where the router fell short before."""
+    """Lower the cap a little; faster if far from where the router fell short before."""
     cap, step = sample.cap or 0.0, headroom.ease
     short, need = _still_ahead(headroom.short, cap), _still_ahead(headroom.need, cap)
     if cap * (1 - step) < NEAR * max(short or 0.0, need or 0.0):
@@ -254,7 +254,7 @@ def _eased(
 
 
 def _still_ahead(mark: float | None, cap: float) -> float | None:
-    """Return where a router was to fall short, unless its cap is well below that."""
+    """Return the mark where a router fell short, unless its cap is well below that."""
     return None if mark is None or cap < PASSED * mark else mark
 
 
@@ -267,9 +267,9 @@ def _held(sample: Sample) -> Sample:
 
 
 def _by_use(headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds) -> Sample:
-    """Learn from what a router uses, if the cap is not about what it needs already.
+    """Learn from a router's usage, unless the cap is already close to its need.
 
-    One that is not known to sleep yet is left where easing has brought it.
+    The cap of a router not yet known to sleep stays where easing has brought it.
     """
     used, need = _known_use(sample), _need(sample, setpoint)
     if used is None or need is None:
@@ -281,7 +281,7 @@ def _by_use(headroom: Headroom, sample: Sample, setpoint: float, bounds: Bounds)
 
 
 def _need(sample: Sample, setpoint: float) -> float | None:
-    """Return what the setpoint takes, by what a router uses; None where that does not tell."""
+    """Return the need of the setpoint from a router's usage; None where it is inconclusive."""
     used = _known_use(sample)
     if used is None or not _tells(sample, setpoint):
         return None
@@ -289,7 +289,7 @@ def _need(sample: Sample, setpoint: float) -> float | None:
 
 
 def _tells(sample: Sample, setpoint: float) -> bool:
-    """Whether so much was forwarded that what it took tells what the setpoint takes."""
+    """Whether throughput was high enough for its usage to show the setpoint's need."""
     return sample.throughput >= TELLING * setpoint
 
 
@@ -306,7 +306,7 @@ def is_spent(sample: Sample) -> bool:
 
 
 def _with_cap(sample: Sample, cap: float, setpoint: float, bounds: Bounds) -> Sample:
-    """Return the sample that a law answers with this cap."""
+    """Return the sample to which a law responds with this cap."""
     if sample.throughput <= 0:
         return _held(sample)
     return _needing(sample, cap * sample.throughput / (bounds.headroom * setpoint))

@@ -1,13 +1,13 @@
-"""One running loop: one router. A sample goes in, a command comes out; nothing is carried out here.
+"""One running loop for one router: turns a sample into a command, without carrying it out.
 
 The ladder of modes is a function of how long the loop has been blind, in periods T:
 
-    CLOSED_LOOP  < 2T    the law decides; for one missing sample the cap stands
-    HOLD         ≥ 2T    the cap stands
+    CLOSED_LOOP  < 2T    the law decides; for one missing sample the cap stays
+    HOLD         ≥ 2T    the cap stays
     DEGRADED     ≥ 5T    the cap goes to the safe cap, where one is configured
-    RELEASED     ≥ 30T   what stood there before is put back; a loop that sees again starts anew
+    RELEASED     ≥ 30T   the original is restored; the loop restarts when samples return
 
-A punished router stays where it is until its lease ends, however blind the meter is.
+A punished router keeps its cap until its lease ends, even if the meter is blind.
 """
 
 import math
@@ -39,33 +39,34 @@ from xtc.modes import Finding, Mode
 HOLD_AFTER = 2
 DEGRADE_AFTER = 5
 RELEASE_AFTER = 30
-"""Blind periods; the timing inequality in docs/reference/timing.md stands on these three."""
+"""Blind periods; the timing inequality in docs/reference/timing.md depends on these three."""
 
 LEAST_STEP = Seconds(0.2)
 """The shortest step of the ladder: a faster loop climbs it as slowly as one of this period, since
-what blinds a meter takes its time, and to release is to open the gate to a flood."""
+the causes of blindness take time, and a release lets a flood pass."""
 
 UNRESPONSIVE_AFTER = 3
 """Samples at the floor without effect before the router is called unresponsive."""
 RETRY_UNRESPONSIVE = 60
 """Periods until an unresponsive router is tried again."""
 NO_EFFECT = 0.8
-"""A throughput that keeps this share of what it was has not answered to its cap."""
+"""A throughput that keeps this share of its former value has not responded to the cap."""
 TOO_MUCH = 1.1
-"""At this multiple of the setpoint, a router at its floor is plainly not held."""
+"""At this multiple of the setpoint, a router at its floor is clearly not held."""
 MOST_PER_CPU = 50e6
-"""Packets that no software forwards in a second of one CPU; one that seems to uses another's."""
+"""More packets than any software forwards in a second of one CPU; a router above it uses other
+CPUs."""
 WAITED = 0.1
-"""Share of the time that a router has waited for a CPU at least where it is CPU that it lacks."""
+"""Minimum share of time that a router has waited for a CPU if it lacks CPU."""
 
 
 def ladder_step(period: Seconds) -> Seconds:
-    """Return the seconds in which the ladder counts."""
+    """Return the length of a step of the ladder, in seconds."""
     return max(period, LEAST_STEP)
 
 
 class Act(Enum):
-    """What is to be done to a router's cap."""
+    """The operation on a router's cap."""
 
     KEEP = "keep"
     SET = "set"
@@ -74,7 +75,7 @@ class Act(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What the shell carries out for one router in this period."""
+    """The work of the shell for one router in this period."""
 
     act: Act
     period: Dithered | None = None
@@ -87,19 +88,19 @@ RELEASE = Command(Act.RELEASE)
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What does not change while a loop runs."""
+    """The constants of a running loop."""
 
     law: Law[Any]
     bounds: Bounds
     quantum: float = 0.0
     period: Seconds = Seconds(1.0)
     default_setpoint: Setpoint | None = None
-    """Where the router goes when its lease ends; None releases it."""
+    """The setpoint after the lease ends; None releases the router."""
     safe_cap: CapFraction | None = None
     slow: bool = False
-    """Whether the actuator is so slow that a cap is not to change within a period."""
+    """Whether the actuator is too slow to change a cap within a period."""
     law_in_bits: Law[Any] = AdaptiveLaw()
-    """Holds the router while its setpoint is in bits/s."""
+    """The law while the setpoint is in bits/s."""
 
     def law_of(self, unit: Unit) -> Law[Any]:
         """Return the law for setpoints in a unit."""
@@ -107,10 +108,10 @@ class Profile:
 
 
 class Watch(msgspec.Struct, frozen=True, gc=False):
-    """What it takes to see that a router does not answer to its cap."""
+    """State for detecting that a router does not respond to its cap."""
 
     reference: float | None = None
-    """Packets/s when the cap was last well above the floor: they answer to it in any unit."""
+    """Packets/s when the cap was last well above the floor: they respond to it in any unit."""
     samples_at_floor: int = 0
     retry_in: int = 0
 
@@ -120,29 +121,29 @@ class Instance(msgspec.Struct, frozen=True):
 
     lease: Lease
     seen_at: Seconds
-    """When the last sample came."""
+    """Instant of the last sample."""
     mode: Mode = Mode.CLOSED_LOOP
     finding: Finding = Finding.SETTLING
     law_state: Any = None
     """None until the law has started, and again after a release."""
     owed: float = 0.0
-    """Cap that whole-percent dithering owes to the next period."""
+    """Remainder of the cap that whole-percent dithering owes to the next period."""
     paused: bool = False
     capped: bool = False
     watch: Watch = Watch()
     headroom: Headroom = Headroom()
     prior: Prior | None = None
-    """What an earlier run has told of the router, in this lease's unit."""
+    """Knowledge from an earlier run, in this lease's unit."""
 
     @property
     def setpoint(self) -> Setpoint:
-        """The throughput that the router is to be held at."""
+        """The throughput to hold."""
         return self.lease.setpoint
 
     def given(self, lease: Lease) -> "Instance":
-        """Return the loop under another lease; what it learned in another unit is forgotten.
+        """Return the loop under another lease; knowledge in another unit is dropped.
 
-        The cap stands, and the law begins again from it.
+        The cap stays, and the law starts again from it.
         """
         if lease.unit is self.lease.unit:
             return replace(self, lease=lease)
@@ -182,7 +183,7 @@ def _with_valid_lease(
 
 
 def released(instance: Instance, finding: Finding) -> Instance:
-    """Return the loop after its router got back what stood there before."""
+    """Return the loop after the release of its router."""
     return replace(
         instance,
         mode=Mode.RELEASED,
@@ -196,7 +197,7 @@ def released(instance: Instance, finding: Finding) -> Instance:
 
 def _blind(instance: Instance, profile: Profile, now: Seconds) -> tuple[Instance, Command]:
     periods = (now - instance.seen_at) / ladder_step(profile.period) + 1e-6
-    # What does not answer to its cap is held by its shield alone, which ends here as a cap does.
+    # Only the shield holds an unresponsive router, and it ends here like a cap.
     if instance.finding is Finding.UNRESPONSIVE and periods >= RELEASE_AFTER:
         return replace(instance, finding=Finding.BLIND, watch=Watch()), KEEP
     if instance.mode is Mode.RELEASED or periods < HOLD_AFTER:
@@ -210,7 +211,7 @@ def _blind(instance: Instance, profile: Profile, now: Seconds) -> tuple[Instance
 
 
 def _degraded(instance: Instance, profile: Profile) -> tuple[Instance, Command]:
-    """Go to the safe cap; the law starts anew from there when it sees again."""
+    """Go to the safe cap, from which the law restarts after blindness."""
     instance = replace(instance, mode=Mode.DEGRADED)
     if profile.safe_cap is None or not instance.capped:
         return instance, KEEP
@@ -245,12 +246,12 @@ def _seeing(instance: Instance, profile: Profile, sample: Sample) -> tuple[Insta
 
 
 def _started(law: Law[Any], cap: CapFraction | None, prior: Prior | None) -> Any:
-    """Return the state in which a law begins, with what is known of the router."""
+    """Return the initial state of a law, with prior knowledge of the router."""
     return law.start(cap, prior) if isinstance(law, AdaptiveLaw) else law.start(cap)
 
 
 def spent(cap: CapFraction, profile: Profile, owed: float = 0.0) -> tuple[Dithered, float]:
-    """Return how a period is spent at a cap; whatever the law says, no part is out of bounds."""
+    """Return the parts of a period at a cap, all clamped to the bounds."""
     bounds = profile.bounds
     wanted = bounds.clamp(cap)
     slots = slots_for(wanted, profile.quantum, slow=profile.slow)
@@ -260,9 +261,9 @@ def spent(cap: CapFraction, profile: Profile, owed: float = 0.0) -> tuple[Dither
 
 
 def _watched(watch: Watch, bounds: Bounds, sample: Sample, lease: Lease) -> Watch:
-    """Count the samples at the floor in which throughput stayed what it was far above it.
+    """Count samples at the floor with the same throughput as far above it.
 
-    A punishment is never lifted this way: who is punished must not end it by what they send.
+    This never lifts a punishment: a punished router must not end it by its traffic.
     """
     if lease.kind is Kind.PUNISHMENT:
         return Watch()
@@ -278,16 +279,17 @@ def _watched(watch: Watch, bounds: Bounds, sample: Sample, lease: Lease) -> Watc
 
 
 def _has_not_fallen(watch: Watch, sample: Sample) -> bool:
-    """Whether throughput is what it was at a higher cap, or all that a shield lets by."""
+    """Whether throughput is as high as at a higher cap, or is all that a shield passes."""
     if sample.shielded:
         return sample.used is not None
     return watch.reference is not None and sample.forwarded > NO_EFFECT * watch.reference
 
 
 def _is_too_much(sample: Sample, setpoint: float) -> bool:
-    """Whether so much is forwarded as no router does that is held by so small a cap.
+    """Whether throughput is impossible for a router held by such a small cap.
 
-    Behind a shield that is never much: then it is the CPU that tells (`_forwards_elsewhere`).
+    Behind a shield, throughput is never that high; the CPU is checked instead
+    (`_forwards_elsewhere`).
     """
     if sample.shielded:
         return not is_short(sample, setpoint, TOO_LITTLE)
@@ -295,10 +297,10 @@ def _is_too_much(sample: Sample, setpoint: float) -> bool:
 
 
 def _forwards_elsewhere(sample: Sample) -> bool:
-    """Whether the CPU that is capped cannot be the one that forwards.
+    """Whether the capped CPU cannot be the one that forwards.
 
-    A quiet router whose floor carries all that is offered uses what its packets cost, and a
-    router that is throttled at its floor uses its cap.
+    A quiet router with a sufficient floor uses what its packets cost, and a router throttled at its
+    floor uses its cap.
     """
     if sample.used is None:
         return not sample.binding
@@ -321,10 +323,10 @@ def _finding(reason: Reason, sample: Sample, setpoint: float, headroom: Headroom
 
 
 def _behind_shield(sample: Sample, setpoint: float, headroom: Headroom) -> Finding:
-    """Return what there is to say of a router whose cap does not hold it, but whose shield drops.
+    """Return the finding for a router with a dropping shield and a cap that does not bind.
 
-    In bursts a shield drops from a load that is less than the setpoint, and what it lets by may
-    wait in the router's queue until the next period.
+    With bursts, a shield drops even below the setpoint, and what it passes may wait in the router's
+    queue until the next period.
     """
     if _lacks_cpu(sample, setpoint, headroom):
         return Finding.STARVED
@@ -335,13 +337,13 @@ def _behind_shield(sample: Sample, setpoint: float, headroom: Headroom) -> Findi
 
 
 def _lacks_cpu(sample: Sample, setpoint: float, headroom: Headroom) -> bool:
-    """Whether a router has forwarded less than its shield lets by for more than a moment."""
+    """Whether a router has forwarded less than its shield passes, for more than a moment."""
     short = sample.shielded and not is_held(sample, setpoint)
     return short and headroom.shorts >= IN_A_ROW
 
 
 def _unbound(sample: Sample, setpoint: float) -> Finding:
-    """Return why a router that its cap does not hold forwards less than its setpoint."""
+    """Return why a router below its setpoint is not limited by its cap."""
     if sample.offered is None:
         return Finding.NOT_BINDING
     short = sample.throughput < TOO_LITTLE * wanted(sample, setpoint)
@@ -349,11 +351,11 @@ def _unbound(sample: Sample, setpoint: float) -> Finding:
 
 
 def proven(instance: Instance, waited: float | None) -> Instance:
-    """Return the loop without the finding `starved` where the router did not wait for a CPU.
+    """Return the loop without the finding `starved` if the router did not wait for a CPU.
 
     Args:
         instance: the loop after its step.
-        waited: the share of the time in which the router waited; None where nothing tells.
+        waited: the share of time in which the router waited; None where unknown.
     """
     lossy = instance.finding is Finding.STARVED and waited is not None and waited < WAITED
     return replace(instance, finding=Finding.NOT_BINDING) if lossy else instance

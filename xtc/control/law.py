@@ -1,7 +1,7 @@
 """Control laws: pure functions from (setpoint, sample, state) to the next cap.
 
 `PaperLaw` is Eq. 2 of the XTC paper exactly as published; `AdaptiveLaw` (`xtc.control.adaptive`) is
-the default. Both keep no memory but the state that they return, and no state but numbers.
+the default. Their only memory is the state that they return, which consists of numbers.
 """
 
 import math
@@ -20,50 +20,50 @@ HEADROOM: Final = 1.1
 
 
 class InBits(msgspec.Struct, frozen=True, gc=False):
-    """A sample's rates in kilobits/s, by the same counters."""
+    """A sample's rates in kilobits/s, from the same counters."""
 
     throughput: float
     offered: float | None = None
 
 
 class Sample(msgspec.Struct, frozen=True, gc=False):
-    """What one period showed of one router.
+    """Measurements of one router in one period.
 
-    Rates are in packets/s; those that a law gets are in its setpoint's unit, which is packets/s or
-    kilobits/s.
+    Rates are in packets/s; laws get them in the setpoint's unit, which is packets/s or kilobits/s.
     """
 
     throughput: float
     cap: CapFraction | None
-    """The cap in force while it was measured, as read back; None where the router was uncapped."""
+    """The cap in force while it was measured, as read back; None if the router was uncapped."""
     offered: float | None = None
-    """Offered load, where the host can see it."""
+    """Offered load, if the host can see it."""
     used: CapFraction | None = None
-    """CPUs used on average, where the platform counts them."""
+    """CPUs used on average, if the platform counts them."""
     coarse: bool = False
-    """Whether it counts them too coarsely to tell how much of the cap was used."""
+    """Whether CPU time is counted too coarsely to show how much of the cap was used."""
     binding: bool | None = None
-    """Whether the cap held the router back; None where the platform cannot tell."""
+    """Whether the cap limited the router; None where the platform cannot tell."""
     late: bool = False
-    """Whether the cap came so late that another one shaped the sample; then `used` tells more."""
+    """Whether the cap took effect so late that another one shaped the sample; use `used` then."""
     shielded: bool = False
-    """Whether the shield dropped what the router might have forwarded beyond its setpoint."""
+    """Whether the shield dropped packets that the router might have forwarded beyond its
+    setpoint."""
     guarded: bool = False
-    """Whether the shield stands on every interface, so that the cap need not hold the rate."""
+    """Whether the shield is on every interface, so that the cap need not hold the rate."""
     needed: CapFraction | None = None
-    """CPUs that the throughput takes, where the shield and not the cap held the router."""
+    """CPUs that the throughput takes, if the shield and not the cap limited the router."""
     in_bits: InBits | None = None
-    """The same in bits; None where bytes were not counted."""
+    """The same in bits; None if bytes were not counted."""
     packets: float | None = None
-    """What was forwarded in packets/s, of a sample in bits."""
+    """Throughput in packets/s, for a sample in bits."""
 
     @property
     def forwarded(self) -> float:
-        """What was forwarded in packets/s."""
+        """Throughput in packets/s."""
         return self.throughput if self.packets is None else self.packets
 
     def counted_in(self, unit: Unit) -> "Sample | None":
-        """Return the sample of packets in a unit; None where it is not known in that."""
+        """Return the sample in a unit; None where it is not known in that unit."""
         if unit is Unit.PACKETS:
             return self
         if self.in_bits is None:
@@ -75,7 +75,7 @@ class Sample(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reason(Enum):
-    """Why a law chose the cap that it chose."""
+    """Why a law chose its cap."""
 
     ACT = "act"
     DEAD_ZONE = "dead_zone"
@@ -85,7 +85,7 @@ class Reason(Enum):
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
-    """The next cap, and why."""
+    """The next cap and the reason."""
 
     cap: CapFraction
     reason: Reason
@@ -93,12 +93,12 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a law may put the cap."""
+    """The bounds of a law's caps."""
 
     floor: CapFraction
     ceiling: CapFraction
     headroom: float = HEADROOM
-    """Behind a shield, the cap that is aimed at, in multiples of what the router needs."""
+    """Behind a shield, the target cap in multiples of the router's need."""
 
     def clamp(self, cap: float) -> CapFraction:
         """Return the nearest cap within the bounds."""
@@ -109,7 +109,7 @@ S = TypeVar("S")
 
 
 class Law(Protocol[S]):
-    """A control law over a state of its own."""
+    """A control law with its own state."""
 
     def start(self, cap: CapFraction | None) -> S:
         """Return the state of a loop that begins at the cap in force (None: uncapped)."""
@@ -122,12 +122,12 @@ class Law(Protocol[S]):
 
 @dataclass(frozen=True, slots=True)
 class PaperGains:
-    """What Section 6 and 7.2 of the paper design; errors in kp/s, caps in log10(percent)."""
+    """Gains from Sections 6 and 7.2 of the paper; errors in kp/s, caps in log10(percent)."""
 
     kp: float
     ki: float
     dead_zone: float = 0.10
-    """Share of the setpoint within which the last cap is kept."""
+    """Share of the setpoint within which the last cap stays."""
     min_cap: CapFraction = CapFraction(0.01)
     """cap_min of Section 7.2.2; Xen's own smallest cap by default."""
 
@@ -154,9 +154,9 @@ class PaperState:
 class PaperLaw:
     """Eq. 2: u(k) = u(k-1) + (Kp + Ki) e(k) - Kp e(k-1), with dead zone and integer caps.
 
-    The integer cap is what is fed back as u(k-1). An increment that rounds to no change is
-    therefore lost, which is why the published loop cannot leave cap 1 below 20 kp/s (PI) or
-    15 kp/s (dead-beat); `AdaptiveLaw` has no such limit.
+    The integer cap is fed back as u(k-1). An increment that rounds to no change is therefore lost,
+    which is why the published loop cannot leave cap 1 below 20 kp/s (PI) or 15 kp/s (dead-beat);
+    `AdaptiveLaw` has no such limit.
     """
 
     gains: PaperGains
@@ -168,7 +168,7 @@ class PaperLaw:
     def step(
         self, state: PaperState, setpoint: float, sample: Sample, bounds: Bounds
     ) -> tuple[PaperState, Decision]:
-        """Carry out Eq. 2 once; within the dead zone the last configured cap is maintained."""
+        """Compute Eq. 2 once; within the dead zone, the last configured cap stays."""
         error = (setpoint - sample.throughput) / 1e3
         if abs(error) <= self.gains.dead_zone * setpoint / 1e3:
             percent = self._configurable(state.log_cap, bounds)
@@ -182,7 +182,7 @@ class PaperLaw:
         return PaperState(math.log10(percent), error), decision
 
     def _configurable(self, log_cap: float, bounds: Bounds) -> int:
-        """Return the whole percentage nearest to a logarithm that may be out of all bounds."""
+        """Return the whole percentage nearest to a logarithm, which may be out of bounds."""
         wanted = 10 ** min(max(log_cap, -1.0), 5.0) / 100
         ceiling = max(math.floor(bounds.ceiling * 100 + 1e-9), 1)
         return min(_whole_percent(wanted, max(self.gains.min_cap, bounds.floor)), ceiling)

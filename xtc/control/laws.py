@@ -1,4 +1,4 @@
-"""Every control law by the name that operators write, and which model files make of it."""
+"""Every control law by its configured name, and its parameters from model files."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,9 +12,9 @@ from xtc.control.law import DEAD_BEAT, DEAD_BEAT_MIN3, PI, Law, PaperGains, Pape
 
 DEFAULT = "default"
 NAMES_IN_BITS = (DEFAULT,)
-"""The laws that hold setpoints in bits/s: ratios mean the same in any unit."""
+"""Laws that support setpoints in bits/s: ratios mean the same in any unit."""
 LOUDEST = 0.3
-"""No host's samples are taken to scatter by more than this share, whatever a model file says."""
+"""Upper bound of the scatter of samples, even if a model file has more."""
 NAMES = (DEFAULT, "pi", "dead-beat", "dead-beat-min3")
 
 
@@ -27,16 +27,16 @@ def law_named(
 ) -> Law[Any]:
     """Return a law; the default one starts from the model's curve, lag and delay.
 
-    The paper's laws keep the gains that the paper prints unless the model brings its own.
+    The paper's laws use the published gains unless the model has its own.
 
     Args:
-        name: as operators write it.
-        model: what the host does.
-        period: seconds between the loop's samples; the model's own where none is given.
+        name: as configured.
+        model: the host's behaviour.
+        period: seconds between the loop's samples; default: the model's own.
         where: the field of the name, for the message.
 
     Raises:
-        ConfigError: there is no law of that name.
+        ConfigError: no law has that name.
     """
     if name == DEFAULT:
         return _adaptive(model, period)
@@ -47,18 +47,18 @@ def law_named(
 
 
 def name_in_bits(name: str) -> str:
-    """Return the law that holds a router in bits/s where it has this law for packets/s.
+    """Return the law in bits/s that corresponds to this law in packets/s.
 
-    The gains of the paper's laws are for errors in kp/s: bits are held by the default law.
+    The gains of the paper's laws are for errors in kp/s: the default law handles bits.
     """
     return name if name in NAMES_IN_BITS else DEFAULT
 
 
 def law_in_bits(model: HostModel | None = None, *, period: float | None = None) -> AdaptiveLaw:
-    """Return what holds a router in bits/s.
+    """Return the law for setpoints in bits/s.
 
-    A host's curve is in packets/s, so that it tells nothing of bits; its lag and its delay are the
-    same in any unit.
+    A host's curve is in packets/s, so it does not apply to bits; its lag and delay are the same in
+    any unit.
     """
     return replace(_adaptive(model, period), curve=None)
 
@@ -77,13 +77,13 @@ def _dynamics(model: HostModel, period: float | None) -> tuple[float, int]:
 
 
 def _noise(model: HostModel) -> float:
-    """Return how far a sample scatters at a constant cap, as a share."""
+    """Return the scatter of samples at a constant cap, as a share."""
     known = model.uncertainty
     return FIRST_NOISE if known is None else min(max(known.noise, QUIETEST), LOUDEST)
 
 
 def _published(model: HostModel | None) -> dict[str, PaperGains]:
-    """Return the paper's laws, with the gains that were designed for the host where there are."""
+    """Return the paper's laws, with gains designed for the host if there are any."""
     own = model or paper_host()
     pi = PI if own.pi is None else _gains(own.pi)
     dead_beat = DEAD_BEAT if own.dead_beat is None else _gains(own.dead_beat)

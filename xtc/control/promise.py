@@ -1,9 +1,9 @@
-"""Whether a router keeps its promise: an account of what passed beyond it, and of what is missing.
+"""Accounts of a router's promise: what passed beyond it, and what is missing.
 
 The promise bounds every window: at most ``setpoint * W + burst`` is delivered in W seconds, and at
-least ``setpoint * W - burst`` where that much is offered. No window has to be looked at for it:
+least ``setpoint * W - burst`` where that much is offered. This needs no look at individual windows:
 ``max(0, surplus + delivered - promised)`` is the largest surplus of all windows that end now, and
-the same holds of the deficit. What exceeds the burst is counted and cut off, so that each packet
+likewise for the deficit. The part beyond the burst is counted and removed, so that each packet
 counts once.
 """
 
@@ -18,20 +18,20 @@ from common.setpoint import Setpoint, Unit
 from common.units import Seconds
 
 ROUNDING = 1e-9
-"""The share of a period's promise and burst that sums of floating point may be off."""
+"""Tolerance for floating-point sums, as a share of a period's promise and burst."""
 
 
 class Account(msgspec.Struct, frozen=True, gc=False):
-    """What is known of one router; in packets or bits, as its setpoint."""
+    """The account of one router; in packets or bits, as its setpoint."""
 
     surplus: float = 0.0
-    """The most that was delivered beyond the setpoint in any window that ends now."""
+    """The largest delivery beyond the setpoint in any window that ends now."""
     deficit: float = 0.0
-    """The most that was wanted and not delivered in any such window."""
+    """The largest amount wanted and not delivered in any such window."""
     over: float = 0.0
-    """What exceeded the setpoint by more than the burst, in all."""
+    """Total beyond the setpoint by more than the burst."""
     under: float = 0.0
-    """What was missing beyond the burst, in all."""
+    """Total missing by more than the burst."""
     breach_s: Seconds = Seconds(0.0)
     """The time in which either grew."""
 
@@ -46,15 +46,15 @@ def judged(
 ) -> Account:
     """Return the account after a period.
 
-    What is not known is counted neither for nor against the router: windows end before it and
-    begin after it. A burst that became smaller does not judge what passed under the larger one.
+    Unknown periods count neither for nor against the router: windows end before and start after
+    them. A smaller burst does not apply to what passed under the larger one.
 
     Args:
-        account: what was known before.
-        setpoint: what was promised in this period.
-        dt: its length; without one nothing happens.
-        delivered: what was forwarded in it, in packets or bits.
-        offered: what reached the router; where its shield dropped, that is what it let by.
+        account: the previous account.
+        setpoint: the setpoint promised in this period.
+        dt: its length; 0 changes nothing.
+        delivered: throughput in it, in packets or bits.
+        offered: what reached the router; if its shield dropped, what the shield passed.
     """
     if not 0 < dt < math.inf:
         return account
@@ -86,16 +86,16 @@ def _is_known(amount: float | None) -> TypeGuard[float]:
 
 @dataclass
 class Accounting:
-    """The accounts of one router as periods pass: one for each unit that it was held in."""
+    """The accounts of one router over time: one for each unit of its setpoints."""
 
     accounts: dict[Unit, Account] = field(default_factory=dict)
     promised: Setpoint | None = None
-    """What is promised in the period that runs; None where nothing is."""
+    """The promise of the current period; None where there is none."""
     since: Seconds = Seconds(0.0)
-    """When that period began."""
+    """Start of the current period."""
 
     def begin(self, promised: Setpoint | None, now: Seconds) -> None:
-        """Begin a period; no window goes on over what was not promised, or in another unit."""
+        """Begin a period; windows end at a gap in the promise, or at a change of unit."""
         self.since = now
         if promised is self.promised:
             return
@@ -106,7 +106,7 @@ class Accounting:
         self.promised = promised
 
     def end(self, throughput: float | None, reached: float | None, now: Seconds) -> None:
-        """End the period with what it showed, in packets/s or bits/s as the setpoint."""
+        """End the period with its rates, in packets/s or bits/s as the setpoint."""
         setpoint, dt = self.promised, Seconds(now - self.since)
         if setpoint is None:
             return
@@ -120,18 +120,18 @@ class Accounting:
 
     @property
     def breach_s(self) -> float | None:
-        """The time in breach, whatever the unit; None where nothing was promised yet."""
+        """The time in breach, in either unit; None where nothing was promised yet."""
         if not self.accounts:
             return None
         return sum(account.breach_s for account in self.accounts.values())
 
     def over(self, unit: Unit) -> float | None:
-        """Return what was too much, in packets or bits; None where none was promised in that."""
+        """Return the total surplus, in packets or bits; None where nothing was promised in it."""
         account = self.accounts.get(unit)
         return None if account is None else account.over
 
     def under(self, unit: Unit) -> float | None:
-        """Return what was missing, likewise."""
+        """Return the total deficit, likewise."""
         account = self.accounts.get(unit)
         return None if account is None else account.under
 

@@ -1,14 +1,14 @@
-"""How much the shield of a held router lets by: what the router is to forward, and no more.
+"""The rate of a controlled router's shield: exactly what the router should forward.
 
-The shield holds the rate. Not all that arrives is forwarded (a firewall drops, some is meant for
-the router itself), so the law learns how many packets must arrive for each that is forwarded. It
-learns where the cap does not bind, since what is lost otherwise may be lost to the cap, and at the
-cap's ceiling: a router that polls (VPP), and one whose CPU is not counted, seem bound whatever
-arrives, and their caps rise in vain.
+The shield holds the rate. Not all arriving packets are forwarded (a firewall drops some, others are
+for the router itself), so the law learns how many packets must arrive for each forwarded one. It
+learns where the cap does not bind, since a binding cap may cause the loss. It also learns at the
+cap's ceiling: a polling router (VPP), or one without CPU counters, seems bound at any load, and its
+cap rises in vain.
 
-Who makes the shield open and then forwards all that arrives is ahead of its promise until a period
-has shown it. Then the shield closes, and lets less by until what was too much is paid back: over
-time that gains a burst, and nothing else.
+A router that makes the shield open and then forwards everything exceeds its promise until a period
+has shown this. Then the shield closes, and passes less until the surplus is paid back: over time,
+the router gains only a burst.
 """
 
 from dataclasses import dataclass
@@ -21,32 +21,32 @@ from common.setpoint import Setpoint, Unit
 from common.units import MAX_BIT_RATE, MAX_RATE, PacketsPerSecond, Seconds
 
 KEPT: Final = 0.98
-"""At this share of its setpoint a router gets what it was promised."""
+"""Share of its setpoint from which a router's promise counts as kept."""
 MOST: Final = 16.0
-"""Packets let by, at most, for each that is to be forwarded; and at least its reciprocal, for one
-that sends more than it receives (tunnels that fragment, multicast)."""
+"""Maximum packets passed for each one to forward; the minimum is its reciprocal, for routers that
+send more than they receive (fragmenting tunnels, multicast)."""
 RISE: Final = 2.0
-"""By how much that may rise at a time."""
+"""Maximum factor by which that ratio rises in one step."""
 PERIODS: Final = 3
-"""Periods whose mean says that too little is forwarded, and whether opening has helped."""
+"""Periods to average before deciding that too little is forwarded, or that opening has helped."""
 QUEUES: Final = 2
-"""Bursts that may wait in a router's queues: what is missing beyond that is lost, ..."""
+"""Bursts that may wait in a router's queues: anything missing beyond that is lost, ..."""
 MOST_QUEUED_S: Final = 1.0
 """... and so is more than this, in seconds of the setpoint."""
 LONGEST_S: Final = 30.0
-"""Seconds after which little that is missing is forgotten."""
+"""Seconds after which a small deficit is forgotten."""
 HELPED: Final = 0.5
-"""The share of what opening promised that must have come true."""
+"""Minimum share of the expected gain that opening must achieve."""
 REST: Final = 60
-"""Periods until it is opened again where that has not helped."""
+"""Periods until the next opening after one that did not help."""
 GAIN: Final = 0.2
-"""The share of a small difference that is followed in a period."""
+"""Share of a small difference that is followed in a period."""
 TRUST: Final = 1.02
-"""How far a shield may open beyond what a trial has proven."""
+"""Factor by which a shield may open beyond what a trial has proven."""
 PAYBACK: Final = 2.0
-"""In so many periods what was too much is paid back, ..."""
+"""Periods in which a surplus is paid back, ..."""
 LEAST_SHARE: Final = 0.5
-"""... but so much of its setpoint a router gets meanwhile."""
+"""... while the router gets at least this share of its setpoint."""
 UNCOUNTED: Final = 2
 """Packets that a period may count although they belong to the next."""
 _LARGEST_BITS: Final = 8 * 1518
@@ -55,51 +55,51 @@ _BOUNDS: Final = {Unit.PACKETS: (1.0, MAX_RATE), Unit.BITS: (1e3, MAX_BIT_RATE)}
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a period showed of a shielded router; rates as its loop counts them."""
+    """Measurements of a shielded router in a period; rates in the loop's unit."""
 
     throughput: float
     arrived: float
-    """What the shield let by, and what else reached the router."""
+    """Rate that reached the router: what the shield passed, and other traffic."""
     dropped: float
-    """What the shield dropped."""
+    """Rate that the shield dropped."""
     binding: bool
-    """Whether its cap held the router back, and may yet rise."""
+    """Whether its cap limited the router, and may still rise."""
     elapsed: float = 1.0
     """The period's length in seconds."""
 
 
 class Trial(msgspec.Struct, frozen=True, gc=False):
-    """What was before the shield was opened."""
+    """The state before the shield was opened."""
 
     arriving: float
     throughput: float
 
 
 class Shielding(msgspec.Struct, frozen=True, gc=False):
-    """What is known of a router."""
+    """Knowledge about a router."""
 
     arriving: float = 1.0
-    """Packets that must arrive for each that it forwards."""
+    """Packets that must arrive for each one that it forwards."""
     proven: float = 1.0
-    """The same as far as it was seen to help."""
+    """The same, as far as it was proven to help."""
     ahead: float = 0.0
-    """What it forwarded beyond its setpoint, in seconds of that: more than a burst is too much."""
+    """What it forwarded beyond its setpoint, in seconds of it; more than a burst is a surplus."""
     share: float = 1.0
-    """What it gets of its setpoint while it pays back."""
+    """Share of its setpoint that it gets while it pays back."""
     periods: int = 0
-    """In a row in which too little was forwarded, and these two in them together."""
+    """Consecutive periods with too little throughput; the next two are totals over them."""
     throughput: float = 0.0
     arrived: float = 0.0
     missing: float = 0.0
-    """What arrived meanwhile and was not forwarded, in seconds of the setpoint."""
+    """What arrived in them without being forwarded, in seconds of the setpoint."""
     seconds: float = 0.0
-    """How long they lasted."""
+    """Their total length."""
     trial: Trial | None = None
     rest: int = 0
-    """Periods in which it is not opened."""
+    """Periods until it may be opened again."""
 
     def rate(self, setpoint: Setpoint) -> Setpoint:
-        """Return what the shield lets by, at least 1 packet/s or 1 kb/s."""
+        """Return the rate that the shield passes, at least 1 packet/s or 1 kb/s."""
         least, most = _BOUNDS[setpoint.unit]
         times = self.arriving * self.share
         rate = min(max(least, times * setpoint.rate), most)
@@ -107,10 +107,10 @@ class Shielding(msgspec.Struct, frozen=True, gc=False):
 
 
 def learned(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> Shielding:
-    """Return what is known after one more period.
+    """Return the knowledge after one more period.
 
-    A router that is short of CPU forwards as little as one that drops what it likes, but it does
-    not forward more when more arrives: then the shield goes back, and rests.
+    A router short of CPU forwards as little as one that drops packets by policy, but it does not
+    forward more when more arrives: then the shield closes again, and rests.
     """
     paying = shielding.share < 1
     shielding, excess = _with_debt(shielding, setpoint, seen)
@@ -129,7 +129,7 @@ def learned(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> Shielding:
 
 
 def _missed(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> Shielding:
-    """Return what is known after one more period in which too little was forwarded."""
+    """Return the knowledge after one more period with too little throughput."""
     shielding = _with_loss(shielding, setpoint, seen)
     if shielding.periods < PERIODS:
         return shielding
@@ -139,7 +139,7 @@ def _missed(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> Shielding:
 
 
 def _with_loss(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> Shielding:
-    """Count what a router that forwards too little keeps: for good, or in its queue."""
+    """Count what a router with too little throughput retains: permanently, or in its queue."""
     lost = (seen.arrived - seen.throughput) / setpoint.target * seen.elapsed
     return replace(
         shielding,
@@ -152,11 +152,11 @@ def _with_loss(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> Shieldin
 
 
 def _with_debt(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> tuple[Shielding, float]:
-    """Count what was forwarded beyond the promise; return it in seconds of the setpoint, too."""
+    """Count what was forwarded beyond the promise; also return it in seconds of the setpoint."""
     gained = (seen.throughput / setpoint.target - 1) * seen.elapsed
     uncounted = UNCOUNTED * (1 if setpoint.unit is Unit.PACKETS else _LARGEST_BITS)
     allowed = (setpoint.allowance + uncounted) / setpoint.rate
-    # No more can have been let by in a period; a counter that is wrong once must not cost minutes.
+    # A period cannot have passed more; one wrong counter value must not cost minutes.
     ahead = min(max(0.0, shielding.ahead + gained), allowed + MOST * seen.elapsed)
     excess = max(0.0, ahead - allowed)
     share = max(LEAST_SHARE, 1 - excess / (PAYBACK * seen.elapsed))
@@ -165,10 +165,10 @@ def _with_debt(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> tuple[Sh
 
 
 def _closed(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> Shielding:
-    """Let no more by than the router needs that forwards more than it was promised.
+    """Reduce the shield of a router that forwards more than promised to its need.
 
-    Where its cap bound it may need still less. To send more than arrives may be but a queue that
-    drains.
+    Where its cap bound, it may need even less. Sending more than arrives may only be a draining
+    queue.
     """
     before = shielding.arriving
     needed = min(_ratio(seen.arrived, seen.throughput), before)
@@ -184,19 +184,19 @@ def _closed(shielding: Shielding, setpoint: Setpoint, seen: Seen) -> Shielding:
 
 
 def _followed(shielding: Shielding, seen: Seen) -> Shielding:
-    """Follow what a router needs that gets what it was promised, as far as that was proven."""
+    """Follow the need of a router that gets its promise, as far as it was proven."""
     arriving = shielding.arriving
     proven = arriving if shielding.trial is not None else min(shielding.proven, arriving)
     ratio = _ratio(seen.arrived, seen.throughput)
     most = max(1.0, TRUST * proven) if proven > 1.0 else 1.0
-    gain = 1.0 if arriving < min(ratio, 1.0) else GAIN  # what looked like more was a queue
+    gain = 1.0 if arriving < min(ratio, 1.0) else GAIN  # the excess was a queue
     needed = min(arriving + gain * (ratio - arriving), most)
     needed = max(needed, min(arriving, 1.0))
     return _anew(replace(shielding, arriving=needed, proven=proven, trial=None))
 
 
 def _judged(shielding: Shielding) -> Shielding:
-    """Return what follows from some periods in which too little was forwarded."""
+    """Return the decision after some periods with too little throughput."""
     before, trial = shielding.arriving, shielding.trial
     throughput = shielding.throughput / shielding.periods
     if trial is not None and not _has_helped(trial, before, throughput):
@@ -210,7 +210,7 @@ def _judged(shielding: Shielding) -> Shielding:
 
 
 def _has_helped(trial: Trial, arriving: float, throughput: float) -> bool:
-    """Whether more was forwarded since more arrives."""
+    """Whether throughput rose with arrivals."""
     return _ratio(throughput, trial.throughput) - 1 >= HELPED * (arriving / trial.arriving - 1)
 
 
@@ -221,46 +221,47 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def _anew(shielding: Shielding) -> Shielding:
-    """Count periods in which too little was forwarded from here on."""
+    """Restart counting periods with too little throughput."""
     return replace(shielding, periods=0, throughput=0.0, arrived=0.0, missing=0.0, seconds=0.0)
 
 
 @dataclass
 class Shielded:
-    """How one router's shield stands."""
+    """State of one router's shield."""
 
     law: Shielding = Shielding()
     setpoint: Setpoint | None = None
-    """That for which it was set."""
+    """The setpoint for which it was set."""
     rate: Setpoint | None = None
-    """What it lets by, in the setpoint's unit; None where there is none."""
+    """Its rate, in the setpoint's unit; None where there is no shield."""
     claimed: tuple[str, ...] = ()
-    """The interfaces that may bear it, as the journal has them."""
+    """The interfaces in the journal that may have it."""
     asked: tuple[str, ...] = ()
-    """The interfaces on which it was to be when they were last looked at."""
+    """The interfaces that needed it at the last check."""
     problem: str = ""
-    """Why it is not on every interface."""
+    """Why some interfaces lack it."""
     overruled: str = ""
     """Which filters of other owners decide before it."""
     dropped: PacketsPerSecond | None = PacketsPerSecond(0.0)
-    """What it dropped in the last period, in packets/s; None while that is not known."""
+    """What it dropped in the last period, in packets/s; None while unknown."""
     counted: int | None = None
-    """What it had dropped at the last look."""
+    """Its drop count at the last check."""
     looked_at: Seconds = Seconds(0.0)
     elapsed: Seconds = Seconds(1.0)
-    """The time that the last look counts."""
+    """The time covered by the last check."""
     before: Setpoint | None = None
-    """The largest setpoint that it had in this period, before the one that it has now."""
+    """The largest earlier setpoint in this period."""
     fresh: bool = False
     """Whether it was set in the middle of this period."""
     whole: bool = False
-    """Whether it stood all of the last period: only then that tells of it."""
+    """Whether it was in force during the whole last period: only then does that period count."""
     periods: int = 0
-    """Since the interfaces were last looked at."""
+    """Periods since the interfaces were last checked."""
     disturbed: bool = False
-    """Whether the interfaces could not be counted in the last period: one may be another now."""
+    """Whether the interfaces could not be counted in the last period: one may have been
+    replaced."""
 
     @property
     def stands(self) -> bool:
-        """Whether it is on every interface, and decides there."""
+        """Whether it is on every interface, and effective there."""
         return self.rate is not None and not (self.problem or self.overruled)

@@ -1,8 +1,8 @@
-"""Whether a router still takes the CPU that its model says: one finding, after many samples; pure.
+"""Detects over many samples that a router's CPU cost no longer matches its model; pure.
 
-A model is of one host, one router and one kind of packets. Another kernel, a slower clock, rules
-added to the router or larger packets change what a packet costs. The loop follows such changes by
-itself; what was promised by the model does not.
+A model describes one host, one router and one kind of packets. Another kernel, a slower clock, new
+rules in the router or larger packets change the cost of a packet. The loop follows such changes;
+promises based on the model do not.
 """
 
 from typing import Final
@@ -16,22 +16,22 @@ from xtc.control.law import Sample
 from xtc.modes import Finding
 
 STALE_AFTER: Final = 30
-"""Samples that must be outside of the model's interval, more than inside of it."""
+"""Samples that must be outside of the model's interval, in excess of those inside."""
 REMEMBERED: Final = 40
-"""So many of them count at most, so that a router that is as it was is soon believed again."""
+"""Maximum that is counted, so that a router back to normal is soon trusted again."""
 
 
 def count_outside(
     outside: int, instance: Instance, sample: Sample | None, model: HostModel | None, *, polls: bool
 ) -> int:
-    """Return how many more samples were outside of a model's interval than inside of it.
+    """Return the excess of samples outside of a model's interval over those inside.
 
     Args:
-        outside: the count before.
-        instance: the loop after its step; only a router that is held tells anything.
-        sample: what the step saw, in packets/s.
-        model: what the router is taken to do.
-        polls: whether it uses all of its cap whatever it forwards.
+        outside: the previous count.
+        instance: the loop after its step; only controlled routers count.
+        sample: of the step, in packets/s.
+        model: the expected behaviour.
+        polls: whether it uses all of its cap at any load.
     """
     if instance.finding is not Finding.NONE or not instance.capped or sample is None:
         return outside
@@ -46,17 +46,17 @@ def count_outside(
 
 
 def with_stale_model(instance: Instance, outside: int) -> Instance:
-    """Return the loop with the finding where nothing is wrong but that its model no longer fits."""
+    """Return the loop with this finding, unless it has another problem."""
     if instance.finding is Finding.NONE and outside >= STALE_AFTER:
         return replace(instance, finding=Finding.MODEL_STALE)
     return instance
 
 
 def _taken(sample: Sample, *, polls: bool) -> float | None:
-    """Return the CPU that a sample's throughput took; None where nothing tells.
+    """Return the CPU that a sample's throughput took; None where unknown.
 
-    Where the cap holds the rate, it is the cap. Behind a shield a router is given more than it
-    needs: what it used tells, unless it used all of it or polls.
+    Where the cap holds the rate, it is the cap. Behind a shield, a router gets more than it needs:
+    its usage counts, unless it used all of its cap or polls.
     """
     if not sample.guarded:
         return sample.cap if sample.binding else None

@@ -1,1 +1,1 @@
-"""The process on each host: its loop, its sockets, its metrics, and how it is built."""
+"""The process on each host: its loop, sockets, metrics, and construction."""

@@ -1,4 +1,4 @@
-"""Builds a daemon from its configuration, and releases what one left, with or without it."""
+"""Builds a daemon from its configuration, and releases what one left behind."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -52,22 +52,22 @@ from xtc.wire import Reply
 log = structlog.get_logger()
 
 RELEASE_S = Seconds(10.0)
-"""How long a release without a daemon waits for all hypervisors together."""
+"""How long a release without a daemon waits, for all hypervisors together."""
 
 LOST = (
     "caps of an earlier xtc may stand: run `xtc journal repair`, or release by hand the routers "
     "that `xtc journal show` names"
 )
-"""What a journal that cannot be trusted means."""
+"""What a damaged journal means."""
 
 
 def run_daemon(config: Config, path: Path | None, sandbox: SharedHost | None = None) -> None:
-    """Run a daemon until it is told to stop.
+    """Run a daemon until it is stopped.
 
     Args:
-        config: what the files say.
-        path: the file, which is read again on SIGHUP.
-        sandbox: the simulated host to run on instead, with its shields and limits.
+        config: the merged files.
+        path: the file, which SIGHUP reads again.
+        sandbox: a simulated host to use instead, with its shields and limits.
 
     Raises:
         ConfigError: the configuration cannot be carried out on this host.
@@ -140,7 +140,7 @@ def run_daemon(config: Config, path: Path | None, sandbox: SharedHost | None = N
 
 
 def _begun(starts: Starts, now: Seconds) -> bool:
-    """Note a start; whether it may only observe. A full disk must not keep a daemon from it."""
+    """Note a start, even on a full disk; return whether it may only observe."""
     try:
         return starts.begin(now)
     except OSError as error:
@@ -156,7 +156,7 @@ def _ended(starts: Starts) -> None:
 
 
 def _why_observe(unclean: bool, configured: bool) -> str:
-    """Return why caps are only computed and shown; empty where they are written."""
+    """Return why caps are only computed and shown; empty if they are written."""
     if unclean:
         log.error("observing", problem=OBSERVED)
         return OBSERVED
@@ -164,14 +164,14 @@ def _why_observe(unclean: bool, configured: bool) -> str:
 
 
 def _watch(proc_net_dev: str, simulated: SimulatedHost | None) -> HostWatch | None:
-    """Return what sees the host's drops; a simulated host has none before its routers."""
+    """Return the watcher of the host's drops; a simulated host has no drops before its routers."""
     return None if simulated else HostWatch(Path(proc_net_dev).parent / "softnet_stat")
 
 
 def opener(
     simulated: SimulatedHost | None, hypervisors: Hypervisors | None, *, loop_s: float = 1.0
 ) -> OpenActuator:
-    """Return the function that opens actuators for this process, whose loop has this period."""
+    """Return the function that opens actuators for this process and its loop's period."""
 
     def open_one(spec: ActuatorSpec, original: Original | None) -> Actuator:
         find = None if simulated is None else simulated.actuator
@@ -181,7 +181,7 @@ def opener(
 
 
 def simulated_host(routers: Mapping[str, RouterPlan]) -> SimulatedHost | None:
-    """Return a simulated host when the configuration asks for one; it is all or nothing.
+    """Return a simulated host if all routers of the configuration are simulated.
 
     Raises:
         ConfigError: simulated and real routers are mixed.
@@ -202,16 +202,16 @@ def simulated_host(routers: Mapping[str, RouterPlan]) -> SimulatedHost | None:
 
 
 def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
-    """Put back everything that the journal knows of, with no daemon and no configuration.
+    """Restore everything in the journal, without a daemon or a configuration.
 
-    With `force`, past a daemon that holds the state directory and does not answer: originals then
-    stay in the journal, since the daemon may write one more cap before it finds out.
+    With `force`, take over from a daemon that holds the state directory and does not answer.
+    Originals then stay in the journal, since that daemon may write one more cap before it notices.
 
     Returns:
         For every router: "released", or why not.
 
     Raises:
-        Busy: a daemon runs; it is the one to ask.
+        Busy: a daemon runs, and must be asked instead.
         JournalError: the journal cannot be read or written.
     """
     limiter = BestLimiter()
@@ -240,14 +240,14 @@ def release_all(state_dir: Path, *, force: bool = False) -> dict[str, str]:
 
 
 def _hypervisors() -> "closing[Hypervisors]":
-    """Return hypervisors for who has nothing else to do than to wait for them."""
+    """Return hypervisors for callers that can wait for them."""
     return closing(Hypervisors(MonotonicClock(), patience=ROUND_S))
 
 
 def _by_all_names(
     borne: Mapping[str, Iterable[str]], numbers: Mapping[str, int]
 ) -> dict[str, tuple[str, ...]]:
-    """Return interfaces by the names that they had and those that they have now, by router."""
+    """Return interfaces by their former and current names, by router."""
     return {
         vr: (*names, *renamed({name: numbers[name] for name in names if name in numbers}))
         for vr, names in borne.items()
@@ -257,7 +257,7 @@ def _by_all_names(
 def _left(
     limiter: BestLimiter | RouterShields, borne: Mapping[str, Iterable[str]]
 ) -> dict[str, dict[str, str]]:
-    """Lift what interfaces bear; return, by router, those on which it is left, and why."""
+    """Remove settings from interfaces; return, by router, where that failed, and why."""
     left: dict[str, dict[str, str]] = {}
     for vr, interfaces in borne.items():
         for interface in interfaces:

@@ -1,4 +1,4 @@
-"""How command line, policer and tests talk to a manager; every call has a deadline."""
+"""Client for command line, policer and tests; every call has a deadline."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ from xtc.wire import (
 )
 
 MAX_REPLY = 16 << 20
-"""Bytes; a status of ten thousand routers takes five million."""
+"""Bytes; the status of ten thousand routers takes five million."""
 
 
 class Client:
@@ -42,16 +42,16 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close(linger=0)
         self._context.destroy(linger=0)
 
     def call(self, request: Request) -> tuple[Report, ...]:
-        """Send a request and return how the routers concerned stand after it.
+        """Send a request and return the resulting reports of the routers concerned.
 
         Raises:
             Unreachable: no daemon answered in time.
-            Refused: the manager will not do it, and says why.
+            Refused: the manager refuses it, with a reason.
         """
         return self.ask(request).routers
 
@@ -77,7 +77,7 @@ class Client:
         raise self._unreachable()
 
     def telemetry(self) -> Iterator[Telemetry]:
-        """Yield every tick as it comes.
+        """Yield every tick as it arrives.
 
         Raises:
             Unreachable: no tick came within the deadline.
@@ -106,7 +106,7 @@ class Client:
 
 
 def _answer(result: Answer | Outcomes | Refusal) -> Answer | Refusal:
-    """Return how routers stand; no batch is sent from here."""
+    """Return the answer; no batch is sent from here."""
     if isinstance(result, Outcomes):
         return Refusal("bad_message", "reply", "the outcomes of a batch that nobody sent")
     return result

@@ -1,4 +1,4 @@
-"""Requests that the journal must know of first: they wait for the disk, and the loop does not."""
+"""Requests that must be in the journal first: they wait for the disk, but the loop does not."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -7,10 +7,10 @@ from xtc.wire import Reply
 
 
 class Orders(Protocol):
-    """What carries out requests (`xtc.manager.manager`)."""
+    """Carries out requests (`xtc.manager.manager`)."""
 
     def prepare(self, raw: bytes) -> int | None:
-        """Give the journal what it must hold first; the ledger's number, None where it does."""
+        """Give the journal what it must hold first; return a number to wait for, or None."""
         ...
 
     def settled(self, ticket: int) -> bool:
@@ -19,16 +19,16 @@ class Orders(Protocol):
 
 
 class DurableFirst:
-    """Carries out requests one after the other, each once the journal holds what it must hold."""
+    """Carries out requests in order, each once the journal holds what it must."""
 
     def __init__(self, orders: Orders, carry_out: Callable[[bytes], Reply]) -> None:
         self._orders, self._carry_out = orders, carry_out
         self._waiting: bytes | None = None
-        """The request that waits."""
+        """The waiting request."""
         self._ticket: int | None = None
 
     def answer(self, raw: bytes) -> Reply | None:
-        """Return the reply to a request, None where it waits: give it again when the loop wakes."""
+        """Return the reply to a request; None if it waits: repeat the call when the loop wakes."""
         if raw is not self._waiting:
             self._waiting, self._ticket = raw, self._orders.prepare(raw)
         if self._ticket is not None and not self._orders.settled(self._ticket):

@@ -1,4 +1,4 @@
-"""What holds a state directory: a daemon that listens or hangs, or another command (proc(5))."""
+"""Finds the holder of a state directory: a working or hung daemon, or another command (proc(5))."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _STATES: Final = {
     "D": "waits in the kernel",
     "Z": "has ended, and its parent has not noticed",
 }
-"""What `ps` shows of processes that do not answer; all others run or wait."""
+"""States in `ps` of processes that do not respond; all others run or wait."""
 _RUN: Final = "run"
 """The command of a daemon."""
 
@@ -28,9 +28,9 @@ class Holder:
     command: tuple[str, ...]
     """Empty where it cannot be read, or where the process is ending."""
     state: str
-    """The letter that proc(5) has for it; empty where it cannot be read."""
+    """Its state letter in proc(5); empty where it cannot be read."""
     listens: tuple[str, ...] = ()
-    """The sockets for requests that it has bound."""
+    """The request sockets that it has bound."""
 
     @property
     def is_daemon(self) -> bool:
@@ -39,7 +39,7 @@ class Holder:
 
     @property
     def hangs(self) -> bool:
-        """Whether it certainly does not run now."""
+        """Whether it is certainly not running now."""
         return self.state in _STATES
 
     def __str__(self) -> str:
@@ -49,14 +49,14 @@ class Holder:
 
 
 def look(directory: Path, proc: Path = Path("/proc")) -> tuple[Holder, ...]:
-    """Return the processes that hold a state directory, as far as they can be seen from here."""
+    """Return the processes that hold a state directory, as far as they are visible."""
     return tuple(_holder(pid, proc / str(pid)) for pid in holders(directory))
 
 
 def obstacle(found: tuple[Holder, ...], runtime_dir: Path) -> str:
-    """Say why a directory is not to be taken from its holders by force, "" where it may be.
+    """Return why a directory must not be taken over by force, "" if it may be.
 
-    One that does not answer may hang, or may have been asked at the wrong place.
+    A holder that does not answer may hang, or have another runtime directory.
     """
     asked = os.path.realpath(runtime_dir / REQUESTS)
     for holder in found:
@@ -81,13 +81,13 @@ def _command(place: Path) -> tuple[str, ...]:
 
 
 def _state(place: Path) -> str:
-    """Return the field after the name, which may hold any character but ends with the last `)`."""
+    """Return the field after the name, which may contain `)` but ends at the last one."""
     found = re.search(rb".*\) (\S)", _read(place / "stat"), re.DOTALL)
     return found[1].decode("ascii", "replace") if found else ""
 
 
 def _listens(place: Path) -> tuple[str, ...]:
-    """Return the paths of the sockets for requests that a process has bound."""
+    """Return the paths of the request sockets that a process has bound."""
     own = {link.removeprefix("socket:[").rstrip("]") for link in _links(place / "fd")}
     paths = set()
     for line in _read(place / "net/unix").splitlines()[1:]:
@@ -101,7 +101,7 @@ def _links(directory: Path) -> list[str]:
     try:
         return [str(entry.readlink()) for entry in directory.iterdir()]
     except OSError:
-        return []  # it ended, or is not ours to look into
+        return []  # it ended, or may not be read
 
 
 def _read(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""Checks the CURVE keys of peers (ZAP, ZeroMQ RFC 27), on a thread of its own."""
+"""Checks the CURVE keys of peers (ZAP, ZeroMQ RFC 27), on a separate thread."""
 
 import time
 from collections import deque
@@ -14,24 +14,24 @@ from zmq.utils import z85
 from common.errors import ConfigError
 
 LINES_A_MINUTE = 10
-"""Keys that are logged in a minute; a stranger can make as many as it likes."""
+"""Maximum keys logged in a minute; an unknown peer can generate any number."""
 MAX_KEYS = 1000
-"""Keys that are remembered as logged."""
+"""Maximum keys remembered as logged."""
 _CREDENTIALS = 7
-"""Frames of a request that has credentials; the address is the fourth."""
+"""Frames of a request with credentials; the address is the fourth."""
 
 log = structlog.get_logger()
 
 
 class Refusals:
-    """Decides which refused keys are worth a line: each once, and few a minute."""
+    """Decides which refused keys to log: each once, and few a minute."""
 
     def __init__(self) -> None:
         self._logged: dict[bytes, None] = {}
         self._lines: deque[float] = deque(maxlen=LINES_A_MINUTE)
 
     def is_news(self, key: bytes, now: float) -> bool:
-        """Whether to log a key that was refused at this instant, in seconds."""
+        """Whether to log a key refused at this instant, in seconds."""
         recent = len(self._lines) == LINES_A_MINUTE and now - self._lines[0] < 60.0
         if key in self._logged or recent:
             return False
@@ -43,7 +43,7 @@ class Refusals:
 
 
 class KeyCheck(ThreadAuthenticator):
-    """Admits the keys in one directory, and tells of those that it refuses."""
+    """Admits the keys in one directory, and logs those that it refuses."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class KeyCheck(ThreadAuthenticator):
         self._refusals = Refusals()
 
     def load(self) -> bool:
-        """Read the directory; whether a key that was admitted is admitted no longer.
+        """Read the directory; return whether an admitted key was removed.
 
         Raises:
-            ConfigError: a file cannot be read or there is none; the keys of before stay.
+            ConfigError: a file cannot be read or there is none; the previous keys stay.
         """
         before = self.certs.get("*", {})
         try:
@@ -75,7 +75,7 @@ class KeyCheck(ThreadAuthenticator):
         return not before.keys() <= keys.keys()
 
     async def handle_zap_message(self, msg: list[bytes]) -> None:
-        """Answer libzmq, which asks about every peer that shakes hands."""
+        """Answer libzmq, which asks about every handshake."""
         if len(msg) >= _CREDENTIALS:
             key, address = z85.encode(msg[6]), msg[3].decode("ascii", "replace")
             if key not in self.certs["*"]:

@@ -1,4 +1,4 @@
-"""The daemon: one loop that reads, ticks, answers and tells systemd that it is alive."""
+"""The daemon's loop: reads counters, ticks, answers requests and notifies systemd."""
 
 import gc
 import math
@@ -41,19 +41,19 @@ from xtc.spec import LibvirtSpec
 from xtc.wire import Answer, HostDrops, Outcomes, Refusal, Reply, Report, Telemetry
 
 SETTLE_S = Seconds(5.0)
-"""How long the start waits for hypervisors to tell of their domains."""
+"""How long the start waits for hypervisors to report their domains."""
 STOP_S = Seconds(10.0)
-"""How long the end waits for hypervisors to put caps back; TimeoutStopSec must be longer."""
+"""How long the exit waits for hypervisors to restore caps; TimeoutStopSec must be longer."""
 STOP_PAUSE_S = Seconds(0.2)
 NEVER = Seconds(math.inf)
 MAX_LEAD = 0.4
-"""Share of the period before a tick at which hypervisors are asked at the earliest."""
+"""Earliest time before a tick to query hypervisors, as a share of the period."""
 
 log = structlog.get_logger()
 
 
 class SnapshotSource(Protocol):
-    """Where interfaces are counted: the kernel's file, or a simulated host."""
+    """The source of interface counters: the kernel's file, or a simulated host."""
 
     def read(self, now: Seconds) -> Snapshot:
         """Return a snapshot taken at the instant given."""
@@ -65,7 +65,7 @@ class SnapshotSource(Protocol):
 
 
 class Daemon:
-    """Wires meter, collector, manager, server and metrics together, and runs them by the clock."""
+    """Connects meter, collector, manager, server and metrics, and runs them by the clock."""
 
     def __init__(
         self,
@@ -93,17 +93,17 @@ class Daemon:
         )
         self._identify()
         self._before: Snapshot | None = None
-        """The snapshot of the tick before."""
+        """The snapshot of the previous tick."""
         self._latest: Snapshot | None = None
         self._drops: HostDrops | None = None
-        """What the host dropped in the last period; None where that is not known."""
+        """What the host dropped in the last period; None where unknown."""
         self._seen: dict[str, tuple[Mode, Finding, str]] = {}
         self._falls: list[tuple[Seconds, Managed]] = []
         self._tick_count = 0
         self._stopping = self._reload = False
 
     def run(self) -> None:
-        """Run until a signal asks to stop; then release or keep the caps, as configured."""
+        """Run until a signal; then release or keep the caps, as configured."""
         with Wake() as wake:
             self._run(wake)
 
@@ -148,14 +148,14 @@ class Daemon:
         self._stop()
 
     def _begin(self) -> None:
-        """Shield and cap what is held from the start, before the first period has ended."""
+        """Shield and cap configured routers at the start, before the first period has ended."""
         self._manager.begin(self._collector.owned(self._present()))
 
     def _check_held(self) -> None:
-        """Go on only while the state directory is ours: what took it over has put caps back.
+        """Continue only while this daemon owns the state directory: a new owner has restored caps.
 
         Raises:
-            TakenOver: it is not; nothing is written, capped or put back.
+            TakenOver: another owns it; nothing is written, capped or restored.
         """
         try:
             self._manager.check_held()
@@ -166,16 +166,16 @@ class Daemon:
             raise
 
     def _lead(self) -> float:
-        """Return how long before a tick hypervisors are asked."""
+        """Return how long before a tick hypervisors are queried."""
         return min(self._hypervisors.lead, MAX_LEAD * self._config.daemon.period_s)
 
     def _follow(self) -> None:
-        """Let the hypervisors know whose domains to follow."""
+        """Pass the domains to follow to the hypervisors."""
         specs = (managed.plan.spec for managed in self._manager.routers.values())
         self._hypervisors.use(specs, also=self._manager.places)
 
     def _bindings(self) -> dict[str, Binding]:
-        """Return whose interfaces are whose: configured, or as the hypervisor tells now."""
+        """Return each router's interfaces: configured, or as the hypervisor reports them now."""
         return {name: self._binding(m.plan) for name, m in self._manager.routers.items()}
 
     def _binding(self, plan: RouterPlan) -> Binding:
@@ -184,7 +184,7 @@ class Daemon:
         return self._hypervisors.binding(plan.domain)
 
     def _identify(self) -> None:
-        """Take over the UUIDs of the routers that are domains, and run here."""
+        """Store the UUIDs of routers that are domains and run here."""
         for managed in self._manager.routers.values():
             spec = managed.plan.spec
             if isinstance(spec, LibvirtSpec):
@@ -210,7 +210,7 @@ class Daemon:
         log.info("stopped", on_exit=self._config.daemon.on_exit)
 
     def _released(self) -> list[str]:
-        """Release as configured; what is under way gets the time that a hypervisor may take."""
+        """Release as configured; pending releases get the time that a hypervisor may take."""
         release = self._config.daemon.on_exit == "release"
         until = self._clock.now() + STOP_S
         troubles = self._manager.stop(release=release)
@@ -221,7 +221,7 @@ class Daemon:
         return troubles
 
     def _read(self, now: Seconds) -> bool:
-        """Take a snapshot; one that cannot be read leaves the loops to grow blind."""
+        """Take a snapshot; if that fails, the loops go blind."""
         try:
             self._latest = self._source.read(now)
         except MeterError as error:
@@ -230,7 +230,7 @@ class Daemon:
                 log.warning("meter_blind", problem=str(error))
             self._latest = None
             return False
-        self._before = self._before or self._latest  # after a failure rates begin here
+        self._before = self._before or self._latest  # after a failure, rates start here
         return True
 
     def _let_fall(self, now: Seconds) -> None:
@@ -241,16 +241,16 @@ class Daemon:
             self._manager.fall(managed)
 
     def _timed_tick(self, now: Seconds) -> None:
-        """Tick, and tell systemd so: a blind meter is the ladder's affair, not the watchdog's."""
+        """Tick, and notify systemd: blind meters concern the ladder, not the watchdog."""
         with self._metrics.ticks.time():
             self._tick(now)
         notify("WATCHDOG=1")
 
     def _guarded(self, where: str, work: Callable[[], object]) -> None:
-        """Work; the one place where an unforeseen error is caught, counted and survived."""
+        """Call a function; the only place that catches, counts and survives unforeseen errors."""
         try:
             work()
-        except Exception:  # the loop's firewall: one bad tick or message must not end all loops
+        except Exception:  # the loop's firewall: one bad tick or message must not stop all loops
             self._metrics.unexpected.labels(where).inc()
             log.exception("unexpected_error", where=where)
 
@@ -273,7 +273,7 @@ class Daemon:
         self._report(now)
 
     def _readings(self, now: Seconds) -> Mapping[str, Reading]:
-        """Return what each router did since the last tick; nothing if that was far too long ago."""
+        """Return each router's rates since the last tick; nothing if that was too long ago."""
         before, self._before = self._before, self._latest
         self._drops = None
         if before is None or self._latest is None or before is self._latest:
@@ -319,7 +319,7 @@ class Daemon:
         self._server.publish(told)
 
     def _log_change(self, report: Report) -> None:
-        """Log a router when its mode, finding or problem changes, and never otherwise."""
+        """Log a router only when its mode, finding or problem changes."""
         stands = (report.mode, report.finding, report.problem)
         if stands == self._seen.get(report.vr):
             return
@@ -338,11 +338,11 @@ class Daemon:
         )
 
     def answer(self, raw: bytes) -> Reply | None:
-        """Answer a request once the journal holds what it must hold first, None until then."""
+        """Answer a request once the journal holds what it must hold first; None until then."""
         return self._requests.answer(raw)
 
     def handle(self, raw: bytes) -> Reply:
-        """Answer a request, count those that are refused, and tell what the host drops."""
+        """Answer a request, count refusals, and add the host's drops."""
         reply = self._manager.handle(raw)
         result = reply.result
         for one in result.refusals if isinstance(result, Outcomes) else (result,):
@@ -354,13 +354,13 @@ class Daemon:
         return reply
 
     def reload(self) -> None:
-        """Read the configuration again; a bad one changes nothing but what is said about it."""
+        """Read the configuration again; an invalid one only changes the reported error."""
         self._reload = False
         if self._path is None:
             return
         notify("RELOADING=1", f"MONOTONIC_USEC={round(self._clock.now() * 1e6)}")
         try:
-            self._server.reload_keys()  # first: a mistake elsewhere must not keep a key admitted
+            self._server.reload_keys()  # first: keys must change despite other errors
             self._take_over(self._path)
         except (ConfigError, Refused) as error:
             self._metrics.reload_ok.set(0)
@@ -373,7 +373,7 @@ class Daemon:
             notify("READY=1", self._status())
 
     def _take_over(self, path: Path) -> None:
-        """Read a configuration and put its routers in force.
+        """Read a configuration and apply its routers.
 
         Raises:
             ConfigError: it has a mistake.
@@ -397,11 +397,11 @@ class Daemon:
         log.info("reloaded", routers=len(self._manager.routers))
 
     def _check_claims(self, routers: Mapping[str, RouterPlan]) -> None:
-        """Refuse routers that would take the interfaces of others, which could then not be held.
+        """Refuse routers that would claim the interfaces of others, which would lose control.
 
         Raises:
-            ConfigError: an interface that is there, or named, would be claimed by several routers
-                and is not yet.
+            ConfigError: an interface that exists, or is named, would be newly claimed by several
+                routers.
         """
         bindings = {name: self._binding(plan) for name, plan in routers.items()}
         present = self._present()
@@ -409,27 +409,27 @@ class Daemon:
         Mistakes(claim_mistakes(conflicts, bindings)).check()
 
     def _present(self) -> frozenset[str]:
-        """Return the interfaces that are there now; none where they cannot be told."""
+        """Return the existing interfaces; none where they cannot be read."""
         self._read(self._clock.now())
         try:
             return frozenset(self._latest.counters if self._latest is not None else ())
         except MeterError:
-            return frozenset()  # names and globs are compared all the same
+            return frozenset()  # names and globs are compared anyway
 
     def _status(self) -> str:
         return f"STATUS=holding {len(self._manager.routers)} routers"
 
 
 def _next(due: Seconds, now: Seconds, period: float) -> Seconds:
-    """Return the next instant on the grid: late ticks are skipped, never made up for."""
+    """Return the next instant on the grid: late ticks are skipped, not made up for."""
     missed = max(0, int((now - due) / period))
     return Seconds(due + (missed + 1) * period)
 
 
 def _keep_from_collector() -> None:
-    """Have the garbage collector leave alone what lives as long as the configuration.
+    """Exclude objects that live as long as the configuration from garbage collection.
 
-    To look through all of it takes tens of milliseconds, at some tick or other.
+    Scanning all of them takes tens of milliseconds in an unpredictable tick.
     """
     gc.unfreeze()
     gc.collect()

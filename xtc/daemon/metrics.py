@@ -1,4 +1,4 @@
-"""Prometheus metrics, made when they are asked for from the latest reports: ticks pay nothing."""
+"""Prometheus metrics, computed on demand from the latest reports: ticks pay nothing."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,17 +19,17 @@ TICK_BUCKETS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 class Metrics:
-    """Everything that the daemon counts, in a registry of its own."""
+    """All metrics of the daemon, in a separate registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._reports: tuple[Report, ...] = ()
         self.connections: tuple[ConnectionState, ...] = ()
         self.listening: Mapping[str, bool] = {}
-        """Whether each TCP address is listened on."""
+        """Whether each TCP address is bound."""
         self.drops: HostDrops | None = None
         self.busiest_cpu: float | None = None
-        """What the host dropped in the last period; None while that is not known."""
+        """What the host dropped in the last period; None while unknown."""
         self.ticks = Histogram(
             "xtc_tick_duration_seconds",
             "Time that a tick took, from reading to the last cap",
@@ -65,11 +65,11 @@ class Metrics:
         return self._reports
 
     def show(self, reports: tuple[Report, ...]) -> None:
-        """Let the next scrape see these reports."""
+        """Make these reports visible to the next scrape."""
         self._reports = reports
 
     def show_connections(self, states: tuple[ConnectionState, ...]) -> None:
-        """Let the next scrape see how the hypervisors' connections stand."""
+        """Make the state of the hypervisors' connections visible to the next scrape."""
         self.connections = states
 
     def configured(self, text: bytes) -> None:
@@ -82,7 +82,7 @@ class Metrics:
         """Serve /metrics at host:port.
 
         Raises:
-            ConfigError: the address is none, or is taken.
+            ConfigError: the address is invalid or in use.
         """
         host, _, port = address.rpartition(":")
         if not host or not (port.isdecimal() and int(port) <= MAX_PORT):
@@ -101,13 +101,13 @@ class Metrics:
 
 
 class _Routers(Collector):
-    """The metrics with a label `vr`, which only the configuration can make more of."""
+    """The metrics with a label `vr`, a cardinality that only the configuration can raise."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
     def collect(self) -> Iterator[Metric]:
-        """Yield one family after the other from the latest reports."""
+        """Yield the metric families from the latest reports."""
         reports = self._metrics.reports
         yield from _connections(self._metrics.connections)
         yield _listening(self._metrics.listening)

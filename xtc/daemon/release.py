@@ -1,7 +1,7 @@
-"""Puts many originals back at the same time, without a daemon.
+"""Restores many originals concurrently, without a daemon.
 
-A hypervisor's caps are carried out by threads. All are ordered first and then waited for together,
-so that a domain that hangs costs the wait once and keeps no other domain from its release.
+Threads carry out a hypervisor's caps. All releases are ordered first and then awaited together, so
+that a hung domain costs the wait once and blocks no other release.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from xtc.spec import SimulatedSpec
 from xtc.state.journal import Entry
 
 ROUND_S: Final = Seconds(0.1)
-"""How long one hypervisor is waited for, before others are looked at again."""
+"""How long to wait for one hypervisor before checking the others again."""
 RELEASED: Final = "released"
 
 
@@ -30,10 +30,10 @@ class _Release:
         self.outcome = ""
         """RELEASED, or why not."""
         self.ended = False
-        """Whether no more can be done; else it is under way."""
+        """Whether it is complete or given up; else it is pending."""
 
     def attempt(self) -> None:
-        """Order the release, or see what became of it."""
+        """Order the release, or check its result."""
         try:
             self._restore()
         except UnderWay as error:
@@ -59,7 +59,7 @@ class _Release:
 def all_released(
     entries: Mapping[str, Entry], hypervisors: Hypervisors, clock: Clock, patience: Seconds
 ) -> dict[str, str]:
-    """Put every original back, and wait for hypervisors for so long in all.
+    """Restore every original, and wait for all hypervisors for a limited time.
 
     Returns:
         For every router: "released", or why not.
@@ -68,7 +68,7 @@ def all_released(
     releases = {name: _Release(entry, hypervisors) for name, entry in entries.items()}
     left = list(releases.values())
     while left:
-        hypervisors.supervise()  # replaces threads that domains hold
+        hypervisors.supervise()  # replaces threads that domains block
         for release in left:
             release.attempt()
         left = [release for release in left if not release.ended]

@@ -1,7 +1,7 @@
-"""The manager's sockets: requests on ROUTERs, telemetry on PUBs; local files, and TCP with CURVE.
+"""The manager's sockets: requests on ROUTERs, telemetry on PUBs; local, and TCP with CURVE.
 
-A TCP address without CURVE keys and an allow-list is refused: libzmq accepts any client that
-speaks CURVE unless a ZAP handler says otherwise.
+A TCP address without CURVE keys and an allow-list is refused: libzmq accepts any client that speaks
+CURVE unless a ZAP handler says otherwise.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ from xtc.wire import MAX_MESSAGE, Outcomes, Reply, Telemetry, encode
 REQUESTS = "manager.sock"
 TELEMETRY = "telemetry.sock"
 BURST = 256
-"""Requests answered between two looks at the clock, so that a flood delays no tick."""
+"""Requests answered between two checks of the clock, so that a flood delays no tick."""
 QUEUE = 1000
 HANDSHAKE_MS = 5000
 REBIND_S = 1.0
-"""How long a TCP address may take to become free again, before ticks go on without it."""
+"""How long to wait for a TCP address to become free, before ticks continue without it."""
 SAFE_LIBZMQ = (4, 3, 5)
 """Older libraries carry CVE-2019-13132, CVE-2020-15166 or CVE-2021-20237."""
 
@@ -39,10 +39,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class CurveKeys:
-    """What a TCP listener needs: its own secret and the public keys of those it may hear."""
+    """The keys of a TCP listener: its own secret and the public keys of authorised peers."""
 
     server_secret: Path
-    """A key file as `zmq.auth.create_certificates` writes it, readable by the daemon alone."""
+    """A key file as `zmq.auth.create_certificates` writes it, readable only by the daemon."""
     authorised: Path
     """A directory with the public key files of the policers."""
 
@@ -52,17 +52,17 @@ class Listen:
     """Where the manager listens."""
 
     directory: Path
-    """For the local sockets; made with mode 0750."""
+    """For the local sockets; created with mode 0750."""
     tcp_requests: str | None = None
     tcp_telemetry: str | None = None
     curve: CurveKeys | None = None
 
 
 class Server:
-    """Hears requests and publishes telemetry; `handle` makes a reply of the bytes of a request.
+    """Receives requests and publishes telemetry; `handle` turns a request's bytes into a reply.
 
-    A request without a reply yet waits, and those behind it with it: it is given to `handle` again
-    whenever `serve` is called.
+    A request without a reply blocks those behind it: each call of `serve` gives it to `handle`
+    again.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class Server:
         """All of them, bound or not."""
         self._files: list[Path] = []
         self._opened = self._lock = -1
-        """The runtime directory, and its lock; -1 where they are not held."""
+        """The runtime directory, and its lock; -1 while they are not open."""
         self._requests: list[zmq.Socket[bytes]] = []
         self._waiting: tuple[zmq.Socket[bytes], list[bytes]] | None = None
-        """The request that has no reply yet, with what it came by."""
+        """The request that has no reply yet, with its socket and frames."""
         self._telemetry: list[zmq.Socket[bytes]] = []
         self._key_check: KeyCheck | None = None
         self._own_keys: tuple[bytes, bytes] | None = None
@@ -102,7 +102,7 @@ class Server:
 
     @property
     def waiting(self) -> bool:
-        """Whether a request waits for its reply, so that no other is heard."""
+        """Whether a request waits for its reply, so that no other is read."""
         return self._waiting is not None
 
     def open(self) -> None:
@@ -115,14 +115,14 @@ class Server:
         try:
             self._open(self._listen.directory)
         except (ConfigError, Busy):
-            self.close()  # or the thread that checks keys would go on
+            self.close()  # otherwise the thread that checks keys would continue
             raise
 
     def _open(self, directory: Path) -> None:
         check_listen(self._listen)
         try:
             self._opened = open_directory(directory, mode=0o750, group_may_write=True)
-            # libzmq takes a socket file from anybody
+            # libzmq takes over a socket file from any process
             self._lock = hold_within(self._opened, directory, "runtime_dir")
         except OSError as error:
             raise ConfigError("daemon.runtime_dir", f"{directory}: {error.strerror}") from error
@@ -135,7 +135,7 @@ class Server:
             self._telemetry.append(self._tcp(zmq.PUB, self._listen.tcp_telemetry))
 
     def close(self) -> None:
-        """Let go of sockets and their files."""
+        """Close the sockets and remove their files."""
         for socket in self._sockets:
             socket.close(linger=0)
         self._sockets, self._requests, self._telemetry = [], [], []
@@ -154,7 +154,7 @@ class Server:
         self._opened = self._lock = -1
 
     def serve(self) -> int:
-        """Answer the requests that wait, until BURST of them are done; return how many."""
+        """Answer up to BURST waiting requests; return how many."""
         done = 0 if self._waiting is None else self._answer(*self._waiting)
         return done + sum(self._serve(socket) for socket in self._requests)
 
@@ -169,21 +169,21 @@ class Server:
         return done
 
     def _answer(self, socket: "zmq.Socket[bytes]", message: list[bytes]) -> int:
-        """Answer a message, or have it wait; return how many requests were done."""
+        """Answer a message, or let it wait; return how many requests were done."""
         peer, *frames = message
-        self._waiting = None  # also of one that ends in an error
+        self._waiting = None  # also after an error
         reply = self._handle(frames[-1] if frames else b"")
         if reply is None:
             self._waiting = socket, message
             return 0
-        # A peer that does not read its replies loses them; a ROUTER never waits for it.
+        # A peer that does not read its replies loses them: the ROUTER never waits for it.
         socket.send_multipart([peer, *frames[:-1], encode(reply)], zmq.NOBLOCK)
         return _work(reply)
 
     def publish(self, telemetry: Telemetry) -> None:
-        """Stream a tick; a slow listener loses ticks, and costs the daemon no time.
+        """Stream a tick; a slow subscriber loses ticks, and costs the daemon no time.
 
-        Always, whoever listens: what listeners send upstream stays with libzmq, which counts their
+        This happens even without subscribers: libzmq handles what they send upstream, counts
         subscriptions and drops every other byte.
         """
         raw = encode(telemetry)
@@ -212,14 +212,14 @@ class Server:
     def reload_keys(self) -> None:
         """Read the authorised keys and the server's own again.
 
-        libzmq checks a key when a peer connects, and cannot drop one peer alone. Where keys were
-        only added, every connection stays. Where one was removed or the server's own changed, all
-        TCP connections are closed, and peers that are still authorised connect again by themselves.
+        libzmq checks a key when a peer connects, and cannot drop a single peer. If keys were only
+        added, every connection stays. If one was removed or the server's own changed, all TCP
+        connections are closed, and authorised peers reconnect by themselves.
 
-        An address that is taken meanwhile is tried again by `listen_again`.
+        `listen_again` retries an address that another process took in between.
 
         Raises:
-            ConfigError: a key cannot be read, and the keys of before stay.
+            ConfigError: a key cannot be read, and the previous keys stay.
         """
         if self._key_check is None or self._listen.curve is None:
             return
@@ -233,7 +233,7 @@ class Server:
                 end.reopen()
 
     def listen_again(self) -> None:
-        """Try once to bind what a reload could not bind again."""
+        """Try once to bind an address that a reload could not bind again."""
         for end in self._tcp_ends:
             if end.problem and end.bind():
                 log.info("listening", address=end.endpoint)
@@ -244,7 +244,7 @@ class Server:
         return {end.endpoint: not end.problem for end in self._tcp_ends}
 
     def _local(self, kind: int, path: Path) -> "zmq.Socket[bytes]":
-        """Bind a local socket that owner and group may use."""
+        """Bind a local socket for owner and group."""
         socket = self._socket(kind)
         before = os.umask(0o117)
         try:
@@ -257,8 +257,8 @@ class Server:
         return socket
 
     def _tcp(self, kind: int, address: str) -> "zmq.Socket[bytes]":
-        """Bind a TCP socket of its own: CURVE belongs to a socket, and local peers need none."""
-        assert self._own_keys is not None  # check_listen() has made sure
+        """Bind a separate TCP socket: CURVE belongs to a socket, and local peers need none."""
+        assert self._own_keys is not None  # check_listen() has checked
         socket = self._socket(kind)
         socket.set(zmq.CURVE_SERVER, 1)
         _wear(socket, self._own_keys)
@@ -271,7 +271,7 @@ class Server:
 
 
 def _wear(socket: "zmq.Socket[bytes]", keys: tuple[bytes, bytes]) -> None:
-    """Give a socket the keys that it shows to peers that connect from the next bind on."""
+    """Set the keys that a socket presents from the next bind on."""
     public, secret = keys
     socket.set(zmq.CURVE_PUBLICKEY, public)
     socket.set(zmq.CURVE_SECRETKEY, secret)
@@ -284,11 +284,11 @@ class _TcpEnd:
     socket: "zmq.Socket[bytes]"
     endpoint: str
     problem: str = ""
-    """Why it is not bound, while it is not."""
+    """Why it is not bound; empty while it is."""
 
     def reopen(self) -> None:
         """Close every connection and listen again, once libzmq has freed the address."""
-        with contextlib.suppress(zmq.ZMQError):  # a reload before this one could not bind it
+        with contextlib.suppress(zmq.ZMQError):  # an earlier reload could not bind it
             self.socket.unbind(self.endpoint)
         until = time.monotonic() + REBIND_S
         while not self.bind() and time.monotonic() < until:
@@ -298,7 +298,7 @@ class _TcpEnd:
             log.error("not_listening", address=self.endpoint, problem=f"{self.problem}: {again}")
 
     def bind(self) -> bool:
-        """Try to listen; whether it succeeds."""
+        """Try to listen; return whether it succeeded."""
         try:
             self.socket.bind(self.endpoint)
         except zmq.ZMQError as error:
@@ -309,12 +309,12 @@ class _TcpEnd:
 
 
 def _work(reply: Reply) -> int:
-    """Return how many requests an answer is to: a batch is as many as it holds."""
+    """Return how many requests an answer covers: a batch counts all of its own."""
     return max(1, len(reply.result.refusals)) if isinstance(reply.result, Outcomes) else 1
 
 
 def check_listen(listen: Listen) -> None:
-    """Refuse to listen on TCP in the clear, for strangers, or with a library known to be unsafe.
+    """Refuse to listen on TCP unencrypted, unauthenticated, or with a vulnerable library.
 
     Raises:
         ConfigError: names what is missing.

@@ -1,4 +1,4 @@
-"""Ends a poll when a signal comes: a poll that is interrupted goes on by itself (PEP 475)."""
+"""Ends a poll when a signal arrives: an interrupted poll would resume by itself (PEP 475)."""
 
 import contextlib
 import signal
@@ -6,14 +6,14 @@ import socket
 from typing import Self
 
 _ROOM = 4096
-"""Bytes, one for each signal: more of them are lost, and nobody counts them."""
+"""Bytes, one for each signal: further ones are lost, which is harmless."""
 
 
 class Wake:
-    """Can be read from, like a file, once a signal has come, until it is drained."""
+    """A readable file descriptor once a signal has arrived, until it is drained."""
 
     def __enter__(self) -> Self:
-        """Begin; in the main thread, where Python handles signals."""
+        """Start; in the main thread, where Python handles signals."""
         self._reading, self._writing = socket.socketpair()
         for end in (self._reading, self._writing):
             end.setblocking(False)
@@ -26,7 +26,7 @@ class Wake:
         self._writing.close()
 
     def fileno(self) -> int:
-        """Return what to poll."""
+        """Return the descriptor to poll."""
         return self._reading.fileno()
 
     def drain(self) -> None:

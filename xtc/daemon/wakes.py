@@ -1,4 +1,4 @@
-"""What the daemon's loop sleeps on: requests, signals, and the journal that has written."""
+"""Events that wake the daemon's loop: requests, signals, and finished journal writes."""
 
 import math
 from collections.abc import Iterable
@@ -9,12 +9,12 @@ from xtc.daemon.wake import Wake
 
 
 class Wakes:
-    """Sleeps until there is something to do."""
+    """Sleeps until there is work."""
 
     def __init__(
         self, signals: Wake, sockets: "Iterable[zmq.Socket[bytes]]", journal: int | None
     ) -> None:
-        """Sleep on sockets for requests, and on the descriptor of a journal if there is one."""
+        """Wait for request sockets, and for the descriptor of a journal if there is one."""
         self._signals, self._journal = signals, journal
         self._all, self._journal_alone = zmq.Poller(), zmq.Poller()
         for socket in sockets:
@@ -25,17 +25,17 @@ class Wakes:
                 poller.register(journal, zmq.POLLIN)
 
     def sleep(self, seconds: float, *, hearing: bool) -> tuple[bool, bool]:
-        """Sleep for so long at most.
+        """Sleep for a limited time.
 
         Args:
-            seconds: what is less than none is none.
-            hearing: whether requests wake it; not while one of them waits for the journal.
+            seconds: negative values count as 0.
+            hearing: whether requests wake it; not while one waits for the journal.
 
         Returns:
             Whether there are requests, and whether the journal has written.
         """
         poller = self._all if hearing else self._journal_alone
-        found = dict(poller.poll(max(0, math.ceil(seconds * 1000))))  # one too short would spin
+        found = dict(poller.poll(max(0, math.ceil(seconds * 1000))))  # rounded down, it would spin
         if found.pop(self._signals.fileno(), 0):
             self._signals.drain()
         written = found.pop(self._journal, 0) if self._journal is not None else 0

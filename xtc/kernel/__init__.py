@@ -1,1 +1,1 @@
-"""Thin shells on system calls; each raises OSError as the kernel gives it."""
+"""Thin shells on system calls; each raises the kernel's OSError."""

@@ -1,4 +1,4 @@
-"""BPF programs and their maps, through libbpf (Debian: libbpf1), loaded when first used."""
+"""BPF programs and their maps, through libbpf (Debian: libbpf1), loaded on first use."""
 
 import contextlib
 import ctypes
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 _LIBRARY: Final = "libbpf.so.1"
-_NEW: Final = 1  # BPF_NOEXIST: the key must not be there
+_NEW: Final = 1  # BPF_NOEXIST: the key must not exist
 _LOCKED: Final = 4  # BPF_F_LOCK: under the value's own spin lock
 _NAME: Final = 16
 _MOST_MAPS: Final = 16
@@ -41,7 +41,7 @@ _SIGNATURES: Final[Mapping[str, tuple[object, tuple[object, ...]]]] = {
 
 
 class _ProgramInfo(ctypes.Structure):
-    """The beginning of ``struct bpf_prog_info``."""
+    """The first fields of ``struct bpf_prog_info``."""
 
     _fields_ = (
         ("type", c_uint32),
@@ -60,7 +60,7 @@ class _ProgramInfo(ctypes.Structure):
 
 
 class _MapInfo(ctypes.Structure):
-    """The beginning of ``struct bpf_map_info``."""
+    """The first fields of ``struct bpf_map_info``."""
 
     _fields_ = (
         ("type", c_uint32),
@@ -84,7 +84,7 @@ class Descriptor:
 
 
 class Map:
-    """A map of BPF from numbers of 32 bits, for one thread; values are read and written whole."""
+    """A BPF map with 32-bit keys, for one thread; values are read and written as a whole."""
 
     def __init__(self, fd: int) -> None:
         self._descriptor = Descriptor(fd)
@@ -111,7 +111,7 @@ class Map:
         return self._value.raw
 
     def add(self, index: int, value: bytes) -> None:
-        """Write a value where there is none yet. Raises OSError: EINVAL, of another size."""
+        """Write a new value. Raises OSError: EINVAL, wrong size."""
         with contextlib.suppress(FileExistsError):
             self._update(index, value, _NEW)
 
@@ -152,7 +152,7 @@ class Program:
 
     @property
     def id(self) -> int:
-        """Its number in the kernel, used again only after all others."""
+        """Its number in the kernel, reused only after all others."""
         return int(self._info.id)
 
     @property
@@ -184,7 +184,7 @@ def load(path: Path, name: str) -> Program:
 
 
 def by_id(number: int) -> Program:
-    """Return a program that is in the kernel. Raises OSError: ENOENT, there is none; EPERM."""
+    """Return an existing program. Raises OSError: ENOENT, there is none; EPERM."""
     return Program(call("bpf_prog_get_fd_by_id", number))
 
 
@@ -203,7 +203,7 @@ def library() -> ctypes.CDLL:
 
 
 def call(function: str, *arguments: object) -> int:
-    """Call a function of libbpf that returns a number, negative for an error; raise OSError."""
+    """Call a libbpf function that returns a number; raise OSError if it is negative."""
     result = int(getattr(library(), function)(*arguments))
     if result < 0:
         raise _error(-result, function)
@@ -211,7 +211,7 @@ def call(function: str, *arguments: object) -> int:
 
 
 def _only(opened: int, name: str) -> int | None:
-    """Have no program of an object loaded but one; return that."""
+    """Disable loading of all programs of an object but one; return that one."""
     wanted, program = None, library().bpf_object__next_program(opened, None)
     while program:
         chosen = library().bpf_program__name(program).decode() == name
@@ -222,7 +222,7 @@ def _only(opened: int, name: str) -> int | None:
 
 
 def _bind_maps(opened: int, fd: int) -> None:
-    """Tie maps to a program that it does not use itself."""
+    """Bind maps to a program that does not use them itself."""
     one = library().bpf_object__next_map(opened, None)
     while one:
         call("bpf_prog_bind_map", fd, call("bpf_map__fd", one), None)

@@ -17,38 +17,39 @@ from xtc.kernel.quota import (
     v1_writes,
 )
 
-_TASK_LIST = 65_536  # bytes; a list of more than 8,000 threads is cut
+_TASK_LIST = 65_536  # bytes; a list of more than 8,000 threads is truncated
 
 
 class GroupUsage(NamedTuple):
-    """What the kernel has counted of a group."""
+    """The kernel's counters of a group."""
 
     used: Seconds
     """CPU time."""
     throttled: int | None
-    """Periods in which the quota stopped the group; None where this kernel does not count them."""
+    """Periods in which the quota throttled the group; None where this kernel does not count
+    them."""
     periods: int | None
-    """Periods in which the group ran at all."""
+    """Periods in which the group ran."""
 
 
 class Group(Protocol):
-    """What the actuator needs of a control group; every method raises OSError or ValueError."""
+    """The actuator's view of a control group; every method raises OSError or ValueError."""
 
     def read(self) -> Quota:
         """Return the quota in force."""
         ...
 
     def write(self, old: Quota, new: Quota) -> None:
-        """Take the group from one quota to the next."""
+        """Change the group from one quota to another."""
         ...
 
     def usage(self) -> GroupUsage:
-        """Return what the kernel has counted."""
+        """Return the kernel's counters."""
         ...
 
 
 class GroupV1:
-    """cgroup v1: quota and period are two files, CPU time is another controller's."""
+    """cgroup v1: quota and period are two files, CPU time belongs to another controller."""
 
     def __init__(self, path: str, directory: int) -> None:
         self._files = {
@@ -64,7 +65,7 @@ class GroupV1:
         return parse_v1(self._quota.read(), self._period.read())
 
     def write(self, old: Quota, new: Quota) -> None:
-        """Write only what changes, in the order that never lets the cap overshoot."""
+        """Write only what changes, in an order without overshoot of the cap."""
         for name, value in v1_writes(old, new):
             self._files[name].write(f"{value}\n")
 
@@ -86,12 +87,12 @@ class GroupV2:
         return parse_cpu_max(self._max.read())
 
     def write(self, old: Quota, new: Quota) -> None:
-        """Write quota and period at one instant."""
+        """Write quota and period atomically."""
         if new != old:
             self._max.write(format_cpu_max(new))
 
     def usage(self) -> GroupUsage:
-        """Return what one reading of cpu.stat holds."""
+        """Return the counters of one reading of cpu.stat."""
         stat = parse_cpu_stat(self._stat.read())
         used = Seconds(stat.get("usage_usec", 0) / 1e6)
         return GroupUsage(used, stat.get("nr_throttled"), stat.get("nr_periods"))
@@ -104,7 +105,7 @@ class AccountingClock:
         self._usage = usage
 
     def used(self) -> Seconds:
-        """Return the CPU time since the group was made."""
+        """Return the CPU time since the group was created."""
         return Seconds(int(self._usage.read()) / 1e9)
 
 
@@ -116,9 +117,9 @@ class TaskClock:
         self._times = ThreadTimes()
 
     def used(self) -> Seconds:
-        """Return the CPU time since the first reading; it misses threads that live for less."""
+        """Return the CPU time since the first reading; it misses threads with a shorter life."""
         self._times.read()
-        # A list that stays open is the kernel's copy of an earlier one, renewed by each reading.
+        # An open list is the kernel's copy of an earlier one, renewed by each reading.
         tasks = KeptFile("tasks", directory=self._directory).read(_TASK_LIST)
         self._times.follow(int(line) for line in tasks.splitlines())
         return self._times.total

@@ -1,8 +1,8 @@
 """BPF filters of the clsact qdisc, in the calling thread's network namespace (tc-bpf(8)).
 
-Each call opens its own netlink socket. The functions that set something raise OSError as the
-kernel gives it: ENODEV, no such interface; EPERM, no CAP_NET_ADMIN; EINVAL or ENOENT, the kernel
-has no clsact or no cls_bpf, or the interface has an ingress qdisc instead.
+Each call opens its own netlink socket. Functions with changes raise the kernel's OSError: ENODEV,
+no such interface; EPERM, no CAP_NET_ADMIN; EINVAL or ENOENT, the kernel has no clsact or no
+cls_bpf, or the interface has an ingress qdisc.
 """
 
 import ctypes
@@ -29,23 +29,23 @@ _MESSAGE: Final = struct.Struct("=BxxxiIII")
 
 
 class Direction(Enum):
-    """Which packets a filter sees, by libbpf's numbers."""
+    """Direction of a filter, with libbpf's numbers."""
 
     INGRESS = 1
-    """What the interface receives."""
+    """Packets that the interface receives."""
     EGRESS = 2
-    """What is sent through the interface."""
+    """Packets that are sent through the interface."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A filter, of whichever owner."""
+    """A filter of any owner."""
 
     kind: str
     priority: int
     handle: int
     name: str
-    """What its owner has called it, "" where filters of its kind have no names."""
+    """Its owner's name for it, "" where filters of its kind have no names."""
 
 
 class _Hook(ctypes.Structure):
@@ -69,7 +69,7 @@ class _Options(ctypes.Structure):
 
 
 def make_qdisc(index: int) -> bool:
-    """Give an interface a clsact qdisc; return False where it has one, or an ingress qdisc."""
+    """Give an interface a clsact qdisc; return False if it has one, or an ingress qdisc."""
     try:
         _call("bpf_tc_hook_create", _hook(index, _BOTH))
     except FileExistsError:
@@ -78,7 +78,7 @@ def make_qdisc(index: int) -> bool:
 
 
 def remove_qdisc(index: int) -> None:
-    """Remove the clsact qdisc with all filters; where there is none, that is done."""
+    """Remove the clsact qdisc with all filters, if there is one."""
     try:
         _call("bpf_tc_hook_destroy", _hook(index, _BOTH))
     except OSError as error:
@@ -87,13 +87,13 @@ def remove_qdisc(index: int) -> None:
 
 
 def attach(index: int, direction: Direction, program: Program, place: int) -> None:
-    """Put a program at a priority and handle (the same number); replace what is there."""
+    """Put a program at a priority and handle (the same number); replace any other."""
     options = _options(place, prog_fd=program.fd, flags=_REPLACE)
     _call("bpf_tc_attach", _hook(index, direction.value), options)
 
 
 def attached(index: int, direction: Direction, place: int) -> int | None:
-    """Return the number of the program at a place, None where there is none."""
+    """Return the number of the program at a place, None if there is none."""
     options = _options(place)
     try:
         _call("bpf_tc_query", _hook(index, direction.value), options)
@@ -110,15 +110,15 @@ def detach(index: int, direction: Direction, place: int) -> None:
 
 
 def filters(index: int, direction: Direction) -> tuple[Filter, ...]:
-    """Return the filters of one direction in the order in which the kernel asks them."""
+    """Return the filters of one direction in the kernel's order."""
     request = _MESSAGE.pack(socket.AF_UNSPEC, index, 0, _PARENTS[direction.value], 0)
     found = [_filter(message) for message in dump(_RTM_GETTFILTER, request)]
     return tuple(sorted((one for one in found if one.handle), key=lambda one: one.priority))
 
 
 def tcx_programs(index: int, direction: Direction) -> int:
-    """Return how many programs the kernel asks before any filter; 0 before Linux 6.6."""
-    count = c_uint32(0)  # with no room for their numbers: only how many
+    """Return how many programs the kernel runs before any filter; 0 before Linux 6.6."""
+    count = c_uint32(0)  # with no room for their numbers: returns only the count
     query, point = library().bpf_prog_query, _TCX[direction.value]
     result = query(index, point, 0, None, None, ctypes.byref(count))
     return int(count.value) if result == 0 else 0

@@ -1,4 +1,4 @@
-"""CPU time of threads, from files kept open so that a reused thread id cannot be mistaken."""
+"""CPU time of threads, from files kept open, so that a reused thread id is harmless."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class _Followed:
 class ThreadTimes:
     """The CPU time of a changing set of threads since each was first followed.
 
-    Reads field 1 of /proc/<tid>/schedstat (Linux, sched-stats.rst). The sum never falls: what a
-    thread had used when it was last read stays in it after the thread has ended.
+    Reads field 1 of /proc/<tid>/schedstat (Linux, sched-stats.rst). The sum never falls: it keeps
+    the last reading of a thread that has ended.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class ThreadTimes:
         return Seconds(self._ended + sum(thread.used for thread in self._followed.values()))
 
     def follow(self, tids: Iterable[int]) -> None:
-        """Follow exactly these threads; one that has ended already is left out."""
+        """Follow exactly these threads; those that have already ended are ignored."""
         wanted = set(tids)
         for tid in self._followed.keys() - wanted:
             self._drop(tid)
@@ -57,7 +57,7 @@ class ThreadTimes:
             file = KeptFile(f"/proc/{tid}/schedstat")
             self._followed[tid] = _Followed(file, _seconds(file.read()))
         except (FileNotFoundError, ProcessLookupError):
-            return  # ended between being listed and being read
+            return  # ended after it was listed
 
     def _drop(self, tid: int) -> None:
         thread = self._followed.pop(tid)

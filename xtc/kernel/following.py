@@ -1,4 +1,4 @@
-"""A router's interfaces, whatever they are called by now: a tenant may rename them."""
+"""A router's interfaces by index, since a tenant may rename them."""
 
 import errno
 import os
@@ -13,26 +13,26 @@ _Result = TypeVar("_Result")
 
 
 class Following:
-    """Knows interfaces by their indexes from the first look on.
+    """Tracks interfaces by their indexes from the first call on.
 
-    Every method but `know` works in the calling thread's network namespace, which must be the
-    same one every time.
+    All methods except `know` work in the calling thread's network namespace, which must always be
+    the same.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(dict.fromkeys(names))
         self._seen: dict[str, Link] = {}
-        """Each interface when it was seen last, by the name that the configuration gives it."""
+        """The last state of each interface, by its configured name."""
         self._known: dict[str, int] = {}
 
     def know(self, indexes: Mapping[str, int]) -> None:
-        """Take indexes from the journal, 0 where it has none; those seen already are kept."""
+        """Take indexes from the journal, 0 where it has none; known ones are kept."""
         self._known.update({name: index for name, index in indexes.items() if index})
 
     def present(self, names: Iterable[str] | None = None) -> dict[str, Link]:
-        """Return those that exist, by their configured names.
+        """Return the existing ones, by their configured names.
 
-        One that was made again under its configured name takes the place of the one that went.
+        An interface created again under its configured name replaces the old one.
         """
         with open_links() as links:
             found = {
@@ -44,10 +44,10 @@ class Following:
         return found
 
     def current(self) -> dict[str, Link]:
-        """Return those that exist, by their configured names.
+        """Return the existing ones, by their configured names.
 
         Raises:
-            OSError: ENODEV, none exists, or one was never there.
+            OSError: ENODEV, none exists, or one has never existed.
         """
         found = self.present()
         missing = [name for name in self._names if name not in found]
@@ -69,10 +69,10 @@ class Following:
 def steadily(
     find: Callable[[], dict[str, Link]], work: Callable[[dict[str, Link]], _Result]
 ) -> _Result:
-    """Work on interfaces by their names of now; again where they were renamed meanwhile.
+    """Work on interfaces by their current names; repeat if they were renamed in between.
 
     Raises:
-        OSError: EAGAIN, they are renamed all the time; else as `find` and `work` do.
+        OSError: EAGAIN, they keep being renamed; else as `find` and `work`.
     """
     for _ in range(_TRIES):
         found = find()

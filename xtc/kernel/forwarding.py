@@ -1,16 +1,16 @@
-"""Takes a router's receive path, forwarding included, into kernel threads, and back again.
+"""Moves a router's receive path, including forwarding, into kernel threads, and back.
 
 Every function works in the calling thread's network namespace. Threaded NAPI is switched through
-sysfs, not through netlink's napi-set (Linux 6.17): sysfs has it since Linux 5.12, and its switch
-belongs to the interface, so that the NAPI made by `ip link set up` is threaded as well.
+sysfs, not through netlink's napi-set (Linux 6.17): sysfs supports it since Linux 5.12, and its
+switch belongs to the interface, so that a NAPI created by `ip link set up` is threaded, too.
 
-A veth hands packets to its NAPI only while the other end does no TCP segmentation offload
-(veth_skb_is_eligible_for_gro in drivers/net/veth.c): with it on, they are forwarded in the
-sender's context, where no cap reaches them.
+A veth passes packets to its NAPI only while the other end does no TCP segmentation offload
+(veth_skb_is_eligible_for_gro in drivers/net/veth.c): with it on, they are forwarded in the sender's
+context, where no cap applies.
 
-GRO would join packets, and a joined packet is forwarded and counted as one. It is on for the sake
-of its NAPI, and joins nothing (`xtc.kernel.joining`); what a sender has joined is cut at the other
-end.
+GRO would join packets, and a joined packet is forwarded and counted as one. It is on because NAPI
+needs it, but joins nothing (`xtc.kernel.joining`); packets that a sender has joined are split at
+the other end.
 """
 
 import errno
@@ -34,7 +34,7 @@ _NO_PEER = PeerSwitches(tso=(), uso=False, segments=None)
 
 
 def capture(interfaces: Iterable[str]) -> tuple[InterfaceOriginal, ...]:
-    """Return what stands on each interface. Raises OSError: ENODEV, one does not exist."""
+    """Return the settings of each interface. Raises OSError: ENODEV, one does not exist."""
     with namespace_sysfs() as sysfs:
         threads = _threads(sysfs, interfaces)
         return tuple(_capture(sysfs, name, tids) for name, tids in threads.items())
@@ -49,11 +49,11 @@ def threads(interfaces: Iterable[str]) -> dict[str, tuple[int, ...]]:
 def enable(interfaces: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """Switch GRO and threaded NAPI on, all joining of packets off; return each interface's threads.
 
-    An interface that is down has none. Before Linux 5.19 GRO goes on joining.
+    An interface that is down has none. Before Linux 5.19 GRO keeps joining.
 
     Raises:
         OSError: ENODEV, an interface does not exist; EOPNOTSUPP, its driver has no NAPI;
-            ENXIO, the other end of a veth is nowhere to be found.
+            ENXIO, the other end of a veth was not found.
     """
     with namespace_sysfs() as sysfs:
         for name in _present(sysfs, interfaces):
@@ -66,7 +66,7 @@ def enable(interfaces: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def _keep_single(name: str) -> None:
-    """Have packets stay single on their way into an interface."""
+    """Keep packets single on their way into an interface."""
     if _joining(name) is not None:
         keep_single(name)
     set_gro_list(name, on=False)
@@ -85,7 +85,7 @@ def _joining(name: str) -> Joining | None:
 def stands(links: Iterable[Link]) -> bool:
     """Return whether NAPI is threaded and joins nothing on the interfaces that are up.
 
-    Looks at nothing that the router's tenant cannot change by himself: see `peers_stand`.
+    Checks only what the router's tenant can change alone: see `peers_stand`.
     """
     with namespace_sysfs() as sysfs:
         return all(sysfs.threaded(link.name) and _joins_nothing(link) for link in links if link.up)
@@ -103,7 +103,7 @@ def _joins_nothing(link: Link) -> bool:
 
 
 def peers_stand(links: Iterable[Link]) -> bool:
-    """Return whether what a sender joins is cut at the veths' other ends, so that NAPI is used."""
+    """Return whether the veths' other ends split joined packets, so that NAPI is used."""
     return all(peer_switches(link.name) in {None, CUT} for link in links)
 
 
@@ -111,7 +111,7 @@ def put_back(originals: Iterable[InterfaceOriginal]) -> tuple[str, ...]:
     """Restore policy, threaded NAPI, GRO and the peer's offloads of the interfaces that exist.
 
     Returns:
-        The interfaces that must be up for their NAPI to be switched back, and are not.
+        The interfaces that are down, so that their NAPI could not be switched back.
     """
     with namespace_sysfs() as sysfs:
         there = sysfs.interfaces()
@@ -156,7 +156,7 @@ def _put_back_policies(sysfs: NetSysfs, originals: list[InterfaceOriginal]) -> N
             try:
                 set_policy(tid, original.policy or _ORDINARY)
             except ProcessLookupError:
-                continue  # it ended meanwhile, and its policy with it
+                continue  # it has ended, and its policy with it
 
 
 def _put_back_switches(sysfs: NetSysfs, original: InterfaceOriginal) -> bool:
@@ -164,7 +164,7 @@ def _put_back_switches(sysfs: NetSysfs, original: InterfaceOriginal) -> bool:
     differs = sysfs.threaded(name) != original.threaded
     if differs and up:
         if not gro(name):
-            set_gro(name, on=True)  # without its NAPI a veth refuses the switch
+            set_gro(name, on=True)  # without its NAPI, a veth refuses the switch
         sysfs.set_threaded(name, original.threaded)
     if gro(name) != original.gro:
         set_gro(name, on=original.gro)
@@ -173,4 +173,4 @@ def _put_back_switches(sysfs: NetSysfs, original: InterfaceOriginal) -> bool:
     set_gro_list(name, on=original.gro_list)
     peer = PeerSwitches(original.peer_tso, original.peer_uso, original.peer_segments)
     set_peer_switches(name, peer)
-    return up or not differs or not original.gro  # without GRO a veth has no NAPI to switch
+    return up or not differs or not original.gro  # without GRO, a veth has no NAPI to switch

@@ -1,14 +1,14 @@
-"""Whether packets are joined on their way through an interface: by GRO, and by who sends them.
+"""Joining of packets on their way through an interface: by GRO, and by senders.
 
 A veth has a NAPI only while GRO is on, but GRO joins TCP segments into packets of up to 64 KB that
-are then forwarded, and counted, as one. GRO joins nothing that would exceed the interface's
-largest joined packet (gro_max_size: rtnetlink, Linux 5.19): with a size below every frame, each
-packet stays single, and the counters of `/proc/net/dev` are true.
+are then forwarded, and counted, as one. GRO joins nothing that would exceed the interface's largest
+joined packet (gro_max_size: rtnetlink, Linux 5.19): with a size below every frame, each packet
+stays single, and the counters of `/proc/net/dev` are true.
 
-What a sender has joined itself (TCP, `UDP_SEGMENT`) or another interface's GRO has, a veth hands
-over whole. An interface that takes one segment at most (gso_max_segs) has the kernel cut it first;
-that is for the veth's other end. A packet that a guest has joined carries no count yet: it is cut
-where the offload of its kind is switched off (`xtc.kernel.offload`).
+A veth passes packets whole that a sender (TCP, `UDP_SEGMENT`) or another interface's GRO has
+joined. For an interface that accepts one segment at most (gso_max_segs), the kernel splits them
+first; this is set at the veth's other end. A packet that a guest has joined has no segment count
+yet: it is split where the offload of its kind is off (`xtc.kernel.offload`).
 
 Works in the calling thread's network namespace.
 """
@@ -20,7 +20,7 @@ from xtc.kernel.rtlink import Link, open_links
 from xtc.spec import Joining
 
 SINGLE: Final = 1
-"""A largest joined packet, in bytes, that no two packets fit into."""
+"""A limit for joined packets, in bytes, that no two packets fit into."""
 _IFLA_GSO_MAX_SEGS: Final = 40
 _IFLA_GRO_MAX_SIZE, _IFLA_GRO_IPV4_MAX_SIZE = 58, 64
 
@@ -44,7 +44,7 @@ def joining_of(link: Link) -> Joining:
 
 
 def set_joining(interface: str, wanted: Joining) -> None:
-    """Set what GRO may join; packets that are being received are not disturbed.
+    """Set what GRO may join; packets in reception are unaffected.
 
     Raises:
         OSError: ENODEV, no such interface; EPERM, no CAP_NET_ADMIN.
@@ -57,7 +57,7 @@ def set_joining(interface: str, wanted: Joining) -> None:
 
 
 def keep_single(interface: str) -> Joining:
-    """Have GRO join nothing on an interface; return what stood before, to be put back.
+    """Stop GRO from joining on an interface; return the previous setting, for restoring it.
 
     Raises:
         OSError: ENODEV, no such interface; EPERM, no CAP_NET_ADMIN; EOPNOTSUPP, the kernel is
@@ -69,7 +69,7 @@ def keep_single(interface: str) -> Joining:
 
 
 def gso_segments(interface: str) -> int:
-    """Return how many segments a packet may hold that is handed to an interface.
+    """Return how many segments a packet for an interface may have.
 
     Raises:
         OSError: ENODEV, no such interface.
@@ -82,10 +82,10 @@ def gso_segments(interface: str) -> int:
 
 
 def set_gso_segments(interface: str, segments: int) -> None:
-    """Set how many segments a packet may hold that is handed to an interface; 1 has all cut.
+    """Set how many segments a packet for an interface may have; 1 splits all.
 
     Raises:
-        OSError: ENODEV, no such interface; EPERM, no CAP_NET_ADMIN; EINVAL, more than it can.
+        OSError: ENODEV, no such interface; EPERM, no CAP_NET_ADMIN; EINVAL, more than it supports.
     """
     with open_links() as links:
         links.change(interface, {_IFLA_GSO_MAX_SEGS: segments})

@@ -1,4 +1,4 @@
-"""Doing something inside a network namespace, without taking the whole process there."""
+"""Runs functions in a network namespace, without moving the whole process there."""
 
 import ctypes
 import os
@@ -16,10 +16,10 @@ _Result = TypeVar("_Result")
 
 
 def in_namespace(path: str, work: Callable[[], _Result]) -> _Result:
-    """Run the work in a thread of its own that has entered the namespace, and wait for it.
+    """Run the work in a new thread that has entered the namespace, and wait for it.
 
-    The thread ends with the work, so that no other code ever runs in the wrong namespace
-    (setns(2) moves one thread only).
+    The thread ends with the work, so that no other code runs in the wrong namespace (setns(2) moves
+    one thread only).
 
     Raises:
         OSError: ENOENT, no such file; EINVAL, no network namespace; EPERM, no CAP_SYS_ADMIN.
@@ -32,7 +32,7 @@ def in_namespace(path: str, work: Callable[[], _Result]) -> _Result:
 
 
 def cookie() -> int:
-    """Return the number of the calling thread's network namespace, never used for another.
+    """Return the number of the calling thread's network namespace, which is never reused.
 
     Raises:
         OSError: ENOPROTOOPT on kernels before Linux 5.14.

@@ -1,4 +1,4 @@
-"""Which kernel threads run the NAPI of which interface, in the calling thread's namespace."""
+"""Finds the kernel threads of each interface's NAPI, in the calling thread's namespace."""
 
 import errno
 import re
@@ -29,11 +29,11 @@ class _NapiMessage(genlmsg):  # type: ignore[misc]  # pyroute2 ships no type inf
 def napi_threads(interfaces: dict[str, int]) -> dict[str, tuple[int, ...]]:
     """Return the threads of each interface (name to index), none where NAPI is not threaded.
 
-    Asks netlink's netdev family (Linux 6.8); before that, the names of all kernel threads.
+    Uses netlink's netdev family (Linux 6.8); before that, the names of all kernel threads.
 
     Raises:
-        OSError: ENOTUNIQ, this kernel tells threads by interface names only, and two interfaces
-            of this host have the same name.
+        OSError: ENOTUNIQ, this kernel identifies threads by interface names only, and two
+            interfaces of this host have the same name.
     """
     try:
         return _from_netlink(interfaces)
@@ -46,10 +46,10 @@ def napi_threads(interfaces: dict[str, int]) -> dict[str, tuple[int, ...]]:
 def threads_by_name(
     interfaces: Iterable[str], threads: Iterable[tuple[int, str]]
 ) -> dict[str, tuple[int, ...]]:
-    """Pick from (pid, name) the threads called ``napi/<interface>-<id>`` (net/core/dev.c).
+    """Select from (pid, name) the threads called ``napi/<interface>-<id>`` (net/core/dev.c).
 
     Raises:
-        OSError: ENOTUNIQ, an interface has more than one: they may be another namespace's.
+        OSError: ENOTUNIQ, an interface has more than one: they may belong to another namespace.
     """
     found: dict[str, list[int]] = {interface: [] for interface in interfaces}
     for pid, name in threads:
@@ -63,7 +63,7 @@ def threads_by_name(
 
 
 def kernel_threads() -> Iterator[tuple[int, str]]:
-    """Yield pid and name of every process in /proc; one that ends meanwhile is left out."""
+    """Yield pid and name of every process in /proc; those that end in between are ignored."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
@@ -84,7 +84,7 @@ def _from_netlink(interfaces: dict[str, int]) -> dict[str, tuple[int, ...]]:
 
 
 def _dump() -> list[_NapiMessage]:
-    # pyroute2 makes one socket a thread: it must be made, used and closed in this one
+    # pyroute2 makes one socket a thread: create, use and close it in this thread
     with GenericNetlinkSocket() as netlink:
         netlink.bind("netdev", _NapiMessage)
         request = _NapiMessage()

@@ -1,6 +1,6 @@
-"""Messages of rtnetlink(7), as far as xtc asks for them, in the calling thread's network namespace.
+"""The rtnetlink(7) messages that xtc needs, in the calling thread's network namespace.
 
-To open a socket of pyroute2's takes milliseconds, which is too long for what is asked in each tick.
+Opening a pyroute2 socket takes milliseconds, which is too slow for queries in each tick.
 """
 
 import os
@@ -15,16 +15,16 @@ _DONE: Final = 3
 _REQUEST, _DUMP = 0x1, 0x300
 _ATTRIBUTE: Final = struct.Struct("=HH")
 _LARGEST: Final = 1 << 16
-"""Bytes of messages that the kernel puts together at most."""
+"""Maximum bytes of messages that the kernel combines."""
 
 
 def opened() -> socket.socket:
-    """Return a socket of the calling thread's namespace, which it keeps alive."""
+    """Return a socket of the calling thread's namespace, which the socket keeps alive."""
     return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
 
 
 def dump(kind: int, body: bytes) -> Iterator[bytes]:
-    """Ask for all objects of a kind, and yield the body of each answer. Raises OSError."""
+    """Request all objects of a kind, and yield the body of each answer. Raises OSError."""
     with opened() as netlink:
         netlink.send(HEADER.pack(HEADER.size + len(body), kind, _REQUEST | _DUMP, 1, 0) + body)
         while True:
@@ -36,7 +36,7 @@ def dump(kind: int, body: bytes) -> Iterator[bytes]:
 
 
 def check(answer: bytes, about: str | None = None) -> None:
-    """Raise what an answer that ends a conversation says, if that is an error."""
+    """Raise the error in an answer that ends a conversation, if there is one."""
     code = -struct.unpack_from("=i", answer)[0]
     if code:
         raise OSError(code, os.strerror(code), about)
@@ -51,13 +51,13 @@ def _messages(packet: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def attribute(kind: int, value: bytes) -> bytes:
-    """Return an attribute as it stands in a message."""
+    """Return an attribute in message format."""
     packed = _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value
     return packed.ljust(len(packed) + 3 & ~3, b"\0")
 
 
 def attributes(message: bytes, at: int = 0) -> dict[int, bytes]:
-    """Return the attributes from an offset on; of several of a kind the last."""
+    """Return the attributes from an offset on; the last one if a kind occurs twice."""
     found = {}
     while at + _ATTRIBUTE.size <= len(message):
         length, kind = _ATTRIBUTE.unpack_from(message, at)

@@ -19,12 +19,12 @@ _TSO: Final = frozenset(
 
 
 _names: list[str] = []
-"""The offloads that this kernel knows, once it was asked: they are the same for every interface."""
+"""The offloads that this kernel supports, read once: they are the same for every interface."""
 
 
 class _Device(IoctlEthtool):  # type: ignore[misc]  # pyroute2 ships no type information
     def get_stringset(self, *arguments: int, **named: int) -> list[str]:
-        """Return the kernel's names; to ask for them takes a hundred times what a look does."""
+        """Return the kernel's names, cached: reading them takes a hundred times as long."""
         if not _names:
             _names.extend(super().get_stringset(*arguments, **named))
         return _names
@@ -41,7 +41,7 @@ def set_gro(interface: str, *, on: bool) -> None:
 
 
 def gro_list(interface: str) -> bool:
-    """Return whether GRO chains packets of a flow, which no `gro_max_size` bounds (Linux 5.6)."""
+    """Return whether GRO chains packets of a flow, not limited by `gro_max_size` (Linux 5.6)."""
     return _is_on(interface, _GRO_LIST)
 
 
@@ -51,7 +51,7 @@ def set_gro_list(interface: str, *, on: bool) -> None:
 
 
 def uso(interface: str) -> bool:
-    """Return whether joined datagrams of UDP pass whole; with it off, the kernel cuts them."""
+    """Return whether joined UDP datagrams pass whole; otherwise the kernel splits them."""
     return _is_on(interface, _USO)
 
 
@@ -74,7 +74,7 @@ def set_tso(interface: str, active: Iterable[str]) -> None:
 
 
 def _is_on(interface: str, offload: str) -> bool:
-    """Return whether an offload is on, by ethtool's name; one that the kernel lacks is off."""
+    """Return whether an offload is on, by ethtool's name; an unsupported one is off."""
     with _ethtool(interface) as device:
         features = device.get_features()
         return offload in features and bool(features.is_active(offload))

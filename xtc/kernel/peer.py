@@ -1,4 +1,4 @@
-"""The other end of a veth, in whatever network namespace it is."""
+"""The other end of a veth, in any network namespace."""
 
 import errno
 import os
@@ -21,8 +21,8 @@ _LOOPBACK: Final = 0x8
 """IFF_LOOPBACK (netdevice(7))."""
 _Result = TypeVar("_Result")
 _found: dict[tuple[int, int], str] = {}
-"""Where namespaces were found last, by who asked (its cookie) and what it calls them: a search of
-all processes takes milliseconds."""
+"""The last known paths of namespaces, by the requesting namespace's cookie and its number for them:
+searching all processes takes milliseconds."""
 
 
 class Peer(NamedTuple):
@@ -33,31 +33,31 @@ class Peer(NamedTuple):
 
 
 class PeerSwitches(NamedTuple):
-    """What decides at a veth's other end how packets come in."""
+    """Settings at a veth's other end that determine how packets arrive."""
 
     tso: tuple[str, ...]
     """The TCP segmentation offloads that are on, by ethtool's names."""
     uso: bool
-    """Whether datagrams of UDP that a guest has joined pass whole."""
+    """Whether UDP datagrams that a guest has joined pass whole."""
     segments: int | None
-    """How many segments a packet may hold; None is not known, and left alone when set."""
+    """How many segments a packet may have; None means unknown, and is not set."""
 
 
 CUT: Final = PeerSwitches(tso=(), uso=False, segments=1)
-"""Every packet is cut there, and handed to the NAPI of this end."""
+"""Every packet is split there, and passed to the NAPI of this end."""
 
 
 def peer_switches(interface: str) -> PeerSwitches | None:
-    """Return the switches of a veth's peer; None where it is not a veth.
+    """Return the switches of a veth's peer; None if it is not a veth.
 
     Raises:
-        OSError: ENXIO, the peer's namespace is nowhere to be found.
+        OSError: ENXIO, the peer's namespace was not found.
     """
     return _at_peer(interface, _switches, None)
 
 
 def set_peer_switches(interface: str, wanted: PeerSwitches) -> None:
-    """Set the switches of a veth's peer; other interfaces have none to change."""
+    """Set the switches of a veth's peer; do nothing for other interfaces."""
     _at_peer(interface, partial(_set_switches, wanted=wanted), None)
 
 
@@ -80,10 +80,10 @@ def _at_peer(interface: str, work: Callable[[str], _Result], otherwise: _Result)
 
 
 def find_peer(interface: str) -> Peer | None:
-    """Return the other end of a veth of the calling thread's namespace, None if it is no veth.
+    """Return the other end of a veth of the calling thread's namespace, None if it is not a veth.
 
     Raises:
-        OSError: ENODEV, no such interface; ENXIO, the peer's namespace is nowhere to be found.
+        OSError: ENODEV, no such interface; ENXIO, the peer's namespace was not found.
     """
     with IPRoute() as route:
         link = _link(route, interface)
@@ -99,10 +99,10 @@ def find_peer(interface: str) -> Peer | None:
 
 
 def other_ends(netns: str) -> dict[str, int]:
-    """Return the interfaces of the calling thread's namespace, but for the loopback.
+    """Return the interfaces of the calling thread's namespace, except the loopback.
 
-    Each with the index of its other end, where it is a veth that ends in the namespace given; 0
-    where it does not.
+    The value is the index of the other end for a veth that ends in the given namespace, otherwise
+    0.
 
     Raises:
         OSError: the namespace cannot be opened, or netlink refuses.
@@ -111,7 +111,7 @@ def other_ends(netns: str) -> dict[str, int]:
     try:
         with IPRoute() as route:
             links = [link for link in route.get_links() if not link["flags"] & _LOOPBACK]
-            number = _number(route, namespace)  # the links' other ends have given it one
+            number = _number(route, namespace)  # the links' other ends have got a number for it
     except NetlinkError as error:
         raise OSError(error.code, os.strerror(error.code), netns) from error
     finally:
@@ -120,10 +120,10 @@ def other_ends(netns: str) -> dict[str, int]:
 
 
 def readable(name: str | bytes) -> str:
-    """Return an interface's name as text; bytes that are no UTF-8 are shown as Python writes them.
+    """Return an interface's name as text, with invalid UTF-8 in Python's escapes.
 
-    So does `xtc.measure.meter`; pyroute2 leaves such a name as bytes, and socket(3) hides the
-    bytes.
+    `xtc.measure.meter` does the same; pyroute2 returns such a name as bytes, and socket(3) hides
+    the bytes.
     """
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
@@ -147,14 +147,14 @@ def _own() -> str:
 
 
 def _namespace(route: IPRoute, number: int) -> str | None:
-    """Return the namespace that the calling thread's knows by a number (rtnetlink(7))."""
+    """Return the namespace that has a number in the calling thread's namespace (rtnetlink(7))."""
     seen: set[int] = set()
     last = _found.pop((cookie(), number), None)
     for path in _candidates() if last is None else chain([last], _candidates()):
         try:
             namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue  # its process ended, or it is not ours to look into
+            continue  # its process ended, or may not be read
         try:
             inode = os.fstat(namespace).st_ino
             if inode not in seen and _number(route, namespace) == number:
@@ -167,7 +167,7 @@ def _namespace(route: IPRoute, number: int) -> str | None:
 
 
 def _candidates() -> Iterator[str]:
-    yield f"/proc/{os.getpid()}/ns/net"  # where the daemon is: the host's end of most veths
+    yield f"/proc/{os.getpid()}/ns/net"  # the daemon's namespace: the host's end of most veths
     yield from map(str, Path("/run/netns").glob("*"))
     yield from map(str, Path("/proc").glob("[0-9]*/ns/net"))
 
@@ -176,5 +176,5 @@ def _number(route: IPRoute, namespace: int) -> int | None:
     try:
         answer = route.get_netnsid(fd=namespace)
     except NetlinkError:
-        return None  # a file in /run/netns that is no namespace
+        return None  # a file in /run/netns that is not a namespace
     return None if answer is None else answer["nsid"]

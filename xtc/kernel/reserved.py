@@ -1,4 +1,4 @@
-"""What the kernel has promised to deadline threads already: asked for when it refuses more."""
+"""CPU time reserved by deadline threads: read when the kernel refuses more."""
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -7,9 +7,9 @@ from xtc.kernel.scheduling import SCHED_DEADLINE, get_policy
 
 
 def reserved(ours: Collection[int] = (), proc: Path = Path("/proc")) -> float:
-    """Return the CPUs that all deadline threads but ours have, as far as they can be seen.
+    """Return the CPUs that all visible deadline threads except ours have reserved.
 
-    Takes about 30 us for each thread of the host.
+    This takes about 30 us for each thread of the host.
     """
     return sum(_share(tid) for tid in _threads(proc) if tid not in ours)
 
@@ -24,7 +24,7 @@ def _threads(proc: Path) -> Iterator[int]:
 
 
 def _share(tid: int) -> float:
-    """Return what is promised to a thread; nothing to one that has ended."""
+    """Return the share reserved by a thread; 0 if it has ended."""
     try:
         policy = get_policy(tid)
     except OSError:

@@ -1,4 +1,4 @@
-"""Interfaces by rtnetlink(7), some microseconds each, in the calling thread's network namespace."""
+"""Interfaces by rtnetlink(7), in microseconds, in the calling thread's network namespace."""
 
 import errno
 import os
@@ -21,10 +21,10 @@ _SIZE: Final = struct.Struct("=I")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An interface as it is now."""
+    """The current state of an interface."""
 
     index: int
-    """What it keeps while its name changes."""
+    """Its index, which stays when its name changes."""
     name: str
     kind: str
     """Such as "veth"; empty for hardware."""
@@ -32,7 +32,7 @@ class Link:
     attributes: Mapping[int, bytes] = field(repr=False)
 
     def number(self, attribute: int) -> int | None:
-        """Return an attribute of 32 bits (IFLA_...), None where the kernel has none such."""
+        """Return an attribute of 32 bits (IFLA_...), None where the kernel lacks it."""
         value = self.attributes.get(attribute)
         return None if value is None else int(_SIZE.unpack(value)[0])
 
@@ -44,9 +44,9 @@ class Links:
         self._netlink = netlink
 
     def find(self, which: int | str) -> Link | None:
-        """Return an interface by its index or its name, None where there is none."""
+        """Return an interface by its index or its name, None if there is none."""
         if not which:
-            return None  # which the kernel would take for no answer at all
+            return None  # for which the kernel would not answer at all
         try:
             return self.get(which)
         except OSError as error:
@@ -68,7 +68,7 @@ class Links:
         self._ask(_RTM_NEWLINK, which, _NLM_F_REQUEST | _NLM_F_ACK, packed)
 
     def _ask(self, kind: int, which: int | str, flags: int, packed: bytes = b"") -> bytes:
-        """Send one request; return the body of the answer, empty if it is done."""
+        """Send one request; return the body of the answer, empty on success."""
         index = which if isinstance(which, int) else 0
         if isinstance(which, str):
             packed = attribute(_IFLA_IFNAME, os.fsencode(which) + b"\0") + packed

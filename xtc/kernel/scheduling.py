@@ -58,8 +58,8 @@ def set_policy(tid: int, policy: ThreadPolicy) -> None:
     """Give a thread a scheduling policy; 0 is the calling thread.
 
     Raises:
-        OSError: ESRCH, no such thread; EPERM, no privilege or the thread is pinned; EBUSY, no
-            CPU time left to promise; EINVAL, a policy out of range.
+        OSError: ESRCH, no such thread; EPERM, no privilege or the thread is pinned; EBUSY, no CPU
+            time left to reserve; EINVAL, a policy out of range.
     """
     deadline = policy.policy == SCHED_DEADLINE
     attr = _SchedAttr(
@@ -67,7 +67,7 @@ def set_policy(tid: int, policy: ThreadPolicy) -> None:
         sched_policy=policy.policy,
         sched_nice=policy.nice,
         sched_priority=policy.priority,
-        # sched_getattr(2) reports a slice as the runtime of an ordinary thread: not to be set
+        # sched_getattr(2) reports a slice as the runtime of an ordinary thread: do not set it
         sched_runtime=policy.runtime_ns if deadline else 0,
         sched_deadline=policy.deadline_ns if deadline else 0,
         sched_period=policy.period_ns if deadline else 0,

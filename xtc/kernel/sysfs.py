@@ -1,4 +1,4 @@
-"""The sysfs of the calling thread's network namespace, without mounting it anywhere."""
+"""The sysfs of the calling thread's network namespace, without mounting it."""
 
 import ctypes
 import errno
@@ -18,7 +18,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class NetSysfs:
-    """/sys/class/net as one namespace sees it; a mounted sysfs shows only its mounter's."""
+    """/sys/class/net of one namespace; a mounted sysfs shows only the namespace of its mounter."""
 
     def __init__(self, root: int) -> None:
         self._root = root
@@ -41,11 +41,11 @@ class NetSysfs:
         return int(self._open(interface, "ifindex").read())
 
     def threaded(self, interface: str) -> bool:
-        """Return whether the interface's NAPI runs in threads of its own."""
+        """Return whether the interface's NAPI runs in kernel threads."""
         return self._open(interface, "threaded").read().strip() != "0"
 
     def set_threaded(self, interface: str, threaded: bool) -> None:
-        """Switch threaded NAPI (Linux 5.12, net/napi.rst), now and for NAPIs still to come.
+        """Switch threaded NAPI (Linux 5.12, net/napi.rst), for existing and future NAPIs.
 
         Raises:
             OSError: EOPNOTSUPP, the interface has no NAPI; a veth has one while GRO is on and

@@ -1,6 +1,6 @@
-"""The weight of a control group, v1 or v2: `cpu.shares` or `cpu.weight`, and who contends with it.
+"""The weight of a control group, v1 or v2: `cpu.shares` or `cpu.weight`, and its rivals.
 
-An idle group (`cpu.idle` is 1) has the least weight there is, and takes no other.
+An idle group (`cpu.idle` is 1) has the smallest possible weight, and accepts no other.
 """
 
 import errno
@@ -17,18 +17,18 @@ SCALES: Final = (CGROUP_V2, CGROUP_V1)
 
 
 class Level(NamedTuple):
-    """A control group against its siblings."""
+    """A control group and its siblings."""
 
     path: str
     scale: Scale
     weight: int
-    """0 of an idle group."""
+    """0 for an idle group."""
     rivals: tuple[str, ...]
     """The siblings that have processes."""
 
 
 class GroupWeight:
-    """The weight of one control group, whose file stays open."""
+    """The weight of one control group, with a file that stays open."""
 
     def __init__(self, scale: Scale, directory: int) -> None:
         self.scale = scale
@@ -39,7 +39,7 @@ class GroupWeight:
 
     @property
     def idle(self) -> bool:
-        """Whether the group is idle, so that its weight is out of force; may raise OSError."""
+        """Whether the group is idle, so that its weight has no effect; may raise OSError."""
         return self._idle is not None and self._idle.read().strip() == "1"
 
     def read(self) -> int:
@@ -52,7 +52,7 @@ class GroupWeight:
 
 
 def open_weight(path: str) -> GroupWeight | None:
-    """Open a group's weight; None where its directory has none.
+    """Open a group's weight; None if its directory has none.
 
     Raises:
         OSError: there is no such directory, or its file may not be written.
@@ -71,11 +71,12 @@ def rivals(path: Path, but: Collection[str] = ()) -> dict[str, int]:
     """Return the weights of a group's siblings with processes, by name, and of its parent's own.
 
     Processes of the parent itself contend as well (v1, and the root of v2), each alone with the
-    default weight; since few of them want the CPU at a time, they count as one, without a name.
+    default weight; since only few of them want the CPU at the same time, they count as one, without
+    a name.
 
     Args:
         path: the group's directory.
-        but: names of siblings that are left out.
+        but: names of siblings to exclude.
 
     Raises:
         OSError: the parent cannot be read.
@@ -94,10 +95,10 @@ def rivals(path: Path, but: Collection[str] = ()) -> dict[str, int]:
 
 
 def levels(path: Path) -> tuple[Level, ...]:
-    """Return how a group and each above it stands against its siblings, from the group up.
+    """Return the weights of a group and of each ancestor, with their siblings, from the group up.
 
-    A weight counts among siblings alone: what a group gets of its parent's CPU is no more than what
-    the parent gets. The root of a hierarchy contends with nothing.
+    A weight counts among siblings only: a group gets at most the CPU of its parent. The root of a
+    hierarchy has no rivals.
     """
     found = []
     while not path.is_mount() and (scale := scale_of(path)) is not None:
@@ -112,12 +113,12 @@ def levels(path: Path) -> tuple[Level, ...]:
 
 
 def scale_of(path: Path) -> Scale | None:
-    """Return the scale of a group's weight; None where it has none."""
+    """Return the scale of a group's weight; None if it has no weight."""
     return next((scale for scale in SCALES if (path / scale.parameter).exists()), None)
 
 
 def weight_of(path: Path) -> int | None:
-    """Return a group's weight, 0 of an idle one; None where it cannot be read."""
+    """Return a group's weight, 0 for an idle one; None where it cannot be read."""
     scale = scale_of(path)
     with suppress(OSError, ValueError):
         return None if scale is None else int((path / scale.parameter).read_text())
@@ -138,7 +139,7 @@ def populated(path: Path) -> bool:
 def pressure(path: Path) -> float | None:
     """Return the share of the last 10 s in which something in the group waited for a CPU.
 
-    None where the kernel does not tell (cgroup v1, or without pressure stall information).
+    None where the kernel does not report it (cgroup v1, or without pressure stall information).
     """
     try:
         some = (path / "cpu.pressure").read_text().partition("\n")[0]
@@ -156,7 +157,7 @@ def _has_processes(path: Path) -> bool:
 
 
 def _directories(path: Path) -> Iterator[Path]:
-    """Yield the groups right below one, as far as they are there still."""
+    """Yield the direct child groups that still exist."""
     with suppress(FileNotFoundError), os.scandir(path) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):

@@ -1,1 +1,1 @@
-"""Hypervisors through libvirt: their domains followed, their calls made off the loop."""
+"""Hypervisors through libvirt: tracks their domains, and makes their calls off the loop."""

@@ -1,8 +1,8 @@
-"""A cap through libvirt: orders to the threads that make its calls, and what they read back.
+"""Caps through libvirt: orders to the threads that make its calls, and their results.
 
-No call of this actuator waits for the hypervisor, but for `restore`, which waits a little. What
-it reports was read back at the last look, which the daemon asks for shortly before each tick; a
-cap that is under way is reported as the one in force, and `settle` says when it failed.
+No call of this actuator waits for the hypervisor, except `restore`, which waits briefly. Reported
+values were read in the last poll, which the daemon requests shortly before each tick. A pending cap
+is reported as the one in force, and `settle` reports its failure.
 """
 
 import os
@@ -19,7 +19,7 @@ from xtc.libvirt.weights import Captured, DomainWeights, is_unified, scale_of
 from xtc.spec import LibvirtOriginal, LibvirtSpec, Original
 
 SLOW_S: Final = Seconds(0.05)
-"""A hypervisor that takes longer over a cap gets one a period."""
+"""A hypervisor that takes longer to set a cap gets one per period."""
 
 
 class LibvirtActuator:
@@ -32,10 +32,10 @@ class LibvirtActuator:
         view: DomainView,
         original: LibvirtOriginal | None,
     ) -> None:
-        """Open it for the run that a view tells of.
+        """Open it for the run in a view.
 
         Raises:
-            Unsupported: xtc knows no way to cap what this driver runs.
+            Unsupported: xtc cannot cap domains of this driver.
         """
         self._session = session
         self._uuid, self._domid, self._name = view.uuid, view.domid, view.name
@@ -46,29 +46,30 @@ class LibvirtActuator:
         self.weights = DomainWeights(
             session, scale, self._way.flags, view.uuid, self._view, captured=self._captured
         )
-        """The floor, beside the cap."""
+        """The floor, next to the cap."""
         self._expected: Parameters | None = None
-        """What the original was read from; it must stand there until the first cap is written."""
+        """The values of the original, which must still be in force when the first cap is
+        written."""
         self._order: Order | None = None
-        """The last cap that was ordered, until it is known what became of it."""
+        """The last cap ordered, until its result is known."""
         self._restoring: Order | None = None
         self._slow = False
 
     @property
     def limits(self) -> CapLimits:
-        """What the hypervisor's scheduler can express."""
+        """The caps that the hypervisor's scheduler can express."""
         return self._limits
 
     @property
     def slow(self) -> bool:
-        """Whether the last cap took so long to write that one a period is enough."""
+        """Whether the last cap took so long to write that one per period is enough."""
         return self._slow
 
     def settle(self) -> bool:
-        """Return whether no cap is under way.
+        """Return whether no cap is pending.
 
         Raises:
-            ActuatorError: the last cap failed; said once for each that was ordered.
+            ActuatorError: the last cap failed; raised once for each order.
         """
         order, outcome = self._order, self._session.outcome(self._uuid)
         without_weight = self.weights.settle(outcome)
@@ -86,9 +87,9 @@ class LibvirtActuator:
         return True
 
     def capture(self) -> LibvirtOriginal:
-        """Return what stood there before xtc: the journal's, the domain's mark, or what is there.
+        """Return the original: from the journal, the domain's mark, or the current settings.
 
-        A domain that came with a cap from another host bears a mark of what it was before.
+        A domain that came with a cap from another host has a mark with its original.
         """
         if self._captured.original is None:
             view = self._view()
@@ -102,10 +103,10 @@ class LibvirtActuator:
         return self._captured.original
 
     def applied(self) -> CapFraction | None:
-        """Return the cap in force or under way.
+        """Return the cap in force or pending.
 
         Raises:
-            Gone: the domain stopped, or was started anew.
+            Gone: the domain stopped, or was started again.
             Transient: libvirt does not answer.
         """
         pending = self._session.pending(self._uuid)  # first: it may be carried out just now
@@ -114,31 +115,31 @@ class LibvirtActuator:
         return self._cap({**view.parameters, **ordered}, view)
 
     def apply(self, cap: CapFraction) -> CapFraction:
-        """Order a cap and return it as the hypervisor will hold it; `settle` says if it did."""
+        """Order a cap and return it in the hypervisor's precision; `settle` reports the result."""
         view = self._view()
         wanted = self._limits.bound(cap, target=self._name)
         parameters = self._way.parameters(wanted, view.vcpus, view.parameters)
         self._order = self._ordered(view, parameters)
-        self._restoring = None  # a release that was under way is overtaken
+        self._restoring = None  # the new cap replaces a pending release
         return self._cap(parameters, view) or wanted
 
     def _ordered(self, view: DomainView, parameters: Parameters) -> Order:
-        """Order parameters, and the weight that is under way, since an order replaces another."""
+        """Order parameters, and the pending weight, since an order replaces the previous one."""
         mark = self.capture().parameters
-        expected, self._expected = self._expected, None  # what stands there may be ours from now on
+        expected, self._expected = self._expected, None  # from now on, the settings may be ours
         every = {**parameters, **self.weights.under_way()}
         order = self._session.order(view, every, self._way.flags, mark=mark, expected=expected)
         self.weights.took_along(order)
         return order
 
     def rebalance(self) -> CapFraction | None:
-        """Return None: every vCPU has the same share, whatever it needs."""
+        """Return None: every vCPU has the same share, regardless of its need."""
         return None
 
     def usage(self) -> CpuUsage:
-        """Return the CPU time of what the cap holds, with the instant at which it was read.
+        """Return the CPU time that the cap limits, with the instant of its reading.
 
-        A quota of each vCPU stops one that is busy while the others are idle, so it tells each.
+        With a quota per vCPU, one can be throttled while the others are idle, so each is reported.
         """
         view, grain = self._view(), self._way.grain
         if not self._way.by_vcpu:
@@ -148,19 +149,19 @@ class LibvirtActuator:
         return CpuUsage(used, None, at=view.seen_at, grain=grain, parts=parts)
 
     def restore(self, original: Original) -> None:
-        """Put back what stood there; a domain that is gone is restored already.
+        """Restore the original settings; a domain that is gone counts as restored.
 
         Raises:
-            Permanent: the original is another actuator's.
+            Permanent: the original belongs to another actuator.
             UnderWay: it is not confirmed yet.
-            Transient: the hypervisor does not tell, or failed.
+            Transient: the hypervisor does not answer, or failed.
         """
         if not isinstance(original, LibvirtOriginal):
             raise Permanent(self._name, f"cannot restore a {type(original).__name__}")
         try:
             order = self._restoring or self._order_back(original)
         except Gone:
-            return  # the cap went with the run of the domain that bore it
+            return  # the cap ended with that run of the domain
         outcome = self._session.wait_for(order)
         self._restoring = order if outcome is None else None
         if outcome is None:
@@ -171,7 +172,7 @@ class LibvirtActuator:
             raise Transient(self._name, "a cap that was given up may still land: released again")
 
     def _order_back(self, original: LibvirtOriginal) -> Order:
-        """Put back what was changed: where no cap was written, another one may stand there."""
+        """Restore what was changed: if no cap was written, a foreign one may be in force."""
         view, capless = self._view(), self._expected or {}
         changed = {k: v for k, v in original.parameters.items() if k not in capless}
         parameters = changed or original.parameters
@@ -187,7 +188,7 @@ class LibvirtActuator:
         return Transient(self._name, f"the hypervisor does not tell {error}")
 
     def _view(self) -> DomainView:
-        """Return what is known of this run of the domain."""
+        """Return the view of this run of the domain."""
         host = self._session.view
         if not host.surveyed:
             raise afresh(host.problem or Transient(self._name, "libvirt has not answered yet"))

@@ -1,4 +1,4 @@
-"""What xtc needs of libvirt-python: its calls as protocols, its constants, and the real thing."""
+"""The part of libvirt-python that xtc needs: its calls as protocols, constants, and the library."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ _FIX: Final = "install it: apt install python3-libvirt, or pip install 'xtc[libv
 
 
 class Code(IntEnum):
-    """`virErrorNumber`, as far as xtc tells errors apart (libvirt/virterror.h)."""
+    """`virErrorNumber`, as far as xtc distinguishes errors (libvirt/virterror.h)."""
 
     INTERNAL_ERROR = 1
     NO_SUPPORT = 3
@@ -38,7 +38,7 @@ class Code(IntEnum):
 
 
 class EventId(IntEnum):
-    """`virDomainEventID`: the events that xtc listens to."""
+    """`virDomainEventID`: the events that xtc subscribes to."""
 
     LIFECYCLE = 0
     DEVICE_REMOVED = 15
@@ -61,7 +61,7 @@ class Domain(Protocol):
         ...
 
     def ID(self) -> int:  # noqa: N802
-        """Return the number of the run in which this object was looked up, -1 if in none."""
+        """Return the domid at the time of the look-up, -1 if it was not running."""
         ...
 
     def XMLDesc(self, flags: int = 0) -> str:  # noqa: N802
@@ -81,7 +81,7 @@ class Domain(Protocol):
         ...
 
     def schedulerType(self) -> Sequence[Any]:  # noqa: N802
-        """Return the scheduler's name and how many parameters it has."""
+        """Return the scheduler's name and its number of parameters."""
         ...
 
     def schedulerParametersFlags(self, flags: int) -> Parameters:  # noqa: N802
@@ -99,7 +99,7 @@ class Domain(Protocol):
     def setMetadata(  # noqa: N802
         self, kind: int, metadata: str | None, key: str, uri: str, flags: int
     ) -> int:
-        """Set an element of its metadata, or remove it with None."""
+        """Set an element of its metadata; None removes it."""
         ...
 
 
@@ -119,39 +119,39 @@ class Connection(Protocol):
         ...
 
     def isAlive(self) -> int:  # noqa: N802
-        """Return whether the connection stands, as far as the client knows."""
+        """Return whether the connection is alive, as far as the client knows."""
         ...
 
     def setKeepAlive(self, interval: int, count: int) -> int:  # noqa: N802
-        """Have the connection end after so many unanswered probes, so many seconds apart."""
+        """Close the connection after this many unanswered probes, at this interval in seconds."""
         ...
 
     def registerCloseCallback(self, callback: Callable[..., None], opaque: object) -> int:  # noqa: N802
-        """Call back when the connection ends."""
+        """Register a callback for the end of the connection."""
         ...
 
     def domainEventRegisterAny(  # noqa: N802
         self, domain: Domain | None, event: int, callback: Callable[..., None], opaque: object
     ) -> int:
-        """Call back with (connection, domain, ...) for every such event."""
+        """Register a callback with (connection, domain, ...) for every such event."""
         ...
 
     def unregisterCloseCallback(self) -> int:  # noqa: N802
-        """Call back no more when the connection ends."""
+        """Remove the callback for the end of the connection."""
         ...
 
     def domainEventDeregisterAny(self, number: int) -> int:  # noqa: N802
-        """Call back no more for what was registered under this number."""
+        """Remove the callback with this number."""
         ...
 
     def close(self) -> int:
-        """Let go of it."""
+        """Close the connection."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """An entry to libvirt, or to something that behaves like it."""
+    """Access to libvirt, or to a substitute."""
 
     open: Callable[[str | None], Connection]
     failure: type[Exception]
@@ -159,16 +159,16 @@ class Api:
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """Everything that a call raises: libvirt-python refuses what it cannot pass on itself."""
+        """Everything that a call raises: libvirt-python itself refuses what it cannot convert."""
         return (self.failure, LookupError, OverflowError, TypeError)
 
 
 @cache
 def real_api() -> Api:
-    """Load libvirt-python and start its event loop, once a process.
+    """Load libvirt-python and start its event loop, once per process.
 
-    The loop is libvirt's own, in a thread: the daemon's loop is no asyncio (ADR 0001, 0014). It
-    must run before the first connection is opened, or keepalive and events do not work.
+    The event loop is libvirt's own, in a thread: the daemon does not use asyncio (ADR 0001, 0014).
+    It must run before the first connection is opened, otherwise keepalive and events do not work.
 
     Raises:
         Unsupported: libvirt-python is not installed.
@@ -186,7 +186,7 @@ def real_api() -> Api:
 
 
 def _be_quiet(_opaque: object, _error: object) -> None:
-    """Keep libvirt from writing on standard error what it raises all the same."""
+    """Keep libvirt from writing errors to standard error that it also raises."""
 
 
 def _run_events(libvirt: Any) -> None:

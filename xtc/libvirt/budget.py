@@ -1,4 +1,4 @@
-"""What waiting for one hypervisor may cost the loop: a budget a period, for all its domains."""
+"""The loop's time budget per period for waiting for one hypervisor, over all its domains."""
 
 from collections.abc import Callable
 
@@ -7,10 +7,10 @@ from common.units import Seconds
 
 
 class Patience:
-    """Time that is spent by who waits first; a hypervisor that hangs costs it once."""
+    """Time for waiting, spent in order of calls; a hung hypervisor costs it once."""
 
     def __init__(self, clock: Clock, most: Seconds) -> None:
-        """Begin with all of it."""
+        """Start with the full budget."""
         self._clock = clock
         self.most = most
         self._left = most
@@ -21,11 +21,11 @@ class Patience:
         return self._left <= 0
 
     def refill(self) -> None:
-        """Begin another period."""
+        """Refill the budget for another period."""
         self._left = self.most
 
     def spend(self, wait: Callable[[Seconds], object]) -> None:
-        """Wait, for as long as is left."""
+        """Wait, for at most the rest of the budget."""
         begun = self._clock.now()
         wait(self._left)
         self._left = Seconds(max(0.0, self._left - (self._clock.now() - begun)))

@@ -1,4 +1,4 @@
-"""One open connection to libvirt: keepalive, its events, its end, and its domains."""
+"""One open connection to libvirt: keepalive, events, closing, and domains."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,19 +12,19 @@ from xtc.libvirt.api import Api, Connection, Domain, EventId
 
 KEEPALIVE_S: Final = 2
 KEEPALIVES: Final = 3
-"""A libvirt that hangs fails its calls after (KEEPALIVES + 1) * KEEPALIVE_S seconds."""
+"""If libvirt hangs, its calls fail after (KEEPALIVES + 1) * KEEPALIVE_S seconds."""
 
 log = structlog.get_logger()
 
 Changed = Callable[[str | None], None]
-"""Told of a domain that changed, by UUID; None is that the connection ended."""
+"""Callback for a changed domain, by UUID; None means that the connection ended."""
 
 
 class Link:
-    """A connection, opened in the one thread that uses it. Any call may block."""
+    """A connection, used only by the thread that opened it. Any call may block."""
 
     def __init__(self, api: Api, uri: str | None, changed: Changed | None = None) -> None:
-        """Open it, register for its end, and for events if somebody is to be told of them.
+        """Open it, and register callbacks for its end, and for events if there is a receiver.
 
         Raises:
             Exception: one of `Api.errors`; nothing is left open.
@@ -43,12 +43,12 @@ class Link:
 
     @property
     def troubles(self) -> tuple[type[Exception], ...]:
-        """Everything that work on a domain raises: libvirt's errors, and what xtc makes of them."""
+        """Everything that work on a domain raises: errors of libvirt, and of xtc."""
         return (ActuatorError, *self.api.errors)
 
     @property
     def alive(self) -> bool:
-        """Whether the connection stands, as far as its client knows."""
+        """Whether the connection is alive, as far as its client knows."""
         return not self._ended and bool(self.connection.isAlive())
 
     def _listen(self) -> None:
@@ -85,13 +85,13 @@ class Link:
         return list(self.connection.listAllDomains(0))
 
     def look_up(self, uuid: str) -> Domain:
-        """Return a domain as it is now: an object that is kept tells its old ID for ever."""
+        """Return the current domain: an old object keeps its old ID."""
         return self.connection.lookupByUUIDString(uuid)
 
     def close(self) -> None:
-        """Let go; a connection that is dead already has nothing to say about it.
+        """Close the connection; ignore errors of a dead one.
 
-        Callbacks hold on to the connection, so they go first.
+        Callbacks keep the connection open, so they are removed first.
         """
         for undo in (*self._undo, self.connection.close):
             with suppress(*self.api.errors):

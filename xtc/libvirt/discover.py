@@ -1,4 +1,4 @@
-"""Which domains of a host xtc would control, with what configuration, and why not the rest."""
+"""Finds domains of a host that xtc would control, with their configuration, and the obstacles."""
 
 import re
 import uuid
@@ -33,27 +33,27 @@ class Candidate(msgspec.Struct, frozen=True):
     vcpus: int
     interfaces: tuple[str, ...]
     cap: float | None
-    """In CPUs; None where it is uncapped, or nothing is known."""
+    """In CPUs; None if it is uncapped, or unknown."""
     marked: bool
-    """Whether an xtc has capped it, here or where it came from."""
+    """Whether an xtc has capped it, here or on a previous host."""
     controllable: bool
     reasons: tuple[str, ...] = ()
-    """Why not; or, of one that is controllable, what to know about it."""
+    """Why not; or notes on a controllable domain."""
     configuration: str = ""
-    """What to put into xtc.toml."""
+    """The lines for xtc.toml."""
 
 
 class Host(msgspec.Struct, frozen=True):
-    """What one connection showed."""
+    """The result for one connection."""
 
     uri: str
     problem: str
-    """Why it could not be looked at; empty where it could."""
+    """Why the host could not be inspected; empty if it could."""
     domains: tuple[Candidate, ...] = ()
 
 
 def look(load: Callable[[], Api], uri: str | None, clock: Clock) -> Host:
-    """Connect, look at every domain, and leave."""
+    """Connect, inspect every domain, and disconnect."""
     session = Session(load, uri, clock)
     session.want(lambda _view: True)
     session.start()
@@ -72,7 +72,7 @@ def look(load: Callable[[], Api], uri: str | None, clock: Clock) -> Host:
 
 
 def candidate(host: HostView, view: DomainView, uri: str | None) -> Candidate:
-    """Return what is to be said of one domain."""
+    """Return the result for one domain."""
     obstacles = _obstacles(view)
     controllable = not obstacles
     return Candidate(
@@ -115,27 +115,27 @@ def _remarks(host: HostView, view: DomainView) -> list[str]:
 
 
 def _namespace_of(domid: int) -> str | None:
-    """Return a container's network namespace: that of the only child of its controller."""
+    """Return a container's network namespace: that of its controller's only child."""
     try:
         children = Path(f"/proc/{domid}/task/{domid}/children").read_text().split()
     except OSError:
-        return None  # another host's container
+        return None  # a container of another host
     return f"/proc/{children[0]}/ns/net" if children else None
 
 
 def _may_forward(netns: str) -> bool:
-    """Whether the host's kernel forwards in a container, if anything comes that way."""
+    """Whether the host's kernel forwards in a container, if packets arrive."""
     try:
         return in_namespace(netns, _FORWARDING.read_text).strip() == "1"
     except OSError:
-        return False  # another host's container, or no privilege: nothing is known
+        return False  # a container of another host, or no privilege: unknown
 
 
 def _cap(host: HostView, view: DomainView) -> CapFraction | None:
     try:
         return way_of(view.name, host.driver, "vcpu").cap(view.parameters, view.vcpus)
     except (ActuatorError, KeyError):
-        return None  # a driver that cannot cap, or a domain that told nothing
+        return None  # a driver that cannot cap, or a domain without data
 
 
 def _configuration(view: DomainView, uri: str | None) -> str:

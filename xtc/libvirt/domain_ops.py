@@ -1,4 +1,4 @@
-"""A visit to one domain: its order, then a look at it. It blocks, and knows no thread."""
+"""Operations on one domain: carries out its order, then polls it. It blocks, without threads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,14 +17,14 @@ from xtc.libvirt.explain import code_of, explain
 from xtc.libvirt.metadata import KEY, URI, mark_of, original_of
 
 _DOM0: Final = "00000000-0000-0000-0000-000000000000"
-"""Xen lists the domain that all this runs in among the others."""
+"""Xen's domain list contains the domain that runs xtc itself."""
 BLURRED_S: Final = Seconds(0.1)
-"""A reading of CPU time that took longer is no reading."""
+"""A reading of CPU time that took longer is discarded."""
 _NO_METADATA: Final = {Code.NO_SUPPORT, Code.OPERATION_UNSUPPORTED, Code.ARGUMENT_UNSUPPORTED}
 
 
 def survey(link: Link) -> list[DomainView]:
-    """Return every domain of the host, with as little as the list tells.
+    """Return every domain of the host, with the few fields of the list.
 
     Raises:
         Exception: one of `Api.errors`.
@@ -38,20 +38,20 @@ def survey(link: Link) -> list[DomainView]:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who pays visits over one link, for as long as it is heard."""
+    """Carries out operations over one link, while that link is in use."""
 
     link: Link
     clock: Clock
     is_heard: Callable[[], bool]
-    """Whether the link still serves: who was given up must not write any more."""
+    """Whether the link is still in use: after it was given up, nothing may be written."""
 
     def pay(self, visit: Visit) -> tuple[DomainView, Outcome | None]:
-        """Return what is known of a domain after a visit, and what became of its order.
+        """Return the view of a domain after an operation, and the outcome of its order.
 
-        What goes wrong with the domain is in what is returned.
+        Errors of the domain are part of the result.
 
         Raises:
-            Transient: the connection is dead, so that nothing is known.
+            Transient: the connection is dead, so that there is no result.
         """
         try:
             domain = self._running(visit.known)
@@ -62,10 +62,10 @@ class Visitor:
             return replace(visit.known, domid=-1, problem=gone), failed
 
     def _running(self, known: DomainView) -> Domain:
-        """Return the domain, in the run that is known.
+        """Return the domain, in the known run.
 
-        To ask libvirtd 9.0 for the scheduler of an LXC domain that does not run ends libvirtd; so
-        this looks, right before, whether it runs.
+        A query for the scheduler of a stopped LXC domain crashes libvirtd 9.0, so this checks right
+        before whether the domain runs.
         """
         try:
             domain = self.link.look_up(known.uuid)
@@ -83,7 +83,7 @@ class Visitor:
         return error if isinstance(error, ActuatorError) else explain(view.name, error)
 
     def _with_order(self, domain: Domain, visit: Visit) -> tuple[DomainView, Outcome | None]:
-        """Mark, write, and read back; to remove the mark comes last."""
+        """Set the mark, write, and read back; a mark is removed last."""
         order, view, begun = visit.order, visit.known, self.clock.now()
         if order is None:
             return view, None
@@ -91,7 +91,7 @@ class Visitor:
             gone = Gone(view.name, "the domain was started anew")
             return view, Outcome(order, gone, Seconds(0.0))
         try:
-            if not view.described:  # whether it bears our mark is not known
+            if not view.described:  # it is not known whether it has our mark
                 view = self._described(domain, view)
             self._check_original(domain, view, order)
             if order.mark is not None:
@@ -105,7 +105,7 @@ class Visitor:
         return view, Outcome(order, None, Seconds(self.clock.now() - begun))
 
     def _check_original(self, domain: Domain, view: DomainView, order: Order) -> None:
-        """Write nothing over a cap that came after the original was read: it would be lost."""
+        """Refuse to overwrite a cap that was set after the original was read: it would be lost."""
         if order.expected is None:
             return
         found = told(domain.schedulerParametersFlags(order.flags))
@@ -113,10 +113,10 @@ class Visitor:
             raise Overtaken(view.name, "the cap was changed just now: its original is read anew")
 
     def _fatal_or_not(self, view: DomainView, raised: Exception) -> ActuatorError:
-        """Return what went wrong with the domain.
+        """Return the error of the domain.
 
         Raises:
-            Gone: it is no more.
+            Gone: it no longer exists.
             Transient: the connection is dead.
         """
         error = self._explained(view, raised)
@@ -149,11 +149,11 @@ class Visitor:
         except self.link.api.errors as error:
             if code_of(error) not in _NO_METADATA:
                 raise
-            return view  # the journal has the original; it just does not travel
+            return view  # the journal has the original; it just does not migrate
         return replace(view, mark=order.mark)
 
     def _looked_at(self, domain: Domain, view: DomainView, *, describe: bool) -> DomainView:
-        """Return what is known after a look; what goes wrong is its `problem`."""
+        """Return the view after a poll; errors become its `problem`."""
         view = replace(view, visited=True, described=view.described and not describe)
         try:
             if not view.described:
@@ -163,7 +163,7 @@ class Visitor:
             return replace(view, problem=self._fatal_or_not(view, raised))
 
     def _described(self, domain: Domain, view: DomainView) -> DomainView:
-        """Read what events announce: scheduler, interfaces, vCPUs, and the mark."""
+        """Read what events announce: scheduler, interfaces, vCPUs, and mark."""
         found = parse_domain(domain.XMLDesc(0), name=view.name, driver=self.link.driver)
         return replace(
             view,
@@ -184,7 +184,7 @@ class Visitor:
             raise
 
     def _observed(self, domain: Domain, view: DomainView) -> DomainView:
-        """Read back the cap and count CPU time; `seen_at` is the instant of the counting."""
+        """Read back the cap and count CPU time; `seen_at` is the instant of the count."""
         way = way_of(view.name, self.link.driver, "vcpu")
         check_scheduler(view.name, self.link.driver, view.scheduler)
         parameters = told(domain.schedulerParametersFlags(way.flags))
@@ -193,19 +193,19 @@ class Visitor:
         used, by_vcpus = _cpu_time(domain, by_vcpu=way.by_vcpu)
         took = self.clock.now() - begun
         if took > BLURRED_S:
-            return view  # held up half-way, so that nobody knows when it was counted
+            return view  # it was delayed, so the instant of the count is unknown
         at = Seconds(begun + took / 2)
         return replace(view, used=used, used_by_vcpus=by_vcpus, seen_at=at)
 
 
 def _cpu_time(domain: Domain, *, by_vcpu: bool) -> tuple[Seconds, tuple[Seconds, ...]]:
-    """Return the CPU time of all of a domain, and of each vCPU where that is asked for.
+    """Return the CPU time of a whole domain, and of each vCPU if requested.
 
-    libvirt tells of the vCPUs that are online, each with its number (virDomainGetVcpus).
+    libvirt lists the vCPUs that are online, each with its number (virDomainGetVcpus).
     """
     if not by_vcpu:
         return Seconds(domain.info()[4] / 1e9), ()
     by_number = sorted(domain.vcpus()[0], key=itemgetter(0))
     vcpus = tuple(Seconds(vcpu[2] / 1e9) for vcpu in by_number)
-    # QEMU's info() counts in clock ticks, and no vhost threads.
+    # QEMU's info() counts in clock ticks, and omits vhost threads.
     return Seconds(domain.getCPUStats(True)[0]["cpu_time"] / 1e9), vcpus

@@ -8,29 +8,29 @@ from xml.etree import ElementTree as ET
 from xtc.errors import Transient
 
 _PASSED_THROUGH: Final = {"hostdev", "user", "vdpa", "vhostuser"}
-"""Kinds of interfaces whose packets no network device of the host counts."""
+"""Kinds of interfaces with packets that no network device of the host counts."""
 _NAME: Final = re.compile(r"^[^\s/]{1,15}$")
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What the XML says that xtc needs."""
+    """The part of the XML that xtc needs."""
 
     vcpus: int
     interfaces: tuple[str, ...]
-    """The host's ends, which /proc/net/dev counts."""
+    """The host's ends, counted in /proc/net/dev."""
     uncounted: tuple[str, ...] = ()
-    """What kind of interface it has besides whose packets cannot be counted."""
+    """A kind of interface that it also has, with packets that cannot be counted."""
 
 
 def parse_domain(xml: str, *, name: str, driver: str) -> Description:
-    """Read a running domain's XML (libvirt, formatdomain).
+    """Parse a running domain's XML (libvirt, formatdomain).
 
-    Xen's driver leaves out the target of an interface that was hot-plugged: that one is known by
-    its name, ``vif<domid>.<n>``.
+    Xen's driver omits the target of a hot-plugged interface, which is known by its name,
+    ``vif<domid>.<n>``.
 
     Raises:
-        Transient: this is no domain's XML.
+        Transient: this is not the XML of a domain.
     """
     try:
         root = ET.fromstring(xml)  # noqa: S314  the hypervisor's own words, as trusted as it is

@@ -1,4 +1,4 @@
-"""What is known of domains: plain data that the threads publish and the loop reads."""
+"""The state of domains: plain data that the threads publish and the loop reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,32 +10,33 @@ from xtc.libvirt.api import Parameters
 
 @dataclass(frozen=True, slots=True)
 class DomainView:
-    """One domain as it was when it was last looked at."""
+    """The last known state of one domain."""
 
     uuid: str
     name: str
     domid: int
-    """The number of this run of it; -1 where it does not run."""
+    """The number of this run; -1 if it is stopped."""
     visited: bool = False
-    """Whether more than the list of domains was asked for in this run of it."""
+    """Whether more than its list entry was read in this run."""
     described: bool = False
-    """Whether its XML and metadata were read since something called for it."""
+    """Whether its XML and metadata were read since the last event."""
     scheduler: str = ""
     """Xen's; other hypervisors have no choice."""
     vcpus: int = 1
     interfaces: tuple[str, ...] = ()
     uncounted: tuple[str, ...] = ()
     parameters: Parameters = field(default_factory=dict)
-    """Of its scheduler, read back at `seen_at`."""
+    """Parameters of its scheduler, read back at `seen_at`."""
     used: Seconds | None = None
-    """CPU time of all of it since it started."""
+    """CPU time of the whole domain since it started."""
     used_by_vcpus: tuple[Seconds, ...] = ()
-    """CPU time of each vCPU that is online, by number; empty where the driver does not tell."""
+    """CPU time of each vCPU that is online, by number; empty where the driver does not report
+    it."""
     seen_at: Seconds = Seconds(0.0)
     mark: Mapping[str, int] | None = None
-    """The original that its metadata tells, None where it tells none."""
+    """The original in its metadata, None if there is none."""
     problem: ActuatorError | None = None
-    """Why it could not be looked at, or cannot be capped."""
+    """Why it could not be polled, or cannot be capped."""
 
     @property
     def active(self) -> bool:
@@ -45,12 +46,12 @@ class DomainView:
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """Everything that is known of one connection's host."""
+    """The known state of one connection's host."""
 
     driver: str = ""
     connected: bool = False
     surveyed: bool = False
-    """Whether it is known which domains there are."""
+    """Whether the list of domains is known."""
     problem: ActuatorError | None = None
     """Why there is no connection."""
     domains: Mapping[str, DomainView] = field(default_factory=dict)
@@ -66,7 +67,7 @@ class HostView:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Parameters to be written to one run of a domain; the latest order replaces one not begun."""
+    """Parameters to write to one run of a domain; a new order replaces one that has not begun."""
 
     number: int
     uuid: str
@@ -74,14 +75,15 @@ class Order:
     parameters: Mapping[str, int]
     flags: int
     mark: Mapping[str, int] | None
-    """The original to be marked in its metadata before the cap; None removes the mark after it."""
+    """The original, set as a mark in its metadata before the cap; None removes the mark after
+    it."""
     expected: Mapping[str, int] | None = None
-    """What must stand there still, or nothing is written; None is whatever stands there."""
+    """Settings that must still be in force, otherwise nothing is written; None skips the check."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an order."""
+    """The result of an order."""
 
     order: Order
     error: ActuatorError | None
@@ -90,14 +92,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One domain's turn: what is to be done there."""
+    """One operation on a domain."""
 
     known: DomainView
     order: Order | None = None
     describe: bool = False
-    """Read its XML and metadata anew."""
+    """Read its XML and metadata again."""
 
 
 def afresh(error: ActuatorError) -> ActuatorError:
-    """Return an error to be raised again: what is raised often must not gather tracebacks."""
+    """Return an error to be raised again: an error raised often must not accumulate tracebacks."""
     return error.with_traceback(None)

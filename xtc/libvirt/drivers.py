@@ -1,9 +1,10 @@
-"""How each hypervisor takes a cap: the parameters of its scheduler, and what they mean.
+"""Caps of each hypervisor: the parameters of its scheduler, and their meaning.
 
-Xen (credit, credit2): ``cap``, whole percents of one CPU for the domain as a whole, 0 is uncapped
-(xl(1), sched-credit). QEMU: ``vcpu_quota`` in ``vcpu_period`` for each vCPU, or ``global_quota``
-for the whole machine; LXC: ``vcpu_quota`` for the whole container; negative is uncapped, 0 means
-"leave it" (libvirt, formatdomain, cputune). This is the one place where the two meet; it is pure.
+Xen (credit, credit2): ``cap``, whole percents of one CPU for the domain as a whole, 0 means
+uncapped (xl(1), sched-credit). QEMU: ``vcpu_quota`` in ``vcpu_period`` for each vCPU, or
+``global_quota`` for the whole machine; LXC: ``vcpu_quota`` for the whole container; negative means
+uncapped, 0 means "leave it" (libvirt, formatdomain, cputune). Only this module translates between
+the two; it is pure.
 """
 
 from dataclasses import dataclass
@@ -20,13 +21,13 @@ JIFFY_S: Final = Seconds(0.01)
 """libvirt counts a vCPU's time in the kernel's clock ticks (proc(5), stat)."""
 UNCAPPED_QUOTA: Final = -1
 _UNLIMITED: Final = 2**44 - 1
-"""What libvirt tells of an uncapped quota on cgroup v2 (VIR_CGROUP_CPU_QUOTA_MAX)."""
+"""libvirt's value for an uncapped quota on cgroup v2 (VIR_CGROUP_CPU_QUOTA_MAX)."""
 
 
 def told(parameters: Parameters) -> dict[str, int]:
-    """Return parameters as they were told, with every uncapped quota as -1.
+    """Return parameters with every uncapped quota as -1.
 
-    cgroup v1 tells -1, v2 tells 2^44 - 1; both take -1.
+    cgroup v1 reports -1, v2 reports 2^44 - 1; both accept -1.
     """
     return {
         key: UNCAPPED_QUOTA if key.endswith("_quota") and not 0 < value < _UNLIMITED else value
@@ -35,37 +36,37 @@ def told(parameters: Parameters) -> dict[str, int]:
 
 
 class Way(Protocol):
-    """One hypervisor's way with caps."""
+    """How one hypervisor expresses caps."""
 
     @property
     def flags(self) -> int:
-        """What its scheduler's calls want to be told."""
+        """The flags for its scheduler's calls."""
         ...
 
     @property
     def by_vcpu(self) -> bool:
-        """Whether its cap holds the vCPUs alone, so that only their time is to be counted."""
+        """Whether its cap applies to the vCPUs only, so that only their time counts."""
         ...
 
     @property
     def grain(self) -> Seconds:
-        """The steps in which CPU time is given out or counted."""
+        """The granularity at which CPU time is granted or counted."""
         ...
 
     def limits(self, vcpus: int, host_cpus: int) -> CapLimits:
-        """Return what caps it can express."""
+        """Return the caps that it can express."""
         ...
 
     def parameters(self, cap: CapFraction, vcpus: int, standing: Parameters) -> dict[str, int]:
-        """Return the parameters that hold a cap; a cap within the limits is never uncapped."""
+        """Return the parameters of a cap; a cap within the limits never means uncapped."""
         ...
 
     def cap(self, parameters: Parameters, vcpus: int) -> CapFraction | None:
-        """Return the cap that parameters hold, None where they hold none."""
+        """Return the cap of parameters, None if there is none."""
         ...
 
     def original(self, parameters: Parameters) -> dict[str, int]:
-        """Return, of what stands there, what release puts back."""
+        """Return the part of the current parameters that release restores."""
         ...
 
 
@@ -77,7 +78,7 @@ class XenWay:
     """Xen's driver refuses any flag."""
     by_vcpu: bool = False
     grain: Seconds = Seconds(0.03)
-    """credit hands out CPU time in slices of 30 ms: a cap of 5 % gives 3 to 6 % in a second."""
+    """credit grants CPU time in slices of 30 ms: a cap of 5 % gives 3 to 6 % in a second."""
 
     def limits(self, vcpus: int, host_cpus: int) -> CapLimits:
         """1 % to all of its vCPUs, in whole percents."""
@@ -85,7 +86,7 @@ class XenWay:
         return CapLimits(CapFraction(PERCENT), CapFraction(float(vcpus)), quantum=PERCENT)
 
     def parameters(self, cap: CapFraction, vcpus: int, standing: Parameters) -> dict[str, int]:
-        """Return the nearest whole percent; 0 would mean uncapped and is never the answer."""
+        """Return the nearest whole percent; never 0, which would mean uncapped."""
         del standing
         return {"cap": min(max(round(cap * 100), 1), 100 * vcpus)}
 
@@ -96,29 +97,29 @@ class XenWay:
         return None if percent == 0 else CapFraction(percent / 100)
 
     def original(self, parameters: Parameters) -> dict[str, int]:
-        """Return the cap alone; the weight is not ours."""
+        """Return the cap only; xtc does not change the weight here."""
         return {"cap": parameters["cap"]}
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaWay:
-    """A CFS quota that libvirt keeps: what QEMU's and LXC's ways have in common."""
+    """A CFS quota managed by libvirt: the common part of QEMU and LXC."""
 
     prefix: str
     shared: bool
-    """Whether the quota is for all together, not for each vCPU."""
+    """Whether all share one quota, instead of one per vCPU."""
     by_vcpu: bool
     flags: int = AFFECT_LIVE
-    """Without it the configuration of a stopped domain would be changed in silence."""
+    """Without it, the configuration of a stopped domain would be changed silently."""
     grain: Seconds = Seconds(0.0)
 
     def limits(self, vcpus: int, host_cpus: int) -> CapLimits:
-        """0.1 % of each vCPU to all of them; threads beside the vCPUs may use the host's CPUs."""
+        """0.1 % of each vCPU to all of them; threads other than vCPUs may use the host's CPUs."""
         parts, most = (1, host_cpus) if self.shared else (vcpus, vcpus)
         return CapLimits(CapFraction(FLOOR * parts), CapFraction(float(most)))
 
     def parameters(self, cap: CapFraction, vcpus: int, standing: Parameters) -> dict[str, int]:
-        """Return quota and period; the quota is never 0, which would mean to leave it."""
+        """Return quota and period; the quota is never 0, which would mean "leave it"."""
         part = CapFraction(cap / (1 if self.shared else vcpus))
         quota = quota_for(part, standing.get(f"{self.prefix}_period", 0))
         assert quota.quota_us is not None  # a cap is never uncapped
@@ -133,7 +134,7 @@ class QuotaWay:
         return CapFraction(quota / period * (1 if self.shared else vcpus))
 
     def original(self, parameters: Parameters) -> dict[str, int]:
-        """Return quota and period, uncapped as -1 however the hypervisor told it."""
+        """Return quota and period, uncapped as -1, in any notation of the hypervisor."""
         standing = told(parameters)
         return self._named(standing[f"{self.prefix}_quota"], standing[f"{self.prefix}_period"])
 
@@ -142,31 +143,31 @@ class QuotaWay:
 
 
 class QemuVcpuWay(QuotaWay):
-    """QEMU, each vCPU by a quota of its own; emulator and vhost threads are free."""
+    """QEMU, one quota per vCPU; emulator and vhost threads are uncapped."""
 
     def __init__(self) -> None:
         super().__init__("vcpu", shared=False, by_vcpu=True, grain=JIFFY_S)
 
 
 class QemuMachineWay(QuotaWay):
-    """QEMU, the whole machine with its emulator and vhost threads by one quota."""
+    """QEMU, one quota for the whole machine, including emulator and vhost threads."""
 
     def __init__(self) -> None:
         super().__init__("global", shared=True, by_vcpu=False)
 
 
 class LxcWay(QuotaWay):
-    """LXC, the whole container by one quota, whatever its `vcpu` says."""
+    """LXC, one quota for the whole container, regardless of its `vcpu`."""
 
     def __init__(self) -> None:
         super().__init__("vcpu", shared=True, by_vcpu=False)
 
 
 def way_of(target: str, driver: str, scope: str) -> Way:
-    """Return the way of a connection's driver.
+    """Return the caps of a connection's driver.
 
     Raises:
-        Unsupported: xtc knows no way to cap what this driver runs.
+        Unsupported: xtc cannot cap domains of this driver.
     """
     if driver == "QEMU":
         return QemuMachineWay() if scope == "machine" else QemuVcpuWay()
@@ -181,10 +182,10 @@ _CAPPING: Final = {"credit", "credit2"}
 
 
 def check_scheduler(target: str, driver: str, scheduler: str) -> None:
-    """Refuse a Xen whose scheduler has no caps (ADR 0016).
+    """Refuse a Xen scheduler without caps (ADR 0016).
 
     Raises:
-        Unsupported: says how to boot with the credit scheduler.
+        Unsupported: explains how to boot with the credit scheduler.
     """
     if driver == "Xen" and scheduler not in _CAPPING:
         raise Unsupported(

@@ -1,4 +1,4 @@
-"""What libvirt's errors mean for a router's cap, and what an operator can do about them."""
+"""The meaning of libvirt's errors for a router's cap, and how an operator can fix them."""
 
 from typing import Final
 
@@ -22,14 +22,14 @@ _NESTED: Final = (
     "a quota may not exceed that of the machine or slice above it, nor fall below one beneath it"
 )
 _KERNEL_REFUSED: Final = "Invalid argument"
-"""EINVAL of a control group's file, in the message of a SYSTEM_ERROR."""
+"""EINVAL from a control group's file, in the message of a SYSTEM_ERROR."""
 
 
 def explain(target: str, error: Exception) -> ActuatorError:
-    """Return the typed error for one that libvirt-python raised.
+    """Return the typed error for an error of libvirt-python.
 
-    The domain that a call was about may be gone, stopped, or such that nobody may cap it; the
-    rest is worth another try.
+    The domain of the call may be gone, stopped, or impossible to cap; other errors are worth a
+    retry.
     """
     code, words = code_of(error), message_of(error)
     match code:
@@ -51,7 +51,7 @@ def explain(target: str, error: Exception) -> ActuatorError:
 
 
 def _invalid(target: str, words: str) -> ActuatorError:
-    """OPERATION_INVALID is a domain that does not run, but for a host without cgroups."""
+    """OPERATION_INVALID means a stopped domain, or a host without cgroups."""
     if "cgroup" in words:
         return Unsupported(target, words, "mount the cpu controller of cgroups")
     return Gone(target, "the domain does not run")
@@ -65,12 +65,12 @@ def _refused_by_bindings(target: str, error: Exception) -> ActuatorError:
 
 
 def code_of(error: Exception) -> int | None:
-    """Return libvirt's error number, None where the error is not libvirt's."""
+    """Return libvirt's error number, None if the error is not libvirt's."""
     get = getattr(error, "get_error_code", None)
     return None if get is None else int(get() or 0)
 
 
 def message_of(error: Exception) -> str:
-    """Return libvirt's words."""
+    """Return libvirt's message."""
     get = getattr(error, "get_error_message", None)
     return str(error if get is None else get() or error)

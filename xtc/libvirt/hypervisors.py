@@ -1,4 +1,4 @@
-"""Every connection to libvirt that the configuration names, and the actuators of its domains."""
+"""All configured connections to libvirt, and the actuators of their domains."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LEAST_LEAD_S: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ConnectionState:
-    """How one connection stands, for metrics."""
+    """State of one connection, for metrics."""
 
     uri: str
     up: bool
@@ -43,7 +43,7 @@ class Hypervisors:
         self._seen: tuple[object, ...] = ()
 
     def use(self, specs: Iterable[ActuatorSpec], also: Iterable[ActuatorSpec] = ()) -> None:
-        """Follow the domains of routers, and of what earlier ones left; and no others."""
+        """Follow only the domains of routers, and of leftovers of earlier ones."""
         self._specs = tuple(spec for spec in specs if isinstance(spec, LibvirtSpec))
         wanted: dict[str | None, set[str]] = {}
         for spec in {*self._specs, *(s for s in also if isinstance(s, LibvirtSpec))}:
@@ -61,12 +61,12 @@ class Hypervisors:
         session.want(lambda view: view.name in domains or view.uuid in domains)
 
     def open(self, spec: LibvirtSpec, original: LibvirtOriginal | None) -> LibvirtActuator:
-        """Return the actuator of a domain, in the run that it has now.
+        """Return the actuator of a domain, in its current run.
 
         Raises:
-            Gone: there is no such domain, it does not run, or it is not the one of the original.
-            Transient: there is no connection, or nothing is known of the domain yet.
-            Permanent: it cannot be capped, or is another router already.
+            Gone: there is no such domain, it does not run, or it is not the original's domain.
+            Transient: there is no connection, or the domain is not known yet.
+            Permanent: it cannot be capped, or belongs to another router.
         """
         view = self._known(spec)
         if original is not None and original.uuid != view.uuid:
@@ -100,9 +100,9 @@ class Hypervisors:
                 raise Permanent(spec.domain, f"is {other.domain} too", "one router, one domain")
 
     def binding(self, spec: LibvirtSpec) -> Binding:
-        """Return how to recognise a domain's interfaces; none are its own where it does not run.
+        """Return how to recognise a domain's interfaces; a stopped domain has none.
 
-        While libvirt does not answer, its interfaces are those that they were.
+        While libvirt does not answer, the last known ones count.
         """
         session = self._sessions.get(spec.uri)
         host = HostView() if session is None else session.view
@@ -111,15 +111,15 @@ class Hypervisors:
         return self._bindings.get(spec, Binding())
 
     def uuid_of(self, spec: LibvirtSpec) -> str | None:
-        """Return a domain's UUID, None where its hypervisor has not told of it."""
+        """Return a domain's UUID, None if its hypervisor has not reported it."""
         session = self._sessions.get(spec.uri)
         view = None if session is None else session.view.find(spec.domain)
         return None if view is None else view.uuid
 
     def running_uuid(self, spec: LibvirtSpec) -> str:
-        """Return the UUID of a domain that runs here; empty where it does not, or is not known.
+        """Return the UUID of a domain that runs here; empty if it does not, or is unknown.
 
-        While libvirt does not answer, it is what it was, as its interfaces are.
+        While libvirt does not answer, the last known one counts, as for its interfaces.
         """
         session = self._sessions.get(spec.uri)
         host = HostView() if session is None else session.view
@@ -129,7 +129,7 @@ class Hypervisors:
         return self._uuids.get(spec, "")
 
     def is_marked(self, spec: ActuatorSpec) -> bool:
-        """Whether a running domain bears the mark of an xtc, here or where it came from."""
+        """Whether a running domain has the mark of an xtc, from this or a previous host."""
         if not isinstance(spec, LibvirtSpec) or spec.uri not in self._sessions:
             return False
         view = self._sessions[spec.uri].view.find(spec.domain)
@@ -137,17 +137,17 @@ class Hypervisors:
 
     @property
     def lead(self) -> Seconds:
-        """How long before a tick to ask, so that answers are there, and fresh."""
+        """How long before a tick to poll, so that answers are available and fresh."""
         slowest = max((s.answer_time for s in self._sessions.values()), default=0.0)
         return Seconds(1.5 * slowest + LEAST_LEAD_S)
 
     def ask(self) -> None:
-        """Have every domain looked at, for the tick to come."""
+        """Poll every domain for the next tick."""
         for session in self._sessions.values():
             session.ask()
 
     def supervise(self) -> bool:
-        """Begin a period: give up calls that hang; whether domains came or went since the last."""
+        """Begin a period: give up hung calls; return whether domains came or went."""
         for session in self._sessions.values():
             session.patience.refill()
             session.supervise()
@@ -156,20 +156,20 @@ class Hypervisors:
         return changed
 
     def settle(self, patience: Seconds) -> None:
-        """Wait until what is wanted is known, or why not; at most so long for all together."""
+        """Wait until the wanted domains are known, or failed; up to a limit for all together."""
         until = self._clock.now() + patience
         for session in self._sessions.values():
             session.settle(Seconds(max(0.0, until - self._clock.now())))
 
     def states(self) -> tuple[ConnectionState, ...]:
-        """Return how each connection stands."""
+        """Return the state of each connection."""
         return tuple(
             ConnectionState(uri or "default", session.view.surveyed, session.given_up)
             for uri, session in self._sessions.items()
         )
 
     def close(self) -> None:
-        """End every connection."""
+        """Close every connection."""
         for session in self._sessions.values():
             session.close()
         self._sessions = {}

@@ -1,8 +1,8 @@
-"""What the loop and the threads tell each other, under one lock: orders in, views out.
+"""The exchange between the loop and the threads, under one lock: orders in, views out.
 
-The loop never waits here for a hypervisor: it posts, and reads what was published. Threads take
-one domain at a time, orders first. A domain has one call under way at most, so that one that hangs
-holds one thread and no more; who hangs or is slow is in quarantine, and others go on.
+The loop never waits here for a hypervisor: it posts orders, and reads published views. Threads take
+one domain at a time, orders first. A domain has at most one call in progress, so that a hung domain
+blocks only one thread. Slow or hung domains are in quarantine, and others continue.
 """
 
 import threading
@@ -18,21 +18,21 @@ from xtc.libvirt.domains import DomainView, HostView, Order, Outcome, Visit
 from xtc.libvirt.quarantine import OVERDUE_S, Quarantine
 
 WORKERS: Final = 4
-"""Threads that visit, beside those that a slow or hanging domain holds."""
+"""Worker threads, in addition to those blocked by slow or hung domains."""
 MOST_WORKERS: Final = 64
-"""Threads that visit or wait for a domain that hangs, until its call is given up."""
+"""Maximum worker threads, including those blocked by a hung domain until its call is given up."""
 SLOW_AT_ONCE: Final = WORKERS - 1
-"""Domains known to be slow that are visited at the same time."""
+"""Maximum domains known to be slow that are polled concurrently."""
 _SURVEY: Final = "survey"
 _NO_TIME: Final = Seconds(0.0)
 _IN_DOUBT: Final = "a call was given up; what it did is in doubt"
 _HANGS: Final = "its calls to libvirt hang: nothing is known or written until one comes back"
 ANSWER_MEMORY: Final = 0.9
-"""What is kept of a long answer's time with each later one."""
+"""Decay per answer of the longest answer time."""
 
 
 class Board:
-    """One connection's board. It hears one pool and one link of it; what others say is void."""
+    """One connection's mailbox. It accepts one pool and one link of it, and ignores others."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -41,43 +41,43 @@ class Board:
         self._link: object = None
         self._orders: dict[str, Order] = {}
         self._visits: dict[str, Visit] = {}
-        """Under way, over the link that is heard."""
+        """In progress, over the current link."""
         self._lost: dict[str, Visit] = {}
-        """Not heard any more, and not come back: such a visit may still do its work."""
+        """Abandoned and not returned: such an operation may still take effect."""
         self._quarantine = Quarantine()
         self._outcomes: dict[str, Outcome] = {}
         self._describe: dict[str, None] = {}
         self._asked: dict[str, Seconds] = {}
-        """Domains to be looked at, with the instant at which that was asked for."""
+        """Domains to poll, with the instant of the request."""
         self._busy: dict[str, Seconds] = {}
-        """Since when each visit is under way."""
+        """Start of each operation in progress."""
         self._steps: dict[str, Seconds] = {}
-        """What is done with connections rather than with a domain, since when."""
+        """Work on connections, not on domains, with its start."""
         self._workers = 0
-        """Threads that visit over the link that is heard, without those that are given up."""
+        """Worker threads on the current link, without those that were given up."""
         self._idle = 0
-        """How many of them wait for a domain to visit."""
+        """How many of them wait for a domain."""
         self._survey = False
         self._lost_sight = False
-        """Whether a domain was not as it was listed; it is looked for with the next asking."""
+        """Whether a domain differed from the list; the next request lists domains again."""
         self._wanted: Callable[[DomainView], bool] = lambda _view: False
         self.view = HostView()
         """What is known; replaced as a whole, and so readable without the lock."""
         self.answer_time = Seconds(0.0)
-        """How long it takes to look at everything that was asked for: the worst of late."""
+        """How long a poll of all requested domains takes: the recent maximum."""
         self.version = 0
-        """Counts the changes of which domains there are, and of their interfaces."""
+        """Incremented when domains or their interfaces change."""
 
-    # What the loop says and asks.
+    # Called by the loop.
 
     def want(self, wanted: Callable[[DomainView], bool]) -> None:
-        """Say which domains are to be followed closely."""
+        """Set which domains are followed closely."""
         with self._changed:
             self._wanted, self._survey = wanted, True
             self._changed.notify_all()
 
     def post(self, order: Order) -> None:
-        """Have an order carried out; one for the same domain that has not begun is dropped."""
+        """Queue an order; it replaces one for the same domain that has not begun."""
         with self._changed:
             if order.uuid in self.view.domains:
                 self._orders[order.uuid] = _instead(self._orders.get(order.uuid), order)
@@ -86,23 +86,23 @@ class Board:
             self._changed.notify_all()
 
     def pending(self, uuid: str) -> Order | None:
-        """Return the order of a domain that is not carried out yet."""
+        """Return a domain's order that is not carried out yet."""
         with self._changed:
             visit = self._visits.get(uuid)
             return self._orders.get(uuid) or (None if visit is None else visit.order)
 
     def outcome(self, uuid: str) -> Outcome | None:
-        """Return what became of the last order of a domain that came to an end."""
+        """Return the outcome of a domain's last completed order."""
         with self._changed:
             return self._outcomes.get(uuid)
 
     def wait_until(self, holds: Callable[[], bool], patience: Seconds) -> bool:
-        """Wait until something holds that these threads bring about; whether it does."""
+        """Wait for a condition that these threads bring about; return whether it holds."""
         with self._changed:
             return self._changed.wait_for(holds, patience)
 
     def ask(self) -> None:
-        """Have every running domain that is wanted looked at."""
+        """Poll every running domain that is wanted."""
         now = self._clock.now()
         with self._changed:
             for uuid, view in self.view.domains.items():
@@ -112,19 +112,19 @@ class Board:
             self._changed.notify_all()
 
     def unanswered(self, uuid: str) -> Seconds:
-        """Return for how long a domain has been asked about in vain."""
+        """Return for how long a domain has not answered a poll."""
         now = self._clock.now()
         with self._changed:
             return Seconds(now - min(self._asked.get(uuid, now), self._busy.get(uuid, now)))
 
     def longest(self) -> Seconds:
-        """Return for how long the longest work on a connection has lasted; visits are none."""
+        """Return the duration of the longest work on a connection, not on a domain."""
         now = self._clock.now()
         with self._changed:
             return Seconds(now - min(self._steps.values(), default=now))
 
     def give_up(self, deadline: Seconds) -> tuple[str, ...]:
-        """Give up every visit that has lasted so long; return the names of their domains."""
+        """Give up operations older than the deadline; return the names of their domains."""
         now = self._clock.now()
         with self._changed:
             late = [uuid for uuid, since in self._busy.items() if now - since >= deadline]
@@ -147,51 +147,51 @@ class Board:
         return name
 
     def in_doubt(self, uuid: str) -> bool:
-        """Whether an order of a domain was given up and has not come back: it may still land."""
+        """Whether an abandoned order of a domain has not returned: it may still take effect."""
         with self._changed:
             visit = self._lost.get(uuid)
             return visit is not None and visit.order is not None
 
     def to_describe(self) -> bool:
-        """Whether some domain that is wanted has not been described yet."""
+        """Whether a wanted domain has not been described yet."""
         with self._changed:
             unseen = (v for v in self.view.domains.values() if v.active and self._wanted(v))
             return any(not view.visited for view in unseen)
 
-    # What libvirt's events say.
+    # Called by libvirt's events.
 
     def note_change(self, uuid: str | None) -> None:
-        """Have a domain described anew, and the list of domains with it."""
+        """Request a new description of a domain, and a new list of domains."""
         with self._changed:
             if uuid is not None and uuid in self.view.domains:
                 self._describe[uuid] = None
             self._survey = True
             self._changed.notify_all()
 
-    # What pools say and ask.
+    # Called by pools.
 
     def employ(self, pool: object) -> None:
-        """Hear this pool alone; what an earlier one has begun is in doubt."""
+        """Accept only this pool; operations of an earlier one are in doubt."""
         with self._changed:
             earlier, self._pool = self._pool, pool
             self._drop(None if earlier is None else Transient("libvirt", _IN_DOUBT))
 
     def employs(self, pool: object) -> bool:
-        """Whether this pool is the one that is heard."""
+        """Whether this pool is the current one."""
         return self._pool is pool
 
     def serves(self, link: object) -> bool:
-        """Whether this link is the one that is heard."""
+        """Whether this link is the current one."""
         return self._link is link
 
     def connecting(self, pool: object) -> None:
-        """Note that a connection is being opened or closed, which may hang."""
+        """Note that a connection is being opened or closed, which may block."""
         with self._changed:
             if self._pool is pool:
                 self._steps[_SURVEY] = self._clock.now()
 
     def resting(self, pool: object) -> None:
-        """Note that nothing is being done that may hang."""
+        """Note that no blocking work is in progress."""
         with self._changed:
             if self._pool is pool:
                 self._steps.pop(_SURVEY, None)
@@ -203,16 +203,16 @@ class Board:
                 self._drop(problem)
 
     def connected(self, pool: object, link: object, driver: str) -> None:
-        """Publish a connection; its domains follow with the survey."""
+        """Publish a connection; the survey adds its domains."""
         with self._changed:
             if self._pool is pool:
                 self._link, self._survey, self._workers = link, True, 0
                 self._publish(HostView(driver, connected=True))
 
     def add_workers(self, link: object) -> int:
-        """Return how many workers to add now, so that enough are free; they count as added.
+        """Return how many workers to add, so that enough are free; they count immediately.
 
-        Where all hang, each domain that waits gets a worker of its own, and one is kept free.
+        If all are blocked, each waiting domain gets a new worker, and one stays free.
         """
         now = self._clock.now()
         with self._changed:
@@ -225,7 +225,7 @@ class Board:
             return more
 
     def keeps_worker(self, link: object) -> bool:
-        """Whether a worker that is free is to stay; one that is not leaves, and counts no more."""
+        """Whether a free worker should stay; otherwise it exits, and no longer counts."""
         now = self._clock.now()
         with self._changed:
             if self._link is not link:
@@ -236,11 +236,11 @@ class Board:
             return not leaves
 
     def _overdue(self, now: Seconds) -> list[Seconds]:
-        """Return since when each visit that is overdue is under way."""
+        """Return the starts of all overdue operations."""
         return [since for since in self._busy.values() if now - since > OVERDUE_S]
 
     def _waiting(self, now: Seconds) -> set[str]:
-        """Return the domains that need a visit and may have one."""
+        """Return the domains that need an operation and may have one."""
         wishes = {*self._orders, *self._describe, *self._asked} - self._visits.keys()
         return {
             uuid
@@ -249,25 +249,25 @@ class Board:
         }
 
     def opening(self, link: object, worker: int) -> None:
-        """Note that a worker of a link opens its own connection, which may hang."""
+        """Note that a worker of a link opens its own connection, which may block."""
         with self._changed:
             if self._link is link:
                 self._steps[f"worker {worker}"] = self._clock.now()
 
     def opened(self, link: object, worker: int) -> None:
-        """Note that it has."""
+        """Note that it has opened it."""
         with self._changed:
             if self._link is link:
                 self._steps.pop(f"worker {worker}", None)
 
     def lost(self, link: object, problem: ActuatorError) -> None:
-        """Publish that the connection ended: nothing is known any more."""
+        """Publish that the connection ended: nothing is known."""
         with self._changed:
             if self._link is link:
                 self._drop(problem)
 
     def take_survey(self, link: object, patience: Seconds) -> bool:
-        """Wait for a survey to be due; False where the link is not heard any more."""
+        """Wait for a survey to be due; False if the link is no longer current."""
         with self._changed:
             if self._link is not link:
                 return False
@@ -280,7 +280,7 @@ class Board:
             return True
 
     def surveyed(self, link: object, found: Iterable[DomainView]) -> None:
-        """Publish which domains there are; those that are wanted are described anew."""
+        """Publish the list of domains; wanted ones are described again."""
         with self._changed:
             if self._link is not link:
                 return
@@ -295,12 +295,12 @@ class Board:
             self._publish(replace(self.view, domains=domains, surveyed=True))
 
     def _forget(self, kept: AbstractSet[str]) -> None:
-        """Forget domains that are gone, once every loop could see what became of its order."""
+        """Forget domains that are gone, after every loop could read the outcome of its order."""
         self._quarantine.keep(kept)
         self._outcomes = {uuid: one for uuid, one in self._outcomes.items() if uuid in kept}
 
     def take(self, link: object, patience: Seconds) -> Visit | None:
-        """Wait for a domain that needs a visit, and take it; None where there is none."""
+        """Wait for a domain that needs an operation, and take it; None if there is none."""
         with self._changed:
             self._idle += 1
             self._changed.wait_for(
@@ -318,10 +318,10 @@ class Board:
         return visit
 
     def _next(self) -> str | None:
-        """Return the domain whose turn it is.
+        """Return the next domain.
 
-        Where no more workers can be had, the last free one is for those that have answered since
-        the oldest visit that is overdue began.
+        If no more workers can be added, the last free one is reserved for domains that have
+        answered since the oldest overdue operation began.
         """
         now = self._clock.now()
         may = self._waiting(now)
@@ -334,12 +334,12 @@ class Board:
         return next((uuid for uuid in turns if uuid in may), None)
 
     def hears(self, link: object, visit: Visit) -> bool:
-        """Whether what a visit says still counts: one that was given up must write no more."""
+        """Whether an operation is still current: an abandoned one must not write."""
         with self._changed:
             return self._link is link and self._visits.get(visit.known.uuid) is visit
 
     def ended(self, visit: Visit) -> None:
-        """Note that a visit has come back; without an answer it is the connection that ended."""
+        """Note that an operation has returned; without an answer, the connection has ended."""
         uuid, order = visit.known.uuid, visit.order
         with self._changed:
             self._come_back(visit, well=False)
@@ -358,7 +358,7 @@ class Board:
     def visited(
         self, link: object, visit: Visit, view: DomainView, outcome: Outcome | None
     ) -> bool:
-        """Publish what a visit found and did; False where it is not heard any more."""
+        """Publish the result of an operation; False if it is no longer current."""
         with self._changed:
             if not self.hears(link, visit):
                 self._come_back(visit, well=view.problem is None)
@@ -379,10 +379,10 @@ class Board:
             return True
 
     def _with_next(self, outcome: Outcome) -> Outcome:
-        """Return what became of an order; one that was overtaken takes the next along.
+        """Return the outcome of an order; an overtaken one also fails the next.
 
-        That one goes by the same original, which is not what stands there: a cap would be written
-        over what somebody changed, and a release has nothing of ours to undo.
+        The next one relies on the same outdated original: a cap would overwrite a foreign change,
+        and a release has nothing of ours to undo.
         """
         if not isinstance(outcome.error, Overtaken):
             return outcome
@@ -394,18 +394,18 @@ class Board:
         return replace(outcome, order=following, error=error)
 
     def _note_answer(self, uuid: str, begun: Seconds) -> None:
-        """Time an answer; a slow domain must not have all others asked earlier."""
+        """Time an answer; a slow domain must not make polls of all others earlier."""
         now = self._clock.now()
         self._quarantine.answered(uuid, Seconds(now - begun), now)
         if self._asked.get(uuid, begun) > begun:
-            return  # asked again meanwhile
+            return  # polled again in between
         asked = self._asked.pop(uuid, None)
         if asked is not None and not self._quarantine.is_slow(uuid):
             took = now - asked
             self.answer_time = Seconds(max(took, ANSWER_MEMORY * self.answer_time))
 
     def _drop(self, problem: ActuatorError | None) -> None:
-        """Know nothing any more; orders that were not carried out have failed."""
+        """Discard all knowledge; pending orders have failed."""
         begun = [visit.order for visit in self._visits.values() if visit.order is not None]
         for order in (*begun, *self._orders.values()):
             self._fail(order, problem or Transient(order.uuid, "not connected"))
@@ -427,14 +427,14 @@ class Board:
 
 
 def _merged(known: DomainView | None, new: DomainView) -> DomainView:
-    """Return what is known of a domain; another run of it starts from nothing."""
+    """Return the merged view of a domain; another run starts from scratch."""
     if known is None or known.domid != new.domid:
         return new
     return replace(known, name=new.name)
 
 
 def _instead(dropped: Order | None, order: Order) -> Order:
-    """Return an order as it replaces one not begun: what that expected to find still holds."""
+    """Return an order that replaces one not begun, with that one's expectation."""
     if dropped is None or dropped.domid != order.domid or order.mark is None:
         return order
     return replace(order, expected=order.expected or dropped.expected)

@@ -1,7 +1,7 @@
-"""The original cap as an element of a domain's metadata: it travels where the domain goes.
+"""The original cap as an element of a domain's metadata: it migrates with the domain.
 
-A cap travels with a live migration, and with a guest that is saved and restored. Whoever finds it
-there must not take it for the domain's own; the mark says what stood there before xtc.
+A cap survives live migration, and save and restore of a guest. Another xtc must not mistake it for
+the domain's own; the mark contains the original.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ _TAG: Final = "original"
 
 
 def mark_of(original: Mapping[str, int]) -> str:
-    """Return the metadata element that says what stood there before."""
+    """Return the metadata element that contains the original."""
     return ET.tostring(ET.Element(_TAG, {k: str(v) for k, v in original.items()}), "unicode")
 
 
 def original_of(mark: str) -> dict[str, int] | None:
-    """Read a mark; None where somebody else wrote it, so that it says nothing."""
+    """Parse a mark; None if another program wrote it."""
     try:
         element = ET.fromstring(mark)  # noqa: S314  the hypervisor's own words
         found = {key: int(value) for key, value in element.attrib.items()}

@@ -1,10 +1,10 @@
-"""The threads that make libvirt's calls: one lists domains and hears events, a few visit.
+"""The threads that call libvirt: one for the list of domains and for events, and workers.
 
-A thread that a slow domain holds is replaced, so that there are always some for the others; it ends
-when it comes back.
+A thread blocked by a slow domain is replaced, so that some are always free for the others; it exits
+when its call returns.
 
-Each thread has a connection of its own: the client of libvirt 9.0 crashes when threads share one
-whose keepalive fails and whose libvirtd then wakes (8 of 8 processes did; 0 of 5 with one each).
+Each thread has its own connection: the client of libvirt 9.0 crashes if threads share one, its
+keepalive fails, and libvirtd then resumes (8 of 8 processes did; 0 of 5 with one each).
 """
 
 import threading
@@ -28,16 +28,16 @@ from xtc.libvirt.explain import explain
 from xtc.libvirt.mailbox import Board
 
 SURVEY_S: Final = Seconds(10.0)
-"""The safety net below the events: how often everything is listed and described anew."""
+"""Fallback for lost events: interval at which everything is listed and described again."""
 BACKOFF_S: Final = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Between tries to connect; the last goes on."""
+"""Between attempts to connect; the last one repeats."""
 LULL_S: Final = Seconds(5.0)
 
 log = structlog.get_logger()
 
 
 class Pool:
-    """Connects, surveys and visits for as long as the board employs it."""
+    """Connects, lists and operates on domains while it is the mailbox's current pool."""
 
     def __init__(self, api: Api, uri: str | None, board: Board, clock: Clock) -> None:
         self._api, self._board, self._clock = api, board, clock
@@ -50,15 +50,15 @@ class Pool:
 
     @property
     def working(self) -> bool:
-        """Whether a thread has not come back from a connection; the board knows of visits."""
+        """Whether a thread is busy with a connection; the mailbox tracks operations on domains."""
         return any(t.is_alive() and t not in self._visiting for t in self._threads)
 
     def begin(self) -> None:
-        """Start; the board must employ it by now."""
+        """Start; the mailbox must already have this pool as its current one."""
         self._start(self._keep_connected)
 
     def _start(self, work: Callable[[], None]) -> None:
-        # A call that hangs must not keep the daemon from ending.
+        # A hung call must not keep the daemon from exiting.
         thread = threading.Thread(target=work, name="xtc-libvirt", daemon=True)
         with self._starting:
             self._threads = [*(t for t in self._threads if t.is_alive()), thread]
@@ -68,7 +68,7 @@ class Pool:
         return self._board.employs(self)
 
     def _keep_connected(self) -> None:
-        """Connect, serve, connect again; the wait between tries grows while none succeeds."""
+        """Connect, serve, connect again; the backoff grows while no attempt succeeds."""
         tries = 0
         while self._employed():
             self._board.connecting(self)
@@ -76,19 +76,19 @@ class Pool:
             tries = tries + 1 if link is None else 0
             if link is not None:
                 self._serve(link)
-                self._board.connecting(self)  # to close may hang as well
+                self._board.connecting(self)  # closing may block as well
                 link.close()
                 self._board.resting(self)
             rest = BACKOFF_S[min(tries, len(BACKOFF_S) - 1)]
             self._board.wait_until(lambda: not self._employed(), Seconds(rest))
 
     def _connected(self) -> Link | None:
-        """Open a connection; why not is on the board."""
+        """Open a connection; the mailbox gets the error."""
         try:
             return Link(self._api, self._uri, self._board.note_change)
         except self._api.errors as error:
             problem = explain(self._name, error)
-        except Exception as error:  # the threads' firewall: whatever it is, try again
+        except Exception as error:  # isolates the thread: retry after any error
             log.exception("unexpected_error", where="libvirt")
             problem = self._unforeseen(error)
         self._board.unreachable(self, problem)
@@ -98,7 +98,7 @@ class Pool:
         return Transient(self._name, f"{type(error).__name__}: {error}")
 
     def _serve(self, link: Link) -> None:
-        """Survey while the connection stands; workers visit meanwhile."""
+        """List domains while the connection is alive; workers run concurrently."""
         if not self._employed():
             return
         self._board.connected(self, link, link.driver)
@@ -108,7 +108,7 @@ class Pool:
         self._guarded(link, self._survey)
 
     def reinforce(self) -> None:
-        """Start as many workers as are needed, so that some are free."""
+        """Start as many workers as needed to have some free."""
         link = self._link
         if link is None:
             return
@@ -117,9 +117,9 @@ class Pool:
             self._start(partial(self._guarded, link, visit))
 
     def _guarded(self, link: Link, work: Callable[[Link], bool]) -> None:
-        """Work until the connection ends; what nobody foresaw ends it, and is survived.
+        """Work until the connection ends; an unforeseen error closes it, and the thread survives.
 
-        The work tells whether it is the connection that ended.
+        The work returns whether the connection ended.
         """
         problem: ActuatorError = Transient(self._name, "the connection ended")
         try:
@@ -129,7 +129,7 @@ class Pool:
             problem = error
         except self._api.errors as error:
             problem = explain(self._name, error)
-        except Exception as error:  # the threads' firewall: whatever it is, connect anew
+        except Exception as error:  # isolates the thread: reconnect after any error
             log.exception("unexpected_error", where="libvirt")
             problem = self._unforeseen(error)
         if self._board.serves(link):
@@ -143,7 +143,7 @@ class Pool:
         return True
 
     def _visit(self, link: Link, worker: int) -> bool:
-        """Visit one domain after the other while both connections stand, this worker's and that."""
+        """Operate on one domain after the other while both connections are alive."""
         self._board.opening(link, worker)
         with closing(Link(self._api, self._uri)) as own:
             self._board.opened(link, worker)
@@ -156,7 +156,7 @@ class Pool:
         return True
 
     def _heard(self, link: Link, own: Link, visit: Visit) -> bool:
-        """Pay a visit and tell; whether it was heard, or else this worker has been replaced."""
+        """Operate and publish; return whether it counted, otherwise the worker was replaced."""
         visitor = Visitor(own, self._clock, partial(self._board.hears, link, visit))
         self._visiting.add(threading.current_thread())
         try:
@@ -164,18 +164,18 @@ class Pool:
         except ActuatorError:
             if self._board.hears(link, visit):
                 raise
-            return False  # the connection of a call that was given up is its own affair
+            return False  # after its call was given up, this connection no longer matters
         finally:
             self._board.ended(visit)
             self._visiting.discard(threading.current_thread())
 
     def _paid(self, visitor: Visitor, visit: Visit) -> tuple[DomainView, Outcome | None]:
-        """Pay a visit; what nobody foresaw of one domain costs no other."""
+        """Operate; an unforeseen error of one domain does not affect others."""
         try:
             return visitor.pay(visit)
         except ActuatorError:
             raise
-        except Exception as error:  # the visits' firewall: it becomes the domain's problem
+        except Exception as error:  # isolates the operation: the error becomes the domain's problem
             log.exception("unexpected_error", where="libvirt")
             problem = self._unforeseen(error)
             view = replace(visit.known, visited=True, described=False, problem=problem)

@@ -1,7 +1,7 @@
-"""Which domains are slow or hang, and when each may be called again. Time is a parameter.
+"""Tracks slow and hung domains, and when each may be called again. Time is a parameter.
 
-One domain must not cost the others their workers: a slow one waits for one of a few, and one whose
-call was given up rests before it is tried again, longer each time.
+One domain must not use up the workers: slow ones share a few, and a domain with an abandoned call
+is retried with increasing backoff.
 """
 
 from collections.abc import Set as AbstractSet
@@ -10,18 +10,18 @@ from typing import Final
 from common.units import Seconds
 
 OVERDUE_S: Final = Seconds(0.75)
-"""A domain whose visit lasts longer is slow; its worker counts as taken, and is replaced."""
+"""A domain with a longer operation is slow; its worker counts as blocked, and is replaced."""
 BACKOFF_S: Final = (2.0, 4.0, 8.0, 16.0, 30.0)
-"""Between a call that was given up and the next, by how often in sequence; the last goes on."""
+"""Backoff after abandoned calls, by their number in a row; the last one repeats."""
 
 
 class Quarantine:
-    """What is remembered of domains that were slow or hung, by UUID."""
+    """The record of domains that were slow or hung, by UUID."""
 
     def __init__(self) -> None:
         self._slow: set[str] = set()
         self._given_up: dict[str, int] = {}
-        """How often in sequence a call was given up."""
+        """Number of abandoned calls in a row."""
         self._until: dict[str, Seconds] = {}
         self._answered: dict[str, Seconds] = {}
 
@@ -36,30 +36,30 @@ class Quarantine:
         self._until.pop(uuid, None)
 
     def give_up(self, uuid: str) -> None:
-        """Note that a call hangs beyond its deadline."""
+        """Note that a call exceeded its deadline."""
         self._slow.add(uuid)
         self._given_up[uuid] = self._given_up.get(uuid, 0) + 1
 
     def came_back(self, uuid: str, now: Seconds, *, well: bool) -> None:
-        """Note that a call came back of which no answer counts: well, it may be tried now."""
+        """Note that a call returned without a valid answer: if well, a retry is allowed now."""
         times = self._given_up.get(uuid, 0)
         if times > 0 and not well:
             rest = BACKOFF_S[min(times, len(BACKOFF_S)) - 1]
             self._until[uuid] = Seconds(now + rest)
 
     def keep(self, uuids: AbstractSet[str]) -> None:
-        """Forget all other domains: they are gone, and no call of theirs is under way."""
+        """Forget all other domains: they are gone, and have no call in progress."""
         self._slow.intersection_update(uuids)
         for remembered in (self._given_up, self._until, self._answered):
             for uuid in remembered.keys() - uuids:
                 del remembered[uuid]
 
     def is_slow(self, uuid: str) -> bool:
-        """Whether its last visit was slow or given up."""
+        """Whether its last operation was slow or given up."""
         return uuid in self._slow
 
     def bars(self, uuid: str, now: Seconds) -> bool:
-        """Whether it is not to be called yet."""
+        """Whether it must not be called yet."""
         return now < self._until.get(uuid, now)
 
     def has_answered(self, uuid: str, since: Seconds) -> bool:

@@ -1,4 +1,4 @@
-"""One connection as the loop sees it: what is known, what is ordered, and who is given up."""
+"""The loop's view of one connection: what is known, ordered, and given up."""
 
 from collections.abc import Callable, Mapping
 from itertools import count
@@ -16,24 +16,24 @@ from xtc.libvirt.mailbox import Board
 from xtc.libvirt.pool import Pool
 
 CALL_DEADLINE_S: Final = Seconds(15.0)
-"""After this a call is given up, with its thread: keepalive should have failed it long before.
+"""After this, a call and its thread are given up: keepalive should have failed it long before.
 
-A domain's call costs the domain alone; one that concerns the connection costs the whole pool.
+A hung call on a domain costs that domain only; one on the connection costs the whole pool.
 """
 RELEASE_PATIENCE_S: Final = Seconds(0.3)
-"""How long a hypervisor's releases may hold up the loop in a period."""
+"""How long a hypervisor's releases may block the loop in a period."""
 MAX_GIVEN_UP: Final = 3
-"""Pools that hang with their connection; with so many, no more are sent after them."""
+"""Maximum pools blocked with their connection; at that number, no new ones are started."""
 SETTLE_STEP_S: Final = Seconds(1.0)
-"""How often threads are looked after while nothing else does."""
+"""How often threads are supervised while nothing else does so."""
 STALE_S: Final = Seconds(1.5)
-"""A domain that was asked about for longer is not known any more."""
+"""A domain that has not answered for longer counts as unknown."""
 
 log = structlog.get_logger()
 
 
 class Session:
-    """The loop's end of one connection. Nothing here waits but what says so."""
+    """The loop's end of one connection. No method waits unless documented."""
 
     def __init__(
         self,
@@ -44,14 +44,14 @@ class Session:
     ) -> None:
         self._load, self._clock = load, clock
         self.patience = Patience(clock, patience)
-        """How long the loop may wait for this hypervisor's releases in one period."""
+        """The loop's time budget for this hypervisor's releases in one period."""
         self.uri = uri
         self._board = Board(clock)
         self._numbers = count(1)
         self._pool: Pool | None = None
         self._given_up: list[Pool] = []
         self.given_up = 0
-        """How many calls were given up, for metrics."""
+        """Number of calls that were given up, for metrics."""
 
     @property
     def view(self) -> HostView:
@@ -60,11 +60,11 @@ class Session:
 
     @property
     def version(self) -> int:
-        """Changes when domains, or their interfaces, come or go."""
+        """Changes when domains or their interfaces come or go."""
         return self._board.version
 
     def start(self) -> None:
-        """Begin to connect; a host without libvirt-python is a connection that never comes."""
+        """Begin to connect; on a host without libvirt-python, the connection never succeeds."""
         try:
             api = self._load()
         except Unsupported as problem:
@@ -77,23 +77,23 @@ class Session:
 
     @property
     def answer_time(self) -> Seconds:
-        """How long before a tick to ask, so that the answer is fresh but there."""
+        """How long before a tick to poll, so that the answer is available and fresh."""
         return self._board.answer_time
 
     def want(self, wanted: Callable[[DomainView], bool]) -> None:
-        """Say which domains are to be followed."""
+        """Set which domains are followed."""
         self._board.want(wanted)
 
     def ask(self) -> None:
-        """Have the domains that are wanted looked at, for the tick to come."""
+        """Poll the wanted domains for the next tick."""
         self._board.ask()
 
     def in_doubt(self, uuid: str) -> bool:
-        """Whether an order of a domain was given up and has not come back: it may still land."""
+        """Whether an abandoned order of a domain has not returned: it may still take effect."""
         return self._board.in_doubt(uuid)
 
     def supervise(self) -> None:
-        """Give up calls that hang beyond their deadline, and replace the threads they hold."""
+        """Give up calls beyond their deadline, and replace the threads that they block."""
         self._given_up = [pool for pool in self._given_up if pool.working]
         if self._pool is None:
             return
@@ -120,26 +120,26 @@ class Session:
         mark: Mapping[str, int] | None,
         expected: Mapping[str, int] | None = None,
     ) -> Order:
-        """Have parameters written to a run of a domain, in place of what was not begun yet."""
+        """Order parameters for a run of a domain, replacing an order not begun."""
         number, values = next(self._numbers), dict(parameters)
         order = Order(number, view.uuid, view.domid, values, flags, mark, expected)
         self._board.post(order)
         return order
 
     def pending(self, uuid: str) -> Order | None:
-        """Return the order of a domain that is not carried out yet."""
+        """Return a domain's order that is not carried out yet."""
         return self._board.pending(uuid)
 
     def outcome(self, uuid: str) -> Outcome | None:
-        """Return what became of the last order that came to an end."""
+        """Return the outcome of the last completed order."""
         return self._board.outcome(uuid)
 
     def is_stale(self, uuid: str) -> bool:
-        """Whether a domain has been asked about in vain for too long."""
+        """Whether a domain has not answered for too long."""
         return self._board.unanswered(uuid) > STALE_S
 
     def wait_for(self, order: Order) -> Outcome | None:
-        """Wait for what becomes of an order; None where that takes more patience than is left."""
+        """Wait for the outcome of an order; None if that exceeds the remaining budget."""
         self.patience.spend(
             lambda most: self._board.wait_until(lambda: self._ended(order) is not None, most)
         )
@@ -150,9 +150,9 @@ class Session:
         return outcome if outcome is not None and outcome.order.number >= order.number else None
 
     def settle(self, patience: Seconds) -> bool:
-        """Wait until every domain that is wanted is known, or why not; whether that came.
+        """Wait until every wanted domain is known, or failed; return whether that happened.
 
-        Threads that domains hold are replaced meanwhile: no period begins while this waits.
+        Blocked threads are replaced during the wait, since no period begins in it.
         """
         left = patience
         while not self._board.wait_until(self._settled, Seconds(min(left, SETTLE_STEP_S))):
@@ -169,5 +169,5 @@ class Session:
         return view.surveyed and not self._board.to_describe()
 
     def close(self) -> None:
-        """Employ nobody any more: threads end when their calls do."""
+        """Accept no pool: threads exit when their calls return."""
         self._board.employ(None)

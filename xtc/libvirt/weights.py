@@ -1,7 +1,7 @@
 """The floor of a domain, through libvirt: Xen's `weight`, or `cpu_shares` of QEMU and LXC.
 
-A weight goes with the cap's order where one is under way, since a domain has one order at a time.
-An order that fails is given again without the weight, so that no weight keeps a cap from its place.
+A weight is added to a pending order of the cap, since a domain has one order at a time. A failed
+order is repeated without the weight, so that a weight never blocks a cap.
 """
 
 import os
@@ -26,26 +26,26 @@ _DOM0: Final = "Dom0"
 
 
 def scale_of(driver: str, *, unified: bool) -> Scale:
-    """Return the weights of a driver; those of control groups are the kernel's (formatdomain)."""
+    """Return the weights of a driver; those of control groups follow the kernel (formatdomain)."""
     if driver == "Xen":
         return XEN
     return replace(CGROUP_V2 if unified else CGROUP_V1, parameter=_SHARES)
 
 
 def is_unified() -> bool:
-    """Whether control groups have their CPU controller on v2 here."""
+    """Whether the CPU controller of control groups is on v2 here."""
     return controller_mount(lines_of(Path("/proc/self/mounts")), "cpu") is None
 
 
 @dataclass
 class Captured:
-    """What a domain had before xtc, for its cap and its weight alike."""
+    """What a domain had before xtc, for both its cap and its weight."""
 
     original: LibvirtOriginal | None = None
 
 
 class DomainWeights:
-    """Weighs one run of a domain (`xtc.actuator.weights.Weights`)."""
+    """The weight of one run of a domain (`xtc.actuator.weights.Weights`)."""
 
     def __init__(
         self,
@@ -57,24 +57,24 @@ class DomainWeights:
         *,
         captured: Captured,
     ) -> None:
-        """Take the domain of this UUID, which `find` returns, or raises why it cannot."""
+        """Use the domain of this UUID; `find` returns it, or raises the reason why it cannot."""
         self._session, self._scale, self._flags = session, scale, flags
         self._find, self._captured = find, captured
         self._uuid = uuid
         self._order: Order | None = None
-        """The last order with a weight, until it is known what became of it."""
+        """The last order with a weight, until its outcome is known."""
         self._fresh = False
-        """Whether what was claimed must stand there still at the first write."""
+        """Whether the claimed weight must still be in force at the first write."""
         self._failed: ActuatorError | None = None
 
     @property
     def scale(self) -> Scale:
-        """That of the hypervisor's scheduler."""
+        """The scale of the hypervisor's scheduler."""
         return self._scale
 
     @property
     def cpus(self) -> int | None:
-        """All of the host; Dom0 does not know Xen's."""
+        """The host's CPUs; unknown for Xen in Dom0."""
         return None if self._scale is XEN else os.cpu_count()
 
     @property
@@ -83,7 +83,7 @@ class DomainWeights:
         return Arena(("libvirt", self._session.uri, self._scale.parameter), self._uuid)
 
     def rivals(self, but: Collection[str]) -> Mapping[str, int]:
-        """Return the weights of the domains that run; the default where nothing was read."""
+        """Return the weights of running domains; the default where none was read."""
         key, default = self._scale.parameter, self._scale.default
         found = {
             view.uuid: view.parameters.get(key, default)
@@ -93,11 +93,11 @@ class DomainWeights:
         return found | ({_DOM0: default} if self._scale is XEN else {})
 
     def read(self) -> int:
-        """Return the weight in force or under way.
+        """Return the weight in force or pending.
 
         Raises:
-            ActuatorError: the last one failed, said once; or the domain cannot be looked at.
-            Unsupported: the hypervisor tells no weight.
+            ActuatorError: the last one failed, raised once; or the domain cannot be polled.
+            Unsupported: the hypervisor reports no weight.
         """
         error, self._failed = self._failed, None
         if error is not None:
@@ -109,7 +109,7 @@ class DomainWeights:
         return found[self._scale.parameter]
 
     def claim(self, original: Original) -> LibvirtOriginal:
-        """Return an original with the weight that stands there now, unless it has one."""
+        """Return an original with the current weight, unless it already has one."""
         assert isinstance(original, LibvirtOriginal)  # this actuator has captured it
         if self.standing(original) is None:
             parameters = {**original.parameters, self._scale.parameter: self.read()}
@@ -126,14 +126,14 @@ class DomainWeights:
         return original
 
     def standing(self, original: Original) -> int | None:
-        """Return the weight that an original puts back."""
+        """Return the weight that an original restores."""
         assert isinstance(original, LibvirtOriginal)  # this actuator has captured it
         return original.parameters.get(self._scale.parameter)
 
     def write(self, weight: int) -> None:
-        """Order a weight, with the cap that is under way; `read` says if it failed."""
+        """Order a weight, with a pending cap; `read` raises its failure."""
         original = self._captured.original
-        assert original is not None  # claimed by now
+        assert original is not None  # already claimed
         view, pending = self._find(), self._session.pending(self._uuid)
         cap = {} if pending is None else pending.parameters
         self._order = self._session.order(
@@ -146,27 +146,27 @@ class DomainWeights:
         self._fresh = False
 
     def expected(self) -> dict[str, int] | None:
-        """Return what must stand there still at the first write; None after it."""
+        """Return what must still be in force at the first write; None after it."""
         original, key = self._captured.original, self._scale.parameter
         if not self._fresh or original is None:
             return None
         return {key: original.parameters[key]}
 
     def under_way(self) -> dict[str, int]:
-        """Return the weight that is ordered and not known to be carried out."""
+        """Return the weight that is ordered and not confirmed."""
         if self._order is None:
             return {}
         return {self._scale.parameter: self._order.parameters[self._scale.parameter]}
 
     def took_along(self, order: Order) -> None:
-        """Note that another order has the weight that is under way."""
+        """Note that another order includes the pending weight."""
         self._order = order if self._order is not None else None
 
     def settle(self, outcome: Outcome | None) -> Parameters | None:
-        """Learn what became of the last weight.
+        """Get the outcome of the last weight.
 
         Returns:
-            What is to be ordered again without it; None where nothing is.
+            The parameters to order again without it; None if there are none.
         """
         if self._order is None or outcome is None or outcome.order.number < self._order.number:
             return None
@@ -178,5 +178,5 @@ class DomainWeights:
         return {k: v for k, v in outcome.order.parameters.items() if k != key}
 
     def contended(self) -> float | None:
-        """Return None: no hypervisor is asked how long its domains waited."""
+        """Return None: hypervisors do not report how long their domains waited."""
         return None

@@ -1,1 +1,1 @@
-"""The routers that are held: activated, ticked, limited and released."""
+"""The controlled routers: activated, ticked, limited and released."""

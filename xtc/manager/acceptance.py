@@ -1,4 +1,4 @@
-"""Whether a request may be carried out on a router; a refusal names the field and the fix."""
+"""Checks whether a router accepts a request; a refusal names the field and the fix."""
 
 from common.burst import burst_bounds, burst_words
 from common.setpoint import Setpoint, Unit
@@ -10,10 +10,10 @@ from xtc.manager.router import Managed
 
 
 def check_active(managed: Managed) -> None:
-    """Refuse to change the loop of a router that has none.
+    """Refuse to change the loop of a router without one.
 
     Raises:
-        Refused: the router is not being held.
+        Refused: the router is not under control.
     """
     if managed.instance is None:
         raise Refused(
@@ -25,7 +25,7 @@ def check_active(managed: Managed) -> None:
 
 
 def check_unit(managed: Managed, setpoint: Setpoint) -> None:
-    """Refuse bits/s for a law that knows packets/s alone.
+    """Refuse bits/s for a law that supports packets/s only.
 
     Raises:
         Refused: the router's law is one of the paper's.
@@ -37,7 +37,7 @@ def check_unit(managed: Managed, setpoint: Setpoint) -> None:
 
 
 def check_burst(setpoint: Setpoint) -> None:
-    """Refuse a burst that is none, or that makes the setpoint none.
+    """Refuse an invalid burst, or one that makes the setpoint invalid.
 
     Raises:
         Refused: it is less than a packet or a frame, or more than a minute of the setpoint.
@@ -51,10 +51,10 @@ def check_burst(setpoint: Setpoint) -> None:
 
 
 def check_possible(managed: Managed) -> None:
-    """Refuse to promise what this host cannot do; what may yet come right is no reason.
+    """Refuse a setpoint that this host cannot hold; transient problems are accepted.
 
     Raises:
-        Refused: the actuator cannot be prepared, and no retry will mend it.
+        Refused: the actuator cannot be prepared, and no retry can fix it.
     """
     managed.keeper.retry()
     problem = None if managed.keeper.prepare() else managed.keeper.problem
@@ -63,7 +63,7 @@ def check_possible(managed: Managed) -> None:
 
 
 def check_long_enough(ttl_s: float | None, period: Seconds) -> None:
-    """Refuse a lease that would end before its effect can be seen (`xtc.config.timing`).
+    """Refuse a lease that would end before its effect is visible (`xtc.config.timing`).
 
     Raises:
         Refused: the time to live is shorter than LEASE_PERIODS steps of the ladder.

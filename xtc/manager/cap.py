@@ -1,4 +1,4 @@
-"""Keeps one router's cap: original made durable first, writes on change, reads back, backs off."""
+"""Controls one router's cap: durable original first, write on change, read back, back off."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -18,25 +18,25 @@ from xtc.state.journal import Entry
 T = TypeVar("T")
 
 MAX_CONFLICTS = 3
-"""Foreign changes within CONFLICT_MEMORY after which the cap is left to whoever changes it."""
+"""Foreign changes within CONFLICT_MEMORY after which xtc stops controlling the cap."""
 CONFLICT_MEMORY = 60
 """Periods after which a foreign change is forgotten."""
 MAX_BACKOFF = 32
-"""Periods between tries of an actuator that keeps failing."""
+"""Maximum periods between retries of an actuator that keeps failing."""
 COARSE = 5.0
-"""A cap of fewer grains of CPU time a period cannot be told from one that is not used."""
+"""Below this many grains of CPU time a period, usage of a cap cannot be measured."""
 OVERUSED = 1.25
-"""A router that used this multiple of its cap had another one for a part of the period."""
+"""A router that used this multiple of its cap had another cap for part of the period."""
 LATEST_PERIODS = 2
-"""A cap comes late by less than so many periods."""
+"""A cap takes effect late by fewer periods than this."""
 SAME_CAP = 1e-3
-"""Relative difference up to which a cap read back is the one that was written."""
+"""Relative difference up to which a cap read back equals the one written."""
 WORTH_WRITING = 3e-3
-"""Relative difference below which a new cap would change less than any meter sees."""
+"""Relative difference below which a new cap is too small to measure."""
 
 
 class _Work(Enum):
-    """What was tried of an actuator."""
+    """The operation that was tried on an actuator."""
 
     OPEN = auto()
     VIEW = auto()
@@ -45,21 +45,21 @@ class _Work(Enum):
 
 
 class CapView(msgspec.Struct, frozen=True, gc=False):
-    """What the actuator showed of one period."""
+    """The actuator's measurements of one period."""
 
     cap: CapFraction | None
     """In force now; None where the router is uncapped."""
     used: CapFraction | None = None
     """CPUs used on average."""
     hottest: CapFraction | None = None
-    """The same as if every part with a share of its own had used as much of it as the hottest;
-    None where CPU time is counted too coarsely for the cap."""
+    """The same if every part with its own share had used as much of it as the hottest part; None
+    where CPU time is counted too coarsely for the cap."""
     throttled: float | None = None
     """Share of the periods in which the cap stopped the router."""
     refill: Seconds = Seconds(0.0)
-    """Seconds after which the cap is given out again; 0 where that is often in every period."""
+    """Seconds after which the cap is refilled; 0 where several refills fall into every period."""
     late: bool = False
-    """Whether the cap came so late that more was used than it gives."""
+    """Whether the cap took effect so late that usage exceeds it."""
 
     def evidence(
         self,
@@ -68,7 +68,7 @@ class CapView(msgspec.Struct, frozen=True, gc=False):
         *,
         cap: CapFraction | None,
     ) -> Evidence:
-        """Return what tells whether a cap bound, with what was forwarded meanwhile."""
+        """Return the evidence of whether a cap was binding, with the throughput of that period."""
         return Evidence(cap, throughput, offered, self.hottest, self.throttled)
 
 
@@ -84,43 +84,43 @@ class Keeper:
     ) -> None:
         self.spec = spec
         self.original = original
-        """What stood there before; None until it is captured."""
+        """The settings before xtc; None until they are captured."""
         self.problem: ActuatorError | None = None
-        """What went wrong last, until the same work succeeds."""
+        """The last error, until the same operation succeeds."""
         self.limits: CapLimits | None = None
-        """What the actuator can express, once it is open."""
+        """The caps that the actuator can express, once it is open."""
         self.weights: Weights | None = None
-        """What weighs the router, where its actuator is open and its platform has weights."""
+        """The router's weights, where its actuator is open and its platform has weights."""
         self._entry: Entry | None = None
-        """What the journal was given last."""
+        """The last entry given to the journal."""
         self.yielded = False
-        """Whether somebody else keeps changing the cap, so that it is left to them."""
+        """Whether another process keeps changing the cap, so that xtc leaves it alone."""
         self._open = open_actuator
         self._actuator: Actuator | None = None
         self._wanted: CapFraction | None = None
         self._underway = False
-        """Whether it is not known yet what became of the cap that was accepted last."""
+        """Whether the result of the last accepted cap is still unknown."""
         self._untouched = original is None
-        """Whether nothing was written yet since the original was captured."""
+        """Whether nothing was written since the original was captured."""
         self._uncapped = original is None
-        """Whether no cap was, so that another one that is found is the original."""
+        """Whether no cap was written, so that a different cap found is the original."""
         self._later = False
-        """Whether caps are carried out after they were accepted, and so may come late."""
+        """Whether caps are applied after they were accepted, and so may take effect late."""
         self._usage: tuple[Seconds, CpuUsage, int] | None = None
-        """The last reading of CPU time: when it was taken, what it told, and in which period."""
+        """The last reading of CPU time: instant, counters, and period."""
         self._earlier: deque[CapFraction | None] = deque(maxlen=LATEST_PERIODS)
-        """The caps that were in force when they were looked at last, None where there was none."""
+        """The caps in force at the last readings, None where there was none."""
         self._failing: _Work | None = None
         self._failures = 0
         self._rests_until = 0
         self._refused: CapFraction | None = None
-        """The cap for which there was no CPU time left to promise; what is less need not rest."""
+        """The cap for which no CPU time was left; smaller caps need no backoff."""
         self._conflicts: list[int] = []
         self._periods = 0
 
     @property
     def entry(self) -> Entry | None:
-        """What the journal must hold; None while there is nothing to put back."""
+        """The entry that the journal must hold; None while there is nothing to restore."""
         if self.original is None:
             return None
         if self._entry is None or self._entry.original is not self.original:
@@ -129,12 +129,12 @@ class Keeper:
 
     @property
     def resting(self) -> bool:
-        """Whether the actuator failed so recently that the next try is for a later period."""
+        """Whether the actuator is backing off after a recent failure."""
         return self._periods < self._rests_until
 
     @property
     def untouched(self) -> bool:
-        """Whether nothing was written yet, so that there is nothing to put back."""
+        """Whether nothing was written yet, so that there is nothing to restore."""
         return self._untouched
 
     @property
@@ -143,24 +143,24 @@ class Keeper:
         return self._actuator is not None and self._actuator.slow
 
     def take_over(self) -> None:
-        """Know that the cap that stands there is an earlier xtc's, and is to be put back."""
+        """Record that the current cap was set by an earlier xtc, and must be restored."""
         self._untouched = self._uncapped = False
 
     def begin_period(self) -> None:
-        """Count a period: rests and the memory of conflicts are measured in them."""
+        """Count a period: backoff and the memory of conflicts are measured in periods."""
         self._periods += 1
 
     def reclaim(self) -> None:
-        """Forget that others changed the cap, and try again."""
+        """Forget foreign changes of the cap, and try again."""
         self._conflicts, self.yielded = [], False
         self.retry()
 
     def retry(self) -> None:
-        """Let the next try come at once: somebody asks, and may have mended what was wrong."""
+        """Clear the backoff after an operator request, which may have fixed the problem."""
         self._rests_until = 0
 
     def prepare(self) -> bool:
-        """Open the actuator and capture the original; whether caps can be written after this."""
+        """Open the actuator and capture the original; return whether caps can be written now."""
         if self._actuator is not None and self.original is not None:
             return True
         return not self.resting and self._guarded(_Work.OPEN, self._prepare) is not None
@@ -170,18 +170,18 @@ class Keeper:
         if self.original is None:
             self.original = actuator.capture()
         if isinstance(self.problem, Gone):
-            self.problem, self._failing = None, None  # whatever found it gone: it is there
+            self.problem, self._failing = None, None  # it was reported gone, and exists again
         return True
 
     def view(self, now: Seconds) -> CapView | None:
-        """Return what was in force and in use since the last view; None where it cannot be read."""
+        """Return the cap and its usage since the last view; None where they cannot be read."""
         self._settle()
         if self._actuator is None:
             return None
         return self._guarded(_Work.VIEW, lambda: self._view(now))
 
     def _settle(self) -> None:
-        """Learn what became of the last cap, where caps are carried out later."""
+        """Get the result of the last cap, where caps are applied asynchronously."""
         if self._actuator is None:
             return
         try:
@@ -190,14 +190,14 @@ class Keeper:
             self._wanted, self._underway = None, False
             self._note_failure(_Work.SET, error)
             if isinstance(error, Overtaken):
-                self.forget()  # nothing of ours is there: the original is captured anew
+                self.forget()  # nothing of ours is left: the original is captured again
             return
         if settled and self._underway:
             self._underway = False
             self._note_success(_Work.SET)
 
     def _view(self, now: Seconds) -> CapView:
-        assert self._actuator is not None  # view() has looked
+        assert self._actuator is not None  # view() has checked
         cap = self._actuator.applied()
         self._note_conflict(cap)
         earlier = tuple(self._earlier)
@@ -210,7 +210,7 @@ class Keeper:
         if before is None or at <= before[0] or usage.used is None or before[1].used is None:
             return CapView(cap)
         if self._periods > before[2] + 1:
-            return CapView(cap)  # what was used earlier says nothing of this period
+            return CapView(cap)  # earlier usage says nothing about this period
         elapsed = at - before[0]
         used = CapFraction(max(0.0, (usage.used - before[1].used) / elapsed))
         grain = CapFraction(usage.grain / elapsed)
@@ -230,10 +230,10 @@ class Keeper:
             self.yielded = len(self._conflicts) >= MAX_CONFLICTS
 
     def set(self, cap: CapFraction) -> bool:
-        """Put a cap in force, unless it already is; the original must be durable by now.
+        """Put a cap in force, unless it already is; the original must already be durable.
 
         Returns:
-            Whether the cap is in force, or accepted and under way.
+            Whether the cap is in force, or accepted and pending.
         """
         if self._actuator is None or self.original is None or self.yielded:
             return False
@@ -249,32 +249,32 @@ class Keeper:
         self._refused = cap if isinstance(self.problem, Admission) and not self._wanted else None
         self._underway = self._wanted is not None
         if self._underway and self._failing is _Work.RELEASE:
-            self.problem, self._failing = None, None  # held again: nothing is to be released
+            self.problem, self._failing = None, None  # under control again: nothing to release
         self._settle()
         self._later = self._underway
         return self._wanted is not None
 
     def touch(self) -> None:
-        """Know that something besides a cap is written now, which release is to undo."""
+        """Record that something other than a cap is written now, which release must undo."""
         self._untouched = False
 
     def _stands_still(self, actuator: Actuator) -> bool:
-        """Whether a first cap may be written: what stands there is still the original."""
+        """Whether a first cap may be written: the current settings are still the original."""
         if not self._uncapped:
             return True
-        self._untouched = self._uncapped = False  # what is found from here on may be ours
+        self._untouched = self._uncapped = False  # settings found from here on may be ours
         return bool(self._guarded(_Work.SET, lambda: self._is_original(actuator)))
 
     def _is_original(self, actuator: Actuator) -> bool:
-        """Whether the original still stands; another one must be durable before the first cap."""
+        """Whether the original is in force; a new one must be durable before the first cap."""
         found = actuator.capture()
         same, self.original = found == self.original, found
         return same
 
     def rebalance(self) -> None:
-        """Divide the cap in force again by need; a router without one is left alone.
+        """Redistribute the cap in force by need; do nothing without one.
 
-        A cap that vanished with what bore it is put back: that is for the actuator to know.
+        A volatile cap that disappeared is set again: the actuator decides this.
         """
         actuator = self._actuator
         if actuator is None or self.limits is None or self.yielded or self.resting:
@@ -287,9 +287,9 @@ class Keeper:
             self._note_success(_Work.SET)
 
     def release(self) -> bool:
-        """Put back what stood there before; whether that is done (a router gone is released)."""
+        """Restore the original settings; return whether that is done (or the router gone)."""
         original = self.original
-        self._wanted, self._underway = None, False  # what is found now is the release's doing
+        self._wanted, self._underway = None, False  # caps found now come from the release
         if original is None or self._untouched:
             self.forget()
             return True
@@ -303,12 +303,12 @@ class Keeper:
     def _restore(self, original: Original) -> bool:
         actuator = self._opened(original)
         if self._uncapped:
-            original = actuator.capture()  # a cap that somebody set meanwhile is to stay
+            original = actuator.capture()  # a cap that another process set in between stays
         actuator.restore(original)
         return True
 
     def _opened(self, original: Original | None) -> Actuator:
-        """Return the actuator, opened if it was not: it knows what is under way."""
+        """Return the actuator, opening it if needed: it knows about pending caps."""
         if self._actuator is None:
             actuator = self._open(self.spec, original)
             self.limits, self._actuator = actuator.limits, actuator
@@ -316,7 +316,7 @@ class Keeper:
         return self._actuator
 
     def forget(self) -> None:
-        """Start from nothing: what is opened next may be another router, or others' work on it."""
+        """Start from scratch: the next one opened may be another router, or changed by others."""
         self._close()
         self.original, self._untouched, self._uncapped = None, True, True
         self._conflicts, self.yielded = [], False
@@ -328,7 +328,7 @@ class Keeper:
         self._underway = False
 
     def _guarded(self, work: _Work, call: Callable[[], T]) -> T | None:
-        """Carry out a call; an error becomes the problem, until the same work succeeds."""
+        """Carry out a call; an error becomes the problem until the same operation succeeds."""
         try:
             result = call()
         except ActuatorError as error:
@@ -345,7 +345,7 @@ class Keeper:
             self.problem, self._failing = None, None
 
     def _note_failure(self, work: _Work, error: ActuatorError) -> None:
-        """Keep the error, and make tries rarer; reading goes on, as the ladder counts its gaps."""
+        """Store the error and back off; reading continues: the ladder counts missing samples."""
         self.problem, self._failing = error, work
         if isinstance(error, Gone):
             self._close()
@@ -358,34 +358,34 @@ class Keeper:
 
 
 def same_cap(one: CapFraction | None, other: CapFraction | None, within: float = SAME_CAP) -> bool:
-    """Whether two caps are the same within what a read-back can tell."""
+    """Whether two caps are the same within the precision of a read-back."""
     if one is None or other is None:
         return one is other
     return abs(one - other) <= within * max(one, other)
 
 
 def _lowered(cap: CapFraction | None, earlier: Iterable[CapFraction | None]) -> bool:
-    """Whether a cap is so much lower than earlier ones that one of them can explain overuse.
+    """Whether a cap is lower than earlier ones by enough to explain overuse.
 
-    A steady cap cannot come late: what a small quota gives out beyond it is the kernel's grain.
+    A steady cap cannot be late: what a small quota grants beyond it is the kernel's granularity.
     """
     return cap is not None and any(one is None or one > OVERUSED * cap for one in earlier)
 
 
 def _overused(cap: CapFraction | None, used: CapFraction, grain: CapFraction) -> bool:
-    """Whether more was used than a cap gives, by more than how coarsely it is given out."""
+    """Whether usage exceeds a cap by more than the granularity of CPU time."""
     return cap is not None and used > max(OVERUSED * cap, cap + COARSE * grain)
 
 
 def _is_coarse(cap: CapFraction | None, grain: CapFraction) -> bool:
-    """Whether CPU time is counted in steps too large to tell how much of a cap was used."""
+    """Whether CPU time is counted too coarsely to measure the usage of a cap."""
     return cap is not None and cap < COARSE * grain
 
 
 def _hottest(before: CpuUsage, after: CpuUsage, elapsed: float, used: CapFraction) -> CapFraction:
-    """Return n times the CPUs that the busiest of n parts used; what was used where there is one.
+    """Return n times the CPUs that the busiest of n parts used; the total if there is one part.
 
-    Parts that came or went meanwhile cannot be compared, so that all counts as one.
+    If parts were added or removed in between, all count as one.
     """
     parts = len(after.parts)
     if not parts or parts != len(before.parts):

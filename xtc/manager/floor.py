@@ -1,6 +1,6 @@
-"""Keeps one router's floor: its weight is captured and durable first, written on change alone.
+"""Controls one router's floor: its weight is captured, made durable, and written on change only.
 
-What goes wrong with a weight is told, and never keeps a cap from being written.
+Errors of a weight are reported, and never prevent a cap from being written.
 """
 
 import math
@@ -18,7 +18,7 @@ from xtc.manager.cap import Keeper
 from xtc.spec import Original, Scale
 
 RESTS: Final = 6
-"""Looks that are left out after a weight failed: a minute, at a period of 1 s."""
+"""Checks that are skipped after a weight failed: a minute, at a period of 1 s."""
 UNBOUNDED: Final = CapFraction(math.inf)
 
 
@@ -27,67 +27,67 @@ class FloorKeeper:
 
     def __init__(self, keeper: Keeper, mode: str | int) -> None:
         self.mode = mode
-        """`auto`, `keep`, or the weight to hold."""
+        """`auto`, `keep`, or a fixed weight."""
         self.need: CapFraction | None = None
         """CPUs that the setpoint needs; None while that is not known."""
         self.standing: int | None = None
         """The weight before xtc; None while it is not known."""
         self.weight: int | None = None
-        """In force, as far as it is known."""
+        """The weight in force, as far as it is known."""
         self.short = ""
-        """Why the need is not backed."""
+        """Why the floor does not cover the need."""
         self.foreign = ""
-        """That somebody else changed the weight, so that it is left alone."""
+        """That another process changed the weight, so that it is left alone."""
         self._keeper = keeper
         self._weights: Weights | None = None
         self._target: tuple[Unit, float] | None = None
-        """Unit and setpoint that the need is of."""
+        """Unit and setpoint of the need."""
         self._lease: Lease | None = None
-        """The one that was looked at last."""
+        """The last lease checked."""
         self._wanted: int | None = None
         self._written: int | None = None
-        """What was written last, by this daemon."""
+        """The last weight that this daemon wrote."""
         self._fresh = False
-        """Whether the weight was claimed just now, and not written yet."""
+        """Whether the weight was just claimed, and not written yet."""
         self._problem: ActuatorError | None = None
         self._rests = 0
-        """Looks to be left out after a failure."""
+        """Checks to skip after a failure."""
 
     @property
     def problem(self) -> str:
-        """Why the router has no floor, or none that backs its setpoint."""
+        """Why the router has no floor, or none that covers its setpoint."""
         failed = "" if self._problem is None else str(self._problem)
         return self.foreign or failed or self.short
 
     @property
     def scale(self) -> Scale | None:
-        """The weights that the platform takes; None where it takes none, or is not open."""
+        """The weights that the platform accepts; None where it accepts none, or is not open."""
         weights = self._keeper.weights
         return None if weights is None else weights.scale
 
     @property
     def claimed(self) -> bool:
-        """Whether the original has a weight, which release puts back."""
+        """Whether the original has a weight, which release restores."""
         return self._standing_in(self._keeper.original) is not None
 
     @property
     def pending(self) -> bool:
-        """Whether a weight is to be written."""
+        """Whether a weight waits to be written."""
         return self._wanted is not None and self._wanted != self._written
 
     @property
     def terms(self) -> tuple[object, ...]:
-        """All that a decision on the weight goes by; while it is the same, the decision is too."""
+        """All inputs of a decision on the weight; equal inputs give the same decision."""
         return self.need, self.standing, self.may_weigh, self.mode
 
     @property
     def may_weigh(self) -> bool:
-        """Whether the weight is xtc's to change now."""
+        """Whether xtc may change the weight now."""
         resting = self._rests > 0 or self.foreign != ""
         return self.mode != KEEP and self.scale is not None and not resting
 
     def is_due(self, lease: Lease, sample: Sample | None, *, turn: bool) -> bool:
-        """Whether its need is to be looked at: in its turn, or as soon as a period tells more."""
+        """Whether to check its need: in its turn, or as soon as a period adds information."""
         if self.mode == KEEP:
             return turn and self.claimed
         if lease is not self._lease:
@@ -96,7 +96,7 @@ class FloorKeeper:
         return turn or self._learns(lease, sample)
 
     def _learns(self, lease: Lease, sample: Sample | None) -> bool:
-        """Whether a period tells what packets cost, or that a floor is too low for its router."""
+        """Whether a period shows the cost of packets, or that a floor is too low for its router."""
         if self.need is None:
             return sample is not None and bool(sample.throughput)
         counted = None if sample is None else sample.counted_in(lease.unit)
@@ -108,7 +108,7 @@ class FloorKeeper:
         return need is not None and need > self.need
 
     def observe(self, lease: Lease, sample: Sample | None, most: CapFraction) -> None:
-        """Learn what the setpoint needs from what a period showed."""
+        """Learn what the setpoint needs from a period."""
         self._retarget(lease)
         counted = None if sample is None else sample.counted_in(lease.unit)
         if counted is None or counted.used is None:
@@ -118,7 +118,7 @@ class FloorKeeper:
             self.need = noted(self.need, need)
 
     def _retarget(self, lease: Lease) -> None:
-        """Take the need along to another setpoint; one in another unit is learned anew."""
+        """Carry the need over to another setpoint; in another unit it is learned again."""
         before, self._target = self._target, (lease.unit, lease.target)
         if before is None or before == self._target or self.need is None:
             return
@@ -126,7 +126,7 @@ class FloorKeeper:
         self.need = CapFraction(self.need * ratio) if before[0] is lease.unit else None
 
     def look(self) -> None:
-        """Look at what stands there: a weight that somebody else changed is theirs."""
+        """Check the current weight: one that another process changed is left alone."""
         weights = self._opened()
         if weights is None or self.mode == KEEP or self.foreign:
             return
@@ -145,42 +145,42 @@ class FloorKeeper:
         self.standing = found if original is None else original
 
     def _leave(self, weights: Weights) -> None:
-        """Let go of the weight: release will not put it back."""
+        """Give up the weight: release will not restore it."""
         self._wanted, self._written, self._fresh = None, None, False
         if self._keeper.original is not None:
             self._keeper.original = weights.disclaim(self._keeper.original)
 
     def want(self, weight: int) -> None:
-        """Decide on a weight; the original has what stood there from here on."""
+        """Decide on a weight; from here on the original contains the previous one."""
         weights = self._opened()
         if weights is None or self._keeper.original is None:
             return
         if not self.claimed and weight == self.weight:
-            return  # nothing is to be changed
+            return  # there is nothing to change
         self._guarded(lambda: self._claim(weights, weight))
 
     def _claim(self, weights: Weights, weight: int) -> None:
-        assert self._keeper.original is not None  # want() has looked
+        assert self._keeper.original is not None  # want() has checked
         self._fresh = self._fresh or not self.claimed
         self._keeper.original = weights.claim(self._keeper.original)
         self._wanted = weight
 
     def give_back(self) -> None:
-        """Decide on the weight that stood there, since none is wanted any longer."""
+        """Decide on the original weight, since none is wanted any longer."""
         standing = self._standing_in(self._keeper.original)
         if standing is not None and self._opened() is not None:
             self._wanted = standing
 
     def carry_out(self) -> None:
-        """Write what was decided; the original must be durable by now."""
+        """Write the decided weight; the original must already be durable."""
         weights = self._opened()
         if weights is not None and self.pending:
             self._guarded(lambda: self._write(weights))
 
     def _write(self, weights: Weights) -> None:
-        assert self._wanted is not None  # carry_out() has looked
+        assert self._wanted is not None  # carry_out() has checked
         if self._fresh and weights.read() != self._standing_in(self._keeper.original):
-            self._leave(weights)  # changed just now: it is claimed anew
+            self._leave(weights)  # changed just now: it is claimed again
             return
         self._keeper.touch()
         weights.write(self._wanted)
@@ -190,11 +190,11 @@ class FloorKeeper:
             self._leave(weights)
 
     def rest(self) -> None:
-        """Decide on nothing, and know of nothing written: what is found is a release's doing."""
+        """Cancel decisions and forget written weights: what is found comes from a release."""
         self._wanted = self._written = None
 
     def reclaim(self) -> None:
-        """Forget that somebody else changed the weight, and what failed."""
+        """Forget foreign changes of the weight, and failures."""
         self.foreign, self._problem, self._rests = "", None, 0
 
     def contended(self) -> float | None:
@@ -203,7 +203,7 @@ class FloorKeeper:
         return None if weights is None else weights.contended()
 
     def _opened(self) -> Weights | None:
-        """Return what weighs the router; another one than before is another router's, or run."""
+        """Return the router's weights; a new object means another router, or a restart."""
         weights = self._keeper.weights
         if weights is not self._weights:
             self._weights, self._fresh = weights, False
@@ -216,7 +216,7 @@ class FloorKeeper:
         return None if weights is None or original is None else weights.standing(original)
 
     def _guarded(self, work: Callable[[], None]) -> None:
-        """Carry out work on the weight; an error becomes the problem, and lets it rest."""
+        """Carry out an operation; an error becomes the problem and starts the backoff."""
         try:
             work()
         except Overtaken:
@@ -224,5 +224,5 @@ class FloorKeeper:
                 self._leave(self._weights)
         except ActuatorError as error:
             self._wanted = self._written = None
-            if not isinstance(error, Gone):  # that is for the keeper to find
+            if not isinstance(error, Gone):  # the cap's controller detects that
                 self._problem, self._rests = error, RESTS

@@ -1,6 +1,6 @@
-"""The floors of all held routers: which weights they get together, and what is left of the host.
+"""The floors of all controlled routers: their weights, and what is left of the host.
 
-Weights are looked at in turns, and written on change: a tick costs next to nothing for them.
+Weights are checked in turns and written on change: their cost per tick is negligible.
 """
 
 import os
@@ -20,7 +20,7 @@ from xtc.spec import DeadlineSpec, Scale
 _Answer = TypeVar("_Answer")
 
 LOOK_EVERY: Final = 10
-"""Periods between two looks at a router's weight and need, and at who contends with it."""
+"""Periods between two checks of a router's weight, need and rivals."""
 
 
 class HostFloors:
@@ -30,7 +30,7 @@ class HostFloors:
         self._guard = guard
         self._periods = 0
         self._rivals: dict[Hashable, Mapping[str, int]] = {}
-        """Who contends in each arena, as of the last look."""
+        """The rivals in each arena, as of the last check."""
 
     def decide(self, routers: Mapping[str, Managed]) -> None:
         """Decide on the weights for a period."""
@@ -45,10 +45,10 @@ class HostFloors:
             self._guard.run("floor", "", partial(self._weigh, held))
 
     def _look(self, managed: Managed, turns: Iterator[int]) -> bool | None:
-        """Look at one router, if it is its turn or it can be learned from.
+        """Check one router, if it is its turn or its sample adds information.
 
         Returns:
-            Whether that changes what is decided; None where the router has no floor.
+            Whether that changes the decision; None where the router has no floor.
         """
         if not managed.weighable:
             return None
@@ -61,7 +61,7 @@ class HostFloors:
         return floor.terms != before
 
     def _weigh(self, held: list[Managed]) -> None:
-        """Share out the CPU of each arena, and say where the host has too little."""
+        """Divide the CPU of each arena, and report where the host has too little."""
         routers = {managed.plan.name: managed for managed in held}
         known = self._told(routers, _need)
         self._tell_shortage(held, known)
@@ -75,7 +75,7 @@ class HostFloors:
     def _told(
         self, routers: Mapping[str, Managed], ask: Callable[[Managed], _Answer | None]
     ) -> dict[str, _Answer]:
-        """Return what each router tells, without those that tell nothing or fail."""
+        """Return each router's result, without those that have none or fail."""
         return {
             name: answer
             for name, answer in self._guard.each("floor", routers, ask).items()
@@ -92,14 +92,14 @@ class HostFloors:
     def _share_out(self, place: Hashable, members: Mapping[str, Managed]) -> None:
         """Weigh the routers of one arena."""
         one = next(iter(members.values())).keeper.weights
-        assert one is not None  # _weigh() has looked
-        assert one.scale is not None  # may_weigh
+        assert one is not None  # _weigh() has checked
+        assert one.scale is not None  # may_weigh() has checked
         following = {
             name: managed for name, managed in members.items() if managed.floor.mode == AUTO
         }
         rivals = self._contending(place, one, following)
         if rivals is None:
-            return  # who contends is not known: weights stay
+            return  # rivals are not known: weights stay
         others = sum(weight for name, weight in rivals.items() if name not in following)
         claims = {
             name: claim
@@ -140,13 +140,13 @@ def _decide(managed: Managed, grant: Grant | None, scale: Scale) -> None:
 
 
 def _need(managed: Managed) -> CapFraction | None:
-    """Return the CPU that a router's setpoint takes of the host; None where no floor backs it."""
+    """Return the host CPU that a router's setpoint takes; None where no floor covers it."""
     backed = isinstance(managed.plan.spec, DeadlineSpec) or managed.keeper.weights is not None
     return managed.floor.need if backed and managed.floor.mode != KEEP else None
 
 
 def _arena(managed: Managed) -> tuple[Hashable, str] | None:
-    """Return among whom a router's weight counts, and its name there; None where none is set."""
+    """Return the arena of a router's weight, and its name there; None where none is set."""
     weights = managed.keeper.weights
     return None if weights is None or not managed.floor.may_weigh else weights.arena
 

@@ -1,22 +1,22 @@
-"""Interfaces by number: what they bear stays with them when they are renamed."""
+"""Interfaces by number: settings stay with an interface when it is renamed."""
 
 import socket
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 LOOK_EVERY: Final = 10
-"""Calls between two looks whether a name is another interface's by now."""
+"""Calls between two checks whether a name belongs to another interface by now."""
 
 
 class Numbers:
-    """Remembers the numbers of interfaces by the names under which something was put on them."""
+    """Remembers the numbers of interfaces by the names under which they were set up."""
 
     def __init__(self, known: Mapping[str, int]) -> None:
         self._known = dict(known)
         self._calls = 0
 
     def of(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the number of each name, the last one known where it is gone; forget others."""
+        """Return the number of each name, the last one known if it is gone; forget other names."""
         self._calls += 1
         trusted = self._known if self._calls % LOOK_EVERY else {}
         found = {name: trusted.get(name) or _number(name) for name in names}
@@ -27,7 +27,7 @@ class Numbers:
 
 
 def renamed(numbers: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the names of now of interfaces that had another one when their number was noted."""
+    """Return the current names of interfaces that were renamed since their number was noted."""
     now = {name: _name(number) for name, number in numbers.items()}
     return tuple(sorted({new for old, new in now.items() if new not in {"", old}}))
 

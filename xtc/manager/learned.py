@@ -1,7 +1,7 @@
-"""What loops have learned of their routers, kept for the next run of the daemon.
+"""Estimates that loops have learned about their routers, kept for the next run of the daemon.
 
-A file in the state directory, of which nothing depends: it is written without waiting for the disk,
-and one that is damaged, another host's or too old is passed over with a line in the log.
+A file in the state directory on which nothing depends. It is written without waiting for the disk;
+a damaged or old file, or one of another host, is ignored with a log line.
 """
 
 import re
@@ -23,17 +23,17 @@ from xtc.spec import ActuatorSpec
 from xtc.state.journal import Journal, read_file
 
 NAME: Final = "estimates"
-"""The file."""
+"""The file name."""
 VERSION: Final = 1
 MAX_BYTES: Final = 4 << 20
-"""Of a file that is read: ten thousand routers take half of it."""
+"""Maximum size of the file: ten thousand routers take half of it."""
 MOST: Final = 10_000
-"""Routers that are remembered; of more, those that are configured now."""
+"""Maximum number of routers; beyond it, only those configured now are remembered."""
 SAVE_S: Final = Seconds(60.0)
 OLDEST_S: Final = 30 * 86_400.0
 """Seconds of wall-clock time after which an estimate is forgotten."""
 FUTURE_S: Final = 86_400.0
-"""A clock that was wrong by more wrote what is not to be believed."""
+"""An estimate further in the future was written with a wrong clock, and is ignored."""
 
 _MODEL: Final = re.compile(r"^(?:model name|Model|cpu model|Processor)\s*:\s*(.+)$", re.MULTILINE)
 
@@ -41,7 +41,7 @@ log = structlog.get_logger()
 
 
 class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One router's estimate, and of which place it is."""
+    """One router's estimate, and the place it belongs to."""
 
     spec: ActuatorSpec
     unit: Unit
@@ -55,21 +55,21 @@ class Book(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     version: int
     cpu: str
-    """The host's CPU: what was learned on another one is worth nothing."""
+    """The host's CPU: estimates from another CPU are worthless."""
     routers: dict[str, Kept] = {}
 
 
 class Remembered:
-    """The estimates of a host's routers, read at the start and saved now and then."""
+    """The estimates of a host's routers, read at the start and saved periodically."""
 
     def __init__(
         self, journal: Journal, *, cpu: str, wall: Callable[[], float] = time.time
     ) -> None:
-        """Read what an earlier daemon has left in the journal's directory.
+        """Read the file of an earlier daemon in the journal's directory.
 
         Args:
-            journal: open; it keeps the file.
-            cpu: what the host computes with.
+            journal: open; it writes the file.
+            cpu: the host's CPU model.
             wall: seconds of wall-clock time.
         """
         self._journal, self._cpu, self._wall = journal, cpu, wall
@@ -77,13 +77,13 @@ class Remembered:
         self._saved_at: Seconds | None = None
 
     def of(self, managed: Managed, unit: Unit) -> Prior | None:
-        """Return what is known of a router at its place, in a unit; None where nothing is."""
+        """Return the estimate for a router at its place, in a unit; None where there is none."""
         kept = self._routers.get(managed.plan.name)
         known = kept is not None and kept.spec == managed.plan.spec and kept.unit is unit
         return kept.prior if kept is not None and known else None
 
     def note(self, managed: Managed) -> None:
-        """Remember what a router's loop knows by now, if that is certain."""
+        """Remember what a router's loop has learned, if that is certain."""
         instance = managed.instance
         if instance is None or instance.mode is not Mode.CLOSED_LOOP or not instance.capped:
             return
@@ -94,7 +94,7 @@ class Remembered:
             self._routers[managed.plan.name] = kept
 
     def look(self, routers: Iterable[Managed], now: Seconds) -> None:
-        """Save what is known, if that is long ago."""
+        """Save the estimates, if the last time is long ago."""
         if self._saved_at is None:
             self._saved_at = now
         if now - self._saved_at >= SAVE_S:
@@ -102,7 +102,7 @@ class Remembered:
             self.save(routers)
 
     def save(self, routers: Iterable[Managed]) -> None:
-        """Have the journal's thread write what is known of these routers."""
+        """Have the journal's thread write the estimates of these routers."""
         known: dict[str, Kept] = {}
         for managed in routers:
             self.note(managed)
@@ -131,7 +131,7 @@ class Remembered:
 
 
 def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
-    """Return what the kernel calls the CPU; empty where it does not tell."""
+    """Return the kernel's name of the CPU; empty where it has none."""
     try:
         match = _MODEL.search(cpuinfo.read_text(encoding="utf-8", errors="replace"))
     except OSError:

@@ -1,8 +1,7 @@
-"""Limits of what the host sends into each router: set, ended when their time is up, and counted.
+"""Limits on traffic from the host into each router: set, lifted on expiry, and counted.
 
-What a limit drops, no counter of the interface shows (the kernel counts it at the queueing
-discipline alone). It was offered all the same, so it is added to the offered load that is reported:
-a flood does not look like peace because it is limited.
+No interface counter shows what a limit drops (the kernel counts it at the queueing discipline
+only). It is added to the reported offered load: limiting a flood must not hide it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,10 +22,10 @@ NOTHING = PacketsPerSecond(0.0)
 
 
 class CountingLimiter(Protocol):
-    """What the manager needs of `xtc.shield.tbf`."""
+    """The manager's view of `xtc.shield.tbf`."""
 
     def limit(self, interface: str, rate: PacketsPerSecond) -> None:
-        """Limit what the host sends through an interface."""
+        """Limit the traffic that the host sends through an interface."""
         ...
 
     def lift(self, interface: str) -> None:
@@ -39,23 +38,23 @@ class CountingLimiter(Protocol):
 
 
 class Limits:
-    """Sets and lifts limits; the manager makes durable that there is one before it is set."""
+    """Sets and lifts limits; the manager makes each durable before it is set."""
 
     def __init__(self, limiter: CountingLimiter, guard: Firewall) -> None:
         self._limiter, self._guard = limiter, guard
         self.lifts = Lifts("limit", limiter.lift, guard)
-        """What is still to be lifted."""
+        """The limits that must still be lifted."""
         self._counts: Mapping[str, int] = {}
-        """What every limit had dropped at the last look."""
+        """The drop count of every limit at the last check."""
         self._looked_at: Seconds | None = None
         self._readable = True
-        """Whether the last look could see which limits are in force."""
+        """Whether the last check could read the limits in force."""
 
     def check(self, request: Limit, *, highest_epoch: int) -> None:
-        """Refuse what a former leader asks; an operator's limits have no epoch.
+        """Reject limits from a stale epoch; an operator's limits have no epoch.
 
         Raises:
-            Refused: the epoch is lower than the highest that was obeyed.
+            Refused: the epoch is lower than the highest accepted.
         """
         if request.epoch is not None and request.epoch < highest_epoch:
             problem = f"{request.epoch} is lower than {highest_epoch}, which was already obeyed"
@@ -63,7 +62,7 @@ class Limits:
             raise Refused("stale_epoch", "epoch", problem, fix)
 
     def claim(self, managed: Managed) -> None:
-        """Note which interfaces are about to be limited, for the journal.
+        """Note for the journal which interfaces will be limited.
 
         Raises:
             Refused: the router has no interface now.
@@ -77,7 +76,7 @@ class Limits:
         """Limit the interfaces of a router, until an instant if one is given.
 
         Raises:
-            Refused: an interface cannot be limited; where there was no limit, there is none.
+            Refused: an interface cannot be limited; no new limit is left behind.
         """
         if not self._stands(managed, rate):
             try:
@@ -88,7 +87,7 @@ class Limits:
         managed.limit, managed.limit_ends_at, managed.limit_problem = rate, ends_at, ""
 
     def _set(self, managed: Managed, rate: PacketsPerSecond) -> None:
-        """Limit every interface; where there was no limit, none is left by an error of any kind."""
+        """Limit every interface; on any error, no new limit is left behind."""
         try:
             for interface in managed.interfaces:
                 self._limiter.limit(interface, rate)
@@ -98,7 +97,7 @@ class Limits:
             raise
 
     def renew(self, managed: Managed) -> None:
-        """Set a limit again that an interface has lost: it was replaced, or another removed it."""
+        """Set a limit again that was removed by others or with its interface."""
         assert managed.limit is not None  # look() has found it
         try:
             self.set(managed, managed.limit, managed.limit_ends_at)
@@ -106,11 +105,11 @@ class Limits:
             managed.limit_problem = f"its limit is not in force: {refused}"
 
     def _stands(self, managed: Managed, rate: PacketsPerSecond) -> bool:
-        """Whether the limit was seen in force at the last look, so that only its end moves."""
+        """Whether the limit was in force at the last check, so that only its end changes."""
         return rate == managed.limit and self._counts.keys() >= set(managed.interfaces)
 
     def lift(self, managed: Managed) -> str:
-        """Lift a router's limits; why not, in words, where it must be tried again."""
+        """Lift a router's limits; return why not, where it must be retried."""
         trouble = self.lifts.lift(managed.limited)
         managed.limit, managed.limit_ends_at, managed.limited = None, None, ()
         managed.limit_problem = ""
@@ -118,10 +117,10 @@ class Limits:
         return trouble
 
     def look(self, routers: Iterable[Managed], now: Seconds) -> list[Managed]:
-        """Lift the limits whose time is up, and see what the others dropped; once a period.
+        """Lift expired limits, and read what the others dropped; once a period.
 
         Returns:
-            The routers with an interface on which their limit was not seen.
+            The routers with an interface that lost its limit.
         """
         limited = [managed for managed in routers if managed.limited]
         for managed in limited:
@@ -138,7 +137,7 @@ class Limits:
         return [managed for managed in limited if managed.limit and self._lost(managed)]
 
     def _forget_gone(self, managed: Managed) -> None:
-        """Forget interfaces that a router had once: a guest that restarts has others each time."""
+        """Forget former interfaces of a router: a guest gets new ones with each restart."""
         if not self._readable or not managed.interfaces:
             return
         left = {*managed.limited} - {*managed.interfaces} - self._counts.keys()
@@ -147,11 +146,11 @@ class Limits:
             managed.limited = tuple(name for name in managed.limited if name not in left)
 
     def _lost(self, managed: Managed) -> bool:
-        """Whether an interface that is there has no limit of ours; not where none can be read."""
+        """Whether an existing interface has lost our limit; false where none can be read."""
         return self._readable and not self._counts.keys() >= set(managed.interfaces)
 
     def _dropped(self, interfaces: Sequence[str]) -> Mapping[str, int]:
-        """Return what limits have dropped, as far as it can be read; ask only if there are any."""
+        """Return what limits have dropped, as far as it can be read; read only if there are any."""
         if not interfaces:
             self._readable = True
             return {}
@@ -160,7 +159,7 @@ class Limits:
         with suppress(ActuatorError):
             counts = self._guard.run("limit", "", read, passing=(ActuatorError,))
         self._readable = counts is not None and not isinstance(counts, Unforeseen)
-        # where it cannot be read, the reports say that the offered load is not known
+        # if it cannot be read, reports say that the offered load is unknown
         return {} if counts is None or isinstance(counts, Unforeseen) else counts
 
 
@@ -170,9 +169,9 @@ def _kept_back(
     counts: Mapping[str, int],
     elapsed: float | None,
 ) -> PacketsPerSecond | None:
-    """Return what was dropped of what was offered, in packets/s; None where that is not known."""
+    """Return the dropped part of the offered load, in packets/s; None where unknown."""
     if managed.plan.binding.side is Side.ROUTER:
-        return NOTHING  # at its own end a router is limited in what it sends
+        return NOTHING  # at its own end, the limit applies to what a router sends
     bearing = {*managed.limited} & {*managed.interfaces}
     if not elapsed or not before.keys() & counts.keys() >= bearing:
         return None
@@ -181,7 +180,7 @@ def _kept_back(
 
 
 def _passed(old: int, new: int, elapsed: float) -> int:
-    """Return the packets between two counts; a count that fell has wrapped or begun anew."""
+    """Return the packets between two counts; a lower count has wrapped or was reset."""
     if new >= old:
         return new - old
     wrapped = new + (1 << 32) - old

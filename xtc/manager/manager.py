@@ -59,15 +59,15 @@ from xtc.wire import (
 )
 
 MIXED = 0.1
-"""Share of a period after which a cap that is written shapes too little of its sample."""
+"""Share of a period after which a newly written cap affects too little of its sample."""
 
 _Result = TypeVar("_Result")
 _Order = Activate | Retune | Limit
-"""What carries an epoch."""
+"""The requests that carry an epoch."""
 
 
 class Manager:
-    """All routers of a host. It owns the journal; nothing is capped that is not in it."""
+    """All routers of a host. It owns the journal; no router is capped without an entry in it."""
 
     def __init__(
         self,
@@ -90,24 +90,25 @@ class Manager:
         Args:
             plans: every router of the configuration.
             journal: open, and this daemon's alone.
-            clock: what time it is.
+            clock: the monotonic clock.
             open_actuator: opens a router's actuator.
-            limiter: limits what the host sends into a router.
+            limiter: limits the traffic from the host into a router.
             period: seconds between two ticks.
-            shield: drops what exceeds a held router's setpoint; None where nothing does.
-            place: tells which specifications name one place.
+            shield: drops traffic above a controlled router's setpoint; None where there is no
+                shield.
+            place: identifies specifications of the same place.
             observe: why every cap is only computed and shown; empty where caps are written.
             remembered: keeps what was learned for the next run; None where nothing does.
-            unexpected: counts an error that nobody foresaw, by where it came up.
-            wall: the time of day in seconds since 1970, which epochs are judged by.
+            unexpected: counts an unforeseen error by its origin.
+            wall: the time of day in seconds since 1970, for checking epochs.
         """
         self._wall = wall
         self._guard = Firewall(unexpected)
         self.observe = observe
-        """Why every router is only observed; empty where they are held."""
+        """Why every router is only observed; empty where they are controlled."""
         self._ticked_at: Seconds | None = None
         self._turn = 0
-        """Whose turn it is to be looked at for filters of other owners."""
+        """Which router is next to be checked for filters of other owners."""
         self._journal = journal
         self._clock = clock
         self._open, self._place = open_actuator, place
@@ -122,9 +123,9 @@ class Manager:
         self._routers = {name: Managed(plan, open_actuator) for name, plan in plans.items()}
         self._epoch = journal.ledger.highest_epoch
         self._reserved = 0
-        """The epoch up to which a batch may go without another write."""
+        """The epoch up to which a batch needs no further write."""
         self.journal_problem = ""
-        """Why the journal cannot be written, while it cannot."""
+        """Why the journal cannot be written; empty while it can."""
 
     @property
     def routers(self) -> Mapping[str, Managed]:
@@ -132,10 +133,10 @@ class Manager:
         return self._routers
 
     def start(self) -> list[str]:
-        """Adopt or release what an earlier daemon left, and begin to hold configured setpoints.
+        """Adopt or release the caps of an earlier daemon, and begin to hold configured setpoints.
 
         Returns:
-            What could not be released, in words for the log.
+            Messages for the log about what could not be released.
         """
         now = self._clock.now()
         left = self._journal.ledger
@@ -155,7 +156,7 @@ class Manager:
         return [trouble for trouble in troubles if trouble]
 
     def _adopt(self, name: str, entry: Entry) -> str:
-        """Take over a cap of an earlier daemon with its place, or release it; why not, in words."""
+        """Take over a cap of an earlier daemon with its place, or release it; return why not."""
         owner = self._owner(entry)
         if owner is not None:
             self._routers[owner] = Managed(self._routers[owner].plan, self._open, entry.original)
@@ -172,7 +173,7 @@ class Manager:
         return ""
 
     def _owner(self, entry: Entry) -> str | None:
-        """Return the router at the place of an entry; one that is written the same comes first."""
+        """Return the router at the place of an entry; an equal notation comes first."""
         plans = {name: managed.plan.spec for name, managed in self._routers.items()}
         for name, spec in plans.items():
             if spec == entry.spec:
@@ -192,20 +193,20 @@ class Manager:
         if last is None:
             lease = Lease.of(setpoint, epoch=self._epoch, configured=True)
         else:
-            lease = last.configured_as(setpoint)  # what was ordered before is not to be repeated
+            lease = last.configured_as(setpoint)  # earlier orders must not be repeated
         managed.activate(lease, now)
 
     def check_held(self) -> None:
         """Make sure that the journal is still this daemon's.
 
         Raises:
-            TakenOver: nothing may be capped any longer.
+            TakenOver: this daemon may no longer cap anything.
         """
         self._journal.check_held()
 
     @property
     def highest_epoch(self) -> int:
-        """The highest epoch that was obeyed: a lower one is refused."""
+        """The highest epoch accepted: a lower one is refused."""
         return self._epoch
 
     @property
@@ -214,15 +215,15 @@ class Manager:
         return tuple(entry.spec for entry in self._journal.ledger.entries.values())
 
     def retry(self) -> None:
-        """Let every actuator be tried at once: something came that may have mended it."""
+        """Retry every actuator now; conditions may have changed."""
         for managed in self._routers.values():
             managed.keeper.retry()
 
     def release_marked(self, is_marked: Callable[[ActuatorSpec], bool], *, changed: bool) -> None:
-        """Release routers that are not held here and have an xtc's cap all the same.
+        """Release routers that are not controlled here but have an xtc's cap.
 
-        They came with it from another host, or were called gone and were not. Those that were not
-        lost are looked at where `changed` says that domains came or went.
+        They brought it from another host, or were wrongly reported gone. Routers that were not lost
+        are checked only where `changed` says that domains were added or removed.
         """
         for managed in self._routers.values():
             if changed or managed.lost:
@@ -242,11 +243,11 @@ class Manager:
 
     @property
     def wakes(self) -> int | None:
-        """The descriptor that wakes the loop when the journal has written."""
+        """The descriptor that wakes the loop after the journal was written."""
         return self._journal.wakes
 
     def prepare(self, raw: bytes) -> int | None:
-        """Give the journal what it must hold before a request may be carried out.
+        """Give the journal the entries that it must hold before a request may be carried out.
 
         Returns:
             The number to wait for (`settled`); None where there is nothing to wait for.
@@ -265,11 +266,11 @@ class Manager:
         return self._journal.ticket
 
     def settled(self, ticket: int) -> bool:
-        """Whether what `prepare` gave to the journal is written, or will not be in time."""
+        """Whether the entries from `prepare` are written, or will not be in time."""
         return self._journal.settled(ticket)
 
     def begin(self, found: Mapping[str, tuple[str, ...]]) -> None:
-        """Shield and cap the routers that are held from the start; their interfaces were found."""
+        """Shield and cap routers controlled from the start; their interfaces are known."""
         for name, managed in self._routers.items():
             managed.found = found.get(name, ())
             if managed.instance is not None:
@@ -277,7 +278,7 @@ class Manager:
                 self._firewall(managed, "begin", begin)
 
     def go_on(self) -> None:
-        """Shield and cap the routers that waited for nothing but the journal."""
+        """Shield and cap the routers that waited only for the journal."""
         self._journal.woken()
         self._go_on(self._clock.now())
         self._store_lazily()
@@ -303,11 +304,11 @@ class Manager:
             managed.mixed = self._is_within(now)
 
     def _is_within(self, now: Seconds) -> bool:
-        """Whether an instant is so far within a period that its sample would be of two caps."""
+        """Whether an instant is so far into a period that its sample would mix two caps."""
         return self._ticked_at is not None and now - self._ticked_at > MIXED * self._period
 
     def handle(self, raw: bytes) -> Reply:
-        """Return the reply to the bytes of a request; whatever they are, it is a reply."""
+        """Return the reply to the bytes of a request; invalid bytes get a reply, too."""
         try:
             envelope = decode_request(raw)
         except Refused as refused:
@@ -326,9 +327,9 @@ class Manager:
             return _refusal(refused)
 
     def _outcomes(self, changes: Sequence[Change]) -> tuple[Refusal | None, ...]:
-        """Carry out a batch; the epochs that it raises are made durable in one write, beforehand.
+        """Carry out a batch; one write beforehand makes the epochs that it raises durable.
 
-        Where the highest is refused in the end, the next write of the journal corrects it.
+        If the highest is refused, the next write of the journal corrects it.
         """
         raised = {epoch for change in changes if (epoch := self._asked(change)) > self._epoch}
         unstored = self._reserve(max(raised)) if len(raised) > 1 else None
@@ -340,7 +341,7 @@ class Manager:
         )
 
     def _reserve(self, epoch: int) -> Refusal | None:
-        """Make the highest epoch of a batch durable; why it cannot be, if it cannot."""
+        """Make the highest epoch of a batch durable; return why it cannot be, if so."""
         try:
             self._remember(epoch)
         except Refused as refused:
@@ -349,34 +350,34 @@ class Manager:
         return None
 
     def _asked(self, change: Request) -> int:
-        """Return the epoch of an order for a router of ours; 0 for all else."""
+        """Return the epoch of an order for a router of this host; 0 otherwise."""
         if not isinstance(change, _Order) or change.vr not in self._routers:
             return 0
         epoch = change.epoch or 0
         return epoch if epoch <= highest_possible(self._wall()) else 0
 
     def _claim_limits(self, changes: Iterable[Request]) -> bool:
-        """Note all limits of a request, of which one write tells; whether it is needed."""
+        """Note all limits of a request, for one write; return whether the write is needed."""
         limits = [one for one in changes if isinstance(one, Limit) and one.vr in self._routers]
         for request in limits:
-            with suppress(Refused):  # it is refused in its turn
+            with suppress(Refused):  # it is refused later, in its turn
                 self._claim_limit(self._routers[request.vr], request)
         return any(not self._knows_limit(self._routers[one.vr]) for one in limits)
 
     def _knows_limit(self, managed: Managed) -> bool:
-        """Whether the journal has every interface that may bear a router's limit."""
+        """Whether the journal has every interface that may have a router's limit."""
         return {*managed.limited} <= {*self._journal.certain.limits.get(managed.plan.name, ())}
 
     def _outcome(self, change: Change) -> Refusal | None:
-        """Carry out one change of a batch; why it was not, if it was not."""
+        """Carry out one change of a batch; return why it was not, if so."""
         result = self._result(change)
         return result if isinstance(result, Refusal) else None
 
     def carry_out(self, request: Request) -> tuple[Report, ...]:
-        """Carry out a request and return how the routers concerned stand.
+        """Carry out a request and return the reports of the routers concerned.
 
         Raises:
-            Refused: says which field is wrong and what to do; nothing was changed.
+            Refused: names the wrong field and the fix; nothing was changed.
         """
         now = self._clock.now()
         match request:
@@ -389,13 +390,13 @@ class Manager:
                 self._deactivate(*self._routers.values())
                 return self.reports(now)
             case _:
-                assert request.vr is not None  # the cases above took None
+                assert request.vr is not None  # the cases above handled None
                 managed = self._router(request.vr)
                 self._carry_out_or_refuse(managed, request, now)
                 return (self._report(managed, now),)
 
     def _carry_out_or_refuse(self, managed: Managed, request: Request, now: Seconds) -> None:
-        """Carry out a request on one router; an unforeseen error refuses this request alone."""
+        """Carry out a request on one router; an unforeseen error refuses this request only."""
         work = partial(self._carry_out_on, managed, request, now)
         result = self._guard.run("request", managed.plan.name, work, passing=(Refused,))
         if isinstance(result, Unforeseen):
@@ -429,7 +430,7 @@ class Manager:
         raise Refused("unknown_router", "vr", f"{name} is not in the configuration", fix)
 
     def _grant(self, managed: Managed, request: Activate | Retune, now: Seconds) -> None:
-        """Give a lease: durable before it is obeyed where it raises the highest epoch."""
+        """Give a lease: one that raises the highest epoch is made durable before it is obeyed."""
         lease = Lease.of(
             request.setpoint,
             epoch=request.epoch,
@@ -453,7 +454,7 @@ class Manager:
             self._firewall(managed, "begin", begin)
 
     def _begin(self, managed: Managed, now: Seconds, *, new: bool) -> None:
-        """Shield a router as it is held from now on, or cap it, as soon as the journal knows."""
+        """Shield a router whose control begins, or cap it, once the journal contains it."""
         managed.observed = self.observe
         if self._remembered is not None:
             managed.remember(self._remembered.of)
@@ -468,7 +469,7 @@ class Manager:
         self._epoch = epoch
 
     def _remember(self, epoch: int) -> None:
-        """Make durable that an epoch may have been obeyed.
+        """Make durable that an epoch may have been accepted.
 
         Raises:
             Refused: the journal cannot be written.
@@ -486,7 +487,7 @@ class Manager:
         """Release routers.
 
         Raises:
-            Refused: a cap or a limit could not be undone yet; the loop has ended all the same.
+            Refused: a cap or a limit could not be undone yet; the loop has ended anyway.
         """
         for managed in routers:
             managed.by_hand = True
@@ -497,7 +498,7 @@ class Manager:
             raise Refused("not_released", "vr", "; ".join(troubles), fix)
 
     def _end(self, routers: Iterable[Managed]) -> list[str]:
-        """End loops and undo what they did; what could not be undone yet, in words."""
+        """End loops and undo their work; return messages about what could not be undone yet."""
         troubles = []
         for managed in routers:
             if self._remembered is not None:
@@ -512,7 +513,7 @@ class Manager:
         return [trouble for trouble in troubles if trouble]
 
     def _limit(self, managed: Managed, request: Limit, now: Seconds) -> None:
-        """Limit the router's interfaces, or lift the limit; the journal knows of it first."""
+        """Limit the router's interfaces, or lift the limit; the journal is written first."""
         check_epoch(request.epoch or 0, self._wall())
         self._claim_limit(managed, request)
         if request.epoch is not None and request.epoch > self._epoch:
@@ -525,7 +526,7 @@ class Manager:
             self._store_lazily()
         if not self._knows_limit(managed):
             if managed.limit is None:
-                self._limits.lift(managed)  # or its drops would be waited for, and not be known
+                self._limits.lift(managed)  # otherwise its drops would be awaited, and stay unknown
             raise Refused("journal", "vr", self.journal_problem or UNWRITTEN)
         ends_at = None if request.ttl_s is None else Seconds(now + request.ttl_s)
         self._limits.set(managed, PacketsPerSecond(request.rate_pps), ends_at)
@@ -553,9 +554,9 @@ class Manager:
         return report or managed.bare_report()
 
     def tick(self, readings: Mapping[str, Reading], now: Seconds) -> None:
-        """Let every loop decide on its reading, and carry out what the journal knows of.
+        """Let every loop decide on its reading, and carry out what the journal contains.
 
-        What it does not know yet is given to it, and carried out when it does: a tick never waits
+        Other changes go to the journal and are carried out once it is written: a tick never waits
         for the disk.
         """
         self._excuse(now)
@@ -586,14 +587,14 @@ class Manager:
         self._store_lazily()
 
     def _excuse(self, now: Seconds) -> None:
-        """Do not take a daemon that got no CPU for meters that are blind."""
+        """Do not treat a pause of the daemon (no CPU time) as blind meters."""
         before, self._ticked_at = self._ticked_at, now
         pause = 0.0 if before is None else now - before - 2 * self._period
         if pause > 0:
             self._each("excuse", lambda managed: managed.excuse(Seconds(pause), now))
 
     def _stepped(self, managed: Managed, reading: Reading | None, now: Seconds) -> Command:
-        """Return what a router's loop decides; one that fails goes blind, and the others go on."""
+        """Return the decision of a router's loop; a failing loop goes blind."""
         managed.observed, managed.fault = self.observe, ""
         self._firewall(managed, "shield", partial(self._shields.look, managed, now))
         step = partial(managed.step, reading, now, self._period)
@@ -606,7 +607,7 @@ class Manager:
     def _firewall(
         self, managed: Managed, where: str, work: Callable[[], _Result]
     ) -> _Result | None:
-        """Work on one router; an unforeseen error becomes its problem, and None is returned."""
+        """Work on one router; an unforeseen error becomes its problem, and the result is None."""
         result = self._guard.run(where, managed.plan.name, work)
         if isinstance(result, Unforeseen):
             managed.fault = result.words
@@ -614,7 +615,7 @@ class Manager:
         return result
 
     def _each(self, where: str, work: Callable[[Managed], _Result]) -> dict[str, _Result]:
-        """Work on every router; one that ends in an unforeseen error is left out of the results."""
+        """Work on every router; the results omit those with an unforeseen error."""
         results: dict[str, _Result] = {}
         for name, result in self._guard.each(where, self._routers, work).items():
             if isinstance(result, Unforeseen):
@@ -624,10 +625,10 @@ class Manager:
         return results
 
     def _look_after_limits(self, now: Seconds) -> None:
-        """End and count limits, and set those again that an interface lost."""
+        """Lift expired limits, count the others, and set those again that an interface lost."""
         lost = self._guard.run("limit", "", partial(self._limits.look, self._routers.values(), now))
         if isinstance(lost, Unforeseen):
-            return  # caps are written all the same
+            return  # caps are written anyway
         for managed in lost:
             self._firewall(managed, "limit", partial(self._limits.claim, managed))
         if lost:
@@ -638,13 +639,13 @@ class Manager:
             self._firewall(managed, "limit", partial(self._limits.renew, managed))
 
     def _claim_shields(self, now: Seconds) -> bool:
-        """Note which interfaces are about to bear a shield; whether the journal must know first."""
+        """Note the interfaces that will get a shield; whether the journal must be written first."""
         claimed = self._each("shield", lambda managed: self._beginnings.claim(managed, now))
         return any(claimed.values())
 
     def _tend_shields(self, now: Seconds) -> None:
-        """Set, change and lift shields; none is set that the journal does not know."""
-        certain = self._journal.certain  # once: each look asks the kernel whose directory it is
+        """Set, change and lift shields; none is set that the journal does not contain."""
+        certain = self._journal.certain  # once: each check asks for the directory's owner
         self._each("shield", lambda managed: self._beginnings.tend(managed, now, certain))
         if self._routers:
             self._turn += 1
@@ -663,14 +664,14 @@ class Manager:
     def _durable_originals(
         self, commands: Mapping[str, Command], weights: Container[str], *, unstored: bool
     ) -> set[str]:
-        """Return the routers that may be capped: those whose original survives a crash.
+        """Return the routers that may be capped: their originals survive a crash.
 
-        The others are capped when it does.
+        The others are capped once theirs do.
 
         Args:
-            commands: what each loop has decided.
-            weights: the routers whose weight is to be written.
-            unstored: whether the journal must be written whatever they are.
+            commands: the decision of each loop.
+            weights: the routers with a weight to write.
+            unstored: whether the journal must be written in any case.
         """
         wanted = {
             name: command
@@ -693,7 +694,7 @@ class Manager:
         self._store(self._journal.store_later)
 
     def _store(self, store: Callable[[Ledger], None]) -> None:
-        """Bring the journal up to date; while it cannot be, nothing new is capped."""
+        """Bring the journal up to date; while that fails, no new router is capped."""
         try:
             store(self._ledger())
         except JournalError as error:
@@ -723,7 +724,7 @@ class Manager:
         )
 
     def _entries(self) -> dict[str, Entry]:
-        """Return what is to be put back; of a router that does not tell, what was to be before."""
+        """Return what must be restored; the previous entry of a router that fails."""
         capping, last = self._beginnings.capping, self._journal.ledger.entries
         entries: dict[str, Entry] = {}
         for name, told in self._guard.each("journal", self._routers, _entry).items():
@@ -737,7 +738,7 @@ class Manager:
         return entries
 
     def reconfigure(self, plans: Mapping[str, RouterPlan], *, max_release_share: float) -> None:
-        """Take over another configuration; routers that are no longer in it are released.
+        """Adopt another configuration; routers that are no longer in it are released.
 
         Raises:
             Refused: it would release more routers than the configuration allows at once.
@@ -772,7 +773,7 @@ class Manager:
     def _carried_over(
         self, name: str, plan: RouterPlan, lease: Lease | None, now: Seconds
     ) -> Managed:
-        """Return a router as another configuration has it; the lease is of one that moved."""
+        """Return a router under another configuration; the lease is of a router that moved."""
         old = self._routers.get(name)
         if old is None or old.plan.spec != plan.spec:
             original = self._leftovers.taken_over(plan.spec, self._place)
@@ -784,10 +785,10 @@ class Manager:
         return old
 
     def stop(self, *, release: bool) -> list[str]:
-        """End: put back everything, or leave caps and journal for the next daemon to adopt.
+        """Stop: restore everything, or leave caps and journal for the next daemon to adopt.
 
         Returns:
-            What could not be released, in words for the log; the journal still knows of it.
+            Messages for the log about what could not be released; the journal still contains it.
         """
         if self._remembered is not None:
             save = partial(self._remembered.save, self._routers.values())
@@ -812,12 +813,12 @@ def _weight_is_due(managed: Managed) -> bool:
 
 
 def _entry(managed: Managed) -> tuple[Entry | None, bool]:
-    """Return what is to be put back of a router, and whether nothing was changed yet."""
+    """Return what must be restored of a router, and whether nothing was changed yet."""
     return managed.keeper.entry, managed.keeper.untouched
 
 
 def _release(managed: Managed) -> str:
-    """Put back what stood there before; why not, in words."""
+    """Restore the original settings; return why not, if so."""
     return "" if managed.release() else f"{managed.plan.name}: {managed.keeper.problem}"
 
 

@@ -1,7 +1,7 @@
-"""What routers that are configured no more left behind: caps that are still to be put back.
+"""Caps of removed routers, pending restore.
 
-An entry leaves the journal only when what it stands for is undone, however often that must be
-tried and whatever the configuration says by then.
+An entry leaves the journal only after its cap is undone, regardless of the number of retries and of
+later configurations.
 """
 
 from collections.abc import Mapping
@@ -15,38 +15,38 @@ from xtc.state.journal import Entry
 
 
 class Leftovers:
-    """Puts back caps as soon as their actuators have rested."""
+    """Restores caps, with the backoff of their actuators."""
 
     def __init__(self, guard: Firewall) -> None:
         self._guard = guard
         self._keepers: list[tuple[str, Keeper]] = []
 
     def release(self, name: str, keeper: Keeper) -> str:
-        """Put back what a router had, now or as soon as it can be done; why not yet, in words."""
+        """Restore a router's original settings, now or later; return why not yet."""
         trouble = self._release(name, keeper)
         if trouble:
             self._keepers.append((name, keeper))
         return trouble
 
     def _release(self, name: str, keeper: Keeper) -> str:
-        """Put back what a router had; why it is not done, in words."""
+        """Restore a router's original settings; return why it is not done, if so."""
         done = self._guard.run("release", name, keeper.release)
         if isinstance(done, Unforeseen):
             return f"{name}: {done.words}"
         return "" if done else f"{name}: {keeper.problem}"
 
     def taken_over(self, spec: ActuatorSpec, place: PlaceOf = place_of) -> Original | None:
-        """Return what stood at a place before, and leave the place to the router that is there."""
+        """Return the original settings of a place, and leave the place to its current router."""
         for left in self._keepers:
             original = left[1].original
-            assert original is not None  # a keeper without one has nothing to put back
+            assert original is not None  # without an original there is nothing to restore
             if takes_over(spec, left[1].spec, original, place):
                 self._keepers.remove(left)
                 return original
         return None
 
     def try_again(self) -> None:
-        """Spend a period trying."""
+        """Retry for a period."""
         for _, keeper in self._keepers:
             keeper.begin_period()
         self._keepers = [
@@ -59,7 +59,7 @@ class Leftovers:
         """Return the journal's entries with these added under names that no router can have."""
         every = dict(present)
         for name, keeper in self._keepers:
-            assert keeper.original is not None  # a keeper without one has nothing to put back
+            assert keeper.original is not None  # without an original there is nothing to restore
             free = name + NOBODY
             while free in every:
                 free += NOBODY

@@ -1,4 +1,4 @@
-"""Interfaces from which something is to be lifted: tried until it is done, whatever comes up."""
+"""Interfaces from which something must be removed: retried until it is done."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -7,28 +7,28 @@ from xtc.errors import ActuatorError
 from xtc.isolation import Firewall, Unforeseen
 
 NOBODY = "'"
-"""The journal's name for the owner of what is left; no router can have it."""
+"""The journal's name for the owner of leftovers; no router can have it."""
 AGAIN_EVERY = 32
-"""Periods between two attempts at what could not be lifted."""
+"""Periods between two attempts to lift what could not be lifted."""
 
 
 class Lifts:
-    """Lifts one kind of thing, and remembers where that failed."""
+    """Lifts one kind of setting, and remembers where that failed."""
 
     def __init__(self, where: str, lift: Callable[[str], None], guard: Firewall) -> None:
-        """Have nothing to lift yet.
+        """Start with nothing to lift.
 
         Args:
-            where: what is lifted, for metric and log.
+            where: the kind of setting, for metric and log.
             lift: lifts it from one interface, or raises an `ActuatorError`.
-            guard: keeps an unforeseen error of one interface from the others.
+            guard: isolates an unforeseen error of one interface from the others.
         """
         self._where, self._lift, self._guard = where, lift, guard
         self._left: dict[str, None] = {}
         self._periods = 0
 
     def lift(self, interfaces: Iterable[str]) -> str:
-        """Lift from interfaces, now or as soon as it can be done; why not yet, in words."""
+        """Lift from interfaces, now or later; return why not yet."""
         troubles = []
         for interface in interfaces:
             self._left.pop(interface, None)
@@ -51,11 +51,11 @@ class Lifts:
             self._left.pop(interface, None)
 
     def try_again(self) -> None:
-        """Spend a period trying."""
+        """Retry for a period."""
         self._periods += 1
         if self._periods % AGAIN_EVERY == 0:
             self.lift(tuple(self._left))
 
     def left(self) -> dict[str, tuple[str, ...]]:
-        """Return, for the journal, the interfaces that belong to no router."""
+        """Return, for the journal, the interfaces that no longer belong to any router."""
         return {NOBODY: tuple(self._left)} if self._left else {}

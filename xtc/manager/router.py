@@ -1,4 +1,4 @@
-"""One router as the manager holds it: plan, cap, loop, and what is to be reported of it."""
+"""One router under the manager: plan, cap, loop, and report."""
 
 import dataclasses
 import math
@@ -54,15 +54,15 @@ class Managed:
     observed = ""
     """Why the whole host is only observed; empty where it is not."""
     fault = ""
-    """The unforeseen error of its last period, in words."""
+    """The unforeseen error of its last period."""
     _spanned_s = Seconds(1.0)
-    """What the last sample spans."""
+    """Seconds that the last sample spans."""
     undurable = ""
     """Why its original could not be made durable, so that it is not capped."""
     lost = False
     """Whether it was gone, and it is not known yet whether it came back with our cap."""
     uuid = ""
-    """Of the domain that it is, while that runs here."""
+    """UUID of the domain, while it runs here."""
 
     def __init__(
         self, plan: RouterPlan, open_actuator: OpenActuator, original: Original | None = None
@@ -72,21 +72,21 @@ class Managed:
         self.floor = FloorKeeper(self.keeper, plan.weight)
         self.instance: Instance | None = None
         self.limit: PacketsPerSecond | None = None
-        """What the host may send into each interface; None is no limit."""
+        """Rate limit of the host's traffic into each interface; None is no limit."""
         self.limit_problem = ""
         """Why the limit is not in force on every interface."""
         self.limit_ends_at: Seconds | None = None
-        """Instant of the monotonic clock; None is until it is lifted."""
+        """Instant of the monotonic clock; None means until it is lifted."""
         self.limited: tuple[str, ...] = ()
-        """The interfaces that bear the limit."""
+        """The interfaces that carry the limit."""
         self.kept_back: PacketsPerSecond | None = PacketsPerSecond(0.0)
-        """What the limit dropped in the last period; None while that is not known."""
+        """What the limit dropped in the last period; None while unknown."""
         self.shielded = Shielded()
-        """How its shield stands."""
+        """State of its shield."""
         self.accounting = Accounting()
-        """What it kept of its promises since the daemon started."""
+        """How well it kept its promises since the daemon started."""
         self._obeyed: Lease | None = None
-        """The last lease, even after the router was released: it is not to be replayed."""
+        """The last lease, even after release: it must not be replayed."""
         self.by_hand = False
         """Whether it was released on request, so that a reload does not hold it again."""
         self._reading: Reading | None = None
@@ -94,19 +94,19 @@ class Managed:
         self._sample: Sample | None = None
         self._polling = Polling()
         self._recent: tuple[float, ...] = ()
-        """The shares of its cap that it used lately."""
+        """The shares of its cap that it used recently."""
         self._period_s = Seconds(1.0)
-        """Between two ticks."""
+        """Seconds between two ticks."""
         self._window: tuple[Seen, ...] = ()
-        """The periods that are to be one sample, where the cap is given out rarely."""
+        """The periods that form one sample, where the cap is refilled rarely."""
         self._calm = Calm()
-        """The samples of a second that are to be one, where a shield holds the rate."""
+        """The samples of a second that form one, where a shield holds the rate."""
         self._period: Dithered | None = None
-        """How the period is spent, as far as it was written."""
+        """How the cap alternates in the period, as far as it was written."""
         self._outside = 0
-        """Samples outside of what the model says, more than inside."""
+        """Samples outside of the model's range minus samples inside."""
         self.found: tuple[str, ...] = ()
-        """The interfaces that are there at the start, before the first period has ended."""
+        """The interfaces present at the start, before the first period has ended."""
         self.mixed = False
         """Whether the cap was written in the middle of this period."""
         self._fell = False
@@ -115,16 +115,16 @@ class Managed:
         self.proposed: CapFraction | None = None
         """The cap that an observed router would get."""
         self._owes_release = False
-        """Whether the loop's release failed, and is to be tried again."""
+        """Whether the loop's release failed, and must be retried."""
 
     @property
     def observing(self) -> bool:
-        """Whether the loop shows what it would do, and writes nothing."""
+        """Whether the loop shows what it would do, without writing."""
         return bool(self.observed) or self.plan.observe
 
     @property
     def weighable(self) -> bool:
-        """Whether it is held, so that its weight may be changed."""
+        """Whether it is under control, so that its weight may be changed."""
         held = self.instance is not None and self.instance.mode is not Mode.RELEASED
         return held and self.keeper.original is not None and not self.observing
 
@@ -135,7 +135,7 @@ class Managed:
 
     @property
     def disturbed(self) -> bool:
-        """Whether its interfaces are there and were not counted: one was made again, say."""
+        """Whether its interfaces exist but were not counted: one was created again, for example."""
         return self._reading is not None and self._reading.throughput is None
 
     @property
@@ -144,23 +144,23 @@ class Managed:
         return self._sample
 
     def last_lease(self) -> Lease | None:
-        """Return the lease that the next one must follow; to release a router ends a punishment."""
+        """Return the lease that the next one must follow; releasing a router ends a punishment."""
         if self.instance is not None:
             return self.instance.lease
         obeyed = self._obeyed
         return None if obeyed is None else msgspec.structs.replace(obeyed, kind=Kind.NORMAL)
 
     def activate(self, lease: Lease, now: Seconds) -> None:
-        """Begin to hold the router, or give its loop another lease.
+        """Begin to control the router, or give its loop another lease.
 
-        One that was called unresponsive is tried again where something else is asked of it.
+        An unresponsive router is tried again if the new lease differs.
         """
         self._obeyed, self.by_hand = lease, False
         if self.instance is None:
             adopted = not self.keeper.untouched
             self.instance = Instance(lease=lease, seen_at=now, capped=adopted)
             if self.keeper.prepare():
-                self.keeper.view(now)  # from here on it is known how much CPU was used
+                self.keeper.view(now)  # CPU usage is known from here on
         else:
             before = self.instance.lease
             same = (lease.setpoint, lease.kind) == (before.setpoint, before.kind)
@@ -168,12 +168,12 @@ class Managed:
             self.instance = replace(self.instance.given(lease), watch=watch)
 
     def remember(self, of: "Callable[[Managed, Unit], Prior | None]") -> None:
-        """Let a loop that knows nothing yet begin with what an earlier run has learned."""
+        """Start a loop that knows nothing yet with the estimate of an earlier run."""
         if self.instance is not None and self.instance.law_state is None:
             self.instance = replace(self.instance, prior=of(self, self.instance.lease.unit))
 
     def first(self, period: Seconds) -> Command | None:
-        """Return the cap to begin with where no sample is waited for; None where one is."""
+        """Return the initial cap, where the loop need not wait for a sample; else None."""
         instance = self.instance
         if instance is None or instance.capped or instance.paused or not self._opened(period):
             return None
@@ -184,7 +184,7 @@ class Managed:
         return command
 
     def replan(self, plan: RouterPlan) -> None:
-        """Take over another law, model, bounds or configured setpoint; the cap stays."""
+        """Adopt another law, model, bounds or configured setpoint; the cap stays."""
         before, self.plan, self._profile = self.plan, plan, None
         self.by_hand = self.by_hand and plan.setpoint == before.setpoint
         self.floor.mode = plan.weight
@@ -197,7 +197,7 @@ class Managed:
             self.instance = self.instance.given(lease)
 
     def succeed(self, before: "Managed", lease: Lease | None, now: Seconds) -> None:
-        """Take over the orders of this router at its place before; the lease is its loop's."""
+        """Take over the orders of this router at its previous place; the lease is its loop's."""
         self.accounting = before.accounting
         self._obeyed = before.last_lease()
         self.by_hand = before.by_hand and self.plan.setpoint == before.plan.setpoint
@@ -207,8 +207,8 @@ class Managed:
                 self.activate(lease, now)
 
     def pause(self, *, paused: bool) -> None:
-        """Leave the cap as it is, or close the loop again from there."""
-        assert self.instance is not None  # the manager has looked
+        """Leave the cap as it is, or resume control from there."""
+        assert self.instance is not None  # the manager has checked
         mode = Mode.MANUAL if paused else Mode.CLOSED_LOOP
         self.instance = replace(self.instance, paused=paused, mode=mode, law_state=None)
         if not paused:
@@ -222,7 +222,7 @@ class Managed:
             self.instance = replace(self.instance, seen_at=seen_at)
 
     def step(self, reading: Reading | None, now: Seconds, period: Seconds) -> Command:
-        """Let the loop decide on what this period showed."""
+        """Let the loop decide on the sample of this period."""
         self._reading, self._period_s = reading, period
         self.found = self.found if reading is None else ()
         self._view = self._sample = None
@@ -235,7 +235,7 @@ class Managed:
             return KEEP
         self._view = self.keeper.view(now)
         if self.keeper.yielded and self.instance.lease.kind is Kind.PUNISHMENT:
-            self.keeper.reclaim()  # who is punished must not end it by changing the cap
+            self.keeper.reclaim()  # a punished router must not escape by changing the cap
         if self.keeper.yielded:
             self.instance = replace(self.instance, mode=Mode.MANUAL, finding=Finding.FOREIGN)
             return KEEP
@@ -249,8 +249,8 @@ class Managed:
         return self._decide_calmly(now)
 
     def _decide_calmly(self, now: Seconds) -> Command:
-        """Decide on the period, or on the mean of a second of which it is the last."""
-        assert self.instance is not None  # step() has looked
+        """Decide on the period, or on the mean of the second that ends with it."""
+        assert self.instance is not None  # step() has checked
         if self._sample is None or not self._may_be_calm(self.instance):
             self._calm.begin()
             return self._decide(now, self._sample)
@@ -260,9 +260,9 @@ class Managed:
         return self._decide(now, judged)
 
     def _may_be_calm(self, instance: Instance) -> bool:
-        """Whether the loop runs as it is to, with a law that does not count its steps.
+        """Whether the loop runs normally, with a law that does not count its steps.
 
-        What a router that polls uses says nothing of what it needs, in however long a sample.
+        The usage of a polling router says nothing about its need, even in long samples.
         """
         assert self._profile is not None  # _opened() has set it
         runs = instance.mode is Mode.CLOSED_LOOP and instance.law_state is not None
@@ -270,8 +270,8 @@ class Managed:
         return runs and not (counts or self._polling.polls or self._alternates())
 
     def _decide_on_the_rest(self, reading: Reading, now: Seconds, period: Seconds) -> Command:
-        """Hold a router that lost an interface; what the others carry may lower its cap alone."""
-        assert self.instance is not None  # step() has looked
+        """Control a router that lost an interface; the others may only lower its cap."""
+        assert self.instance is not None  # step() has checked
         rest, view, lease = reading.at_least, self._view, self.instance.lease
         counted_rest = counted(lease.unit, rest, reading.at_least_bps)
         if rest is None or counted_rest is None or view is None or counted_rest <= lease.target:
@@ -289,7 +289,7 @@ class Managed:
         return command if lower or command.act is not Act.SET else KEEP
 
     def _decide(self, now: Seconds, sample: Sample | None) -> Command:
-        assert self.instance is not None  # step() has looked
+        assert self.instance is not None  # step() has checked
         assert self._profile is not None  # _opened() has set it
         self.instance, command = step(self.instance, self._profile, now, sample)
         if self.instance.finding is Finding.STARVED:
@@ -301,11 +301,11 @@ class Managed:
         return command
 
     def go_blind(self, now: Seconds) -> Command:
-        """Let the loop decide as if there were no sample: its own work on one has failed."""
+        """Let the loop decide without a sample, since processing it failed."""
         return KEEP if self.instance is None or self._profile is None else self._decide(now, None)
 
     def keep_account(self, now: Seconds) -> None:
-        """Count what the period that ends kept of its promise; the next has what is in force."""
+        """Account for the promise in this period; the next has the setpoint in force."""
         promised = self.accounting.promised
         if promised is not None and self.instance is not None:
             self.accounting.end(*self._delivered(promised.unit), now)
@@ -322,13 +322,13 @@ class Managed:
         return reading.throughput_bps, reached_bps(reading, reached)
 
     def _promised(self, now: Seconds) -> Setpoint | None:
-        """Return the setpoint of a router that is to be held, whatever keeps its loop from it."""
+        """Return the setpoint of a router that should be held, even if its loop cannot hold it."""
         if self.instance is None or self.observing:
             return None
         return self.plan.setpoint if self.instance.lease.expired(now) else self.instance.setpoint
 
     def _opened(self, period: Seconds) -> bool:
-        """Open the actuator if it is not; a router that is gone is waited for."""
+        """Open the actuator if needed; wait for a router that is gone."""
         if not self.keeper.prepare():
             if isinstance(self.keeper.problem, Gone):
                 self._lose()
@@ -341,8 +341,8 @@ class Managed:
         return True
 
     def _lose(self) -> None:
-        """Forget a router that is gone; what comes back under its name is another."""
-        assert self.instance is not None  # step() has looked
+        """Forget a router that is gone; a new one under its name is another router."""
+        assert self.instance is not None  # step() has checked
         self.keeper.forget()
         self.lost = True
         self._period = self._profile = None
@@ -350,7 +350,7 @@ class Managed:
         self.instance = released(self.instance, Finding.GONE)
 
     def _too_early(self, period: Seconds) -> bool:
-        """Whether a cap that is given out rarely asks for more periods before it can be judged."""
+        """Whether a rarely refilled cap needs more periods before it can be judged."""
         reading, view = self._reading, self._view
         if reading is None or reading.throughput is None or view is None or not view.refill:
             self._window = ()
@@ -359,14 +359,14 @@ class Managed:
         return not enough
 
     def _sampled(self) -> Sample | None:
-        """Return what the period showed, with whether the cap bound."""
+        """Return the sample of the period, with whether the cap was binding."""
         reading, view = self._reading, self._view
         if reading is None or reading.throughput is None or view is None:
             return None
         self._spanned_s = Seconds(max(1, len(self._window)) * self._period_s)
         if self._window:
             (reading, view), self._window = mean_of(self._window), ()
-        assert reading.throughput is not None  # only such readings are in a window
+        assert reading.throughput is not None  # a window contains only such readings
         cap = self._in_force(view.cap)
         offered = self._reached(reading)
         evidence = view.evidence(reading.throughput, offered, cap=cap)
@@ -387,7 +387,7 @@ class Managed:
         )
 
     def _in_force(self, read: CapFraction | None) -> CapFraction | None:
-        """Return the cap of the period: the mean of two, where both of them were written."""
+        """Return the cap of the period: the mean of two, if both were written."""
         if self._period is None or not self._alternates() or not self._fell:
             return read
         return self._period.mean if same_cap(read, self._period.low) else read
@@ -396,7 +396,7 @@ class Managed:
         return self._period is not None and self._period.high != self._period.low
 
     def carry_out(self, command: Command) -> None:
-        """Do what the loop decided; the original must be durable by now."""
+        """Carry out the loop's decision; the original must already be durable."""
         wanted = None if command.period is None else command.period.mean
         self.proposed = wanted if self.observing else None
         if self.observing:
@@ -416,30 +416,30 @@ class Managed:
             self._lose()
 
     def _has_floor_alone(self) -> bool:
-        """Whether a weight is left of a router that the loop has released without a cap."""
+        """Whether only a weight is left of a router that the loop has released without a cap."""
         released = self.instance is not None and self.instance.mode is Mode.RELEASED
         return released and self.floor.claimed
 
     def _observe(self, command: Command) -> None:
-        """Write nothing, but for a cap that alternates, which is left at its mean."""
+        """Write nothing, except that an alternating cap is left at its mean."""
         if self._period is not None and self._alternates() and self._profile is not None:
             self._spend(steady(self._period.mean, self._profile.quantum))
         self._period, self._fell = None, False
         self._owes_release = self._owes_release or command.act is Act.RELEASE
 
     def _spend(self, period: Dithered) -> None:
-        """Begin a period; a cap that cannot be written leaves none to alternate."""
+        """Begin a period; after a failed write, no cap alternates."""
         self._fell = False
         self._period = period if self.keeper.set(period.high) else None
 
     def _keep(self) -> None:
-        """Go on at the mean of a cap that alternates; divide it again where it is divided."""
+        """Continue at the mean of an alternating cap; redistribute a divided one."""
         if self._period is not None and self._alternates() and self._profile is not None:
             self._spend(steady(self._period.mean, self._profile.quantum))
         self.keeper.rebalance()
 
     def look_at_floor(self) -> None:
-        """Look at the weight, and learn what the setpoint needs."""
+        """Check the weight, and learn what the setpoint needs."""
         instance, limits = self.instance, self.keeper.limits
         if instance is None or limits is None:
             return
@@ -449,11 +449,11 @@ class Managed:
         most = limits.ceiling
         sample = self._sample
         if self._polling.polls and sample is not None and sample.used is not None:
-            most = sample.used  # it uses what it gets, whatever that forwards
+            most = sample.used  # it uses all it gets, regardless of its traffic
         self.floor.observe(instance.lease, sample, most)
 
     def weigh(self) -> None:
-        """Write the weight that was decided on; the original must be durable by now."""
+        """Write the decided weight; the original must already be durable."""
         if self.weighable:
             self.floor.carry_out()
 
@@ -464,27 +464,27 @@ class Managed:
         return self._period.high_slots, self._period.low
 
     def fall(self) -> None:
-        """Write the low part of an alternating cap, if there is one still."""
+        """Write the low part of an alternating cap, if there still is one."""
         part = self.low_part()
         if part is not None and not self.observing:
             self._fell = self.keeper.set(part[1])
 
     def release(self) -> bool:
-        """Put back what stood there before; whether it is done."""
+        """Restore the original settings; return whether it is done."""
         self._period = self._view = None
         self.floor.rest()
         return self.keeper.release()
 
     def release_when(self, *, durable: bool) -> None:
-        """Put back what stood there before, or leave that to the next period."""
+        """Restore the original settings, or leave that to the next period."""
         self._owes_release = not (durable and self.release())
 
     def _release_again(self) -> bool:
-        """Try a release that failed once more, when the actuator has rested; whether it is done."""
+        """Retry a failed release after the actuator's backoff; return whether it is done."""
         return not self.keeper.resting and self.release()
 
     def report(self, now: Seconds) -> Report:
-        """Return what there is to know of this router."""
+        """Return the report of this router."""
         instance, reading, view = self.instance, self._reading, self._view
         remaining = math.inf if instance is None else instance.lease.remaining(now)
         setpoint = None if instance is None else instance.setpoint
@@ -529,7 +529,7 @@ class Managed:
         )
 
     def bare_report(self) -> Report:
-        """Return the report of a router whose report failed: what it is called, and why."""
+        """Return a minimal report of a router whose full report failed: its name, and why."""
         return Report(
             vr=self.plan.name,
             active=self.instance is not None,
@@ -549,7 +549,7 @@ class Managed:
         )
 
     def _binding(self) -> bool | None:
-        """Return whether the router is held back, by its cap or by its shield."""
+        """Return whether the cap or the shield limits the router."""
         instance, sample = self.instance, self._sample
         if sample is None or sample.binding or instance is None:
             return None if sample is None else sample.binding
@@ -557,7 +557,7 @@ class Managed:
         return counted is not None and is_held(counted, instance.lease.target)
 
     def _reached(self, reading: Reading) -> PacketsPerSecond | None:
-        """Return what reached the router: its own end counts what the shield drops right after."""
+        """Return the packets/s that reached the router; its own end also counts shield drops."""
         counted = reading.offered
         dropped = self.shielded.dropped
         if counted is None or self.plan.binding.side is Side.HOST:
@@ -565,7 +565,7 @@ class Managed:
         return None if dropped is None else PacketsPerSecond(max(0.0, counted - dropped))
 
     def _offered(self) -> PacketsPerSecond | None:
-        """Return what was sent towards the router, with what limit and shield dropped."""
+        """Return the packets/s sent towards the router, including what limit and shield dropped."""
         reached = None if self._reading is None else self._reading.offered
         dropped = self._dropped()
         return None if reached is None or dropped is None else PacketsPerSecond(reached + dropped)
@@ -577,7 +577,7 @@ class Managed:
         return with_dropped(reading.offered, reading.offered_bps, self._dropped())
 
     def _dropped(self) -> PacketsPerSecond | None:
-        """Return what limit and shield dropped beyond what is counted; None where not known."""
+        """Return what limit and shield dropped and no counter contains; None where unknown."""
         if self.kept_back is None or self.shielded.dropped is None:
             return None
         uncounted = self.shielded.dropped if self.plan.binding.side is Side.HOST else 0.0
@@ -621,17 +621,17 @@ class Managed:
 
 
 def _replanned(lease: Lease, plan: RouterPlan) -> Lease:
-    """Return a lease under another configuration; one that was ordered stays as it is."""
+    """Return a lease under another configuration; an ordered one stays as it is."""
     if not lease.configured:
         return lease
     return lease.ended() if plan.setpoint is None else lease.configured_as(plan.setpoint)
 
 
 def _in_bits(reading: Reading) -> InBits | None:
-    """Return what a reading is to a loop in bits.
+    """Return a reading for a loop in bits.
 
-    The offered load is taken in frames of the size that is forwarded, so that it can be compared:
-    tunnels change the size, and some veths count frames without their header.
+    The offered load is converted to frames of the forwarded size, to be comparable: tunnels change
+    the size, and some veths count frames without their header.
     """
     forwarded = counted(Unit.BITS, None, reading.throughput_bps)
     if forwarded is None:
@@ -642,5 +642,5 @@ def _in_bits(reading: Reading) -> InBits | None:
 
 
 def _used(view: CapView) -> CapFraction | None:
-    """Return the CPU that stands for what was used: the hottest part's, or all, however coarse."""
+    """Return the CPU usage to judge by: the hottest part's, or the total, however coarse."""
     return view.used if view.hottest is None else view.hottest

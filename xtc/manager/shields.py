@@ -1,7 +1,7 @@
-"""Shields of held routers: set, changed, counted and lifted, as the loop's state asks for.
+"""Shields of controlled routers: set, changed, counted and lifted by the loop's state.
 
-Where a shield cannot be set the cap alone holds the router, as it would have anyway, and the
-reports say why. What is set is in the journal beforehand.
+Where a shield cannot be set, the cap alone holds the router, and the reports say why. Shields are
+in the journal before they are set.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,27 +20,27 @@ from xtc.measure.collector import Side
 from xtc.modes import Finding, Mode
 
 LOOK_EVERY = 60
-"""Periods between two looks whether every interface still bears its shield: a look takes as long as
-the rest of a router's period. One whose interfaces came, went or were reset is looked at in that
+"""Periods between two checks that every interface still has its shield: a check takes as long as
+the rest of a router's period. A router with new, lost or reset interfaces is checked in that
 period."""
 LOOK_AGAIN = 10
-"""The same where one does not bear it."""
+"""The same while an interface lacks it."""
 MOST_NEW = 32
-"""Routers that get a new shield in a period: the kernel takes 10 ms to check the program of one."""
+"""Routers that get a new shield in a period: the kernel takes 10 ms to verify one's program."""
 NOTHING = PacketsPerSecond(0.0)
 CHANGE = 0.001
-"""Relative difference to the rate in force below which that is left alone."""
+"""Relative difference to the rate in force below which the rate stays unchanged."""
 
 
 class ShieldPort(Protocol):
-    """What is needed of `xtc.shield.router`; owners are routers."""
+    """The manager's view of `xtc.shield.router`; owners are routers."""
 
     def limit(
         self, owner: str, interfaces: Sequence[str], rate: Setpoint, side: Side
     ) -> Mapping[str, ActuatorError]:
-        """Let so much by on all interfaces together; return those that do not bear it, and why.
+        """Limit all interfaces together to a rate; return those that could not be limited, and why.
 
-        What stands already is changed in place; an interface that lost it bears it again.
+        Existing limits are changed in place; an interface that lost its limit gets it again.
         """
         ...
 
@@ -61,7 +61,7 @@ class ShieldPort(Protocol):
         ...
 
     def overruled(self, interfaces: Iterable[str], side: Side) -> str:
-        """Say which filters of others decide before ours, "" where none does."""
+        """Return which filters of other owners decide before ours, "" where none does."""
         ...
 
 
@@ -71,14 +71,14 @@ class Shields:
     def __init__(self, port: ShieldPort | None, guard: Firewall) -> None:
         self._port = port
         self.lifts = Lifts("shield", self._lift_one, guard)
-        """What is still to be lifted."""
+        """The shields that must still be lifted."""
         self._bearers: dict[str, str] = {}
-        """Who claimed an interface last: it may move from one router to another."""
+        """The last claimant of each interface: it may move from one router to another."""
         self._new = 0
-        """Routers that had none yet, of those looked at in this period."""
+        """Routers without a shield so far, of those checked in this period."""
 
     def look(self, managed: Managed, now: Seconds) -> None:
-        """See what a router's shield dropped in the last period."""
+        """Read what a router's shield dropped in the last period."""
         shielded = managed.shielded
         shielded.whole = shielded.stands and not shielded.fresh
         shielded.fresh = False
@@ -100,7 +100,7 @@ class Shields:
             return None
 
     def claim(self, managed: Managed, now: Seconds) -> bool:
-        """Note which interfaces are about to bear a shield; whether the journal must know first."""
+        """Note the interfaces that will get a shield; whether the journal must be written first."""
         new = {*managed.interfaces} - {*managed.shielded.claimed}
         if self._port is None or not new or managed.observing or _is_paused(managed):
             return False
@@ -112,13 +112,13 @@ class Shields:
         return True
 
     def tend(self, managed: Managed, now: Seconds, *, may_set: bool = True) -> None:
-        """Set, change or lift a router's shield, as its loop stands now.
+        """Set, change or lift a router's shield by the state of its loop.
 
         Args:
             managed: the router.
             now: the instant of this tick.
-            may_set: whether the journal knows of every interface that is to bear one. Else those
-                that bear it follow the setpoint all the same.
+            may_set: whether the journal contains every interface that needs a shield. If not, only
+                existing shields follow the setpoint.
         """
         if self._port is None or managed.observing:
             return
@@ -126,7 +126,7 @@ class Shields:
         if setpoint is None:
             self.lift(managed)
         elif not managed.interfaces:
-            managed.shielded.asked = ()  # what comes back is to bear it at once
+            managed.shielded.asked = ()  # an interface that comes back gets it immediately
         elif not _is_paused(managed):
             self._learn(managed)
             self._set(managed, setpoint, now, may_set=may_set)
@@ -142,7 +142,7 @@ class Shields:
             self._set(managed, setpoint, now, may_set=may_set)
 
     def holds(self, managed: Managed) -> bool | None:
-        """Whether a shield holds a router on all its interfaces; None while that is not known."""
+        """Whether a shield holds a router on all its interfaces; None while unknown."""
         if self._port is None or not managed.plan.shield:
             return False
         shielded = managed.shielded
@@ -161,7 +161,7 @@ class Shields:
             shielded.law = learned(shielded.law, setpoint, seen)
 
     def _set(self, managed: Managed, setpoint: Setpoint, now: Seconds, *, may_set: bool) -> None:
-        assert self._port is not None  # tend() has looked
+        assert self._port is not None  # tend() has checked
         shielded = managed.shielded
         rate = shielded.law.rate(setpoint)
         retuned = setpoint != shielded.setpoint
@@ -175,12 +175,12 @@ class Shields:
             _change(managed, rate, self._port)
 
     def _has_time(self, shielded: Shielded) -> bool:
-        """Whether a shield may be looked at in this period; a new one is among the first few."""
+        """Whether a shield may be checked in this period; only the first few new ones may."""
         self._new += shielded.rate is None
         return shielded.rate is not None or self._new <= MOST_NEW
 
     def _put(self, managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
-        """Put the shield on the router's interfaces, as far as they bear it, and on no others."""
+        """Put the shield on the router's interfaces, where possible, and on no others."""
         shielded, name, interfaces = managed.shielded, managed.plan.name, managed.interfaces
         self.lifts.lift(self._borne(managed) - {*interfaces})
         shielded.claimed = shielded.asked = interfaces
@@ -195,12 +195,12 @@ class Shields:
             shielded.rate = rate
 
     def _borne(self, managed: Managed) -> set[str]:
-        """Return the interfaces that may bear the router's shield, and no other router's."""
+        """Return the interfaces that may have the router's shield, and no other router's."""
         name = managed.plan.name
         return {one for one in managed.shielded.claimed if self._bearers.get(one, name) == name}
 
     def lift(self, managed: Managed) -> str:
-        """Lift a router's shield; why not, in words, where it must be tried again."""
+        """Lift a router's shield; return why not, where it must be retried."""
         if self._port is None or not managed.shielded.claimed:
             return ""
         trouble = self.lifts.lift(sorted(self._borne(managed)))
@@ -209,7 +209,7 @@ class Shields:
         return trouble
 
     def look_ahead(self, managed: Managed) -> None:
-        """See whether another owner's filter decides before a router's shield or limit.
+        """Check whether another owner's filter decides before a router's shield or limit.
 
         This takes milliseconds for each interface: the caller takes the routers in turn.
         """
@@ -226,18 +226,18 @@ class Shields:
             self._port.lift(interface)
 
     def try_again(self) -> None:
-        """End a period: try to lift what could not be lifted."""
+        """End a period: retry the lifts that failed."""
         self._new = 0
         self.lifts.try_again()
 
     def interfaces(self, routers: Iterable[Managed]) -> dict[str, tuple[str, ...]]:
-        """Return what the journal must hold: the interfaces that may bear a shield, by router."""
+        """Return what the journal must hold: the interfaces that may have a shield, by router."""
         claimed = {m.plan.name: m.shielded.claimed for m in routers if m.shielded.claimed}
         return claimed | self.lifts.left()
 
 
 def _is_upset(managed: Managed) -> bool:
-    """Whether a router's interfaces are others than before, or are counted no longer."""
+    """Whether a router's interfaces have changed, or are no longer counted."""
     shielded = managed.shielded
     before, shielded.disturbed = shielded.disturbed, managed.disturbed
     if shielded.disturbed and not before:
@@ -246,10 +246,10 @@ def _is_upset(managed: Managed) -> bool:
 
 
 def _wanted(managed: Managed, now: Seconds) -> Setpoint | None:
-    """Return the setpoint of a router that is to have a shield.
+    """Return the setpoint of a router that needs a shield.
 
-    One that does not answer to its cap keeps it: the shield is all that holds it. A loop whose
-    actuator is not to be had, or whose cap is left to others, does not see its lease end.
+    A router that does not respond to its cap keeps its shield: nothing else holds it. A loop
+    without an actuator, or with a cap left to others, does not see its lease end.
     """
     instance = managed.instance
     if instance is None or not managed.plan.shield:
@@ -260,15 +260,12 @@ def _wanted(managed: Managed, now: Seconds) -> Setpoint | None:
 
 
 def _is_another(rate: Setpoint, before: Setpoint) -> bool:
-    """Whether what was learned has changed a rate enough to be worth a change of the filter."""
+    """Whether learning has changed a rate enough to be worth changing the filter."""
     return rate.unit is not before.unit or abs(rate.rate / before.rate - 1) > CHANGE
 
 
 def _note_begun(shielded: Shielded, setpoint: Setpoint) -> None:
-    """Note what a shield is about to be in the middle of a period, of which that then tells less.
-
-    What was let by for a larger setpoint was right; a period without a shield tells nothing.
-    """
+    """Note a shield that begins in the middle of a period, which then says less."""
     before = shielded.setpoint
     if shielded.rate is None or before is None or before.unit is not setpoint.unit:
         shielded.fresh = True
@@ -288,7 +285,7 @@ def _is_paused(managed: Managed) -> bool:
 
 
 def _change(managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
-    """Change the rate; where that fails, the shield is set again in the next period."""
+    """Change the rate; if that fails, set the shield again in the next period."""
     shielded = managed.shielded
     try:
         port.change(managed.plan.name, rate)
@@ -299,7 +296,7 @@ def _change(managed: Managed, rate: Setpoint, port: ShieldPort) -> None:
 
 
 def _seen(managed: Managed, unit: Unit) -> Seen | None:
-    """Return what the law learns from in a unit, None where a part of it is not known."""
+    """Return the law's input in a unit, None where a part of it is not known."""
     sample, dropped, instance = managed.sample, managed.shielded.dropped, managed.instance
     if sample is None or dropped is None or instance is None:
         return None

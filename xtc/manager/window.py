@@ -1,12 +1,12 @@
-"""Samples that are too short to stand alone: several periods are judged together.
+"""Joins periods that are too short to be judged alone.
 
 A quota is refilled once in its own period, which the kernel's smallest quota makes long for small
-caps: 1 % takes 100 ms. A sample that sees one refill or two, or none, says little of what the cap
-gives; the mean over several refills does. The router's loop is that much slower, and no other's.
+caps: 1 % takes 100 ms. A sample with two refills or fewer says little about the effect of the cap;
+the mean over several refills does. Only this router's loop becomes slower.
 
-Where a shield holds the rate, a cap only bounds CPU. What packets cost scatters from one short
-period to the next, and a cap that followed it would at times be what packets wait for. Such a cap
-is decided on by the mean of a second; one that holds its router back is decided on at once.
+Where a shield holds the rate, a cap only bounds CPU. The cost of packets scatters from one short
+period to the next, and a cap that followed it would sometimes delay packets. Such a cap is decided
+by the mean of a second; a cap that limits its router is decided immediately.
 """
 
 import math
@@ -24,31 +24,31 @@ from xtc.manager.cap import CapView, same_cap
 from xtc.measure.collector import Reading
 
 REFILLS = 4
-"""Refills of a cap that a sample must see: one more or less is then a quarter."""
+"""Refills of a cap that a sample must contain: one more or less then changes it by a quarter."""
 
 RECENT_S = 1.0
 """Seconds over which a router's use of its cap is judged while it has a backlog."""
 
 CALM_S = 1.0
-"""Seconds over which it is judged whether a router behind a shield has the CPU that it needs."""
+"""Seconds over which to judge whether a router behind a shield has the CPU that it needs."""
 
 HINDERED = 0.95
-"""Below this share of what it is to forward a router that spends its cap is held back by it."""
+"""A router that spends its cap is limited by it below this share of its wanted throughput."""
 
 _Number = TypeVar("_Number", bound=float)
 Seen = tuple[Reading, CapView]
-"""What one period showed."""
+"""The measurements of one period."""
 
 
 def periods_for(refill: float, period: float) -> int:
-    """Return how many periods a sample takes where a cap is refilled after so many seconds."""
+    """Return how many periods a sample takes for a cap with this refill time."""
     return max(1, math.ceil(REFILLS * refill / period - 1e-9))
 
 
 def joined(window: tuple[Seen, ...], seen: Seen, period: float) -> tuple[tuple[Seen, ...], bool]:
-    """Return the periods that belong together with this one, and whether they are enough.
+    """Return the periods that belong with this one, and whether they are enough.
 
-    Where the cap has changed, they begin anew.
+    A change of the cap starts again.
     """
     same = bool(window) and same_cap(window[-1][1].cap, seen[1].cap)
     window = (*(window if same else ()), seen)
@@ -56,7 +56,7 @@ def joined(window: tuple[Seen, ...], seen: Seen, period: float) -> tuple[tuple[S
 
 
 def mean_of(window: Sequence[Seen]) -> Seen:
-    """Return the mean of several periods; what is not known in one of them is not known."""
+    """Return the mean of several periods; values unknown in one of them are unknown."""
     reading, view = window[-1]
     if len(window) == 1:
         return reading, view
@@ -82,11 +82,11 @@ def mean_of(window: Sequence[Seen]) -> Seen:
 def steadied(
     recent: tuple[float, ...], evidence: Evidence, period: float
 ) -> tuple[tuple[float, ...], Evidence]:
-    """Return the shares of its cap that a router used lately, and the evidence judged with them.
+    """Return the shares of its cap that a router used recently, and the evidence judged with them.
 
-    Short samples scatter. One in which a router with a backlog used little of its cap tells no more
-    than one in which it used much; were only the latter learned from, what the cap gives would be
-    taken for more than it is. Where all that is offered is forwarded, the sample stands alone.
+    Short samples scatter. A router with a backlog uses little of its cap in some and much in
+    others. Learning only from the latter would overestimate the effect of the cap. If all offered
+    load is forwarded, the sample is used alone.
     """
     if evidence.use is None or evidence.cap is None:
         return (), evidence
@@ -101,24 +101,24 @@ class Calm:
     """Gathers the samples of a router behind its shield until they are worth a decision."""
 
     def __init__(self) -> None:
-        """Begin without any."""
+        """Start without any."""
         self._waiting: tuple[Sample, ...] = ()
-        """All under one cap and one setpoint."""
+        """Samples under one cap and one setpoint."""
         self._seconds = 0.0
-        """What they span."""
+        """The time that they span."""
         self._setpoint: Setpoint | None = None
 
     def begin(self) -> None:
-        """Begin anew."""
+        """Start again."""
         self._waiting, self._seconds = (), 0.0
 
     def gather(self, sample: Sample, setpoint: Setpoint, seconds: float) -> Sample | None:
-        """Return what is to be decided on after one more sample, None while that has time.
+        """Return the sample to decide on after one more, None while the decision can wait.
 
         Args:
-            sample: what was seen.
-            setpoint: what the router is to forward.
-            seconds: what the sample spans.
+            sample: of the period.
+            setpoint: of the router.
+            seconds: spanned by the sample.
         """
         if setpoint != self._setpoint or not _may_wait(sample, setpoint):
             self._setpoint = setpoint
@@ -135,9 +135,9 @@ class Calm:
 
 
 def _may_wait(sample: Sample, setpoint: Setpoint) -> bool:
-    """Whether a cap only bounds CPU, and what it gives was enough for a setpoint that was wanted.
+    """Whether a cap only bounds CPU, and was enough for a setpoint that was wanted.
 
-    A load that begins or ends is not averaged with what was before: of a router that polls, which
+    A load that begins or ends is not averaged with earlier samples: for a polling router, which
     uses all it gets, that would look like too little CPU.
     """
     counted = sample.counted_in(setpoint.unit)
@@ -154,12 +154,12 @@ def _is_hindered(sample: Sample, target: float) -> bool:
 
 
 def _alike(one: Sample, other: Sample) -> bool:
-    """Whether two samples are of one cap, with a shield in both."""
+    """Whether two samples are of one cap, both with a shield."""
     return one.guarded and other.guarded and same_cap(one.cap, other.cap)
 
 
 def mean_sample(samples: Sequence[Sample]) -> Sample:
-    """Return the mean of samples under one cap; what is not known in one of them is not known."""
+    """Return the mean of samples under one cap; values unknown in one of them are unknown."""
     last = samples[-1]
     if len(samples) == 1:
         return last

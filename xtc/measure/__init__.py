@@ -1,1 +1,1 @@
-"""What routers forward and what their host drops: counters read and aggregated."""
+"""Throughput of routers and drops of their host: reads and aggregates counters."""

@@ -1,4 +1,4 @@
-"""Which interfaces several routers claim: what counts for two routers would count for neither."""
+"""Finds interfaces that several routers claim, since traffic must count for one router only."""
 
 from collections.abc import Iterable, Mapping
 
@@ -6,7 +6,7 @@ from common.errors import ConfigError
 from xtc.measure.collector import Binding, Claims
 
 SHOWN = 3
-"""Interfaces named in one message."""
+"""Maximum interfaces named in one message."""
 _FIX = "name each interface for one router: what two claim counts for neither"
 
 Contested = Mapping[str, tuple[str, ...]]
@@ -18,13 +18,13 @@ def contested(bindings: Mapping[str, Binding], present: Iterable[str]) -> Contes
 
     Args:
         bindings: how to recognise the interfaces of each router.
-        present: the interfaces that are there. Names and globs are judged without them: one that
-            falls under another router's conflicts as soon as its interface is there.
+        present: the existing interfaces. Names and globs are judged without them: a name that
+            matches another router's glob conflicts as soon as its interface exists.
     """
     claims = Claims(bindings)
     names = set(present)
     for binding in bindings.values():
-        names.update(binding.patterns)  # a glob falls under its like as if it were a name
+        names.update(binding.patterns)  # a glob matches an equal glob as if it were a name
         if binding.domid is not None:
             names.add(f"vif{binding.domid}.0")
     owners = {name: set(claims.owners(name)) for name in sorted(names)}
@@ -36,7 +36,7 @@ def contested(bindings: Mapping[str, Binding], present: Iterable[str]) -> Contes
 
 
 def added(before: Contested, after: Contested) -> Contested:
-    """Return the claims that conflict after a change and did not before it."""
+    """Return the claims that conflict after a change but did not before."""
     return {
         name: routers
         for name, routers in after.items()

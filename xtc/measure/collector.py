@@ -1,4 +1,4 @@
-"""Throughput Collector: which interface belongs to which virtual router, and what it forwards."""
+"""Throughput Collector: maps interfaces to virtual routers, and adds up what they forward."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,12 +16,12 @@ _VIF = re.compile(r"^vif(\d+)\.(\d+)$")
 
 
 class Side(Enum):
-    """Where an interface is read, which says what its directions mean."""
+    """Where an interface is read, which defines the meaning of its directions."""
 
     HOST = "host"
-    """The host's end (vif, tap, veth peer): what it receives, the router has sent."""
+    """The host's end (vif, tap, veth peer): the router sent what it receives."""
     ROUTER = "router"
-    """The router's own end: what it transmits, the router has sent."""
+    """The router's own end: the router sent what it transmits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +36,25 @@ class Binding:
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """What one router did in an interval; without a throughput, the reasons why there is none."""
+    """Rates of one router in an interval; without a throughput, the reasons why there is none."""
 
     throughput: PacketsPerSecond | None
     offered: PacketsPerSecond | None
     interfaces: tuple[str, ...]
     problems: tuple[str, ...] = ()
     incomplete: bool = False
-    """Whether some of its interfaces are gone, or not only its own, while others are there."""
+    """Whether some of its interfaces are missing or shared, while others exist."""
     at_least: PacketsPerSecond | None = None
-    """What the others forwarded, where it is incomplete."""
+    """Throughput of the other interfaces, where it is incomplete."""
     throughput_bps: BitsPerSecond | None = None
-    """None where an interface's bytes could not be counted, too; the same for the next two."""
+    """None also where an interface's bytes could not be counted; so are the next two."""
     offered_bps: BitsPerSecond | None = None
-    """No counter has the bytes of what was dropped: it is taken to be of the same mean size."""
+    """No counter has the bytes of dropped packets: they are assumed to have the same mean size."""
     at_least_bps: BitsPerSecond | None = None
 
 
 def is_glob(pattern: str) -> bool:
-    """Whether a pattern may stand for several names."""
+    """Whether a pattern may match several names."""
     return any(character in pattern for character in "*?[")
 
 
@@ -65,14 +65,14 @@ def vif_domid(interface: str) -> int | None:
 
 
 class Claims:
-    """Who claims an interface: found by name and domain, and by trying only true globs."""
+    """Which routers claim an interface: found by name and domain, trying only true globs."""
 
     def __init__(self, bindings: Mapping[str, Binding]) -> None:
         self._by_name: dict[str, list[str]] = {}
         self._by_domid: dict[int, list[str]] = {}
         self._globs: list[tuple[re.Pattern[str], str]] = []
         self.named: dict[str, tuple[str, ...]] = {}
-        """The interfaces that must be there: those that are named, not only described."""
+        """The interfaces that must exist: named ones, not those matched by globs."""
         for vr, binding in bindings.items():
             if binding.domid is not None:
                 self._by_domid.setdefault(binding.domid, []).append(vr)
@@ -102,7 +102,7 @@ class _Sum:
     def __init__(self) -> None:
         self.pps = PacketsPerSecond(0.0)
         self.bps: BitsPerSecond | None = BitsPerSecond(0.0)
-        """None from the first interface on whose bits are not known."""
+        """None once an interface has unknown bits."""
 
     def add(self, passed: float, bits: float | None, dropped: float = 0.0) -> None:
         self.pps = PacketsPerSecond(self.pps + passed + dropped)
@@ -111,12 +111,12 @@ class _Sum:
 
 
 def with_dropped(passed: float, bits: float | None, dropped: float | None) -> BitsPerSecond | None:
-    """Return the bits of packets with those of others that were dropped, of the same mean size.
+    """Return the bits of packets and of dropped ones, which are assumed to have the same mean size.
 
     Args:
-        passed: packets/s whose bits are known.
+        passed: packets/s with known bits.
         bits: theirs, in bits/s.
-        dropped: packets/s whose bits nobody counted.
+        dropped: packets/s with uncounted bits.
     """
     if bits is None or dropped is None or (dropped > 0 and passed <= 0):
         return None
@@ -124,9 +124,9 @@ def with_dropped(passed: float, bits: float | None, dropped: float | None) -> Bi
 
 
 def reached_bps(reading: Reading, reached: float | None) -> BitsPerSecond | None:
-    """Return the bits of the packets/s that reached a router, of the size that it forwards.
+    """Return the bits of the packets/s that reached a router, in the size that it forwards.
 
-    Where it forwards none, they have the size of those that were sent towards it.
+    If it forwards none, use the size of those sent towards it.
     """
     if reached is None:
         return None
@@ -141,7 +141,7 @@ def reached_bps(reading: Reading, reached: float | None) -> BitsPerSecond | None
 
 
 class Collector:
-    """Keeps the map from interfaces to routers, redone only when interfaces come or go."""
+    """Keeps the map from interfaces to routers, rebuilt only when interfaces come or go."""
 
     def __init__(
         self, bindings: Mapping[str, Binding], unexpected: Callable[[str], None] = uncounted
@@ -150,26 +150,25 @@ class Collector:
 
         Args:
             bindings: how to recognise each router's interfaces.
-            unexpected: counts an error that nobody foresaw, by where it came up.
+            unexpected: counts an unforeseen error by its origin.
         """
         self._guard = Firewall(unexpected)
         self._bindings, self._claims = dict(bindings), Claims(bindings)
         self._names: frozenset[str] | None = None
-        """The interfaces that are mapped; None before the first reading."""
+        """The mapped interfaces; None before the first reading."""
         self._owned: dict[str, tuple[str, ...]] = {}
         self._contested: dict[str, tuple[str, ...]] = {}
         self._full: dict[str, tuple[str, ...]] = {}
         """The most interfaces that each router had since it last had none."""
         self._missing: dict[str, tuple[str, ...]] = {}
-        """The interfaces of each router that must be there and are not, if there are any."""
+        """The interfaces of each router that must exist and do not, if any."""
 
     def rebind(self, bindings: Mapping[str, Binding], *, forget: bool = False) -> None:
-        """Take over other routers; interfaces are mapped again at the next reading.
+        """Adopt other routers; interfaces are mapped again at the next reading.
 
         Args:
             bindings: how to recognise each router's interfaces.
-            forget: accept the interfaces that are there now; else only of routers whose binding
-                has changed.
+            forget: accept the existing interfaces; else only for routers with a changed binding.
         """
         changed = {vr for vr, binding in bindings.items() if binding != self._bindings.get(vr)}
         forgotten = self._full.keys() if forget else changed | (self._full.keys() - bindings.keys())
@@ -182,9 +181,9 @@ class Collector:
         return self._owned.get(vr, ())
 
     def owned(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return whose interfaces are there, before there is anything to be counted."""
+        """Return the router of each existing interface, before there are any counts."""
         self._map(names)
-        self._names = None  # what each router must have is told by the first rates
+        self._names = None  # the first rates define which interfaces each router must have
         return {vr: self._owned.get(vr, ()) for vr in self._bindings}
 
     def aggregate(self, rates: Mapping[str, InterfaceRate | Fault]) -> dict[str, Reading]:
@@ -209,9 +208,9 @@ class Collector:
         self._names = present
 
     def _expect(self, rates: Mapping[str, object]) -> None:
-        """Remember the most interfaces that each router had; one without any begins again.
+        """Remember the most interfaces that each router had; a router without any starts again.
 
-        Those that have just vanished do not count beside those that took their place.
+        Interfaces that just disappeared do not add to their replacements.
         """
         for vr in self._bindings:
             owned = self._owned.get(vr, ())
@@ -222,7 +221,7 @@ class Collector:
                 self._full[vr] = now
 
     def _miss(self, vr: str, rates: Mapping[str, object]) -> tuple[str, ...]:
-        """Return the interfaces that must be there and are not: named ones, and those it had."""
+        """Return the missing interfaces: named ones, and those it had."""
         expected = {*self._claims.named[vr], *self._full.get(vr, ())}
         return tuple(sorted(name for name in expected if name not in rates))
 
@@ -257,7 +256,7 @@ class Collector:
 
 
 def _or_blind(found: Reading | Unforeseen, interfaces: tuple[str, ...]) -> Reading:
-    """Return a reading; where it failed, one that tells nothing but that."""
+    """Return a reading; after a failure, one that contains only the failure."""
     if not isinstance(found, Unforeseen):
         return found
     return Reading(None, None, interfaces, (found.words,))

@@ -1,8 +1,8 @@
-"""How busy the host's busiest CPU is: a host may be full before its routers show it.
+"""Load of the host's busiest CPU: a host may be overloaded before its routers show it.
 
-What the host drops for lack of CPU before it is counted at a router (in the queue of a virtual
-link, for example) looks like less demand. That a CPU has no time left tells the difference. It is
-told to the policer; no control law acts on it.
+Packets that the host drops for lack of CPU before a router counts them (in the queue of a virtual
+link, for example) look like less demand. A CPU without idle time shows the difference. The policer
+gets this value; no control law uses it.
 """
 
 import re
@@ -16,22 +16,22 @@ from common.units import Seconds
 
 STAT: Final = Path("/proc/stat")
 SPAN_S: Final = 0.9
-"""Readings are so far apart: the kernel counts in hundredths of a second."""
+"""Minimum time between readings: the kernel counts in hundredths of a second."""
 _CPU = re.compile(rb"^cpu(\d+) ([\d ]+)$", re.MULTILINE)
 _IDLE, _IO_WAIT = 3, 4
 _GUESTS = 8
-"""From here on, columns count again what `user` and `nice` have (proc(5))."""
+"""From this column on, columns repeat what `user` and `nice` contain (proc(5))."""
 
 log = structlog.get_logger()
 
 Times = Mapping[int, tuple[int, int]]
-"""By CPU: ticks of the clock that were idle, and all."""
+"""By CPU: idle clock ticks, and all ticks."""
 
 
 def parse(raw: bytes) -> dict[int, tuple[int, int]]:
     """Read the lines of CPUs in /proc/stat (proc(5)): idle ticks and all ticks, by CPU.
 
-    A line with fewer columns than kernels have printed since 2.6 is left out.
+    Lines with fewer columns than in Linux 2.6 are ignored.
     """
     found: dict[int, tuple[int, int]] = {}
     for match in _CPU.finditer(raw):
@@ -42,9 +42,9 @@ def parse(raw: bytes) -> dict[int, tuple[int, int]]:
 
 
 def busiest(before: Times, after: Times) -> float | None:
-    """Return the share of time in which the busiest CPU was not idle; None where that is unknown.
+    """Return the share of time in which the busiest CPU was not idle; None where unknown.
 
-    What a hypervisor took from a CPU counts as busy: it is not there for packets.
+    Time stolen by a hypervisor counts as busy: it is not available for packets.
     """
     shares = [
         1.0 - (idle - before[cpu][0]) / (ticks - before[cpu][1])
@@ -55,17 +55,17 @@ def busiest(before: Times, after: Times) -> float | None:
 
 
 class CpuWatch:
-    """Reads about once a second, however often it is asked."""
+    """Reads about once a second, even if called more often."""
 
     def __init__(self, stat: Path = STAT) -> None:
         self._stat = stat
         self._before: tuple[Seconds, Times] | None = None
         self._busiest: float | None = None
         self._problem = ""
-        """Why the file could not be read, while it cannot."""
+        """Why the file could not be read; empty while it can."""
 
     def look(self, now: Seconds) -> float | None:
-        """Return how busy the busiest CPU was lately, 0 to 1; None where that is not known."""
+        """Return the recent load of the busiest CPU, 0 to 1; None where unknown."""
         if self._before is not None and now - self._before[0] < SPAN_S:
             return self._busiest
         times = self._read()
@@ -76,7 +76,7 @@ class CpuWatch:
         return self._busiest
 
     def _read(self) -> Times | None:
-        """Read the file; say once why it cannot be read."""
+        """Read the file; log once why it cannot be read."""
         try:
             times = parse(self._stat.read_bytes())
         except OSError as error:

@@ -1,7 +1,7 @@
-"""What the host drops before any router: at its network cards, and in its CPUs' backlogs.
+"""Packets that the host drops before any router: at its network cards, and in its CPUs' backlogs.
 
-No router's interface counts these packets, so a router looks idle while its traffic is lost. They
-are told to people and to the policer; no control law acts on them.
+No router's interface counts these packets, so a router looks idle while its traffic is lost.
+Metrics and the policer get these counts; no control law uses them.
 """
 
 import re
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Backlogs:
-    """How many packets each CPU's backlog had dropped at an instant, modulo 2^32."""
+    """Packets that each CPU's backlog had dropped at an instant, modulo 2^32."""
 
     at: Seconds
     dropped: Mapping[int, int]
@@ -59,9 +59,9 @@ def parse(raw: bytes) -> dict[int, int]:
 
 
 def backlog_rate(before: Backlogs, after: Backlogs) -> PacketsPerSecond | None:
-    """Return what all backlogs dropped between two readings; None where that is not known.
+    """Return the drops of all backlogs between two readings; None where unknown.
 
-    A CPU that came or went meanwhile is left out. Counters have 32 bits, and wrap.
+    CPUs added or removed in between are left out. Counters have 32 bits, and wrap.
     """
     dt = after.at - before.at
     if dt <= 0:
@@ -72,7 +72,7 @@ def backlog_rate(before: Backlogs, after: Backlogs) -> PacketsPerSecond | None:
 
 
 def is_card(name: str, sysfs: Path = SYSFS) -> bool:
-    """Whether an interface is a network card, and not made by software, or a Xen guest's end."""
+    """Whether an interface is a network card, not a software device or a Xen guest's end."""
     device = sysfs / name / "device"
     try:
         return device.exists() and (device / "subsystem").resolve().name != "xen-backend"
@@ -82,17 +82,17 @@ def is_card(name: str, sysfs: Path = SYSFS) -> bool:
 
 
 class HostWatch:
-    """Tells from tick to tick what the host drops; what cannot be read is not known."""
+    """Counts the host's drops per tick; values that cannot be read are unknown."""
 
     def __init__(
         self, softnet: Path = Path(SOFTNET), card: Callable[[str], bool] = is_card
     ) -> None:
         self._softnet, self._card = softnet, card
         self._cards: dict[str, bool] = {}
-        """Every interface that was there at the last look, and whether it is a card."""
+        """Every interface at the last check, and whether it is a card."""
         self._before: Backlogs | None = None
         self._problem = ""
-        """Why backlogs could not be read, while they cannot."""
+        """Why backlogs could not be read; empty while they can."""
 
     def look(
         self,
@@ -100,12 +100,12 @@ class HostWatch:
         rates: Mapping[str, InterfaceRate | Fault],
         owned: Collection[str],
     ) -> HostDrops:
-        """Return what was dropped since the last look.
+        """Return the drops since the last call.
 
         Args:
-            now: the instant of this look.
+            now: the current instant.
             rates: of every interface of the host.
-            owned: interfaces of routers, whose drops are the routers' affair.
+            owned: interfaces of routers, which count their own drops.
         """
         self._learn(rates.keys())
         cards = {
@@ -128,7 +128,7 @@ class HostWatch:
         return backlog_rate(before, self._before)
 
     def _read(self, now: Seconds) -> Backlogs | None:
-        """Read the file; say once why it cannot be read."""
+        """Read the file; log once why it cannot be read."""
         try:
             read = Backlogs(now, parse(self._softnet.read_bytes()))
         except (OSError, MeterError) as error:

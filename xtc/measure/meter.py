@@ -21,7 +21,7 @@ WRAP_BITS = 10e9
 """The same in bits/s, for a falling 32-bit counter of bytes."""
 _COLUMNS = 16
 _counted = itemgetter(0, 1, 3, 8, 9, 11)
-"""Returns the columns of `Counters`."""
+"""Selects the columns of `Counters`."""
 _HEADER_LINES = 2
 
 
@@ -52,8 +52,8 @@ class Fault(Enum):
 class InterfaceRate(NamedTuple):
     """Rates of one interface, in packets/s; dropped packets are counted apart from sent ones.
 
-    Bits are those of the packets that were not dropped, and None where the bytes' counter made no
-    sense: that of the packets is reported all the same.
+    Bits are those of the packets that were not dropped, and None where the byte counter is
+    implausible; packets are reported anyway.
     """
 
     rx: PacketsPerSecond
@@ -66,7 +66,7 @@ class InterfaceRate(NamedTuple):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The text of /proc/net/dev at an instant; parsed when somebody asks."""
+    """The text of /proc/net/dev at an instant; parsed on demand."""
 
     at: Seconds
     raw: bytes = field(repr=False)
@@ -123,7 +123,7 @@ def rate(before: Counters, after: Counters, dt: Seconds) -> InterfaceRate | Faul
     """Return the rates between two readings of one interface, never negative.
 
     A counter that fell has wrapped if it was within reach of 2^32 at line rate; otherwise the
-    interface was reset, and the interval says nothing.
+    interface was reset, and the interval is unusable.
     """
     deltas = (
         after.rx_packets - before.rx_packets,
@@ -143,7 +143,7 @@ def rate(before: Counters, after: Counters, dt: Seconds) -> InterfaceRate | Faul
 
 
 def _unwrapped(deltas: _Deltas, before: Counters, dt: Seconds) -> _Deltas | Fault:
-    """Return what was counted where counters of 32 bits have wrapped; or what is wrong."""
+    """Return the counts, corrected for wrapped 32-bit counters; or what is wrong."""
     counted = []
     olds = before.rx_packets, before.rx_dropped, before.tx_packets, before.tx_dropped
     for old, delta in zip(olds, deltas, strict=True):
@@ -157,7 +157,7 @@ def _unwrapped(deltas: _Deltas, before: Counters, dt: Seconds) -> _Deltas | Faul
 
 
 def _bits(old: int, new: int, dt: Seconds) -> BitsPerSecond | None:
-    """Return the bit rate between two counts of bytes; None where there can be none."""
+    """Return the bit rate between two byte counts; None where it cannot be computed."""
     bits = 8 * (new - old)
     if bits < 0:
         bits += 8 << 32
@@ -170,7 +170,7 @@ def rates(before: Snapshot, after: Snapshot) -> dict[str, InterfaceRate | Fault]
     """Return rates for every interface of either snapshot.
 
     Raises:
-        MeterError: either snapshot cannot be understood, or no time lies between them.
+        MeterError: either snapshot cannot be understood, or they have the same instant.
     """
     dt = Seconds(after.at - before.at)
     if dt <= 0:
@@ -186,7 +186,7 @@ def rates(before: Snapshot, after: Snapshot) -> dict[str, InterfaceRate | Fault]
 
 
 class ProcNetDev:
-    """/proc/net/dev, kept open: of this process, or of any other network namespace's process."""
+    """/proc/net/dev, kept open, of this process or of a process in another network namespace."""
 
     def __init__(self, path: str = "/proc/self/net/dev") -> None:
         self._path = path

@@ -1,1 +1,1 @@
-"""Simulated hosts that real policers can use: real daemons and laws, and no packet that is real."""
+"""Simulated hosts for real policers: real daemons and laws, no real packets."""

@@ -1,4 +1,4 @@
-"""What a sandbox is made of: its hosts, their routers, and where each has its files."""
+"""The layout of a sandbox: its hosts, their routers, and their files."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,20 +13,20 @@ from xtc.spec import SimulatedSpec
 from xtc.wire import Status
 
 MODEL = "hinge"
-"""What each router does with a CPU to itself: the bundled model of a host that was measured."""
+"""Model of each router with a CPU to itself: a bundled model of a measured host."""
 CAPACITY_PPS = 180e3
-"""What the routers of a host forward together at least; a test holds the simulation to it."""
+"""Minimum total throughput of a host's routers; a test checks it."""
 MOST_HOSTS = 8
 ANSWER_S = 1.0
-"""How long a daemon may take to answer."""
+"""How long a daemon may take to answer, in seconds."""
 LONGEST_SOCKET = 107
-"""Bytes of a local socket's path (unix(7), sun_path)."""
+"""Maximum bytes of a local socket's path (unix(7), sun_path)."""
 _NAMED = (
     {"gold": 60e3, "silver": 20e3, "bronze": 30e3},
     {"iron": 40e3, "tin": 30e3, "zinc": 20e3},
 )
 _LOADS = (40e3, 30e3, 20e3)
-"""What is sent to the routers of each further host."""
+"""Load of the routers of each further host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,30 +34,30 @@ class HostPlace:
     """One simulated host."""
 
     name: str
-    """It begins with `sim`, so that no list shows it as a real one."""
+    """It begins with `sim`, so that it is recognisable in every list."""
     usual: dict[str, float]
-    """What is sent to each router at first, in packets/s."""
+    """Initial load of each router, in packets/s."""
     directory: Path
     capacity_pps: float = CAPACITY_PPS
 
     @property
     def loads(self) -> Path:
-        """The file that says what is sent to its routers now."""
+        """The file with the current load of its routers."""
         return self.directory / "loads.json"
 
     @property
     def log(self) -> Path:
-        """What its daemon logs."""
+        """The log of its daemon."""
         return self.directory / "log"
 
     @property
     def requests(self) -> str:
-        """Where its daemon hears requests."""
+        """The request socket of its daemon."""
         return f"ipc://{self.directory / REQUESTS}"
 
     @property
     def telemetry(self) -> str:
-        """Where its daemon streams telemetry."""
+        """The telemetry socket of its daemon."""
         return f"ipc://{self.directory / TELEMETRY}"
 
     def runs(self) -> bool:
@@ -102,7 +102,7 @@ def places(directory: Path, hosts: int) -> list[HostPlace]:
 
 
 def usual(number: int) -> dict[str, float]:
-    """Return what is sent to the routers of a host at first, by its number from 1 on."""
+    """Return the initial load of a host's routers, by its number from 1 on."""
     if number <= len(_NAMED):
         return dict(_NAMED[number - 1])
     return {f"vr{number}{letter}": pps for letter, pps in zip("abc", _LOADS, strict=True)}

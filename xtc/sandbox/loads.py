@@ -1,4 +1,4 @@
-"""What is sent to the routers of a simulated host: a file that an operator's command rewrites."""
+"""The load of a simulated host's routers: a file that an operator's command rewrites."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ log = structlog.get_logger()
 
 
 class Sent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is sent to one router, in packets/s."""
+    """Load of one router, in packets/s."""
 
     usual_pps: Pps
     offered_pps: Pps
@@ -27,7 +27,7 @@ Loads = dict[str, Sent]
 
 
 def write_loads(path: Path, loads: Mapping[str, Sent]) -> None:
-    """Replace the file as a whole, so that no reader sees half of it."""
+    """Replace the file atomically, so that readers never see half of it."""
     temporary = path.with_suffix(".new")
     temporary.write_bytes(msgspec.json.format(msgspec.json.encode(loads), indent=1) + b"\n")
     temporary.replace(path)
@@ -37,7 +37,7 @@ def read_loads(path: Path) -> Loads:
     """Read the file.
 
     Raises:
-        ConfigError: it is not there, or holds no loads.
+        ConfigError: it is missing, or contains no loads.
     """
     try:
         with path.open("rb") as file:
@@ -48,16 +48,16 @@ def read_loads(path: Path) -> Loads:
 
 
 class Watched:
-    """The loads of a host as its file has them now; one that cannot be read changes nothing."""
+    """The current loads of a host from its file; an unreadable file changes nothing."""
 
     def __init__(self, path: Path, at_first: Mapping[str, float]) -> None:
         self._path = path
         self._offered = dict(at_first)
         self._seen: tuple[int, int] | None = None
-        """Inode and time of the file that was read last."""
+        """Inode and time of the last file read."""
 
     def __call__(self) -> Mapping[str, float]:
-        """Return what is sent to each router, in packets/s."""
+        """Return the load of each router, in packets/s."""
         stamp = self._stamp()
         if stamp is not None and stamp != self._seen:
             self._seen = stamp

@@ -1,4 +1,4 @@
-"""The processes of a sandbox: a real daemon for each simulated host, which ends with its owner."""
+"""The processes of a sandbox: a real daemon for each simulated host, which exits with its owner."""
 
 import ctypes
 import os
@@ -20,9 +20,9 @@ from xtc.sandbox.loads import Sent, Watched, write_loads
 from xtc.simulation.shared_host import SharedHost
 
 START_S = 30.0
-"""How long hosts may take to start: seconds on a machine that does something else."""
+"""How long hosts may take to start: seconds on a busy machine."""
 STOP_S = 15.0
-"""How long they may take to put everything back."""
+"""How long they may take to restore everything."""
 LOOK_S = 0.2
 _PR_SET_PDEATHSIG = 1
 Processes = Mapping[str, "subprocess.Popen[bytes]"]
@@ -31,35 +31,35 @@ Processes = Mapping[str, "subprocess.Popen[bytes]"]
 
 @dataclass
 class EndRequest:
-    """Whether a signal has asked for the end.
+    """Whether a signal has requested the exit.
 
-    A handler may run while its own thread holds a lock, so this has none, as an event has.
+    A handler may run while its own thread holds a lock, so this uses no lock, unlike an event.
     """
 
     made: bool = False
 
     def wait(self, seconds: float) -> bool:
-        """Let time pass where the end was not asked for, and return whether it was."""
+        """Sleep unless the exit was requested; return whether it was."""
         if not self.made:
             time.sleep(seconds)
         return self.made
 
 
 def run_host(place: HostPlace, owner: int) -> None:
-    """Be the daemon of a simulated host, until the owner's end or a signal.
+    """Run the daemon of a simulated host, until the owner exits or a signal arrives.
 
     Raises:
         XtcError: as `run_daemon`.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    if os.getppid() != owner:  # it ended before the line above
+    if os.getppid() != owner:  # it exited before the line above
         return
     host = SharedHost(model_named(MODEL), Watched(place.loads, place.usual))
     run_daemon(place.config(), None, sandbox=host)
 
 
 def end_request() -> EndRequest:
-    """Return what tells that a signal asked for the end, from now on."""
+    """Return an object that records requests to exit by signal, from now on."""
     request = EndRequest()
 
     def ask(_number: int, _frame: FrameType | None) -> None:
@@ -72,11 +72,11 @@ def end_request() -> EndRequest:
 
 @contextmanager
 def running(places: Sequence[HostPlace], asked: EndRequest) -> Iterator[Processes]:
-    """Have the daemons of all hosts running within the block, and heard before it begins.
+    """Run the daemons of all hosts within the block, which begins once they answer.
 
     Args:
         places: the hosts.
-        asked: tells that the end was asked for; then no host is waited for.
+        asked: whether the exit was requested, which stops the wait for hosts.
 
     Raises:
         ConfigError: a directory cannot be used, or a daemon did not start; names its log.
@@ -94,10 +94,10 @@ def running(places: Sequence[HostPlace], asked: EndRequest) -> Iterator[Processe
 
 
 def wait_for_end(processes: Processes, asked: EndRequest) -> str:
-    """Wait until the end is asked for, or a daemon ends by itself.
+    """Wait until the exit is requested, or a daemon exits by itself.
 
     Returns:
-        That daemon's host; "" where the end was asked for.
+        That daemon's host; "" if the exit was requested.
     """
     while not asked.wait(LOOK_S):
         for name, process in processes.items():
@@ -107,10 +107,10 @@ def wait_for_end(processes: Processes, asked: EndRequest) -> str:
 
 
 def _prepare(place: HostPlace) -> None:
-    """Make a host's directory, with what is sent to its routers at first.
+    """Create a host's directory, with the initial load of its routers.
 
     Raises:
-        ConfigError: it cannot be made, or another user could write there.
+        ConfigError: it cannot be created, or another user could write there.
         Busy: a daemon answers there.
     """
     try:
@@ -144,7 +144,7 @@ def _await(place: HostPlace, process: "subprocess.Popen[bytes]", asked: EndReque
 
 
 def _end(processes: "Iterable[subprocess.Popen[bytes]]") -> None:
-    """Have all daemons put back what they changed and end."""
+    """Have all daemons restore their changes and exit."""
     left = [*processes]
     for process in left:
         process.terminate()

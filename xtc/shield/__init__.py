@@ -1,1 +1,1 @@
-"""Drops what exceeds a router's rate before the host carries it there, in the kernel by BPF."""
+"""Drops what exceeds a router's rate before the host carries it there, with BPF in the kernel."""

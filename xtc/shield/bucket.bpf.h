@@ -1,15 +1,14 @@
-/* Token buckets that are exact whatever the number of CPUs, in integers alone.
+/* Token buckets that are exact on any number of CPUs, with integers only.
  *
- * A bucket holds what was let through and has not yet drained, as time: each packet adds what it
- * costs, the clock takes away, and a packet passes while there is room: for one packet, or where
- * bytes are counted for anything at all. That is the generic cell rate algorithm (ITU-T I.371) as a
- * leaky bucket. Unit: 2^-16 ns.
+ * The level of a bucket is time: each packet adds its cost, and the clock drains the bucket. A
+ * packet passes while there is room for one packet or, where bytes are counted, any room at all.
+ * This is the generic cell rate algorithm (ITU-T I.371) as a leaky bucket. Unit: 2^-16 ns.
  *
  * A joined packet (segmentation offload) passes when there is room for one of its segments, and
- * costs all of them: the bucket runs over by at most one joined packet, and what follows waits
- * for that. Otherwise a burst shorter than a joined packet would starve TCP. One of more segments
- * than any honest sender joins is refused and costs nothing: paid for, it would keep everything
- * else out for as long as its segments take. */
+ * costs all of them: the bucket overflows by at most one joined packet, and later packets wait for
+ * that. Otherwise a burst shorter than a joined packet would starve TCP. A packet with more
+ * segments than any honest sender joins is refused without a cost: otherwise it would block all
+ * other traffic for as long as its segments take. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,7 +26,7 @@ enum which { ORDINARY, EXEMPT, SHARE, BUCKETS };
 
 enum { INTERFACES = 256 };
 
-/* What user space sets, of xtc/shield/bucket.py; a depth of 0 is no limit for ordinary traffic,
+/* Written by user space (xtc/shield/bucket.py); a depth of 0 means no limit for ordinary traffic,
  * no exemption for exempt traffic, and no share of an interface. */
 struct terms {
     __u64 per_packet;
@@ -38,11 +37,11 @@ struct terms {
 struct bucket {
     struct bpf_spin_lock lock;
     __u32 unused;
-    __u64 at; /* ns; when it was last drained */
+    __u64 at; /* ns; the last time it was drained */
     __u64 level;
-    __u64 passed; /* packets, those that joined ones hold */
+    __u64 passed; /* packets; joined ones count by segments */
     __u64 refused;
-    __u64 refused_exempt; /* of these, exempt ones beyond their own rate */
+    __u64 refused_exempt; /* of these, exempt ones above their own rate */
 };
 
 struct {
@@ -59,7 +58,7 @@ struct {
     __type(value, struct bucket);
 } buckets SEC(".maps");
 
-/* What each of several interfaces took of its share, by number; user space makes the entries. */
+/* Usage of each interface's share, by interface number; user space creates the entries. */
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, INTERFACES);
@@ -77,7 +76,7 @@ struct load {
 
 static __always_inline void drain(struct bucket *bucket, __u64 now) {
     if (now <= bucket->at) {
-        return; /* another CPU read the clock later and came first */
+        return; /* another CPU with a later clock value was first */
     }
     __u64 elapsed = now - bucket->at;
     bucket->at = now;
@@ -88,11 +87,11 @@ static __always_inline void drain(struct bucket *bucket, __u64 now) {
     }
 }
 
-/* Takes what a packet costs; false where there is no room up to the depth. */
+/* Adds the cost of a packet; returns false if there is no room up to the depth. */
 static __always_inline bool fill(struct bucket *bucket, const struct terms *set, __u64 depth,
                                  const struct load *load) {
     __u64 cost = load->segments * set->per_packet + load->bytes * set->per_byte;
-    __u64 least = set->per_packet; /* not its bytes, or large frames would be dropped before small */
+    __u64 least = set->per_packet; /* not its bytes: large frames must not be dropped first */
 
     bpf_spin_lock(&bucket->lock);
     drain(bucket, load->now);
@@ -108,7 +107,7 @@ static __always_inline bool fill(struct bucket *bucket, const struct terms *set,
     return fits;
 }
 
-/* Whether an interface takes more than its share of a bucket that several have together. */
+/* Whether an interface takes more than its share of a common bucket. */
 static __always_inline bool is_greedy(const struct load *load) {
     __u32 which = SHARE, interface = load->interface;
     struct terms *set = bpf_map_lookup_elem(&terms, &which);
@@ -126,13 +125,13 @@ static __always_inline bool take(enum which which, const struct load *load) {
     if (!set || !bucket || (which == EXEMPT && !set->depth)) {
         return which == ORDINARY;
     }
-    /* A greedy interface may fill half: the others find room whatever it sends, and it finds all
-     * the room that they leave. */
+    /* A greedy interface may fill half of the bucket: the others always find room, and it can use
+     * all the room that they leave. */
     __u64 depth = which == ORDINARY && is_greedy(load) ? set->depth / 2 : set->depth;
     return fill(bucket, set, depth, load);
 }
 
-/* Has ordinary traffic wait for what passed beside it, for a second at most. */
+/* Charges exempt traffic to ordinary traffic, for a second at most. */
 static __always_inline void charge(const struct load *load) {
     __u32 key = ORDINARY;
     struct terms *set = bpf_map_lookup_elem(&terms, &key);
@@ -152,8 +151,8 @@ static __always_inline void charge(const struct load *load) {
     bpf_spin_unlock(&bucket->lock);
 }
 
-/* Exempt traffic has a bucket of its own; what exceeds it is ordinary traffic. What passes by it
- * counts as ordinary traffic, too, so that both together stay within the limit. */
+/* Exempt traffic has its own bucket; the excess is ordinary traffic. Exempt packets that pass also
+ * count as ordinary traffic, so that both together stay within the limit. */
 static __always_inline bool passes(const struct load *load) {
     if (load->exempt && take(EXEMPT, load)) {
         charge(load);

@@ -1,7 +1,7 @@
-/* Which packets keep routing alive: a table of bits that user space writes, and where to look.
+/* Finds packets that keep routing alive, with a bit table that user space writes.
  *
- * A packet that is cut short, or that hides its protocol behind more tags or extension headers
- * than are followed here, is not exempt: it is ordinary traffic. */
+ * A truncated packet, or one with more tags or extension headers than are followed here, is not
+ * exempt: it is ordinary traffic. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 enum {
     MAX_TAGS = 2,       /* QinQ */
     MAX_EXTENSIONS = 3, /* hop-by-hop, routing or destination options, fragment */
-    LENGTHS_END = 0x600, /* an EtherType below is the length of an 802.3 frame, and LLC follows */
+    LENGTHS_END = 0x600, /* smaller EtherTypes are the length of an 802.3 frame with LLC */
     FRAGMENT_OFFSET = 0x1FFF,
     FRAGMENT_OFFSET_6 = 0xFFF8,
 };
@@ -56,7 +56,7 @@ struct ports {
 struct extension {
     __u8 next;
     __u8 length; /* in units of 8 bytes beyond the first 8 */
-    __be16 offset; /* of a fragment header alone */
+    __be16 offset; /* of a fragment header only */
     __u32 rest;
 };
 
@@ -65,7 +65,7 @@ struct cursor {
     void *end;
 };
 
-/* Returns the header at the cursor and moves past it, or NULL where the packet ends before. */
+/* Returns the header at the cursor and moves past it, or NULL if the packet ends before. */
 #define NEXT(cursor, type)                                       \
     ({                                                           \
         type *header_ = (cursor)->at;                            \
@@ -76,8 +76,8 @@ struct cursor {
         there_ ? header_ : NULL;                                 \
     })
 
-/* The verifiers of Linux 5.10, 6.1 and 6.12 do not know how large a value can be once its bytes are
- * swapped. The mask tells them; the compiler knows, and would leave it out but for the barrier. */
+/* The verifiers of Linux 5.10, 6.1 and 6.12 lose the bounds of a value when its bytes are swapped.
+ * The mask restores them; the barrier keeps the compiler from removing the mask. */
 static __always_inline bool has_bit(const __u8 *bits, __u32 value) {
     barrier_var(value);
     value &= 0xFFFF;
@@ -156,8 +156,8 @@ static __always_inline bool exempt_ipv6(struct cursor *cursor, const struct exem
     return exempt_protocol(table, protocol) || exempt_transport(cursor, table, protocol);
 }
 
-/* Moves past the VLAN tags that follow an EtherType; returns the one behind them, 0 where the
- * frame ends before. */
+/* Moves past the VLAN tags after an EtherType; returns the EtherType behind them, 0 if the frame
+ * ends before. */
 static __always_inline __u16 skip_tags(struct cursor *cursor, __u16 type) {
 #pragma unroll
     for (int i = 0; i < MAX_TAGS; i++) {
@@ -173,7 +173,7 @@ static __always_inline __u16 skip_tags(struct cursor *cursor, __u16 type) {
     return type;
 }
 
-/* Whether the frame between two pointers belongs to a protocol that the table names. */
+/* Whether the frame between two pointers belongs to a protocol in the table. */
 static __always_inline bool is_exempt(void *data, void *end) {
     __u32 zero = 0;
     const struct exemptions *table = bpf_map_lookup_elem(&exempt, &zero);

@@ -1,4 +1,4 @@
-"""Which packets keep routing alive, and how a configuration names more of them."""
+"""Packets that keep routing alive, and the configuration of further ones."""
 
 import re
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ _LARGEST: Final = {
     "ip": 0xFF,
     "icmpv6": 0xFF,
 }
-"""Each kind with the largest value; in the order and, as bits, of the sizes of the map's value."""
+"""Each kind with its largest value; order and sizes (in bits) are those of the map's value."""
 _SMALLEST_ETHERTYPE: Final = 0x600
 _LOOKED_INTO: Final = frozenset({0x0800, 0x86DD, 0x8100, 0x88A8})
 _PORTS: Final = frozenset({6, 17})
@@ -59,11 +59,11 @@ class Exemptions:
 
     @classmethod
     def parse(cls, words: Iterable[str], *, where: str = "exempt") -> Self:
-        """Read entries such as ``tcp/179``, ``ip/89``, ``icmpv6/135``, ``ethertype/0x88cc``.
+        """Parse entries such as ``tcp/179``, ``ip/89``, ``icmpv6/135``, ``ethertype/0x88cc``.
 
         Raises:
-            UnitError: an entry of another form, a value out of range, or one that would exempt
-                nearly all traffic (IPv4, IPv6, TCP, UDP and VLAN tags as a whole).
+            UnitError: an invalid entry, a value out of range, or one that would exempt nearly all
+                traffic (IPv4, IPv6, TCP, UDP and VLAN tags as a whole).
         """
         return cls(frozenset(_entry(word, where) for word in words))
 

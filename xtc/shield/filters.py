@@ -1,4 +1,4 @@
-"""Our filter on an interface: found by its place and its program's name, put there, and removed."""
+"""Our filter on an interface: finds it by place and program name, attaches and removes it."""
 
 import errno
 import os
@@ -16,13 +16,14 @@ from xtc.kernel.clsact import Direction
 OBJECT: Final = Path(__file__).with_name("shield.bpf.o")
 PROGRAM: Final = "xtc_shield_skb"
 LIMIT: Final = 0x7C00
-"""Priority and handle of a limit's filter: `tc filter show dev IF egress` has it as pref 31744."""
+"""Priority and handle of a limit's filter: `tc filter show dev IF egress` shows it as pref
+31744."""
 SHIELD: Final = 0x7C01
-"""The same of a held router's shield, which looks at what the limit has let by."""
+"""The same for a controlled router's shield, which filters what the limit has passed."""
 _PLACES: Final = (LIMIT, SHIELD)
 _LAST: Final = 1 << 16
 _LAYOUT: Final = 5
-"""Of the maps, and of what the program does; one with another is replaced, not updated."""
+"""Version of maps and program; a program with another version is replaced, not updated."""
 _INTERFACES: Final = 31
 _ORIGIN: Final = struct.Struct(f"=I{_INTERFACES}I")
 
@@ -30,25 +31,25 @@ _ORIGIN: Final = struct.Struct(f"=I{_INTERFACES}I")
 class Filters:
     """The filters at one place in one direction, in the calling thread's network namespace.
 
-    Nothing is pinned: a filter belongs to its interface and stays when the daemon ends, and the
-    next one finds it by its place and its program's name.
+    Nothing is pinned: a filter belongs to its interface and stays when the daemon exits, and the
+    next one finds it by place and program name.
     """
 
     def __init__(self, place: int, direction: Direction, program: Path = OBJECT) -> None:
-        """Remember where; nothing is asked of the kernel yet."""
+        """Store place and direction; no system call yet."""
         self._place, self._direction, self._object = place, direction, program
         self._programs: dict[str, bpf.Program] = {}
         self._numbers: dict[str, int] = {}
-        """Of the interfaces that bear a filter: an interface keeps it under another name."""
+        """Numbers of the interfaces with a filter: an interface keeps its number when renamed."""
 
     def load(self) -> bpf.Program:
-        """Return a program that is on no interface yet. Raises OSError, as `bpf.load`."""
+        """Return a program that is not attached yet. Raises OSError, as `bpf.load`."""
         fresh = bpf.load(self._object, PROGRAM)
         _note(fresh, [])
         return fresh
 
     def ours(self, interface: str) -> bpf.Program | None:
-        """Return our program on an interface, adopted where another process has put it there.
+        """Return our program on an interface, adopted if another process attached it.
 
         Raises:
             OSError: ENODEV, no such interface; EPERM.
@@ -66,7 +67,7 @@ class Filters:
         return program
 
     def put(self, interface: str, program: bpf.Program) -> None:
-        """Put a program on an interface; one of ours that is there is replaced at once.
+        """Attach a program to an interface; it atomically replaces one of ours.
 
         Raises:
             Permanent: another owner's filter is on the interface.
@@ -88,10 +89,10 @@ class Filters:
         self._programs[interface], self._numbers[interface] = program, index
 
     def remove(self, interface: str) -> None:
-        """Remove our filter, and the clsact qdisc with the last filter if we made it.
+        """Remove our filter, and the clsact qdisc with the last filter if we created it.
 
         Raises:
-            OSError: ENODEV, no such interface: the filter went with it.
+            OSError: ENODEV, no such interface: the filter is gone with it.
         """
         numbers = {self._numbers.get(interface, 0), self._number(interface)} - {0}
         for index in numbers:
@@ -107,14 +108,14 @@ class Filters:
             return 0
 
     def _remove(self, index: int) -> None:
-        """Remove our filter from an interface; with one that is gone it went."""
+        """Remove our filter from an interface; do nothing if the interface is gone."""
         program = _at(index, self._direction, self._place) if _is_there(index) else None
         if program is None:
             return
         made = self._is_made_by_us(index)
         clsact.detach(index, self._direction, self._place)
         if is_current(program):
-            _note(program, _made_without(program, index))  # it may serve other interfaces still
+            _note(program, _made_without(program, index))  # it may still serve other interfaces
         if made and not any(clsact.filters(index, direction) for direction in Direction):
             clsact.remove_qdisc(index)
         elif made:
@@ -126,9 +127,9 @@ class Filters:
         self._numbers.pop(interface, None)
 
     def foreign(self, interface: str, before: int = _LAST) -> list[tuple[int, str]]:
-        """Return priority and name of what others have in our direction, first come first.
+        """Return priority and name of foreign filters in our direction, in order.
 
-        Only of those that come before a place, where one is given: to tell ours takes long.
+        If a place is given, only of those before it: identifying ours is slow.
         """
         index = index_of(interface)
         found = [(0, "a tcx program")] * clsact.tcx_programs(index, self._direction)
@@ -139,7 +140,7 @@ class Filters:
         return found
 
     def is_left(self, interface: str) -> bool:
-        """Whether our filter is on an interface, as far as it can be told without libbpf."""
+        """Whether our filter is on an interface, as far as is visible without libbpf."""
         return any(
             (one.priority, one.handle) == (self._place, self._place)
             and one.name.startswith(PROGRAM)
@@ -152,11 +153,11 @@ class Filters:
         return _at(index, self._direction, one.priority) is not None
 
     def _is_made_by_us(self, index: int) -> bool:
-        """Whether one of our filters on the interface brought the clsact qdisc."""
+        """Whether one of our filters on the interface created the clsact qdisc."""
         return any(index in made_qdiscs(program) for program in _every(index))
 
     def _hand_on(self, index: int) -> None:
-        """Leave the qdisc that a removed filter brought to those of ours that stay."""
+        """Pass the ownership of a removed filter's qdisc to our remaining ones."""
         for program in _every(index):
             _note(program, [*_made_without(program, index), index])
 
@@ -183,12 +184,12 @@ def is_current(program: bpf.Program) -> bool:
 
 
 def made_qdiscs(program: bpf.Program) -> tuple[int, ...]:
-    """Return the numbers of the interfaces to which a program brought the clsact qdisc."""
+    """Return the numbers of the interfaces with a clsact qdisc created for a program."""
     return _origin(program)[1]
 
 
 def _made_without(program: bpf.Program, index: int) -> list[int]:
-    """Return the numbers of the other interfaces to which a program brought the qdisc."""
+    """Return the numbers of the other interfaces with a qdisc created for a program."""
     return [made for made in made_qdiscs(program) if made != index and _is_there(made)]
 
 
@@ -201,7 +202,7 @@ def _origin(program: bpf.Program) -> tuple[int, tuple[int, ...]]:
 
 
 def _note(program: bpf.Program, made: list[int]) -> None:
-    """Write which qdiscs a program brought; those beyond the map's room stay when it goes."""
+    """Store the qdiscs created for a program; those beyond the map's size are never removed."""
     kept = list(dict.fromkeys(made))[:_INTERFACES]
     program.maps["origin"].write(0, _ORIGIN.pack(_LAYOUT, *kept, *[0] * (_INTERFACES - len(kept))))
 
@@ -222,7 +223,7 @@ def _at(index: int, direction: Direction, place: int) -> bpf.Program | None:
 
 
 def _in_kernel(number: int) -> bpf.Program | None:
-    """Return a program, None where it was removed since it was seen."""
+    """Return a program, None if it was removed in between."""
     try:
         return bpf.by_id(number)
     except FileNotFoundError:
@@ -231,10 +232,10 @@ def _in_kernel(number: int) -> bpf.Program | None:
 
 @contextmanager
 def explained(interface: str) -> Iterator[None]:
-    """Raise what an OSError of the kernel or of libbpf means for an interface.
+    """Translate an OSError of the kernel or of libbpf for an interface.
 
     Raises:
-        Gone, Denied, Unsupported, Transient: says what to do about it.
+        Gone, Denied, Unsupported, Transient: with a fix.
     """
     try:
         yield
@@ -243,7 +244,7 @@ def explained(interface: str) -> Iterator[None]:
 
 
 def explain(interface: str, error: OSError) -> ActuatorError:
-    """Return what a refusal of the kernel or of libbpf means, and what to do about it."""
+    """Return the meaning of a refusal by the kernel or libbpf, and the fix."""
     match error.errno:
         case errno.ENODEV:
             return Gone(interface, "there is no such interface")

@@ -1,4 +1,4 @@
-/* How long the headers are that each segment of a joined packet has again. */
+/* Length of the headers that each segment of a joined packet repeats. */
 #pragma once
 
 #include <linux/bpf.h>
@@ -13,10 +13,11 @@
 
 #include "exempt.bpf.h"
 
-/* Ethernet, IPv4, UDP. What is not understood has these: who hides a header counts as more. */
+/* Ethernet, IPv4, UDP: the default for unknown packets. With a hidden header, a packet counts as
+ * more. */
 enum { SHORTEST_HEADERS = sizeof(struct ethhdr) + sizeof(struct iphdr) + sizeof(struct udphdr) };
 
-/* Returns the length of a transport header at the cursor; 0 where none can be joined. */
+/* Returns the length of a transport header at the cursor; 0 for one that cannot be joined. */
 static __always_inline __u32 transport_length(struct cursor *cursor, __u8 protocol) {
     if (protocol == IPPROTO_UDP) {
         return sizeof(struct udphdr);

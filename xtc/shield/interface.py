@@ -1,12 +1,12 @@
-"""Limits what passes an interface with a BPF program before the queueing discipline.
+"""Limits traffic on an interface with a BPF program before the queueing discipline.
 
 The program (`shield.bpf.c`) decides on each packet before the host has queued it or carried it to
-the router. It counts packets or bits exactly, those in joined packets too, and lets the protocols
-that keep routing alive through up to a rate of their own.
+the router. It counts packets or bits exactly, including those in joined packets. Protocols that
+keep routing alive pass up to a separate rate.
 
-It belongs to the interface, not to the daemon: it stays in force when the daemon ends, and the
-next one finds it by its place and its name. Everything needed to update or remove it is in its
-own maps; nothing is pinned.
+It belongs to the interface, not to the daemon: it stays in force when the daemon exits, and the
+next one finds it by place and name. Its own maps contain everything needed to update or remove it;
+nothing is pinned.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,60 +25,60 @@ from xtc.shield.filters import LIMIT, OBJECT, Filters, explain, explained, is_cu
 from xtc.shield.methods import Findings
 
 EXEMPT_RATE: Final = PacketsPerSecond(1_000.0)
-"""What exempt traffic gets for itself, on each interface."""
+"""Rate reserved for exempt traffic, on each interface."""
 EXEMPT_BURST_S: Final = 0.25
-"""What of it passes at once, in time: routing tables are exchanged in bursts."""
+"""Its burst, in time: routing tables are exchanged in bursts."""
 _ORDINARY, _EXEMPT, _SHARE = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Packets since the limit was set; a joined packet counts as those that it holds."""
+    """Packets since the limit was set; a joined packet counts as its segments."""
 
     passed: int
     """Within the limit."""
     dropped: int
-    """Above it, exempt ones included."""
+    """Above it, including exempt ones."""
     exempt_passed: int
-    """Exempt packets within their own rate."""
+    """Exempt packets within their rate."""
     exempt_dropped: int
-    """Exempt packets above their own rate for which the limit had no room either."""
+    """Exempt packets above their rate for which the limit had no room, either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Which interfaces, by number, begin and cease to share a limit."""
+    """Which interfaces, by number, start and stop to share a limit."""
 
     new: frozenset[int]
     gone: frozenset[int]
 
 
 class Bucket:
-    """Writes and reads the maps of a program: what it limits, and what that let by."""
+    """Access to the maps of a program: its limits and counters."""
 
     def __init__(
         self, exempt: Exemptions | None = None, exempt_rate: PacketsPerSecond = EXEMPT_RATE
     ) -> None:
-        """Exempt, by default, what routers speak to their neighbours."""
+        """Exempt, by default, the protocols between neighbouring routers."""
         self._exempt = Exemptions.parse(DEFAULT) if exempt is None else exempt
         self._exempt_rate = exempt_rate
 
     def write(self, program: bpf.Program, terms: Terms) -> None:
-        """Set what is exempt first, so that it never counts as ordinary traffic."""
+        """Set the exemptions first, so that they never count as ordinary traffic."""
         program.maps["exempt"].write(0, self._exempt.pack())
         self.exempt(program, self._exempt_rate)
         self.change(program, terms)
 
     def exempt(self, program: bpf.Program, most: PacketsPerSecond) -> None:
-        """Let what is exempt through up to its own rate, or this one where that is less."""
+        """Pass exempt traffic up to its own rate, or up to this one if lower."""
         terms = in_packets(PacketsPerSecond(min(self._exempt_rate, most)), EXEMPT_BURST_S)
         program.maps["terms"].write(_EXEMPT, terms.pack())
 
     def change(self, program: bpf.Program, terms: Terms) -> None:
-        """Set another limit alone.
+        """Change only the limit.
 
-        What has not drained yet is as many packets, or bytes, as before where they became cheaper:
-        at the old rate they could take seconds, in which nothing would pass.
+        If the cost falls, the level is converted to the same number of packets, or bytes: at the
+        old cost they could take seconds, in which nothing would pass.
         """
         before = self.terms(program)
         program.maps["terms"].write(_ORDINARY, terms.pack())
@@ -89,7 +89,7 @@ class Bucket:
             buckets.write(_ORDINARY, cheaper.pack(), locked=True)
 
     def share(self, program: bpf.Program, terms: Terms, change: Change) -> None:
-        """Set what each of several interfaces may take however much others take."""
+        """Set what each of several interfaces may take regardless of the others."""
         for index in change.gone:
             program.maps["shares"].remove(index)
         for index in change.new:
@@ -101,11 +101,11 @@ class Bucket:
         return Terms.unpack(program.maps["terms"].read(_ORDINARY))
 
     def dropped(self, program: bpf.Program) -> int:
-        """Return what was dropped since the limit was set."""
+        """Return the number of packets dropped since the limit was set."""
         return State.refused_in(program.maps["buckets"].read(_ORDINARY, locked=True))
 
     def counts(self, program: bpf.Program) -> Counts:
-        """Return what was counted since the limit was set."""
+        """Return the counters since the limit was set."""
         buckets = program.maps["buckets"]
         ordinary = State.unpack(buckets.read(_ORDINARY, locked=True))
         exempt = State.unpack(buckets.read(_EXEMPT, locked=True))
@@ -123,18 +123,18 @@ class Shield:
         direction: Direction = Direction.EGRESS,
         program: Path = OBJECT,
     ) -> None:
-        """Limit one direction; by default exempt what routers speak to their neighbours."""
+        """Limit one direction; by default, exempt the protocols between neighbouring routers."""
         self._bucket = Bucket(exempt, exempt_rate)
         self._filters = Filters(LIMIT, direction, program)
 
     def limit(self, interface: str, rate: PacketsPerSecond) -> None:
-        """Limit an interface in packets/s; 10 ms of packets may pass at once, at least 16.
+        """Limit an interface in packets/s, with a burst of 10 ms, at least 16 packets.
 
-        A limit that is in force is changed in place: no packet passes unlimited meanwhile.
+        An existing limit is changed in place: no packet passes unlimited in between.
 
         Raises:
             Gone: there is no such interface.
-            Permanent: the rate is none, or another owner's filter is on the interface.
+            Permanent: the rate is invalid, or another owner's filter is on the interface.
             Denied: no CAP_NET_ADMIN or no CAP_SYS_ADMIN.
             Unsupported: the kernel has no clsact or BPF, or the program or libbpf is missing.
         """
@@ -145,7 +145,7 @@ class Shield:
         self._set(interface, lambda: in_bits(rate))
 
     def lift(self, interface: str) -> None:
-        """Remove our limit; an interface that is gone or has none is done already.
+        """Remove our limit, if the interface exists and has one.
 
         Raises:
             Denied: no CAP_NET_ADMIN.
@@ -155,14 +155,14 @@ class Shield:
             with explained(interface):
                 self._filters.remove(interface)
         except Gone:
-            self._filters.forget(interface)  # the limit went with the interface
+            self._filters.forget(interface)  # the limit is gone with the interface
         except Unsupported:
             with explained(interface):
                 if self._filters.is_left(interface):
                     raise
 
     def current(self, interface: str) -> PacketsPerSecond | None:
-        """Return the limit in force in packets/s, None where there is none of ours.
+        """Return the limit in force in packets/s, None if there is none of ours.
 
         Raises:
             Gone: there is no such interface.
@@ -171,19 +171,19 @@ class Shield:
         return None if terms is None else terms.packets
 
     def current_bits(self, interface: str) -> BitsPerSecond | None:
-        """Return the limit in force in bits/s, None where there is none of ours."""
+        """Return the limit in force in bits/s, None if there is none of ours."""
         terms = self._terms(interface)
         return None if terms is None else terms.bits
 
     def dropped(self, interfaces: Iterable[str]) -> dict[str, int]:
         """Return how many packets the limit on each interface has dropped since it was set.
 
-        An interface that is gone, or has no limit of ours, is left out.
+        Interfaces that are gone, or have no limit of ours, are omitted.
         """
         return {name: counts.dropped for name, counts in self.counts(interfaces).items()}
 
     def counts(self, interfaces: Iterable[str]) -> dict[str, Counts]:
-        """Return what our limit on each interface has counted; others are left out."""
+        """Return the counters of our limit on each interface; others are omitted."""
         found = {}
         for interface in interfaces:
             try:
@@ -196,11 +196,11 @@ class Shield:
         return found
 
     def look(self, interface: str, tbf: str = "") -> Findings:
-        """Find out what could limit an interface; changes nothing on it.
+        """Find the possible ways to limit an interface, without changing it.
 
         Args:
             interface: its name.
-            tbf: why a TBF cannot be used; the caller knows that one.
+            tbf: why a TBF cannot be used, from the caller.
         """
         try:
             foreign = self._filters.foreign(interface)
@@ -232,7 +232,7 @@ class Shield:
 
 
 def _found(interface: str, error: OSError, tbf: str) -> Findings:
-    """Return what an error says of a host and an interface."""
+    """Return the findings on host and interface that follow from an error."""
     match explain(interface, error):
         case Gone():
             return Findings(present=False)

@@ -1,4 +1,4 @@
-"""One limiter for all interfaces: the shield where it can be, a TBF where it cannot."""
+"""One limiter for all interfaces: the shield where possible, otherwise a TBF."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,14 +10,14 @@ from xtc.shield.tbf import Limiter
 
 
 class BestLimiter:
-    """Limits in packets/s, of which each interface gets the cheapest way that it allows."""
+    """Limits in packets/s, in the cheapest way that each interface allows."""
 
     def __init__(self, shield: Shield | None = None, tbf: Limiter | None = None) -> None:
         self._shield, self._tbf = shield or Shield(), tbf or Limiter()
         self._reasons: dict[str, str] = {}
 
     def limit(self, interface: str, rate: PacketsPerSecond) -> None:
-        """Limit what the host sends through an interface, in packets/s.
+        """Limit traffic from the host through an interface, in packets/s.
 
         Raises:
             Gone: there is no such interface.
@@ -28,14 +28,14 @@ class BestLimiter:
             self._shield.limit(interface, rate)
         except Gone:
             raise
-        except Permanent as error:  # a daemon without the right to call bpf(2) may still set a TBF
+        except Permanent as error:  # without the right to call bpf(2), a daemon may still set a TBF
             self._limit_by_tbf(interface, rate, error)
         else:
             self._reasons.pop(interface, None)
-            self._tbf.lift(interface)  # an earlier one, which would limit a second time
+            self._tbf.lift(interface)  # an earlier one would limit a second time
 
     def lift(self, interface: str) -> None:
-        """Remove our limit, whichever way it was set; none is done already.
+        """Remove our limit of either kind, if there is one.
 
         Raises:
             Denied: no CAP_NET_ADMIN.
@@ -45,7 +45,7 @@ class BestLimiter:
         self._tbf.lift(interface)
 
     def current(self, interface: str) -> PacketsPerSecond | None:
-        """Return the limit in force, in packets/s, None where there is none of ours.
+        """Return the limit in force, in packets/s, None if there is none of ours.
 
         Raises:
             Gone: there is no such interface.
@@ -54,10 +54,10 @@ class BestLimiter:
         return self._tbf.current(interface) if rate is None else rate
 
     def dropped(self, interfaces: Iterable[str]) -> dict[str, int]:
-        """Return what our limit on each interface has dropped; one without a limit is left out.
+        """Return the drops of our limit on each interface; those without a limit are omitted.
 
         Raises:
-            Transient: the kernel did not tell.
+            Transient: the kernel did not answer.
         """
         names = tuple(interfaces)
         counts = self._dropped_by_shield(names)
@@ -65,11 +65,11 @@ class BestLimiter:
         return counts | (self._tbf.dropped(rest) if rest else {})
 
     def choice(self, interface: str) -> Choice:
-        """Return the way in which an interface would be limited, and why not a cheaper one."""
+        """Return the way to limit an interface, and why no cheaper one is used."""
         return choose(self._shield.look(interface, self._tbf.obstacle(interface)))
 
     def reason(self, interface: str) -> str:
-        """Say why a limit is a TBF and not the shield, "" where it is the shield or none."""
+        """Return why a limit is a TBF and not the shield, "" for the shield or no limit."""
         return self._reasons.get(interface, "")
 
     def _limit_by_tbf(self, interface: str, rate: PacketsPerSecond, why: Permanent) -> None:
@@ -85,7 +85,7 @@ class BestLimiter:
         try:
             return self._shield.current(interface)
         except Permanent:
-            return None  # without BPF there is no limit by it
+            return None  # without BPF, there is no shield
 
     def _dropped_by_shield(self, names: Sequence[str]) -> dict[str, int]:
         try:

@@ -1,11 +1,11 @@
-"""Which way of limiting an interface gets, and why: decided from what was found, nothing else."""
+"""Chooses the way of limiting an interface, purely from findings."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class Way(Enum):
-    """How an interface is limited, the cheapest first."""
+    """Ways to limit an interface, cheapest first."""
 
     CLSACT = "clsact"
     """A BPF program before the queueing discipline."""
@@ -16,16 +16,16 @@ class Way(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What was found on a host and on one of its interfaces; "" means that nothing is wrong."""
+    """Findings on a host and one of its interfaces; "" means no problem."""
 
     present: bool = True
-    """Whether there is such an interface."""
+    """Whether the interface exists."""
     privileged: bool = True
     """Whether the daemon has CAP_NET_ADMIN and CAP_SYS_ADMIN."""
     bpf: str = ""
     """Why the program cannot be loaded."""
     clsact: str = ""
-    """Why a filter cannot be put on the interface."""
+    """Why a filter cannot be attached to the interface."""
     foreign_filter: str = ""
     """Another owner's filter in the same direction."""
     tbf: str = ""
@@ -34,14 +34,14 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A way, and why it is not a cheaper one."""
+    """A way, and why no cheaper one is used."""
 
     way: Way
     reason: str = ""
 
 
 def choose(found: Findings) -> Choice:
-    """Return the cheapest way that what was found allows."""
+    """Return the cheapest way that the findings allow."""
     if not found.present:
         return Choice(Way.NONE, "there is no such interface")
     needs = "" if found.privileged else "the program needs CAP_NET_ADMIN and CAP_SYS_ADMIN"

@@ -1,9 +1,8 @@
 """One limit for all interfaces of a router together: the same BPF program on each of them.
 
-A setpoint is a sum over a router's interfaces, so what may be sent into it is one, too. The
-interfaces share the program, and with it the bucket, however many CPUs serve them. A flood that
-comes by one of them must not keep the others out: each may take an equal part whatever the others
-do, and what they leave.
+A setpoint is a sum over a router's interfaces, so the limit is one, too. The interfaces share the
+program, and with it the bucket, on any number of CPUs. A flood through one of them must not block
+the others: each may always take an equal part, and what the others leave.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,16 +22,16 @@ from xtc.shield.interface import EXEMPT_RATE, Bucket, Change
 from xtc.shield.spares import Spares
 
 LEAST_EXEMPT: Final = 50.0
-"""Packets/s of routing that pass the shield of a router with the smallest setpoint."""
+"""Packets/s of routing traffic that pass the shield of a router with the smallest setpoint."""
 SMALLEST_BITS: Final = 64 * 8
-"""Of a frame of Ethernet."""
+"""Bits of an Ethernet frame."""
 SHARERS: Final = 256
-"""How many interfaces have a part of their own (`bucket.bpf.h`); others take what is there."""
+"""How many interfaces have a separate part (`bucket.bpf.h`); others take what is left."""
 _DIRECTIONS: Final[Mapping[Side, Direction]] = {
     Side.HOST: Direction.EGRESS,
     Side.ROUTER: Direction.INGRESS,
 }
-"""In which direction of an interface that is counted packets go to the router."""
+"""Direction of packets to the router, by the counted end of the interface."""
 _OTHER: Final[Mapping[Side, Side]] = {Side.HOST: Side.ROUTER, Side.ROUTER: Side.HOST}
 
 
@@ -46,21 +45,21 @@ class RouterShields:
         *,
         program: Path = OBJECT,
     ) -> None:
-        """Exempt, by default, what routers speak to their neighbours."""
+        """Exempt, by default, the protocols between neighbouring routers."""
         self._bucket = Bucket(exempt, exempt_rate)
         self._filters = {direction: Filters(SHIELD, direction, program) for direction in Direction}
         self._spares = Spares(self._filters[Direction.EGRESS].load)
         self._programs: dict[str, bpf.Program] = {}
-        """By the name of the owner."""
+        """Programs by owner."""
         self._sharing: dict[str, tuple[int, ...]] = {}
-        """The numbers of the interfaces of each owner."""
+        """Interface numbers by owner."""
         self._shared: dict[str, tuple[Setpoint, tuple[int, ...]]] = {}
-        """What was written last of each owner's rate, and for which interfaces."""
+        """The last rate written for each owner, and its interfaces."""
         self._sides: dict[str, Side] = {}
-        """At which end the interfaces of each owner are."""
+        """The end of each owner's interfaces."""
 
     def load_ahead(self) -> None:
-        """Have the kernel check the programs of the next owners before they are asked for."""
+        """Have the kernel verify the programs of the next owners in advance."""
         self._spares.begin()
 
     def limit(
@@ -70,10 +69,10 @@ class RouterShields:
         rate: Setpoint,
         side: Side = Side.HOST,
     ) -> dict[str, ActuatorError]:
-        """Let so much by on all interfaces together; what stands is changed in place.
+        """Limit all interfaces together to a rate; an existing limit is changed in place.
 
         Returns:
-            The interfaces that do not bear the limit, and why; the others do.
+            The interfaces that could not be limited, and why.
         """
         problems: dict[str, ActuatorError] = {}
         numbers: list[int] = []
@@ -94,7 +93,7 @@ class RouterShields:
         return problems
 
     def _share(self, owner: str, rate: Setpoint, numbers: Sequence[int]) -> None:
-        """Have no interface keep the others from an equal part of the limit."""
+        """Guarantee each interface an equal part of the limit."""
         if self._shared.get(owner) == (rate, tuple(numbers)):
             return
         program, terms = self._programs[owner], _terms(rate, len(numbers))
@@ -117,24 +116,24 @@ class RouterShields:
             self._share(owner, rate, self._sharing[owner])
 
     def dropped(self, owner: str) -> int | None:
-        """Return how many packets were dropped on all interfaces, None where no limit was set.
+        """Return how many packets were dropped on all interfaces, None if no limit was set.
 
         Raises:
-            Transient: the kernel did not tell.
+            Transient: the kernel did not answer.
         """
         program = self._programs.get(owner)
         if program is None:
             return None
-        try:  # without `explained`, which takes as long as the kernel does
+        try:  # without `explained`, which is as slow as the kernel call
             return self._bucket.dropped(program)
         except OSError as error:
             raise explain(owner, error) from error
 
     def overruled(self, interfaces: Iterable[str], side: Side = Side.HOST) -> str:
-        """Say which filters of others decide before shield and limit, "" where none does.
+        """Return which filters of others decide before shield and limit, "" if none does.
 
         Raises:
-            ActuatorError: an interface is gone, or the kernel did not tell.
+            ActuatorError: an interface is gone, or the kernel did not answer.
         """
         found = []
         for interface in interfaces:
@@ -144,7 +143,7 @@ class RouterShields:
         return "; ".join(found)
 
     def lift(self, interface: str) -> None:
-        """Remove the limit from an interface; one that is gone or has none is done already.
+        """Remove the limit from an interface, if it exists and has one.
 
         Raises:
             Denied: no CAP_NET_ADMIN.
@@ -164,7 +163,7 @@ class RouterShields:
                         raise
 
     def forget(self, owner: str) -> None:
-        """Forget an owner whose interfaces no longer have a limit."""
+        """Forget an owner without limits on its interfaces."""
         self._programs.pop(owner, None)
         self._sharing.pop(owner, None)
         self._shared.pop(owner, None)
@@ -183,27 +182,27 @@ class RouterShields:
             filters.put(interface, program)
 
     def _is_free(self, program: bpf.Program | None) -> bool:
-        """Whether a program that was found may serve an owner: no other has it."""
+        """Whether a program may serve an owner: no other owner has it."""
         if program is None or not is_current(program):
             return False
         return all(program.id != other.id for other in self._programs.values())
 
 
 def _most_exempt(rate: Setpoint) -> PacketsPerSecond:
-    """Return what routing may take at most: not a multiple of what the router is held at."""
+    """Return the maximum rate of routing traffic: not a multiple of the router's setpoint."""
     packets = rate.rate / SMALLEST_BITS if rate.unit is Unit.BITS else rate.rate
     return PacketsPerSecond(max(LEAST_EXEMPT, packets))
 
 
 def _terms(rate: Setpoint, interfaces: int) -> Terms:
-    """Return the rate and its burst as a bucket that so many interfaces share."""
+    """Return the rate and its burst as a bucket that this many interfaces share."""
     if rate.unit is Unit.BITS:
         return holding(in_bits(BitsPerSecond(rate.rate)), rate.allowance, interfaces)
     return holding(in_packets(PacketsPerSecond(rate.rate)), rate.allowance, interfaces)
 
 
 def _share_of(terms: Terms, interfaces: int) -> Terms:
-    """Return what one of several interfaces may take whatever the others take."""
+    """Return what one of several interfaces may take regardless of the others."""
     if interfaces == 1:
         return Terms()
     cost, per_byte = interfaces * terms.per_packet, interfaces * terms.per_byte

@@ -10,14 +10,14 @@
 #include "headers.bpf.h"
 
 enum {
-    HEADERS = 128, /* bytes that may be needed to see what a packet is */
+    HEADERS = 128, /* bytes that may be needed to classify a packet */
     QDISCS = 31,
 };
 
-/* For user space alone: what it must know of a program that it finds in force. */
+/* Only for user space: data about a program that it finds in force. */
 struct origin {
     __u32 layout;
-    __u32 made[QDISCS]; /* numbers of interfaces that had no clsact qdisc before; 0 is none */
+    __u32 made[QDISCS]; /* numbers of interfaces that had no clsact qdisc before; 0: none */
 };
 
 struct {
@@ -27,8 +27,8 @@ struct {
     __type(value, struct origin);
 } origin SEC(".maps");
 
-/* Returns the packets that a socket buffer holds. Where a guest has joined them, the kernel has
- * not counted them yet. */
+/* Returns the number of packets in a socket buffer. If a guest has joined them, the kernel has not
+ * counted them yet. */
 static __always_inline __u64 segments_of(const struct __sk_buff *skb) {
     __u64 segments = skb->gso_segs, size = skb->gso_size;
     if (!segments && size) {
@@ -45,7 +45,7 @@ static __always_inline __u64 bytes_of(const struct __sk_buff *skb) {
 SEC("tc") int xtc_shield_skb(struct __sk_buff *skb) {
     __u32 wanted = skb->len < HEADERS ? skb->len : HEADERS;
     if ((void *)(long)skb->data + wanted > (void *)(long)skb->data_end) {
-        bpf_skb_pull_data(skb, wanted); /* where it fails, the packet is not understood */
+        bpf_skb_pull_data(skb, wanted); /* if it fails, the packet is not classified */
     }
     struct load load = {
         .segments = segments_of(skb),
@@ -54,7 +54,7 @@ SEC("tc") int xtc_shield_skb(struct __sk_buff *skb) {
         .interface = skb->ifindex,
         .exempt = is_exempt((void *)(long)skb->data, (void *)(long)skb->data_end),
     };
-    /* UNSPEC hands the packet to the next filter: another owner's program sees what passes. */
+    /* UNSPEC passes the packet to the next filter: another owner's program sees what passes. */
     return passes(&load) ? TC_ACT_UNSPEC : TC_ACT_SHOT;
 }
 

@@ -1,4 +1,4 @@
-"""Programs that wait in the kernel for the next routers, so that no tick waits for its verifier."""
+"""Programs loaded in advance for the next routers, so that no tick waits for the verifier."""
 
 import threading
 from collections import deque
@@ -9,31 +9,31 @@ from typing import Final
 from xtc.kernel.bpf import Program
 
 KEPT: Final = 4
-"""Programs ahead: 10 ms of the kernel's time each, and seconds of an emulated one's."""
+"""Programs in advance: each takes 10 ms of the kernel's time, and seconds in emulation."""
 
 
 class Spares:
-    """Loads programs ahead in a thread; without one ahead, whoever takes a program loads it."""
+    """Loads programs in advance in a thread; if none is ready, the caller loads it."""
 
     def __init__(self, load: Callable[[], Program], keep: int = KEPT) -> None:
-        """Remember how; nothing is loaded before `begin`, or what is taken."""
+        """Store how to load; the first load is in `begin` or `take`."""
         self._load, self._keep = load, keep
         self._ready: deque[Program] = deque()
         self._wanted = threading.Event()
         self._thread = threading.Thread(target=self._work, name="xtc-spares", daemon=True)
 
     def begin(self) -> None:
-        """Load programs ahead from now on."""
+        """Begin to load programs in advance."""
         self._wanted.set()
         self._thread.start()
 
     @property
     def ready(self) -> int:
-        """How many programs are ahead."""
+        """How many programs are ready."""
         return len(self._ready)
 
     def take(self) -> Program:
-        """Return a program that nobody else has. Raises OSError, as `bpf.load`."""
+        """Return an unused program. Raises OSError, as `bpf.load`."""
         try:
             return self._ready.popleft()
         except IndexError:
@@ -44,6 +44,6 @@ class Spares:
     def _work(self) -> None:
         while self._wanted.wait():
             self._wanted.clear()
-            with suppress(OSError):  # whoever takes a program meets it, too, and tells
+            with suppress(OSError):  # the caller of `take` gets this error, too, and reports it
                 while len(self._ready) < self._keep:
                     self._ready.append(self._load())

@@ -1,15 +1,15 @@
-"""Limits what the host sends into a virtual router, so that it does not pay for what is dropped.
+"""Limits traffic from the host into a virtual router, to save the cost of packets it would drop.
 
-A router that is held at its setpoint drops what is offered above it, but only after the host has
-carried each packet across the interface: in the paper's section 7.3 Dom0 pays for packets that
-the router then drops. A token bucket on the host's side of that interface (tc-tbf(8)) drops them
-first, at the price of an enqueue.
+A router held at its setpoint drops excess load, but only after the host has carried each packet
+across the interface: in the paper's section 7.3, Dom0 pays for packets that the router then drops.
+A token bucket on the host's side of that interface (tc-tbf(8)) drops them first, at the price of an
+enqueue.
 
-A token bucket counts bytes. Its ``mpu`` makes every packet, whatever its size, cost as much as
-the largest frame of the interface, so that the limit holds in packets/s for any mix of sizes and
-cannot be dodged by sending smaller ones. Packets that the host has joined (GRO, a local sender's
-segmentation offload) cost their bytes: full-size segments cost as many frames as they hold, but
-small segments joined into one packet cost less than that, and a flood of them passes the limit.
+A token bucket counts bytes. Its ``mpu`` makes every packet of any size cost as much as the largest
+frame of the interface, so that the limit holds in packets/s for any mix of sizes, and smaller
+packets cannot evade it. Packets that the host has joined (GRO, a local sender's segmentation
+offload) cost their bytes: full-size segments cost as many frames as they contain, but small joined
+segments cost less, and a flood of them exceeds the limit.
 """
 
 import errno
@@ -37,13 +37,13 @@ from common.units import PacketsPerSecond, check_rate
 from xtc.errors import ActuatorError, Denied, Gone, Permanent, Transient, Unsupported
 
 HANDLE: Final = 0x7C00_0000
-"""The handle ``7c00:``, by which the limiter knows its own qdisc."""
-_ETHERNET_HEADER: Final = 14  # a qdisc counts frames with it
+"""The handle ``7c00:``, by which the limiter recognises its own qdisc."""
+_ETHERNET_HEADER: Final = 14  # a qdisc includes it in the frame size
 _ETHERNET: Final = 1  # TC_LINKLAYER_ETHERNET
 _MAX_MPU: Final = 2**16 - 1
 _MAX_BYTE_RATE: Final = 2**32 - 1  # tc_ratespec.rate, in bytes/s
-_BURST_S, _MIN_BURST = 0.01, 16  # what may pass at once: the host's timer may be that late
-_QUEUE_S, _MIN_QUEUE = 0.02, 32  # what may wait: a delay that a flow can bear
+_BURST_S, _MIN_BURST = 0.01, 16  # burst: the host's timer may be late by this much
+_QUEUE_S, _MIN_QUEUE = 0.02, 32  # queue: an acceptable delay for a flow
 
 
 class Limiter:
@@ -54,17 +54,17 @@ class Limiter:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        """Of the interfaces that were limited: an interface keeps it under another name."""
+        """Numbers of limited interfaces: an interface keeps its number when renamed."""
 
     def limit(self, interface: str, rate: PacketsPerSecond) -> None:
-        """Limit what the host sends through an interface, in packets/s; drops what is above.
+        """Limit traffic from the host through an interface, in packets/s; drop the excess.
 
-        10 ms of packets may pass at once and 20 ms may wait. Above 4.29 GB/s (2.8 Mp/s of full
+        The burst is 10 ms of packets, the queue 20 ms. Above 4.29 GB/s (2.8 Mp/s of full
         frames) bytes count instead of packets.
 
         Raises:
             Gone: there is no such interface.
-            Permanent: the rate is none, or somebody else's qdisc is on the interface.
+            Permanent: the rate is invalid, or a foreign qdisc is on the interface.
             Denied: no CAP_NET_ADMIN.
             Unsupported: the kernel has no tbf.
         """
@@ -82,9 +82,9 @@ class Limiter:
         self._numbers[interface] = index
 
     def lift(self, interface: str) -> None:
-        """Remove our limit; an interface that is gone or has none is done already.
+        """Remove our limit, if the interface exists and has one.
 
-        One that was renamed since this limiter limited it is followed by its number.
+        A renamed interface is found by its number.
 
         Raises:
             Denied: no CAP_NET_ADMIN.
@@ -95,11 +95,11 @@ class Limiter:
                     if _our_parameters(_root(route, index)) is not None:
                         route.tc("del", index=index, handle=HANDLE, parent=TC_H_ROOT)
             except Gone:
-                continue  # the limit went with the interface
+                continue  # the limit is gone with the interface
         self._numbers.pop(interface, None)
 
     def current(self, interface: str) -> PacketsPerSecond | None:
-        """Return the limit in force, in packets/s, None where there is none of ours.
+        """Return the limit in force, in packets/s, None if there is none of ours.
 
         Raises:
             Gone: there is no such interface.
@@ -111,7 +111,7 @@ class Limiter:
         return PacketsPerSecond(parameters["rate"] / parameters["rate_mpu"])
 
     def obstacle(self, interface: str) -> str:
-        """Say why this limiter cannot be used on an interface; changes nothing, "" if it can."""
+        """Return why this limiter cannot be used on an interface, "" if it can; changes nothing."""
         try:
             with _netlink(interface) as route:
                 _check_replaceable(interface, _root(route, _link(route, interface)[0]))
@@ -120,14 +120,14 @@ class Limiter:
         return ""
 
     def dropped(self, interfaces: Iterable[str]) -> dict[str, int]:
-        """Return what our limit on each interface has dropped since it was set, modulo 2^32.
+        """Return the drops of our limit on each interface since it was set, modulo 2^32.
 
-        The kernel counts these packets at the qdisc alone (TCA_STATS), not at the interface. An
-        interface that is gone, or has no limit of ours, is left out. Each is asked for by itself:
-        a dump of all qdiscs would cost more with every interface of the host.
+        The kernel counts these packets at the qdisc only (TCA_STATS), not at the interface.
+        Interfaces that are gone, or have no limit of ours, are omitted. Each is queried separately:
+        the cost of a dump of all qdiscs grows with the interfaces of the host.
 
         Raises:
-            Transient: the kernel did not tell.
+            Transient: the kernel did not answer.
         """
         counts = {}
         with _netlink("its qdisc") as route:
@@ -161,7 +161,7 @@ def _root(route: IPRoute, index: int) -> Any | None:
 
 
 def _check_replaceable(interface: str, root: Any | None) -> None:
-    # the kernel's own default (noqueue, pfifo_fast, fq_codel, mq) has the handle 0:
+    # the kernel's own default (noqueue, pfifo_fast, fq_codel, mq) has the handle 0
     if root is None or root["handle"] == 0 or _our_parameters(root) is not None:
         return
     kind, number = root.get_attr("TCA_KIND"), root["handle"] >> 16
@@ -170,7 +170,7 @@ def _check_replaceable(interface: str, root: Any | None) -> None:
 
 
 def _our_parameters(qdisc: Any | None) -> Any | None:
-    """Return the parameters of a token bucket that this module has set, None of any other."""
+    """Return the parameters of a token bucket that this module has set, None for any other."""
     if qdisc is None or qdisc["handle"] != HANDLE or qdisc.get_attr("TCA_KIND") != "tbf":
         return None
     parameters = qdisc.get_attr("TCA_OPTIONS").get_attr("TCA_TBF_PARMS")
@@ -178,7 +178,7 @@ def _our_parameters(qdisc: Any | None) -> Any | None:
 
 
 def _question(index: int) -> tcmsg:
-    """Ask for an interface's root qdisc; without ECHO the kernel tells everybody but who asks."""
+    """Request an interface's root qdisc; without ECHO, the kernel does not answer the sender."""
     request = tcmsg()
     request["header"]["type"] = RTM_GETQDISC
     request["header"]["flags"] = NLM_F_REQUEST | NLM_F_ACK | NLM_F_ECHO
@@ -187,14 +187,14 @@ def _question(index: int) -> tcmsg:
 
 
 def _token_bucket(index: int, rate: PacketsPerSecond, frame: int) -> tcmsg:
-    """Build the request; pyroute2's own builder knows no mpu."""
+    """Build the request; pyroute2's own builder does not support mpu."""
     cost = max(1, min(frame, _MAX_MPU, int(_MAX_BYTE_RATE / rate)))
     byte_rate = max(1, round(rate * cost))
     burst = max(_MIN_BURST, rate * _BURST_S) * cost
     parameters = {
         "rate": byte_rate,
         "rate_mpu": cost,
-        "rate___reserved": _ETHERNET,  # the field has been the link layer since Linux 3.10
+        "rate___reserved": _ETHERNET,  # this field is the link layer since Linux 3.10
         "buffer": calc_xmittime(byte_rate, burst),
         "limit": round(max(_MIN_QUEUE, rate * _QUEUE_S) * cost),
         "mtu": 0,
@@ -215,12 +215,12 @@ def _netlink(interface: str) -> Iterator[IPRoute]:
             yield route
     except NetlinkError as error:
         raise explain(interface, error.code) from error
-    except OSError as error:  # no socket, or it broke
+    except OSError as error:  # no socket, or it failed
         raise explain(interface, error.errno or errno.EIO) from error
 
 
 def explain(interface: str, code: int) -> ActuatorError:
-    """Return what the kernel's refusal means for a limit, and what to do about it."""
+    """Return the meaning of the kernel's refusal of a limit, and the fix."""
     match code:
         case errno.ENODEV:
             return Gone(interface, "there is no such interface (any more)")

@@ -1,4 +1,4 @@
-"""The closed loop on a model: any law, with noise, delay, whole-percent caps and a thief."""
+"""The closed loop on a model: any law, with noise, delay, whole-percent caps and stolen CPU."""
 
 import math
 import random
@@ -23,7 +23,7 @@ BAND = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What a simulated run is put through."""
+    """The conditions of a simulated run."""
 
     setpoint: PacketsPerSecond
     duration: int = 60
@@ -33,29 +33,29 @@ class Scenario:
     bounds: Bounds = Bounds(CapFraction(0.001), CapFraction(1.0))
     quantum: float = 0.0
     noise: float = 0.0
-    """Standard deviation of what the CPU is enough for, from one period to the next, as a share."""
+    """Standard deviation of the CPU's capacity between periods, as a share."""
     delay: int = 0
-    """Samples until a cap shows in the throughput."""
+    """Samples until a cap affects the throughput."""
     stolen: float = 0.0
-    """Share of the router's CPU that a process in it takes from `stolen_from` on."""
+    """Share of the router's CPU that another process in it takes from `stolen_from` on."""
     stolen_from: int = 0
     seed: int = 0
     period: Seconds = LAG_S
-    """Of a sample."""
+    """Length of a sample."""
     burst: float | None = None
-    """What the setpoint allows beyond its rate, in packets; None is the default."""
+    """What the setpoint allows beyond its rate, in packets; None means the default."""
     load: Load | None = None
-    """What is sent; None is the plant's offered load all the time."""
+    """Offered load; None means the plant's offered load all the time."""
     shield: bool = False
     """Whether a shield drops what exceeds the setpoint before it reaches the router."""
     queue: float = 0.0
-    """Packets that wait for the router's CPU at most."""
+    """Maximum packets that wait for the router's CPU."""
     efficiency: tuple[tuple[float, float], ...] = ()
-    """(second, factor): from then on, the router forwards so many times what its model says."""
+    """(second, factor): from then on, the router forwards this multiple of its model."""
 
     @property
     def varies(self) -> bool:
-        """Whether what is sent changes as time goes on."""
+        """Whether the load varies with time."""
         return self.load is not None and not isinstance(self.load, Steady)
 
     @property
@@ -81,7 +81,7 @@ class SecondOfRun(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What came of a run; shares are of the setpoint, RMSE is about the mean (paper, 7.1)."""
+    """Results of a run; shares are of the setpoint, RMSE is about the mean (paper, 7.1)."""
 
     setpoint_pps: float
     mean_throughput_pps: float
@@ -89,16 +89,17 @@ class Summary(msgspec.Struct, frozen=True):
     """|mean - setpoint| / setpoint over the steady samples."""
     relative_rmse: float
     settling_samples: int | None
-    """Samples before the loop stays within 5 % (widened by three sigmas of noise); None: never."""
+    """Samples before the loop stays within 5 % (widened by three sigmas of noise); None means
+    never."""
     recovery_samples: int | None
-    """The same, counted from the disturbance; None where there was none or no recovery."""
+    """The same, counted from the disturbance; None if there was none or no recovery."""
     steady_from: int
-    """The first of the steady samples: after settling, or the second half of the run; 0 where the
-    load varies, since nothing settles then."""
+    """The first of the steady samples: after settling, or the second half of the run; 0 for a
+    varying load, which never settles."""
     over_promise_packets: float
-    """Delivered beyond setpoint and burst in the whole run, its start included."""
+    """Delivered beyond setpoint and burst in the whole run, including its start."""
     under_promise_packets: float
-    """Wanted, and missing by more than the burst."""
+    """Wanted, but missing by more than the burst."""
     breach_seconds: float
     """The time in which either grew."""
 
@@ -147,12 +148,12 @@ class _Router:
         self._steps = steps_in(scenario.period, self._load, shield=scenario.shield)
         self._lag = plant.lag**scenario.period
         self._capacity: float = settled(plant, scenario.start_cap).throughput
-        """What the CPU was enough for in the last period, in packets/s, up to the load's peak."""
+        """The CPU's capacity in the last period, in packets/s, up to the load's peak."""
         shield = Shield(scenario.promised) if scenario.shield else None
         self.playing = Playing(scenario.promised, shield, scenario.queue)
 
     def pass_period(self, t: int, caps: Dithered, noise: float) -> None:
-        """Let a period pass under its caps."""
+        """Simulate a period under its caps."""
         self.playing.noise = max(0.0, noise)
         begin, dt = t * self._scenario.period, self._scenario.period / self._steps
         stolen = self._scenario.stolen if t >= self._scenario.stolen_from else 0.0
@@ -170,13 +171,13 @@ class _Router:
         self._capacity = total / self._steps
 
     def _efficiency(self, at: float) -> float:
-        """Return how many times what its model says the router forwards at an instant."""
+        """Return the factor on the model's throughput at an instant."""
         factors = [factor for second, factor in self._scenario.efficiency if second <= at]
         return factors[-1] if factors else 1.0
 
 
 def summarise(samples: list[SecondOfRun], scenario: Scenario) -> Summary:
-    """Return the figures that the paper and its rivals report of such a run."""
+    """Return the figures that the paper and related work report for such a run."""
     values = [s.throughput_pps for s in samples]
     disturbed = scenario.stolen > 0 and 0 < scenario.stolen_from < len(values)
     first = values[: scenario.stolen_from] if disturbed else values
@@ -199,7 +200,7 @@ def summarise(samples: list[SecondOfRun], scenario: Scenario) -> Summary:
 
 
 def _settling(values: list[float], scenario: Scenario) -> int | None:
-    """Return how many samples pass before all that follow are within the band."""
+    """Return the number of samples before all later ones are within the band."""
     band = (BAND + 3 * scenario.noise) * scenario.setpoint
     outside = [t for t, value in enumerate(values) if abs(value - scenario.setpoint) > band]
     settling = outside[-1] + 1 if outside else 0

@@ -1,6 +1,6 @@
-"""Shields and limits of simulated routers: token buckets that drop before the host does its work.
+"""Shields and limits of simulated routers: token buckets that drop before the host spends CPU.
 
-They stand where the BPF program and the kernel's token bucket stand on a real host.
+They replace the BPF program and the kernel's token bucket of a real host.
 """
 
 import math
@@ -15,7 +15,7 @@ from xtc.simulation.host import FRAME_BYTES
 from xtc.simulation.token_bucket import passed
 
 LIMIT_S = 0.05
-"""What a limit lets by at once, in seconds of its rate."""
+"""Burst of a limit, in seconds of its rate."""
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Bucket:
     dropped: float = 0.0
 
     def let_by(self, arrived: float, dt: float) -> float:
-        """Return how many packets of those that arrive in a step pass."""
+        """Return how many of the packets that arrive in a step pass."""
         self.level, let_by = passed(self.level, self.rate, self.depth, arrived, dt)
         self.dropped += arrived - let_by
         return let_by
@@ -46,13 +46,13 @@ class SimulatedShields:
     def limit(
         self, owner: str, interfaces: Sequence[str], rate: Setpoint, _side: Side
     ) -> Mapping[str, ActuatorError]:
-        """Let so much by on all interfaces together; all of them bear it."""
+        """Limit all interfaces together to a rate; this never fails."""
         self._bearing |= dict.fromkeys(interfaces, owner)
         self.change(owner, rate)
         return {}
 
     def change(self, owner: str, rate: Setpoint) -> None:
-        """Change a rate; what was saved and counted stays."""
+        """Change a rate; tokens and counts stay."""
         scale = 1.0 if rate.unit is Unit.PACKETS else 1 / (8 * FRAME_BYTES)
         bucket = self._buckets.setdefault(owner, Bucket(0.0, 0.0))
         bucket.rate, bucket.depth = scale * rate.rate, scale * rate.allowance
@@ -71,7 +71,7 @@ class SimulatedShields:
         self._buckets.pop(owner, None)
 
     def overruled(self, _interfaces: Iterable[str], _side: Side) -> str:
-        """Return "": nobody else has filters here."""
+        """Return "": there are no foreign filters here."""
         return ""
 
     def on(self, interface: str) -> Bucket | None:

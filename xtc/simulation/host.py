@@ -1,4 +1,4 @@
-"""A simulated host: routers that answer to their caps, and the /proc/net/dev they would show."""
+"""A simulated host: routers that respond to their caps, and their /proc/net/dev."""
 
 from dataclasses import dataclass
 
@@ -24,18 +24,18 @@ def interface_of(router: str) -> str:
 
 @dataclass
 class SimulatedRouter:
-    """One router of the host: its plant, its cap, and what its host-side interface has counted."""
+    """One router of the host: its plant, its cap, and the counters of its host-side interface."""
 
     name: str
     plant: Plant
     limits: CapLimits = CapLimits(CapFraction(0.001), CapFraction(1.0))
     cap: CapFraction | None = None
     stolen: float = 0.0
-    """Share of its CPU that a process in it takes ..."""
+    """Share of its CPU that another process in it takes ..."""
     stolen_after: Seconds = Seconds(0.0)
-    """... once it has run for so long."""
+    """... after it has run for this long."""
     frame_bytes: float = FRAME_BYTES
-    """The mean size of what is sent to it, which it forwards as it is."""
+    """The mean size of frames sent to it, which it forwards unchanged."""
     age: float = 0.0
     state: PlantState = PlantState(PacketsPerSecond(0.0))
     forwarded: float = 0.0
@@ -46,7 +46,7 @@ class SimulatedRouter:
     throttled: int = 0
 
     def advance(self, dt: Seconds) -> None:
-        """Let time pass."""
+        """Simulate a time step."""
         self.age += dt
         stolen = self.stolen if self.age >= self.stolen_after else 0.0
         state = advanced(self.plant, self.state, [self.cap], dt, stolen=stolen)
@@ -56,7 +56,7 @@ class SimulatedRouter:
     def take(
         self, state: PlantState, reached: PacketsPerSecond, dt: Seconds, *, throttled: bool
     ) -> None:
-        """Count a step: how the router stands after it, what reached it, what its cap did."""
+        """Count a step: the router's state after it, what reached it, and the effect of its cap."""
         self.state = state
         forwarded, received = state.throughput * dt, reached * dt
         self.forwarded += forwarded
@@ -68,20 +68,20 @@ class SimulatedRouter:
 
 
 class SimulatedHost:
-    """Routers by name. Its clock is whatever its reader says."""
+    """Routers by name. The reader supplies the time."""
 
     def __init__(self) -> None:
         self.routers: dict[str, SimulatedRouter] = {}
         self._at: Seconds | None = None
 
     def add(self, name: str, plant: Plant) -> SimulatedRouter:
-        """Let a router appear, uncapped and settled."""
+        """Add a router, uncapped and settled."""
         router = SimulatedRouter(name, plant, state=settled(plant, None))
         self.routers[name] = router
         return router
 
     def read(self, now: Seconds) -> Snapshot:
-        """Let time pass until now, and show the interfaces as the kernel would."""
+        """Simulate until now, and show the interfaces as the kernel would."""
         dt = Seconds(0.0 if self._at is None else now - self._at)
         self._at = now
         if dt > 0:
@@ -90,12 +90,12 @@ class SimulatedHost:
         return Snapshot(now, (_HEADER + lines).encode())
 
     def advance(self, dt: Seconds) -> None:
-        """Let time pass for every router."""
+        """Simulate a time step for every router."""
         for router in self.routers.values():
             router.advance(dt)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no resource is open."""
 
     def actuator(self, name: str) -> "SimulatedActuator":
         """Return the actuator of a router.
@@ -122,15 +122,15 @@ class SimulatedActuator:
         return self._router().limits
 
     def settle(self) -> bool:
-        """Return True: caps are carried out at once."""
+        """Return True: caps take effect immediately."""
         return True
 
     def rebalance(self) -> CapFraction | None:
-        """Return None: the cap is common to all threads."""
+        """Return None: all threads share the cap."""
         return None
 
     def capture(self) -> Original:
-        """Return the cap that stands there."""
+        """Return the cap in force."""
         return SimulatedOriginal(self._router().cap)
 
     def applied(self) -> CapFraction | None:
@@ -138,7 +138,7 @@ class SimulatedActuator:
         return self._router().cap
 
     def apply(self, cap: CapFraction) -> CapFraction:
-        """Write a cap, rounded to what can be expressed."""
+        """Write a cap, rounded to the quantum."""
         router = self._router()
         bounded = router.limits.bound(cap, target=self._name)
         step = router.limits.quantum
@@ -151,7 +151,7 @@ class SimulatedActuator:
         return CpuUsage(Seconds(router.used), router.throttled)
 
     def restore(self, original: Original) -> None:
-        """Put back what stood there; a router that is gone is restored already."""
+        """Restore the original cap; a router that is gone counts as restored."""
         if self._name in self._host.routers and isinstance(original, SimulatedOriginal):
             cap = None if original.cap is None else CapFraction(original.cap)
             self._router().cap = cap

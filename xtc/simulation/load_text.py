@@ -13,7 +13,7 @@ from common.units import MAX_RATE, parse_duration, parse_rate
 from xtc.simulation.loads import Load, Pulses, Ramp, Sine, Steady, Steps, walk
 
 FINEST_S = 0.005
-"""The shortest time in which a load may change: what is shorter is a burst of one instant."""
+"""The shortest time in which a load may change: anything shorter is an instantaneous burst."""
 LONGEST_S = 1e6
 MOST_STEPS = 1_000_000
 MAX_BYTES = 32 << 20
@@ -28,23 +28,23 @@ FORMS = {
     "trains": "trains:50ms:1s",
     "trace": "trace:FILE",
 }
-"""How each kind is written; times are of a whole cycle, of a step of the walk, or of a train."""
+"""The syntax of each kind; times are of a whole cycle, of a step of the walk, or of a train."""
 OWN_RATES = frozenset({"sine", "ramp", "walk", "trace"})
-"""Kinds that name the rates that they offer."""
+"""Kinds that specify their own rates."""
 _DASH = re.compile(r"(?<!e)-")
 
 
 def parse_load(text: str, offered: float, *, duration_s: float, seed: int = 0) -> Load:
-    """Read a load such as ``on-off:5.3s``.
+    """Parse a load such as ``on-off:5.3s``.
 
     Args:
-        text: a kind, and what belongs to it, between colons.
-        offered: the rate of those that do not name their own, in packets/s.
-        duration_s: how long a random walk has to be.
+        text: a kind and its parameters, separated by colons.
+        offered: the rate of kinds that do not specify their own, in packets/s.
+        duration_s: length of a random walk.
         seed: of a random walk.
 
     Raises:
-        UnitError: the text is no load; it names the nearest that is one.
+        UnitError: the text is no valid load; the error suggests the closest one.
         ConfigError: the trace cannot be used; it names the line.
     """
     kind, _, rest = text.partition(":")
@@ -128,12 +128,13 @@ def _read(stream: BinaryIO, name: str) -> bytes:
 
 
 def parse_trace(content: bytes, name: str) -> Steps:
-    """Read a trace: the header ``seconds,offered_pps``, then lines of an instant and a rate.
+    """Parse a trace: the header ``seconds,offered_pps``, then lines of an instant and a rate.
 
-    A rate holds until the next line, the last one until the end; before the first nothing is sent.
+    A rate holds until the next line, the last one until the end; before the first line, nothing is
+    sent.
 
     Raises:
-        ConfigError: names the file and the line, and what is wrong with it.
+        ConfigError: names the file, the line, and the problem.
     """
     try:
         lines = content.decode("utf-8-sig").splitlines()

@@ -1,7 +1,7 @@
-"""Loads: what is sent towards a simulated router as time goes on.
+"""Loads: the packets sent towards a simulated router over time.
 
-A load tells how many packets it has sent since the start, and not its rate at an instant: whatever
-the steps of a simulation, none of its packets is lost or counted twice between them.
+A load returns the packets sent since the start, not its rate at an instant: with any step size of a
+simulation, no packets are lost or counted twice.
 """
 
 import math
@@ -17,7 +17,7 @@ STEP_OF_WALK = 0.15
 
 
 class Load(Protocol):
-    """What is sent towards a router."""
+    """The packets sent towards a router."""
 
     @property
     def peak(self) -> float:
@@ -26,7 +26,7 @@ class Load(Protocol):
 
     @property
     def finest(self) -> float:
-        """The shortest time, in seconds, that a simulation is to tell apart; infinity for none."""
+        """The shortest time, in seconds, that a simulation must resolve; infinity for none."""
         ...
 
     def sent(self, until: float) -> float:
@@ -36,7 +36,7 @@ class Load(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Steady:
-    """The same rate all the time."""
+    """A constant rate."""
 
     peak: float
     finest: float = math.inf
@@ -48,7 +48,7 @@ class Steady:
 
 @dataclass(frozen=True, slots=True)
 class Pulses:
-    """A rate for the first part of every cycle, and nothing for the rest of it."""
+    """A rate for the first part of every cycle, and 0 for the rest of it."""
 
     peak: float
     on_s: float
@@ -67,7 +67,7 @@ class Pulses:
 
 @dataclass(frozen=True, slots=True)
 class Sine:
-    """From the mean of two rates up to the higher, down to the lower, and back in every cycle."""
+    """A sine between two rates, which starts at their mean."""
 
     low: float
     peak: float
@@ -87,7 +87,7 @@ class Sine:
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """From one rate straight to a higher one in half of a cycle, and straight back."""
+    """A linear rise from one rate to a higher one in half a cycle, and a linear fall back."""
 
     low: float
     peak: float
@@ -111,10 +111,10 @@ class Ramp:
 
 
 class Steps:
-    """Rates that hold until the next one; nothing before the first, the last one for ever."""
+    """Rates that hold until the next one; nothing before the first, the last one without end."""
 
     def __init__(self, starts: Sequence[float], rates: Sequence[float]) -> None:
-        """Take as many instants, in seconds and increasing, as rates in packets/s."""
+        """Take equal numbers of instants, in seconds and increasing, and rates in packets/s."""
         self._starts, self._rates = tuple(starts), tuple(rates)
         lengths = [b - a for a, b in pairwise(starts)]
         amounts = (rate * length for rate, length in zip(rates, lengths, strict=False))
@@ -131,13 +131,13 @@ class Steps:
 
 
 def walk(low: float, high: float, step_s: float, duration_s: float, seed: int) -> Steps:
-    """Return a random walk between two rates, which begins at their geometric mean.
+    """Return a random walk between two rates, which starts at their geometric mean.
 
     Args:
         low: the lowest rate, above 0.
         high: the highest.
-        step_s: how long each rate holds.
-        duration_s: how long the walk is.
+        step_s: the duration of each rate.
+        duration_s: the length of the walk.
         seed: the same gives the same walk.
     """
     chance = random.Random(seed)  # noqa: S311  a load, not a secret

@@ -1,4 +1,4 @@
-"""A model of a router that answers to its cap: Eq. 1 around a measured curve, and its troubles."""
+"""A model of a router that responds to its cap: Eq. 1 around a measured curve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,28 +7,28 @@ from common.units import CapFraction, PacketsPerSecond, Seconds
 from models import ThroughputCurve
 
 LAG_S = Seconds(1.0)
-"""The period that a plant's lag is of."""
+"""The period for which a plant's lag is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plant:
-    """What does not change of a simulated router."""
+    """The constants of a simulated router."""
 
     curve: ThroughputCurve
     offered: PacketsPerSecond
     lag: float = 0.0
     """`a` of Eq. 1 for a period of ``LAG_S``."""
     gain: float = 1.0
-    """How much faster this router is than its curve says."""
+    """Speed of this router relative to its curve."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlantState:
-    """What goes on from one step to the next."""
+    """The state between steps."""
 
     throughput: PacketsPerSecond
     binding: bool = False
-    """Whether the cap held the router back during the step."""
+    """Whether the cap limited the router during the step."""
     used: CapFraction = CapFraction(0.0)
     """CPUs used on average during the step."""
 
@@ -47,12 +47,12 @@ def advanced(
     *,
     stolen: float = 0.0,
 ) -> PlantState:
-    """Let a step pass during which the caps followed each other in equal parts.
+    """Simulate a step in which several caps were in force for equal parts.
 
     Args:
         plant: the router.
-        state: where it stood.
-        caps: the caps of the equal parts of the step; None is uncapped.
+        state: the state before.
+        caps: the caps of the equal parts of the step; None means uncapped.
         dt: the step's length in seconds; Eq. 1's lag is scaled to it.
         stolen: the share of the router's CPU that another process in it takes.
     """
@@ -73,6 +73,6 @@ def advanced(
 
 
 def capacity(plant: Plant, cap: CapFraction | None, stolen: float = 0.0) -> float:
-    """Return what a router's CPU is enough for at a cap, in packets/s, however much is offered."""
+    """Return a router's capacity at a cap, in packets/s, independent of the offered load."""
     given = 1.0 if cap is None else cap
     return plant.gain * plant.curve.throughput(CapFraction(given * (1 - stolen)))

@@ -1,4 +1,4 @@
-"""A simulated router behind its shield, moved on in steps shorter than the loop's period."""
+"""A simulated router behind its shield, in steps shorter than the loop's period."""
 
 import math
 from dataclasses import dataclass, field
@@ -14,14 +14,14 @@ from xtc.simulation.loads import Load
 from xtc.simulation.token_bucket import passed
 
 STEP_S = 0.05
-"""The longest step in which a load that changes is played."""
+"""The longest simulated step of a varying load."""
 SHORTEST_S = 0.005
 ROUNDING = 1e-9
-"""The share of its packets by which a step may be off."""
+"""Tolerance of a step, as a share of its packets."""
 
 
 def steps_in(period: Seconds, load: Load, *, shield: bool) -> int:
-    """Return how many steps a period is played in: as many in each of its slots."""
+    """Return the number of steps of a period: equally many in each of its slots."""
     if math.isinf(load.finest) and not shield:
         return SLOTS
     longest = min(STEP_S, max(load.finest, SHORTEST_S))
@@ -34,18 +34,18 @@ class Given:
 
     cpus: float
     packets: float
-    """What it is enough for in the step."""
+    """The packets that it suffices for in the step."""
     forwards: float
-    """What the router forwards with it at most: it may lag behind."""
+    """Maximum throughput with it: the router may lag behind."""
     polls: bool = False
-    """Whether all of it is used whatever arrives."""
+    """Whether all of it is used at any load."""
 
     def is_short_of(self, packets: float) -> bool:
-        """Whether it is not enough for so many packets."""
+        """Whether it is too little for this many packets."""
         return self.packets < packets * (1 - ROUNDING)
 
     def used_for(self, packets: float) -> float:
-        """Return the CPUs that so many packets take, as far as they are given."""
+        """Return the CPUs that this many packets take, limited to those given."""
         if self.polls or self.packets <= packets:
             return self.cpus
         return self.cpus * packets / self.packets
@@ -53,11 +53,11 @@ class Given:
 
 @dataclass(slots=True)
 class Totals:
-    """What a period came to, in packets and in seconds of CPU."""
+    """The totals of a period, in packets and seconds of CPU."""
 
     offered: float = 0.0
     reached: float = 0.0
-    """What the shield let by."""
+    """Packets that the shield passed."""
     delivered: float = 0.0
     used: float = 0.0
     bound: float = 0.0
@@ -66,7 +66,7 @@ class Totals:
 
 @dataclass(slots=True)
 class Shield:
-    """A token bucket with the terms of the daemon's: it lets by what a router is to forward."""
+    """A token bucket like the daemon's: it passes what a router should forward."""
 
     setpoint: Setpoint
     law: Shielding = Shielding()
@@ -80,7 +80,7 @@ class Shield:
         return let_by
 
     def learn(self, sample: Sample, dropped: float) -> None:
-        """Learn from a period as the daemon's does."""
+        """Learn from a period as the daemon's shield does."""
         if sample.offered is not None:
             seen = Seen(sample.throughput, sample.offered, dropped, bool(sample.binding))
             self.law = learned(self.law, self.setpoint, seen)
@@ -92,27 +92,27 @@ class Playing:
 
     setpoint: Setpoint
     shield: Shield | None
-    """None lets all by."""
+    """None passes everything."""
     queue: float = 0.0
-    """Packets that wait at most for the router's CPU; what exceeds it is lost."""
+    """Maximum packets that wait for the router's CPU; further ones are lost."""
     waiting: float = 0.0
     noise: float = 1.0
-    """How many times what it says the router forwards while it is short of CPU."""
+    """Factor on the router's throughput while it is short of CPU."""
     account: Account = Account()
-    """What it kept of its promise, step by step."""
+    """How well it kept its promise, step by step."""
     totals: Totals = field(default_factory=Totals)
-    """Of the period so far."""
+    """Totals of the period so far."""
     polling: Polling = field(default_factory=Polling)
 
     def arrive(self, offered: float, dt: float) -> float:
-        """Return how much of what is offered in a step reaches the router."""
+        """Return how much of a step's offered load reaches the router."""
         reached = offered if self.shield is None else self.shield.let_by(offered, dt)
         self.totals.offered += offered
         self.totals.reached += reached
         return reached
 
     def forward(self, offered: float, reached: float, given: Given, dt: float) -> None:
-        """Let a step of so many seconds pass, with what was offered in it and what reached it."""
+        """Simulate a step of dt seconds with this offered load, of which `reached` arrived."""
         there = self.waiting + reached
         short = given.is_short_of(there)
         delivered = min(there, given.forwards * (self.noise if short else 1.0))
@@ -127,12 +127,12 @@ class Playing:
     def end_period(
         self, period: float, cap: CapFraction | None, *, effective: CapFraction | None
     ) -> Sample:
-        """Return what the period showed, judged as a daemon judges it, and begin the next.
+        """Return the sample of the period, judged as by a daemon, and begin the next.
 
         Args:
             period: its length in seconds.
-            cap: what the loop takes to be in force.
-            effective: what was, where caps show late.
+            cap: the cap that the loop assumes.
+            effective: the real one, where caps take effect late.
         """
         totals, self.totals = self.totals, Totals()
         throughput = PacketsPerSecond(totals.delivered / period)

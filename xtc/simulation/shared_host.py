@@ -1,8 +1,8 @@
-"""A simulated host whose routers share its CPU, and which pays for each packet that it carries.
+"""A simulated host with routers that share its CPU, and with a CPU cost per carried packet.
 
-A packet costs the host CPU before its router sees it, whether the router forwards it then or drops
-it: this is how a flood to one router harms the others (the paper, section 7.3). What a shield or a
-limit drops costs next to nothing.
+A packet costs the host CPU before its router sees it, even if the router drops it: this is how a
+flood to one router harms the others (the paper, section 7.3). Packets dropped by a shield or a
+limit cost almost nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,36 +16,36 @@ from xtc.simulation.plant import LAG_S, Plant, advanced
 from xtc.simulation.shared_cpu import fair_shares
 
 CARRIED = 0.5
-"""What it takes to carry a packet to its router, as a share of what it takes to forward it."""
+"""CPU cost of carrying a packet to its router, relative to forwarding it."""
 DROPPED = 0.02
-"""The same of a packet that a filter drops."""
+"""The same for a packet that a filter drops."""
 MOST_CARRYING = 0.95
-"""The share of its CPU that a host spends on carrying packets at most."""
+"""Maximum share of its CPU that a host spends on carrying packets."""
 Offered = Callable[[], Mapping[str, float]]
-"""Tells what is sent to each router now, in packets/s."""
+"""Returns the current load of each router, in packets/s."""
 
 
 class SharedHost(SimulatedHost):
     """Routers that share one CPU."""
 
     def __init__(self, model: HostModel, offered: Offered) -> None:
-        """Begin with the routers that something is sent to.
+        """Begin with the routers that have a load.
 
         Args:
-            model: how fast each router forwards with the CPU to itself.
-            offered: tells what is sent to them, whenever time has passed.
+            model: the speed of each router with the CPU to itself.
+            offered: returns their load, called in every step.
         """
         super().__init__()
         self._offered = offered
         self.shields, self.limits = SimulatedShields(), SimulatedLimits()
         self._packet_s = model.curve.cap_threshold / model.curve.top
-        """What forwarding a packet takes, in seconds of CPU."""
+        """CPU time for forwarding a packet, in seconds."""
         for name, pps in offered().items():
             plant = Plant(model.curve, PacketsPerSecond(pps), model.lag_at(LAG_S))
             self.add(name, plant)
 
     def advance(self, dt: Seconds) -> None:
-        """Let time pass."""
+        """Simulate a time step."""
         reached: dict[str, float] = {}
         carrying = 0.0
         for name, pps in self._offered().items():
@@ -58,7 +58,7 @@ class SharedHost(SimulatedHost):
             _forward(self.routers[name], reached[name], given, dt)
 
     def _let_by(self, name: str, arrived: float, dt: float) -> float:
-        """Return how many packets of those that are sent to a router in a step reach it."""
+        """Return how many of the packets sent to a router in a step reach it."""
         interface = interface_of(name)
         for bucket in (self.shields.on(interface), self.limits.on(interface)):
             arrived = arrived if bucket is None else bucket.let_by(arrived, dt)
@@ -76,7 +76,7 @@ def _need(router: SimulatedRouter, reached: float) -> float:
 
 
 def _forward(router: SimulatedRouter, reached: float, given: float, dt: Seconds) -> None:
-    """Let a router forward what it can of what reaches it, with the CPUs that it is given."""
+    """Let a router forward what it can with its share of the CPUs."""
     plant = _sent(router.plant, reached)
     state = advanced(plant, router.state, [CapFraction(given)], dt)
     throttled = state.binding and router.cap is not None and given >= router.cap

@@ -1,16 +1,16 @@
-"""A token bucket as a pure function: what a shield lets by, in a model of one."""
+"""A token bucket as a pure function, for a model of a shield."""
 
 
 def passed(
     level: float, rate: float, depth: float, arrived: float, dt: float
 ) -> tuple[float, float]:
-    """Return the level after a step, and how much of what arrived in it the bucket let by.
+    """Return the level after a step, and how much of its arrivals passed.
 
     Args:
-        level: what the bucket held before, at most its depth; full, it lets that by at once.
-        rate: what it gains a second.
-        depth: what it holds at most.
-        arrived: what arrived, evenly over the step.
+        level: the tokens before, at most its depth; a full bucket passes that many immediately.
+        rate: tokens gained per second.
+        depth: the maximum level.
+        arrived: the arrivals, evenly spread over the step.
         dt: the step's length in seconds.
     """
     there = min(level, depth) + rate * dt

@@ -1,7 +1,7 @@
 """The journal: original caps and leases, durable before the first cap is written.
 
-One file, replaced atomically: a line with format and checksum, then JSON. A file that cannot be
-trusted is set aside, never guessed at and never a reason not to start.
+One file, replaced atomically: a line with format and checksum, then JSON. A damaged file is
+quarantined; xtc does not guess its contents, and starts without it.
 """
 
 import contextlib
@@ -34,52 +34,52 @@ log = structlog.get_logger()
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One router that may be capped: where its cap is, and what stood there before."""
+    """One router that may be capped: the place of its cap, and the original settings."""
 
     spec: ActuatorSpec
     original: Original
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """All that must survive a crash."""
+    """All state that must survive a crash."""
 
     boot_id: str
-    """Instants of the monotonic clock mean nothing in another boot."""
+    """Monotonic instants are valid in this boot only."""
     entries: dict[str, Entry] = {}
     leases: dict[str, Lease] = {}
     limits: dict[str, tuple[str, ...]] = {}
-    """Interfaces of a router whose traffic from the host is limited."""
+    """Interfaces of a router with limited traffic from the host."""
     highest_epoch: int = 0
     shields: dict[str, tuple[str, ...]] = {}
-    """Interfaces of a router that may bear its shield."""
+    """Interfaces of a router that may have its shield."""
     numbers: dict[str, int] = {}
-    """The numbers of the interfaces named above: what they bear stays when they are renamed."""
+    """The numbers of the interfaces above: settings stay when interfaces are renamed."""
 
 
 class Journal:
-    """Holds the state directory for one daemon alone, and the ledger within it."""
+    """Holds the state directory exclusively for one daemon, and the ledger within it."""
 
     def __init__(self, directory: Path, *, force: bool = False) -> None:
-        """Take nothing yet.
+        """Acquire nothing yet.
 
         Args:
             directory: the state directory.
-            force: take it from a daemon that holds it, which may then write nothing any longer.
+            force: take it from a daemon that holds it, which may then no longer write.
         """
         self._directory, self._force = directory, force
         self._new = f"{NEW}-{os.getpid()}" if force else NEW  # the other may be writing its own
         self._path = directory / JOURNAL
         self._opened = self._lock = -1
-        """The directory and its lock; -1 where they are not held."""
+        """The directory and its lock; -1 while they are not held."""
         self._stored = Ledger(boot_id=boot_id())
         self._in_doubt = False
-        """Whether a write failed half-way, so that the disk may hold either ledger."""
+        """Whether a write failed halfway, so that the disk may hold either ledger."""
         self._secured = Ledger(boot_id="")
-        """What is durable whichever of the ledgers in doubt the disk holds."""
+        """What is durable in either case, if two ledgers are in doubt."""
         self._unkept = False
-        """Whether the last file that was to be kept could not be."""
+        """Whether the last file for `keep` could not be written."""
         self.quarantined: Path | None = None
-        """Where a journal that could not be trusted was set aside at the start."""
+        """The path of a damaged journal that was quarantined at the start."""
 
     def __enter__(self) -> Self:
         self.open()
@@ -90,22 +90,22 @@ class Journal:
 
     @property
     def ledger(self) -> Ledger:
-        """What is durable."""
+        """The durable ledger."""
         return self._stored
 
     @property
     def secured(self) -> Mapping[str, Entry]:
-        """Entries that are durable whichever of the ledgers in doubt the disk holds.
+        """Entries that are durable in either of the ledgers in doubt.
 
-        None, once another process has taken the state directory over.
+        Empty once another process has taken over the state directory.
         """
         return self.certain.entries
 
     @property
     def certain(self) -> Ledger:
-        """What is durable, leases apart, whichever of the ledgers in doubt the disk holds.
+        """What is durable in either of the ledgers in doubt, except leases.
 
-        Nothing, once another process has taken the state directory over.
+        Empty once another process has taken over the state directory.
         """
         try:
             self.check_held()
@@ -114,11 +114,12 @@ class Journal:
         return self._secured
 
     def open(self) -> None:
-        """Take the state directory and read what the last daemon left.
+        """Acquire the state directory and read the journal of the last daemon.
 
         Raises:
             Busy: another daemon holds the directory.
-            JournalError: the directory cannot be made or read, or another user could write to it.
+            JournalError: the directory cannot be created or read, or another user could write to
+                it.
         """
         try:
             self._opened = open_directory(self._directory, mode=0o700)
@@ -143,28 +144,28 @@ class Journal:
 
     @property
     def descriptor(self) -> int:
-        """The state directory, while it is held."""
+        """Descriptor of the state directory, while it is held."""
         return self._opened
 
     def check_held(self) -> None:
-        """Make sure that no other process has taken the state directory over.
+        """Check that no other process has taken over the state directory.
 
         Raises:
-            TakenOver: it has been; nothing may be capped or stored any longer.
+            TakenOver: another process has; this one may no longer cap or store anything.
         """
         if self._lock >= 0 and not still_held(self._opened, self._lock):
             words = "was taken over (`xtc release --all --force`); this daemon stops"
             raise TakenOver(f"{self._directory} {words}")
 
     def close(self) -> None:
-        """Let another daemon have the directory."""
+        """Release the directory."""
         for descriptor in (self._lock, self._opened):
             if descriptor >= 0:
                 os.close(descriptor)
         self._opened = self._lock = -1
 
     def store(self, ledger: Ledger) -> None:
-        """Make the ledger durable; the old one stands until the new one is whole.
+        """Make the ledger durable; the old one stays until the new one is complete.
 
         Raises:
             JournalError: the disk is full or read-only. The old ledger is then still in force.
@@ -177,23 +178,23 @@ class Journal:
 
     @property
     def ticket(self) -> int:
-        """The number of the newest ledger that was given, to ask later whether it is settled."""
+        """The number of the newest ledger given, for `settled`."""
         return 0
 
     def settled(self, ticket: int) -> bool:
-        """Whether a ledger was written or could not be, or takes longer than anybody may wait."""
+        """Whether a ledger was written, has failed, or takes too long to wait for."""
         return ticket <= self.ticket
 
     @property
     def wakes(self) -> int | None:
-        """The descriptor that becomes readable when a write ends; None where none is waited for."""
+        """The descriptor that becomes readable when a write ends; None where there is none."""
         return None
 
     def woken(self) -> None:
-        """Wait for the next write that ends."""
+        """Wait for the next write to end."""
 
     def store_later(self, ledger: Ledger) -> None:
-        """Make the ledger durable when there is time for it: here, immediately.
+        """Make the ledger durable when there is time; this class does so immediately.
 
         Raises:
             JournalError: as `store`.
@@ -201,9 +202,9 @@ class Journal:
         self.store(ledger)
 
     def keep(self, name: str, data: bytes) -> None:
-        """Keep a file of which nothing depends in the state directory: here, immediately.
+        """Write an optional file to the state directory; this class does so immediately.
 
-        It is not synced, and where it cannot be written, the log says so once.
+        It is not synced; a failure is logged once.
         """
         try:
             self.check_held()
@@ -217,7 +218,7 @@ class Journal:
             self._unkept = False
 
     def _stands(self, ledger: Ledger) -> bool:
-        """Whether the ledger is on the disk already."""
+        """Whether the disk already holds the ledger."""
         return ledger == self._stored and not self._in_doubt and self._is_there()
 
     def _expect(self, ledger: Ledger) -> None:
@@ -236,7 +237,7 @@ class Journal:
             raise JournalError(f"{self._path}: {error.strerror}; {UNSTORED}") from error
 
     def _is_there(self) -> bool:
-        """Whether the journal is a file still."""
+        """Whether the journal is still a file."""
         with contextlib.suppress(FileNotFoundError):
             return stat.S_ISREG(
                 os.stat(JOURNAL, dir_fd=self._opened, follow_symlinks=False).st_mode
@@ -257,7 +258,7 @@ class Journal:
             return Ledger(boot_id=boot_id())
 
     def _set_aside(self) -> None:
-        """Rename the journal; what was set aside earlier stays, as it may hold other originals."""
+        """Rename the journal; earlier quarantined ones stay, as they may hold other originals."""
         name = free_name(self._opened, f"{JOURNAL}.corrupt-{os.getpid()}")
         try:
             os.replace(JOURNAL, name, src_dir_fd=self._opened, dst_dir_fd=self._opened)
@@ -267,7 +268,7 @@ class Journal:
 
 
 def common(one: Ledger, other: Ledger) -> Ledger:
-    """Return what is in both ledgers, leases apart."""
+    """Return what both ledgers contain, except leases."""
     if one is other:
         return one
     return Ledger(
@@ -297,7 +298,7 @@ def _in_both(
 
 
 def boot_id() -> str:
-    """Return the kernel's name for this boot (random(4))."""
+    """Return the kernel's id of this boot (random(4))."""
     with contextlib.suppress(OSError):
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return "unknown"
@@ -307,7 +308,7 @@ def _decode(raw: bytes) -> Ledger:
     """Return the ledger of a journal's text.
 
     Raises:
-        ValueError: the checksum or the format is not ours.
+        ValueError: checksum or format is wrong.
         msgspec.DecodeError: the body is not a ledger.
     """
     body, intact = body_of(raw)
@@ -315,8 +316,8 @@ def _decode(raw: bytes) -> Ledger:
         raise ValueError("the checksum does not match")
     ledger = msgspec.json.decode(body, type=Ledger)
     if ledger.boot_id != boot_id():
-        # Instants of another boot cannot be compared, so leases with an end are over; and what
-        # was capped or limited then is not any more, so that there is nothing to put back.
+        # Instants of another boot cannot be compared, so leases with an end have expired. Caps and
+        # limits of another boot no longer exist, so there is nothing to restore.
         lasting = {vr: lease for vr, lease in ledger.leases.items() if lease.expires_at is None}
         return Ledger(boot_id(), leases=lasting, highest_epoch=ledger.highest_epoch)
     return ledger
@@ -333,10 +334,10 @@ def _checksum(body: bytes) -> bytes:
 
 
 def read_file(directory: int, name: str, *, at_most: int | None = None) -> bytes:
-    """Return what a file of an open directory holds.
+    """Return the contents of a file in an open directory.
 
     Raises:
-        OSError: it cannot be read, or is larger than it may be; a symbolic link never is read.
+        OSError: it cannot be read, is too large, or is a symbolic link.
     """
 
     def opened(name: str, flags: int) -> int:
@@ -350,7 +351,7 @@ def read_file(directory: int, name: str, *, at_most: int | None = None) -> bytes
 
 
 def free_name(directory: int, wanted: str) -> str:
-    """Return a name that no file of an open directory has: the one wanted, or one like it."""
+    """Return an unused name in an open directory: the one wanted, or a similar one."""
     taken = set(os.listdir(directory))
     name, count = wanted, 1
     while name in taken:
@@ -364,7 +365,7 @@ def _write_durably(directory: int, name: str, data: bytes) -> None:
 
 
 def _write_whole(directory: int, name: str, data: bytes, *, sync: bool = False) -> None:
-    """Write a file that is new: whatever bore its name, a link or a leftover, is not written to."""
+    """Write a new file: an existing link or leftover of that name is never written to."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=directory)
     descriptor = open_within(directory, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)

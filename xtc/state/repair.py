@@ -1,8 +1,8 @@
-"""Repairs a journal from those that were set aside, and lowers the epoch; no daemon runs.
+"""Repairs a journal from quarantined ones, and lowers the epoch; no daemon may run.
 
-An original is never lost: of two that name the same place, the older is the true one, since a
-daemon that starts without its journal takes the caps of the one before for originals. Every file
-that was there is kept under another name.
+An original is never lost: of two for the same place, the older is correct, since a daemon that
+starts without its journal mistakes its predecessor's caps for originals. Every existing file is
+kept under another name.
 """
 
 import os
@@ -24,16 +24,16 @@ BEFORE = f"{JOURNAL}.before-repair-"
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """What a repaired journal would hold, and what of it a person should know."""
+    """The contents of a repaired journal, and notes for the operator."""
 
     ledger: Ledger
     notes: tuple[str, ...]
     sources: tuple[str, ...]
-    """The names of the files that it is made of, the oldest first; the journal's own comes last."""
+    """The source files, oldest first; the journal itself comes last."""
 
 
 def read_state(directory: Path) -> dict[str, Salvaged]:
-    """Return what `read_all` does, and write nothing; a daemon may run.
+    """Return the result of `read_all` without writing; a daemon may run.
 
     Raises:
         JournalError: the directory or a file cannot be read.
@@ -49,9 +49,9 @@ def read_state(directory: Path) -> dict[str, Salvaged]:
 
 
 def read_all(opened: int) -> dict[str, Salvaged]:
-    """Return what can be read of every journal of an open state directory.
+    """Return the readable contents of every journal in an open state directory.
 
-    Those that were set aside come first, the oldest before the newer, and the present one last.
+    Quarantined ones come first, oldest first, and the current one last.
 
     Raises:
         JournalError: a file cannot be read.
@@ -64,17 +64,17 @@ def read_all(opened: int) -> dict[str, Salvaged]:
 
 
 def aside(opened: int) -> list[str]:
-    """Return the names of the journals that were set aside, the oldest first."""
+    """Return the names of the quarantined journals, oldest first."""
     names = [name for name in os.listdir(opened) if name.startswith(ASIDE)]
     return sorted(names, key=lambda name: (os.stat(name, dir_fd=opened).st_mtime_ns, name))
 
 
 def planned(found: Mapping[str, Salvaged], boot: str, *, newer_wins: bool = False) -> Repair:
-    """Return a journal made of several.
+    """Return a journal merged from several.
 
     Args:
-        found: what can be read of each, the oldest first, the present one last.
-        boot: what runs now; caps and limits of another boot are gone.
+        found: the readable contents of each, oldest first, the current one last.
+        boot: the current boot; caps and limits of another boot are gone.
         newer_wins: take the newer of two originals of the same place instead of the older.
     """
     notes: list[str] = []
@@ -103,12 +103,12 @@ def _united(every: Iterable[Mapping[str, tuple[str, ...]]]) -> dict[str, tuple[s
 
 
 def _of_boot(ledger: Ledger, boot: str) -> bool:
-    """Whether caps of this ledger may stand; where its boot cannot be read, they may."""
+    """Whether caps of this ledger may be in force; they may if its boot is unknown."""
     return ledger.boot_id in {boot, ""}
 
 
 def _merged(ledgers: Iterable[tuple[str, Ledger]], notes: list[str]) -> dict[str, Entry]:
-    """Return the entries of all; of two of the same place, the first."""
+    """Return the entries of all; of two for the same place, the first."""
     merged: dict[str, Entry] = {}
     for source, ledger in ledgers:
         for name, entry in ledger.entries.items():
@@ -124,7 +124,7 @@ def _merged(ledgers: Iterable[tuple[str, Ledger]], notes: list[str]) -> dict[str
 
 
 def _same_place(one: Entry, other: Entry) -> bool:
-    """Whether two entries are of one place, however it is written."""
+    """Whether two entries are of one place, in any notation."""
     return takes_over(
         one.spec, other.spec, other.original, lambda spec: captured_at(spec, one.original)
     )
@@ -141,7 +141,7 @@ def _words(value: object) -> str:
 
 
 def _leases(found: Mapping[str, Salvaged], boot: str) -> dict[str, Lease]:
-    """Return the leases of the newest journal that has any; those of another boot have no end."""
+    """Return the leases of the newest journal with any; those of another boot have no end."""
     for one in reversed(list(found.values())):
         if one.ledger.leases:
             same = _of_boot(one.ledger, boot)
@@ -155,10 +155,10 @@ def _highest(found: Iterable[Salvaged]) -> int:
 
 
 def carry_out(journal: Journal, repair: Repair) -> list[str]:
-    """Store a repaired journal; return the names under which the files before it are kept.
+    """Store a repaired journal; return the new names of the previous files.
 
     Raises:
-        JournalError: a file cannot be written or renamed; nothing that was there is lost.
+        JournalError: a file cannot be written or renamed; no existing data is lost.
     """
     opened = journal.descriptor
     try:
@@ -186,7 +186,7 @@ def _renamed(opened: int, name: str) -> str:
 def with_epoch(ledger: Ledger, epoch: int) -> Ledger:
     """Return a ledger whose highest epoch, and that of every lease, is at most this one.
 
-    A lease that is lowered takes any sequence of that epoch for its successor.
+    A lowered lease accepts any sequence of that epoch as its successor.
     """
     leases = {
         vr: lease if lease.epoch <= epoch else replace(lease, epoch=epoch, sequence=0)

@@ -1,4 +1,4 @@
-"""What can be read of a journal, damaged or not: for people, and for `xtc journal repair`."""
+"""Reads a journal, damaged or not, for people and for `xtc journal repair`."""
 
 import re
 from collections.abc import Iterator
@@ -22,16 +22,16 @@ _decoder = JSONDecoder()
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """A journal as far as it can be read."""
+    """The readable contents of a journal."""
 
     ledger: Ledger
-    """As it was written, of whatever boot."""
+    """As written, of any boot."""
     problems: tuple[str, ...] = ()
-    """What cannot be trusted or read; empty for a whole journal."""
+    """What is damaged or unreadable; empty for an intact journal."""
 
 
 def salvage(raw: bytes) -> Salvaged:
-    """Read a journal as far as that is possible; nothing is raised, whatever the bytes."""
+    """Read as much of a journal as possible; never raises."""
     body, intact = body_of(raw)
     doubts = () if intact else (DAMAGED,)
     try:
@@ -41,7 +41,7 @@ def salvage(raw: bytes) -> Salvaged:
 
 
 def _by_parts(text: str, doubts: tuple[str, ...]) -> Salvaged:
-    """Return every entry, lease and limit that is whole, wherever it stands."""
+    """Return every intact entry, lease and limit, at any position."""
     problems = list(doubts)
     entries = dict(_named(text, _ENTRY, Entry, "entry", problems))
     leases = dict(_named(text, _LEASE, Lease, "lease", problems))
@@ -64,7 +64,7 @@ def _by_parts(text: str, doubts: tuple[str, ...]) -> Salvaged:
 def _named(
     text: str, pattern: re.Pattern[str], kind: type[T], word: str, problems: list[str]
 ) -> Iterator[tuple[str, T]]:
-    """Yield the names and values of one kind; what is damaged goes to the problems."""
+    """Yield the names and values of one kind; damaged ones are added to the problems."""
     for found in pattern.finditer(text):
         try:
             name = str(loads(found[1]))
@@ -79,7 +79,7 @@ def _named(
 def _borne(
     text: str, pattern: re.Pattern[str], word: str, problems: list[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the interfaces of each router, wherever they stand."""
+    """Return the interfaces of each router, at any position."""
     borne: dict[str, tuple[str, ...]] = {}
     for found in pattern.finditer(text):
         borne |= _value(text, found.end(), dict[str, tuple[str, ...]], word, problems) or {}
@@ -87,7 +87,7 @@ def _borne(
 
 
 def _value(text: str, at: int, kind: Any, word: str, problems: list[str]) -> Any:
-    """Return the value that begins at a place; None, and a problem, where it is damaged."""
+    """Return the value that begins at a position; None, and a problem, if it is damaged."""
     try:
         value, _ = _decoder.raw_decode(text, at)
         return msgspec.convert(value, kind, strict=True)

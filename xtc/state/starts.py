@@ -1,4 +1,4 @@
-"""Remembers starts that no clean stop followed: a daemon that keeps dying must not keep capping."""
+"""Counts starts without a clean stop: a daemon that keeps crashing must not keep capping."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ from xtc.state.journal import boot_id
 MOST = 3
 """Unclean starts within the window after which the daemon only observes."""
 WINDOW_S = 600.0
-"""Seconds in which they count."""
+"""Seconds in which they are counted."""
 
 OBSERVED = (
     f"only observed: the daemon ended {MOST} times within {WINDOW_S / 60:.0f} minutes without a "
@@ -20,7 +20,7 @@ OBSERVED = (
 
 
 class Record(msgspec.Struct, frozen=True):
-    """The starts of this boot that no clean stop followed."""
+    """The starts of this boot without a clean stop."""
 
     boot_id: str
     at: tuple[float, ...] = ()
@@ -28,20 +28,20 @@ class Record(msgspec.Struct, frozen=True):
 
 
 def begun(before: Record | None, boot: str, now: Seconds) -> tuple[Record, bool]:
-    """Return the record with a start that begins now, and whether it may only observe."""
+    """Return the record with a start now, and whether that start may only observe."""
     at = before.at if before is not None and before.boot_id == boot else ()
     recent = tuple(start for start in at if now - WINDOW_S <= start <= now)
     return Record(boot, (*recent[-MOST:], now)), len(recent) >= MOST
 
 
 class Starts:
-    """The record as a file in the state directory, which the daemon holds alone."""
+    """The record as a file in the state directory, which the daemon holds exclusively."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "starts"
 
     def begin(self, now: Seconds) -> bool:
-        """Note a start; whether it may only observe. A record that cannot be read counts as none.
+        """Note a start; return whether it may only observe. An unreadable record counts as none.
 
         Raises:
             OSError: it cannot be written.

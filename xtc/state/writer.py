@@ -1,8 +1,8 @@
-"""The daemon's journal: written on a thread of its own, so that a slow disk delays no tick.
+"""The daemon's journal, written by a separate thread, so that a slow disk delays no tick.
 
-Only the newest ledger is written; those that came while the disk was busy are never seen again.
-`store` waits for the disk, at the start and the end of a daemon; `store_later` does not, and the
-loop is woken when the write has ended.
+Only the newest ledger is written; older ones that waited for the disk are dropped. `store` waits
+for the disk, at the start and the end of a daemon; `store_later` does not, and wakes the loop when
+the write has ended.
 """
 
 import contextlib
@@ -15,36 +15,36 @@ from xtc.errors import JournalError
 from xtc.state.journal import UNSTORED, Journal, Ledger, common
 
 STORE_S = 1.0
-"""How long the loop waits for the disk; afterwards the write goes on, and the loop does too."""
+"""How long the loop waits for the disk; then both the write and the loop continue."""
 CLOSE_S = 5.0
-"""How long the end waits for the newest ledger to be durable."""
+"""How long the exit waits for the newest ledger to become durable."""
 
 
 class WriteBehind(Journal):
-    """A journal with a writer thread; its methods are for one other thread, the loop."""
+    """A journal with a writer thread; one other thread, the loop, calls its methods."""
 
     def __init__(self, directory: Path, *, patience: float = STORE_S) -> None:
         super().__init__(directory)
         self._patience = patience
         self._changed = threading.Condition()
         self._newest: Ledger | None = None
-        """What the loop wants to be durable."""
+        """The ledger that the loop wants to be durable."""
         self._waiting = False
-        """Whether the newest ledger is still to be written."""
+        """Whether the newest ledger still has to be written."""
         self._since: float | None = None
-        """When the write under way began, by the monotonic clock."""
+        """Start of the current write, by the monotonic clock."""
         self._problem: JournalError | None = None
         """Why the last write failed."""
         self._given = self._under_way = self._ended = 0
-        """Ledgers by number: the newest, that being written, and the last whose write ended."""
+        """Ledgers by number: the newest, the one being written, and the last one written."""
         self._to_keep: dict[str, bytes] = {}
-        """Files to be kept when no ledger waits."""
+        """Files to write when no ledger waits."""
         self._wakes: int | None = None
         self._ending = False
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Take the state directory, read the journal, and start the writer; raises as `Journal`."""
+        """Acquire the directory, read the journal, and start the writer; raises as `Journal`."""
         super().open()
         self._wakes = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ending = False
@@ -52,9 +52,9 @@ class WriteBehind(Journal):
         self._thread.start()
 
     def close(self) -> None:
-        """Finish what is still to be written, and let another daemon have the directory.
+        """Finish pending writes, and release the directory.
 
-        A disk that hangs is not waited for: the directory is then held until the process ends.
+        If the disk hangs, do not wait: the process then holds the directory until it ends.
         """
         if self._thread is not None:
             with self._changed:
@@ -71,17 +71,17 @@ class WriteBehind(Journal):
 
     @property
     def certain(self) -> Ledger:
-        """What is durable, and that no ledger under way or waiting removes."""
+        """What is durable, and not removed by a pending ledger."""
         with self._changed:
             return super().certain
 
     @property
     def ticket(self) -> int:
-        """The number of the newest ledger that was given."""
+        """The number of the newest ledger given."""
         return self._given
 
     def settled(self, ticket: int) -> bool:
-        """Whether a ledger was written or could not be, or the disk takes too long for it."""
+        """Whether a ledger was written, has failed, or takes too long."""
         with self._changed:
             return ticket <= self._ended or self._stall() is not None
 
@@ -91,16 +91,17 @@ class WriteBehind(Journal):
         return self._wakes
 
     def woken(self) -> None:
-        """Wait for the next write that ends."""
+        """Wait for the next write to end."""
         with contextlib.suppress(BlockingIOError):
             if self._wakes is not None:
                 os.eventfd_read(self._wakes)
 
     def store(self, ledger: Ledger) -> None:
-        """Make the ledger durable before anything else is done.
+        """Make the ledger durable, and wait for it.
 
         Raises:
-            JournalError: the write failed, or takes longer than the loop may wait; it then goes on.
+            JournalError: the write failed, or takes longer than the loop may wait; the write then
+                continues.
         """
         with self._changed:
             self._want(ledger)
@@ -112,10 +113,10 @@ class WriteBehind(Journal):
             raise problem
 
     def store_later(self, ledger: Ledger) -> None:
-        """Let the ledger be written as soon as the disk is free.
+        """Queue the ledger for writing.
 
         Raises:
-            JournalError: the last write failed, or is stalled. This ledger is tried all the same.
+            JournalError: the last write failed, or is stalled. This ledger is queued anyway.
         """
         with self._changed:
             problem = self._problem or self._stall()
@@ -124,13 +125,13 @@ class WriteBehind(Journal):
             raise problem
 
     def keep(self, name: str, data: bytes) -> None:
-        """Keep a file as `Journal` does, when the disk has nothing else to do."""
+        """Write an optional file like `Journal.keep`, when the disk is idle."""
         with self._changed:
             self._to_keep[name] = data
             self._changed.notify_all()
 
     def _want(self, ledger: Ledger) -> None:
-        """Make a ledger the newest; with the lock held."""
+        """Make a ledger the newest; requires the lock."""
         if ledger == self._newest and not self._idle():
             return  # it is waiting, or being written
         if self._idle() and self._problem is None and self._stands(ledger):
@@ -144,7 +145,7 @@ class WriteBehind(Journal):
         return self._since is None and not self._waiting
 
     def _stall(self) -> JournalError | None:
-        """Return what is wrong where the write under way takes longer than the loop may wait."""
+        """Return an error if the current write takes longer than the loop may wait."""
         stalled = self._since is not None and time.monotonic() - self._since >= self._patience
         return self._slow() if stalled else None
 
@@ -165,7 +166,7 @@ class WriteBehind(Journal):
             self._finish(ledger, problem)
 
     def _next(self) -> Ledger | None:
-        """Wait for a ledger to write; None when there is none and the journal is closed."""
+        """Wait for a ledger to write; None if there is none and the journal is closed."""
         while (file := self._next_to_keep()) is not None:
             super().keep(*file)
         with self._changed:
@@ -176,7 +177,7 @@ class WriteBehind(Journal):
             return self._newest
 
     def _next_to_keep(self) -> tuple[str, bytes] | None:
-        """Wait for a ledger or a file; None where there is a ledger to write, or nothing more."""
+        """Wait for a ledger or a file; None if a ledger waits, or the journal is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._to_keep or self._ending)
             return self._to_keep.popitem() if self._to_keep and not self._waiting else None
@@ -188,7 +189,7 @@ class WriteBehind(Journal):
             if problem is None:
                 self._stored, self._in_doubt = ledger, False
                 newest = self._newest or ledger
-                self._secured = common(ledger, newest)  # less what waits removes
+                self._secured = common(ledger, newest)  # without what pending ledgers remove
             if self._wakes is not None:
                 os.eventfd_write(self._wakes, 1)
             self._changed.notify_all()
