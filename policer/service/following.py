@@ -232,8 +232,7 @@ class Following:
         self._noted_odd = self._odd
 
     def _note(self, kind: str, host: str, vr: str | None, words: str) -> None:
-        """Note an event that hosts can cause, within the limit that protects the table of
-        events."""
+        """Note an event that hosts can cause, limited to protect the table of events."""
         self._log.info(kind, host=host, vr=vr, words=words)
         if not self._events.wait(self._clock(), f"{kind} {host}"):
             tenant = None if vr is None else tenant_of(self._fleet.get(host), vr)

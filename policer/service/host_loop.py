@@ -337,8 +337,7 @@ class HostLoop:
         await self._tell(now, decided.orders)
 
     def _rules(self) -> bool:
-        """Whether this policer leads and has the punishments: else it would release punished
-        routers."""
+        """Whether this policer leads and has the punishments; without them, it would lift these."""
         leadership = self._shared.fleet.leadership
         return leadership.leading and leadership.epoch == self._shared.ruled()
 

@@ -258,8 +258,7 @@ class Service:
         return leadership.leading and leadership.epoch == self._ruled
 
     async def _read_mail(self) -> None:
-        """Carry out operators' REST requests; never waits for the store, and gives the
-        heartbeat."""
+        """Carry out operators' REST requests without waiting for the store: the heartbeat."""
         while True:
             self._beat = self._clock()
             self._overriding.show()

@@ -144,8 +144,7 @@ class Writer:
                     del self._punished[key]
 
     def _flush_homes(self) -> None:
-        """Write the places of routers; entries superseded by an epoch are left to the next
-        leader."""
+        """Write the places of routers; the next leader sees those that an epoch superseded."""
         with self._mutex:
             taken = dict(self._homes)
         for epoch in sorted({epoch for epoch, _ in taken.values()}):
