@@ -97,7 +97,7 @@ class ReachedContracts(Contracts):
             )
         except Invalid as error:
             raise self._without_sums(error, contract, host) from None
-        except Unknown:  # its contract may be of another host
+        except Unknown:  # it may name another host
             raise no_contract(host, vr) if host == ANYWHERE else no_host(host) from None
 
     def remove(self, host: str, vr: str, if_version: int, actor: By) -> None:
