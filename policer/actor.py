@@ -1,17 +1,17 @@
-"""Who changes something: a name for people, an id that nobody else has, and an address."""
+"""Actor of a change: a name for people, a unique id, and an address."""
 
 from typing import NamedTuple
 
 
 class Actor(NamedTuple):
-    """Who asks for a change; as text, all three."""
+    """Actor of a change; its text has all three."""
 
     name: str
-    """For reading; others may have the same."""
+    """For reading; not unique."""
     id: str = ""
-    """A token's id, an issuer's subject, or a user of a machine; "" is not known."""
+    """A token's id, an issuer's subject, or a user of a machine; "" is unknown."""
     address: str = ""
-    """Where the request came from; "" where it came over no network."""
+    """Source of the request; "" if it came over no network."""
 
     def __str__(self) -> str:
         """Return name, id and address as one text."""
@@ -20,9 +20,9 @@ class Actor(NamedTuple):
 
 
 By = Actor | str
-"""Who did it; a text alone is a name."""
+"""Actor of a change; a text alone is a name."""
 
 
 def actor_of(by: By) -> Actor:
-    """Return who did it."""
+    """Return the actor."""
     return by if isinstance(by, Actor) else Actor(by)

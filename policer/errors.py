@@ -1,25 +1,25 @@
-"""The one tree of the policer's typed errors; each carries its data and says what to do.
+"""The policer's typed errors; each carries its data and tells what to do.
 
 PolicerError
-├── Invalid            what was given contradicts itself or exceeds what there is; names fields
-├── Unknown            there is no such host, router, contract, token or event
-├── Taken              there is one of that name already
-├── Stale              it was changed since it was read (ETag)
+├── Invalid            the input contradicts itself or exceeds what exists; names fields
+├── Unknown            host, router, contract, token or event does not exist
+├── Taken              the name is already in use
+├── Stale              the entry was changed since it was read (ETag)
 │   └── PlanStale      the fleet was changed since the plan was made
-├── KeyReused          an idempotency key that came with another request before
-├── Unauthenticated    no token, or none that is known
-├── Forbidden          a token that may not do this
-├── NotGranted         an issuer's token that the settings grant nothing to
-├── OutOfReach         a limited token, and what takes one without limits
-├── IssuerAway         who signs tokens cannot be asked for its keys
-├── NotLeading         another policer leads; orders are its to give
+├── KeyReused          the idempotency key was used with another request
+├── Unauthenticated    no token, or an unknown one
+├── Forbidden          the token has no permission for this
+├── NotGranted         an issuer's token to which the settings grant nothing
+├── OutOfReach         a limited token, for an operation that takes one without limits
+├── IssuerAway         the keys of an issuer of tokens are unavailable
+├── NotLeading         another policer leads and sends the orders
 ├── SettingsError      a configuration that cannot be used
-├── FileMistakes       all mistakes of a fleet's file, with their lines
-├── MissingExtra       a package that the extra `policer` installs is not there
+├── FileMistakes       all mistakes of a fleet file, with their lines
+├── MissingExtra       a package of the extra `policer` is not installed
 ├── Unanswered         no policer answers the command line
-├── Rejected           the policer would not do what the command line asked
+├── Rejected           the policer refused a request of the command line
 ├── StoreError         the database
-│   ├── StoreBusy      locked for longer than one waits
+│   ├── StoreBusy      locked for longer than the timeout
 │   ├── StoreGone      cannot be reached or read
 │   └── StoreOutdated  of another version than this program's
 └── LinkError          a daemon
@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 
 class Problem(NamedTuple):
-    """What is wrong with one field, and what to do."""
+    """Problem of one field, and its fix."""
 
     field: str
     problem: str
@@ -40,11 +40,11 @@ class Problem(NamedTuple):
 
 
 class PolicerError(Exception):
-    """The root: everything that the policer raises on purpose."""
+    """The root: all errors that the policer raises deliberately."""
 
 
 class Invalid(PolicerError):  # noqa: N818  the tree reads better without a suffix on every leaf
-    """What was given contradicts itself or exceeds what there is."""
+    """The input contradicts itself or exceeds what exists."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -52,7 +52,7 @@ class Invalid(PolicerError):  # noqa: N818  the tree reads better without a suff
 
 
 class Unknown(PolicerError):  # noqa: N818
-    """There is no such thing."""
+    """The entry does not exist."""
 
     def __init__(self, kind: str, name: str, fix: str = "") -> None:
         self.kind, self.name, self.fix = kind, name, fix
@@ -60,7 +60,7 @@ class Unknown(PolicerError):  # noqa: N818
 
 
 class Taken(PolicerError):  # noqa: N818
-    """There is one of that name already."""
+    """The name is already in use."""
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind, self.name = kind, name
@@ -68,7 +68,7 @@ class Taken(PolicerError):  # noqa: N818
 
 
 class Stale(PolicerError):  # noqa: N818
-    """It was changed since it was read."""
+    """The entry was changed since it was read."""
 
     def __init__(self, kind: str, name: str, version: int) -> None:
         self.kind, self.name, self.version = kind, name, version
@@ -76,7 +76,7 @@ class Stale(PolicerError):  # noqa: N818
 
 
 class PlanStale(Stale):
-    """What a plan rests on was changed since it was made."""
+    """Something that a plan depends on was changed since it was made."""
 
     def __init__(self, plan: str, version: int) -> None:
         super().__init__("plan", plan, version)
@@ -85,7 +85,7 @@ class PlanStale(Stale):
 
 
 class KeyReused(PolicerError):  # noqa: N818
-    """An idempotency key that came with another request before."""
+    """The idempotency key was used with another request."""
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -93,11 +93,11 @@ class KeyReused(PolicerError):  # noqa: N818
 
 
 class Unauthenticated(PolicerError):  # noqa: N818
-    """No token, or none that is known."""
+    """There is no token, or it is unknown."""
 
 
 class Forbidden(PolicerError):  # noqa: N818
-    """A token that may not do this."""
+    """The token has no permission for this."""
 
     def __init__(self, needed: str) -> None:
         self.needed = needed
@@ -105,7 +105,7 @@ class Forbidden(PolicerError):  # noqa: N818
 
 
 class NotGranted(PolicerError):  # noqa: N818
-    """An issuer's token whose bearer has nothing that the settings grant anything to."""
+    """The settings grant nothing to the bearer of an issuer's token."""
 
     def __init__(self, claim: str) -> None:
         self.claim = claim
@@ -113,14 +113,14 @@ class NotGranted(PolicerError):  # noqa: N818
 
 
 class OutOfReach(PolicerError):  # noqa: N818
-    """A token that is limited to some hosts, routers or tenants may not do this at all."""
+    """A token that is limited to some hosts, routers or tenants may not do this."""
 
     def __init__(self) -> None:
         super().__init__("this takes a token without limits of hosts, routers and tenants")
 
 
 class IssuerAway(PolicerError):  # noqa: N818
-    """Tokens of an issuer cannot be verified, since its keys cannot be had."""
+    """An issuer's tokens cannot be verified, since its keys are unavailable."""
 
     def __init__(self, issuer: str, problem: str) -> None:
         self.issuer, self.problem = issuer, problem
@@ -141,7 +141,7 @@ class SettingsError(PolicerError):
 
 
 class FileMistakes(PolicerError):  # noqa: N818
-    """All mistakes of a fleet's file, each in a line of its own."""
+    """All mistakes of a fleet file, each on its own line."""
 
     def __init__(self, mistakes: Iterable[SettingsError]) -> None:
         self.mistakes = tuple(mistakes)
@@ -149,7 +149,7 @@ class FileMistakes(PolicerError):  # noqa: N818
 
 
 class MissingExtra(PolicerError):  # noqa: N818
-    """A package that the extra `policer` installs is not there."""
+    """A package of the extra `policer` is not installed."""
 
     def __init__(self, package: str) -> None:
         self.package = package
@@ -166,7 +166,7 @@ class Unanswered(PolicerError):  # noqa: N818
 
 
 class Rejected(PolicerError):  # noqa: N818
-    """The policer would not do it: an HTTP status, and what it says of each field."""
+    """The policer refused: HTTP status, and its message for each field."""
 
     def __init__(self, status: int, detail: str) -> None:
         self.status, self.detail = status, detail
@@ -174,11 +174,11 @@ class Rejected(PolicerError):  # noqa: N818
 
 
 class StoreError(PolicerError):
-    """The database cannot do it."""
+    """The database failed."""
 
 
 class StoreBusy(StoreError):  # noqa: N818
-    """Locked for longer than one waits."""
+    """Locked for longer than the timeout."""
 
 
 class StoreGone(StoreError):  # noqa: N818
@@ -190,7 +190,7 @@ class StoreOutdated(StoreError):  # noqa: N818
 
 
 class LinkError(PolicerError):
-    """A daemon could not be told."""
+    """Communication with a daemon failed."""
 
 
 class LinkTimeout(LinkError):  # noqa: N818

@@ -1,4 +1,4 @@
-"""The kinds of events that there are, and what each means."""
+"""Kinds of events and their meanings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -35,4 +35,4 @@ KINDS: Final[Mapping[str, str]] = {
     "unknown_zone": "the hours of a contract are in a time zone that is not known here",
     "unshielded": "a host passes on what is sent into a router",
 }
-"""By name; webhooks choose among them."""
+"""By name; webhooks select from them."""

@@ -1,6 +1,6 @@
-"""The extra `policer`: what is loaded of it when it is used, and what is said when it is missing.
+"""The extra `policer`: loads its packages on use, and reports missing ones.
 
-The command line loads none of these packages before a command needs it, so that it can say so.
+The command line loads none of these packages before a command needs it, so it can report them.
 """
 
 from collections.abc import Iterator
@@ -12,15 +12,15 @@ from policer.errors import MissingExtra, SettingsError
 PACKAGES: Final = frozenset(
     {"alembic", "httpx", "httpx_sse", "litestar", "sqlalchemy", "tomli_w", "uvicorn"}
 )
-"""What the extra installs (pyproject.toml), by the names that they are imported by."""
+"""Packages of the extra (pyproject.toml), by their import names."""
 
 OIDC: Final = frozenset({"cryptography", "joserfc"})
-"""What the extra `oidc` installs, and what that needs."""
+"""Packages of the extra `oidc`, and what these need."""
 
 
 @contextmanager
 def extra_needed() -> Iterator[None]:
-    """Do what may load the extra.
+    """Run code that may load the extra.
 
     Raises:
         MissingExtra: one of its packages is not installed.
@@ -39,7 +39,7 @@ def oidc_needed() -> Iterator[None]:
     """Load what the extra `oidc` installs.
 
     Raises:
-        SettingsError: it is not installed, and the settings take it.
+        SettingsError: it is not installed, and the settings need it.
     """
     try:
         yield

@@ -1,9 +1,9 @@
-"""How often each client, or each kind of event, may come: token buckets; pure."""
+"""Rate limits of clients and of kinds of events: token buckets; pure."""
 
 from dataclasses import dataclass, field
 
 MOST = 10_000
-"""Buckets that are kept: half of them are forgotten where there are more."""
+"""Limit of the buckets; beyond it, half of them are dropped."""
 
 
 @dataclass(slots=True)
@@ -14,23 +14,23 @@ class _Bucket:
 
 @dataclass(slots=True)
 class Buckets:
-    """One bucket for each key, full at first."""
+    """One bucket for each key, initially full."""
 
     rate: float
     """Requests a second, in the long run."""
     burst: float
-    """Requests at once."""
+    """Requests in a burst."""
     most: int = MOST
-    """Buckets that are kept: keys may be addresses, or names that others make up."""
+    """Limit of the buckets: keys may be addresses, or names made up by others."""
     _buckets: dict[str, _Bucket] = field(default_factory=dict)
-    """The one that was used last is the last."""
+    """The most recently used bucket is the last."""
 
     def __len__(self) -> int:
-        """Return how many are kept."""
+        """Return the number of buckets."""
         return len(self._buckets)
 
     def wait(self, now: float, key: str) -> float:
-        """Take one request out; return 0, or the seconds after which there will be one."""
+        """Take one request; return 0, or the seconds until one is available."""
         bucket = self._buckets.pop(key, None)
         if bucket is None:
             self._make_room(now)
@@ -44,9 +44,9 @@ class Buckets:
         return 0.0
 
     def _make_room(self, now: float) -> None:
-        """Forget buckets that are full again, which say nothing, and else those used longest ago.
+        """Drop full buckets, which carry no information, and then the least recently used ones.
 
-        Half of them go at once: to look through all for every new key would take too long.
+        Half of them are dropped in one go: a search for every new key would take too long.
         """
         if len(self._buckets) < self.most:
             return

@@ -28,7 +28,7 @@ def change(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Make a class, or change what is given of one, and of every contract that names it."""
+    """Create a class, or change the given terms of one and of every contract that names it."""
     where = place("classes", name)
     with reach(url, token_file) as client:
         before = client.find(where)

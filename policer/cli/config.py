@@ -1,4 +1,4 @@
-"""policer config: check and show what the policer would run with, and make its keys."""
+"""policer config: check and show the policer's settings, and make its keys."""
 
 import os
 from pathlib import Path
@@ -33,7 +33,7 @@ def check(
 ) -> None:
     """Check the settings and the files that they name; exit code 2 if there is a mistake.
 
-    Root sees the files as the service's user does: the owner of SQLite's directory, or xtc-policer.
+    Root checks the files as the service's user: the owner of SQLite's directory, or xtc-policer.
     """
     settings = load_settings(config)
     url = store_url(settings.store)
@@ -58,10 +58,10 @@ def check(
 
 
 def _check_issuer(oidc: OidcSection, *, ask: bool) -> int | None:
-    """Return how many keys an issuer has; None where there is none, or it is not to be asked.
+    """Return how many keys an issuer has; None without an issuer or a request for them.
 
     Raises:
-        SettingsError: its keys cannot be had, or the library for them is not installed.
+        SettingsError: its keys are unavailable, or the library for them is not installed.
     """
     if oidc.issuer is None:
         return None
@@ -91,7 +91,7 @@ def keys(
     name: Annotated[str, typer.Argument(help="Whose they are.")] = "policer",
     json: Json = False,
 ) -> None:
-    """Make the policer's CURVE key pair, for daemons on TCP; keys that are there already stay."""
+    """Make the policer's CURVE key pair, for daemons on TCP; existing keys stay."""
     if "/" in name or name in {"", ".", ".."}:
         raise SettingsError("name", f"{name!r} is no file name", "give a word, such as policer")
     for kind in ("key", "key_secret"):

@@ -1,4 +1,4 @@
-"""policer contract: what each router was promised."""
+"""policer contract: contracts of the routers."""
 
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What routers were promised.")
 
 SOME = 10
-"""Names that are listed at most."""
+"""Limit of the names listed."""
 Whose = Annotated[
     list[str],
     typer.Argument(
@@ -41,22 +41,22 @@ Whose = Annotated[
 
 
 class Router(NamedTuple):
-    """Whose contract it is."""
+    """Router of a contract."""
 
     host: str | None
-    """None where the contract follows the router."""
+    """None if the contract follows the router."""
     vr: str
 
     @property
     def place(self) -> str:
-        """Where its contract is."""
+        """Path of its contract."""
         if self.host is None:
             return place("routers", self.vr, "contract")
         return place("hosts", self.host, "contracts", self.vr)
 
 
 def router_of(whose: list[str]) -> Router:
-    """Return whose contract it is; raises SettingsError for more than two names."""
+    """Return the router of a contract; raises SettingsError for more than two names."""
     if len(whose) > 2:
         fix = "give HOST and VR, or VR alone for a contract that follows its router"
         raise SettingsError("[HOST] VR", f"{len(whose)} names", fix)
@@ -72,7 +72,7 @@ def change(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Make a contract, or change what is given of one; the rest stays."""
+    """Create a contract, or change the given fields of one; the rest stays."""
     router = router_of(whose)
     with reach(url, token_file) as client:
         before, unheard = client.find(router.place), ""
@@ -99,7 +99,7 @@ def check(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Say what would be wrong with a contract, and change nothing; exit code 1 if anything is."""
+    """Show the problems of a contract, and change nothing; exit code 1 if there are any."""
     router = router_of(whose)
     with reach(url, token_file) as client:
         before = client.find(router.place)
@@ -165,19 +165,19 @@ def _new(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _changed(before: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Return a contract with what is given; one that is given a class has no terms of its own."""
+    """Return a contract with the given changes; one that gets a class has no terms of its own."""
     if given.get("class") is not None:
         before = {name: value for name, value in before.items() if name not in TERMS}
     return merged(before, given)
 
 
 def _unheard(client: "Client", router: Router) -> str:
-    """Say that a router is not seen, whose name may be a slip; "" where it is or may be."""
+    """Warn that a router is not seen (its name may be mistyped); "" if it is or may be."""
     if router.host is None:
         return _unheard_of_all(client, router.vr)
     host, vr = router.host, router.vr
     found = client.find(place("hosts", host))
-    if found is None:  # nor is it for a token that is limited to routers
+    if found is None:  # nor is it visible to a token that is limited to routers
         return ""
     live = found.body["live"]
     if live["distrust"]:
@@ -192,7 +192,7 @@ def _unheard(client: "Client", router: Router) -> str:
 
 
 def _unheard_of_all(client: "Client", router: str) -> str:
-    """Say on how many hosts there is a router, where that is not one."""
+    """Return on how many hosts a router is, if not on one."""
     reports = [item for item in client.items(place("routers")) if item["report"]]
     hosts = [one["host"] for one in reports if router in {one["vr"], one["report"]["uuid"]}]
     if len(hosts) == 1:

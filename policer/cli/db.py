@@ -1,4 +1,4 @@
-"""policer db: bring the database up, look after it, copy it."""
+"""policer db: create, upgrade, check and copy the database."""
 
 import time
 from pathlib import Path
@@ -17,7 +17,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The policer
 
 @app.command()
 def upgrade(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
-    """Make the database, or bring an older one up to this program's version."""
+    """Create the database, or upgrade an older one to this program's version."""
     with opened(config, upgrade=True) as store:
         _say({"version": store.version}, f"the database is of version {store.version}", json=json)
 
@@ -28,7 +28,7 @@ def downgrade(
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:
-    """Bring the database down for an older program; what that does not know is lost."""
+    """Downgrade the database for an older program; data that it does not support is lost."""
     with opened(config, create=False) as store:
         store.bring_down(version)
     _say({"version": version}, f"the database is of version {version}", json=json)
@@ -36,7 +36,7 @@ def downgrade(
 
 @app.command()
 def check(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
-    """See that the database is there, can be read, and is of this program's version."""
+    """Check that the database exists, can be read, and is of this program's version."""
     with opened(config, create=False) as store:
         store.check()
         hosts = len(store.hosts.all())
@@ -54,7 +54,7 @@ def prune(
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:
-    """Remove what is old now: events, changes, ended tokens, history; a policer at work does so."""
+    """Remove old events, changes, tokens and history now; a running policer does so itself."""
     settings = load_settings(config)
     kept = settings.store
     days = kept.keep_days if keep_days is None else keep_days

@@ -1,4 +1,4 @@
-"""policer lead, capacity and audit: the fleet as a whole, and who changed it."""
+"""policer lead, capacity and audit: the fleet as a whole, and its changes."""
 
 from itertools import islice
 from typing import Any
@@ -24,7 +24,7 @@ AUDIT_HEADINGS = ("when", "who", "id", "from", "did", "what")
 
 
 def lead(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
-    """Show who gives the orders, in which epoch, and which brakes are on."""
+    """Show which policer leads, in which epoch, and which brakes are on."""
     with reach(url, token_file) as client:
         known = client.get(place("leadership")).body
     if json:
@@ -47,7 +47,7 @@ def _lead_rows(known: Any) -> list[tuple[str, str]]:
 
 
 def capacity(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
-    """Show what each host can forward, what of it was promised, and what is left to promise."""
+    """Show each host's capacity, how much of it is promised, and what is left."""
     with reach(url, token_file) as client:
         found = client.get(place("capacity")).body
     if json:
@@ -71,7 +71,7 @@ def audit(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Show who changed what, the latest last; takes a token of scope admin."""
+    """Show changes and their actors, the latest last; takes a token of scope admin."""
     times = between(since, until)
     if jsonl:
         whole(limit, "--json" if json else "")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from policer.cli.shared.client import Answer, Client
 
 EXIT_CHANGES = 4
-"""Of `policer plan`: there is something to do. terraform's 2 is wrong usage here."""
+"""Exit code of `policer plan` if there are changes. terraform's 2 is wrong usage here."""
 PATIENCE_S = 120.0
 """How long to wait for an answer about a large fleet."""
 HEADINGS = ("host", ">capacity", ">promised", ">would be", "overcommit")
@@ -83,7 +83,7 @@ def apply(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Make the fleet as a file says: all of it, or nothing. Shows the changes, and asks first."""
+    """Change the fleet to match a file, all or nothing. Shows the changes, and asks first."""
     if (file is None) is (plan is None):
         raise SettingsError("apply", "one of FILE and --plan is needed", "give one of the two")
     if plan is not None and keep:
@@ -113,7 +113,7 @@ def _made(client: "Client", read: Read, *, keep: bool, **more: int) -> "Answer":
 
 
 def _show(made: Any) -> None:
-    """Show what a plan would do."""
+    """Show the changes of a plan."""
     console = fitting_console()
     for line in change_lines(made["changes"]):
         console.print(line, soft_wrap=True)
@@ -133,7 +133,7 @@ def _host_row(item: Any) -> tuple[str, ...]:
 
 
 def _check(made: Any, read: Read | None) -> None:
-    """Say what is wrong with a plan, and end if anything is."""
+    """Show the problems of a plan, and exit if there are any."""
     if made["admissible"]:
         return
     problems = [Problem(one["field"], one["problem"], one["fix"]) for one in made["problems"]]
@@ -143,10 +143,10 @@ def _check(made: Any, read: Read | None) -> None:
 
 
 def _ask(made: Any, *, can_be_asked: bool) -> None:
-    """Go on where an operator says so, and end where not.
+    """Continue if the operator agrees, otherwise exit.
 
     Raises:
-        SettingsError: there is no operator to be asked.
+        SettingsError: there is no terminal to ask the operator.
     """
     if not can_be_asked:
         problem = "missing, and there is no terminal to ask at"

@@ -1,4 +1,4 @@
-"""policer host: the machines whose routers are kept at their contracts."""
+"""policer host: the machines that the policer controls."""
 
 import http
 from pathlib import Path
@@ -58,7 +58,7 @@ def add(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Enter a host."""
+    """Add a host."""
     given = entry(requests, telemetry, key, capacity, model, overcommit)
     for option in ("requests", "telemetry"):
         if option not in given:
@@ -82,7 +82,7 @@ def change(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Change what is given of a host's entry; the rest stays."""
+    """Change the given fields of a host's entry; the rest stays."""
     given = entry(requests, telemetry, key, capacity, model, overcommit)
     if not given:
         raise SettingsError("host set", "nothing is to be changed", "give at least one option")
@@ -115,7 +115,7 @@ def one(name: HostName, url: Url = URL, token_file: TokenFile = None, json: Json
 def status(
     name: HostName, url: Url = URL, token_file: TokenFile = None, json: Json = False
 ) -> None:
-    """Show how a host stands."""
+    """Show the state of a host."""
     with reach(url, token_file) as client:
         item = client.get(place("hosts", name)).body
     if json:
@@ -128,7 +128,7 @@ def status(
 def remove(
     name: HostName, url: Url = URL, token_file: TokenFile = None, json: Json = False
 ) -> None:
-    """Remove a host that has no contracts any more; its leases end by themselves."""
+    """Remove a host that has no contracts left; its leases expire by themselves."""
     with reach(url, token_file) as client:
         client.remove(place("hosts", name), client.get(place("hosts", name)).etag)
     if json:
@@ -138,7 +138,7 @@ def remove(
 
 
 def _added(client: "Client", host: dict[str, Any]) -> Any:
-    """Enter a host; say of one that is there how it is changed here."""
+    """Add a host; if it exists, tell how to change it."""
     try:
         return client.post(place("hosts"), host).body
     except Rejected as rejected:
@@ -159,9 +159,9 @@ def entry(
     """Return the fields of an entry that were given.
 
     Raises:
-        SettingsError: both capacity and model are given, the model promises nothing, or the key
-            file is none.
-        UnitError: the capacity is no rate.
+        SettingsError: both capacity and model are given, the model allows no promise, or the key
+            file is invalid.
+        UnitError: the capacity is not a rate.
         ModelFileError: the model file cannot be used.
     """
     if capacity is not None and model is not None:
@@ -179,10 +179,10 @@ def entry(
 
 
 def _promise(file: Path) -> float:
-    """Return what a model's host can be promised for, packets/s, and tell people why.
+    """Return the capacity that a model's host can promise, packets/s, and print why.
 
     Raises:
-        SettingsError: its speed changes so much that this is nothing.
+        SettingsError: its speed varies so much that this is nothing.
         ModelFileError: the file cannot be used.
     """
     host = load_host(file)
@@ -200,7 +200,7 @@ def public_key(path: Path) -> str:
     """Return the public key of a file as `xtc config keys` writes it.
 
     Raises:
-        SettingsError: it is none.
+        SettingsError: it is not a public key.
     """
     try:
         public, _ = zmq.auth.load_certificate(path)

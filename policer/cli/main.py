@@ -1,4 +1,4 @@
-"""policer: the command line of the fleet's policer and of those who talk to it."""
+"""policer: command line of the fleet's policer and of its clients."""
 
 from common.command import command_line, spoken
 from policer.cli.classes import app as class_app

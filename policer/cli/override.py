@@ -22,7 +22,7 @@ HEADINGS = ("what", "host", "router", "is", "until", "by", "since", "reason")
 
 
 class BrakeMode(StrEnum):
-    """What the brake is to do."""
+    """Mode of the brake."""
 
     ON = "on"
     OFF = "off"
@@ -50,7 +50,7 @@ Reason = Annotated[str, typer.Option(help="Why; shown wherever the override is."
 def every(
     host: OfHost = None, url: Url = URL, token_file: TokenFile = None, json: Json = False
 ) -> None:
-    """List the overrides that stand."""
+    """List the current overrides."""
     with reach(url, token_file) as client:
         items = list(client.items(place("overrides"), host=host))
     if json:
@@ -92,7 +92,7 @@ def suspend(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Send a host nothing more: its leases end, and its daemon goes by its own configuration."""
+    """Stop sending to a host: its leases expire, and its daemon uses its own configuration."""
     body = {"until": _instant(until), "reason": reason}
     with reach(url, token_file) as client:
         item = _put(client, place("hosts", name, "suspension"), body)
@@ -102,7 +102,7 @@ def suspend(
 def resume(
     name: HostName, url: Url = URL, token_file: TokenFile = None, json: Json = False
 ) -> None:
-    """Control a host again."""
+    """Resume control of a host."""
     with reach(url, token_file) as client:
         _end(client, place("hosts", name, "suspension"))
     if json:
@@ -149,10 +149,7 @@ def raise_epoch(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Have the leader take a higher epoch than one that a daemon obeys; takes scope admin.
-
-    The epoch is never lowered again, and daemons refuse one that is years ahead of their clock.
-    """
+    """Make the leader take a higher epoch than one that a daemon obeys; takes scope admin."""
     with reach(url, token_file) as client:
         body = {"above": above, "reason": reason}
         item = client.post(place("leadership", "epoch"), body).body

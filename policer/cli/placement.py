@@ -23,7 +23,7 @@ FIT_HEADINGS = ("host", ">capacity", ">promised", ">free", ">free then")
 MOVE_HEADINGS = ("from", "router", ">takes", "to")
 NO_ROOM = "no host has room"
 UNTRUSTED = {"gone", "distrusted", "deaf", "refuses", "suspended"}
-"""States of hosts that nothing should be moved to."""
+"""States of hosts to which nothing should move."""
 
 Guarantee = Annotated[
     str,
@@ -55,7 +55,7 @@ def fit(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """List the hosts that can keep one more guarantee, the fullest first; 1 where there are none.
+    """List the hosts with room for one more guarantee, the fullest first; exit code 1 if none.
 
     Hosts that are gone, suspended, distrusted or refuse orders are left out.
     """
@@ -72,7 +72,7 @@ def fit(
 
 
 def what_if(lose: Lost, url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
-    """Say where the guaranteed routers of lost hosts could go; 1 where some find no place.
+    """Show where guaranteed routers of lost hosts could go; exit code 1 if some find no place.
 
     Nothing is moved. The largest guarantee goes first, each to the fullest host with room.
     """
@@ -95,7 +95,7 @@ def what_if(lose: Lost, url: Url = URL, token_file: TokenFile = None, json: Json
 
 
 def _rooms(client: "Client") -> list[Room]:
-    """Return the hosts that something can be moved to; no simulated one beside real ones."""
+    """Return the hosts that can take routers; no simulated ones if there are real ones."""
     items = list(client.items(place("hosts")))
     real = [one for one in items if not one["live"].get("simulated")]
     return [_room(one) for one in real or items if host_state(one["live"]) not in UNTRUSTED]
@@ -107,7 +107,7 @@ def _room(item: Any) -> Room:
 
 
 def _guaranteed(item: Any) -> Guaranteed:
-    """Return what a contract takes where its router is, by the terms that hold now."""
+    """Return how much a contract takes on its router's host, by the terms that hold now."""
     terms = item["terms"] or item["contract"]
     return Guaranteed(item["host"] or item["seen_on"] or "", item["vr"], reserve_pps(terms))
 

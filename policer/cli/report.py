@@ -1,4 +1,4 @@
-"""policer report: how contracts were kept in a month."""
+"""policer report: how well contracts were kept in a month."""
 
 from typing import Annotated, Any
 
@@ -36,7 +36,7 @@ def report(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Show what each contract promised in a month, what was wanted and delivered, and breaches."""
+    """Show what each contract promised, wanted and delivered in a month, and breaches."""
     if csv and json:
         raise SettingsError("--csv", "--json is given as well", "give one of the two")
     where = place("reports", month)

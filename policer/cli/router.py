@@ -1,4 +1,4 @@
-"""policer router: how each router stands and what it did, and its pardon."""
+"""policer router: state, history and pardon of each router."""
 
 from typing import Annotated, Any
 
@@ -61,7 +61,7 @@ def every(
 def one(
     host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
 ) -> None:
-    """Show one router: its contract, what it does, what it is told, and why."""
+    """Show one router: its contract, state, orders, and the reasons."""
     with reach(url, token_file) as client:
         item = client.get(place("hosts", host, "routers", vr)).body
     if json:
@@ -74,7 +74,7 @@ def one(
 def pardon(
     host: HostName, vr: Vr, url: Url = URL, token_file: TokenFile = None, json: Json = False
 ) -> None:
-    """Forget what a router did, and undo what was done about it."""
+    """Forget a router's misbehaviour, and lift the measures against it."""
     with reach(url, token_file) as client:
         answer = client.post(place("hosts", host, "routers", vr, "pardon")).body
     if json:
@@ -96,7 +96,7 @@ def history(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Show what a router did, the last hour if nothing is given; without data there is no line."""
+    """Show a router's history, by default the last hour; times without data have no line."""
     length = None if step is None else seconds(step)
     if step is not None and length is None:
         raise SettingsError("--step", f"{step!r} is no length of time", "write 10s, 5m or 1h")
@@ -158,13 +158,13 @@ def _kept_rows(kept: Any) -> list[tuple[str, str]]:
 
 
 def _counted(kept: Any, which: str) -> str:
-    """Show packets, and the bits that were counted while it was held in bits/s."""
+    """Show packets, and the bits that were counted while the router was held in bits/s."""
     packets, bits = kept[f"{which}_promise_packets"], kept.get(f"{which}_promise_bits")
     return f"{packets:.0f} packets" + (f" and {bits:.0f} bits" if bits else "")
 
 
 def _burst(order: Any) -> str:
-    """Show what a setpoint allows beyond its rate; `-` where there is none."""
+    """Show what a setpoint allows beyond its rate; `-` if there is none."""
     in_bits = order.get("setpoint_bps") is not None
     if order.get("setpoint_pps") is None and not in_bits:
         return "-"
@@ -188,7 +188,7 @@ def _report_rows(report: Any) -> list[tuple[str, str]]:
 
 
 def _both(report: Any, name: str) -> str:
-    """Show a rate in packets/s and, where it is known, in bits/s."""
+    """Show a rate in packets/s and, if known, in bits/s."""
     bits = report.get(f"{name}_bps")
     in_bits = "" if bits is None else f", {format_bit_rate(bits)}"
     return rate(report[f"{name}_pps"]) + in_bits

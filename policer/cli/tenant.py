@@ -1,4 +1,4 @@
-"""policer tenant: for whom routers are run."""
+"""policer tenant: the parties for which routers are run."""
 
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ def change(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Enter a tenant, or change its description."""
+    """Create a tenant, or change its description."""
     where, body = place("tenants", name), {"description": description or ""}
     with reach(url, token_file) as client:
         before = client.find(where)

@@ -1,4 +1,4 @@
-"""policer token: who may use the service; works on the store, so that the first one can be made."""
+"""policer token: tokens of the service; works on the store, so that the first one can be made."""
 
 import re
 from collections.abc import Sequence
@@ -64,7 +64,7 @@ def add(
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:
-    """Make a token. Its secret goes to standard output, this once; the rest to standard error."""
+    """Create a token. Prints its secret to standard output, once; the rest to standard error."""
     until = None if expires is None else datetime.now(UTC) + lifetime(expires)
     reach = reach_of(host or (), router or (), tenant or ())
     with opened(config) as store:
@@ -81,7 +81,7 @@ def add(
 
 @app.command(name="list")
 def every(config: ConfigPath = DEFAULT_PATH, json: Json = False) -> None:
-    """List the tokens, revoked and expired ones too; no secrets."""
+    """List the tokens, including revoked and expired ones; no secrets."""
     with opened(config, create=False) as store:
         rows = store.tokens.all()
     if json:
@@ -97,7 +97,7 @@ def revoke(
     config: ConfigPath = DEFAULT_PATH,
     json: Json = False,
 ) -> None:
-    """Put a token out of force for ever; policers that run refuse it within five seconds."""
+    """Revoke a token permanently; running policers refuse it within five seconds."""
     with opened(config, create=False) as store:
         row = store.tokens.revoke(token, actor())
     if json:
@@ -110,7 +110,7 @@ def lifetime(text: str) -> timedelta:
     """Read a time such as ``12h``, ``90d`` or ``52w``.
 
     Raises:
-        SettingsError: it is none, or longer than ten years.
+        SettingsError: it is not a duration, or longer than ten years.
     """
     match = _TIME.match(text.strip())
     seconds = int(match[1]) * _UNITS[match[2]] if match else 0
@@ -121,10 +121,10 @@ def lifetime(text: str) -> timedelta:
 
 
 def reach_of(hosts: Sequence[str], routers: Sequence[str], tenants: Sequence[str]) -> Reach:
-    """Return the limits that were given.
+    """Return the given limits.
 
     Raises:
-        SettingsError: one is none; names the option.
+        SettingsError: one is invalid; names the option.
     """
     for option, texts in (("host", hosts), ("router", routers), ("tenant", tenants)):
         for given in ([one] for one in texts):

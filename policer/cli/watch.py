@@ -1,4 +1,4 @@
-"""policer events and policer top: what happened, and how the routers stand, as it goes on."""
+"""policer events and policer top: events and the state of the routers, optionally live."""
 
 import sys
 import time
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from policer.cli.shared.client import Client
 
 RETRY_S = 2.0
-"""How long to wait before a stream that broke is taken up again."""
+"""Delay before a broken stream is resumed."""
 EVERY_S = 1.0
 HISTORY = 20
 """Samples in the sparkline."""
@@ -53,7 +53,7 @@ def events(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Show what happened, the latest last; with --follow, go on, a line an event."""
+    """Show events, the latest last; with --follow, continue with one line for each event."""
     times = between(since, until)
     query = {"host": host, "vr": vr, "kind": kind}
     if jsonl:
@@ -92,13 +92,13 @@ def latest(client: "Client", limit: int, query: dict[str, str | None]) -> list[A
 
 
 def newest(client: "Client") -> str:
-    """Return the id of the latest event of all; "0" where there is none."""
+    """Return the id of the latest event of all; "0" if there is none."""
     items = client.get(place("events"), limit=1).body["items"]
     return str(items[0]["id"]) if items else "0"
 
 
 def following(client: "Client", last: str, wanted: dict[str, str]) -> Generator[Any, None, None]:
-    """Yield events that fit after the one of this id, for ever; a stream that broke is resumed."""
+    """Yield matching events after the one of this id, without end; resumes a broken stream."""
     while True:
         try:
             for message in client.stream(place("events", "stream"), last, **wanted):
@@ -133,7 +133,7 @@ def top(
 
 
 def looks(client: "Client", host: str | None, ticks: int) -> Iterator[list[Any]]:
-    """Yield all routers again and again, more slowly where there are many."""
+    """Yield all routers repeatedly, more slowly if there are many."""
     number = 0
     while True:
         items = list(client.items(place("routers"), host=host))
@@ -145,7 +145,7 @@ def looks(client: "Client", host: str | None, ticks: int) -> Iterator[list[Any]]
 
 
 def in_trouble_first(items: Sequence[Any]) -> list[Any]:
-    """Order routers: punished, misbehaving, refused, starved, then by what is offered."""
+    """Sort routers: punished, misbehaving, refused, starved, then by offered load."""
 
     def trouble(item: Any) -> tuple[bool, bool, bool, bool, float]:
         offered = (item["report"] or {}).get("offered_pps") or 0.0

@@ -45,7 +45,7 @@ def add(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Make a webhook. Its secret goes to standard output, this once; the rest to standard error."""
+    """Create a webhook. Prints its secret to standard output, once; the rest to standard error."""
     body: dict[str, Any] = {"name": name, "url": endpoint, "kinds": kind or [EVERY]}
     if secret_file is not None:
         body["secret"] = secret_text("--secret-file", secret_file).strip()
@@ -61,7 +61,7 @@ def add(
 
 @app.command(name="list")
 def every(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
-    """List the webhooks, and how they do; no secrets."""
+    """List the webhooks and their state; no secrets."""
     with reach(url, token_file) as client:
         items = list(client.items(place("webhooks")))
     if json:
@@ -72,7 +72,7 @@ def every(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> N
 
 @app.command()
 def kinds(json: Json = False) -> None:
-    """List the kinds of events; asks no policer."""
+    """List the kinds of events; needs no policer."""
     if json:
         print_json(KINDS)
     else:
@@ -81,7 +81,7 @@ def kinds(json: Json = False) -> None:
 
 @app.command()
 def remove(name: Name, url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
-    """Send nothing more to a webhook, and forget what waits for it."""
+    """Stop sending to a webhook, and drop what waits for it."""
     with reach(url, token_file) as client:
         row = found(client, name)
         client.delete(place("webhooks", row["id"]))
@@ -93,7 +93,7 @@ def remove(name: Name, url: Url = URL, token_file: TokenFile = None, json: Json 
 
 @app.command(name="test")
 def probe(name: Name, url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
-    """Send a message that tells of nothing, once; fails where it is not taken."""
+    """Send one test message about no event; fails if it is not accepted."""
     with reach(url, token_file) as client:
         row = found(client, name)
         answer = client.post(place("webhooks", row["id"], "test")).body
@@ -107,7 +107,7 @@ def probe(name: Name, url: Url = URL, token_file: TokenFile = None, json: Json =
 
 @app.command()
 def dead(name: Name, url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
-    """List messages that were not taken and are not tried again by themselves, the latest first."""
+    """List undelivered messages that are no longer retried automatically, the latest first."""
     with reach(url, token_file) as client:
         row = found(client, name)
         items = list(client.items(place("webhooks", row["id"], "dead")))
@@ -128,7 +128,7 @@ def redeliver(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Send dead messages again: those that are named, or all."""
+    """Send dead messages again: the named ones, or all."""
     if bool(letters) is whole:
         raise SettingsError("ID", "name messages, or give --all", "`policer webhook dead` has ids")
     with reach(url, token_file) as client:
@@ -146,7 +146,7 @@ def found(client: "Client", name: str) -> Any:
     """Return a webhook by its name or id.
 
     Raises:
-        Rejected: there is none.
+        Rejected: it does not exist.
     """
     for row in client.items(place("webhooks")):
         if name in {row["name"], row["id"]}:

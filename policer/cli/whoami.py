@@ -1,4 +1,4 @@
-"""policer whoami: whose token this is, what it may do, and until when."""
+"""policer whoami: identity, rights and end of the current token."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from policer.cli.shared.tables import moment, show
 
 
 def whoami(url: Url = URL, token_file: TokenFile = None, json: Json = False) -> None:
-    """Show whose token this is, its scope, what it is limited to, and until when it holds."""
+    """Show the name, scope, limits and end of the current token."""
     with reach(url, token_file) as client:
         known = client.get(place("token")).body
     if json:

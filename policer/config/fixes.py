@@ -17,9 +17,9 @@ Finding = tuple[str, str]
 
 
 def not_entered(path: Path, user: Account) -> Finding | None:
-    """Say which directory on the way to a path a user may not enter; None where it may enter all.
+    """Return the first directory of a path that a user may not enter; None if it may enter all.
 
-    Such a directory is another's: it lets the user by, and stays what it is.
+    Such a directory belongs to another user: the fix only lets the user pass.
     """
     shut = _shut(path)
     if shut is None:
@@ -29,13 +29,13 @@ def not_entered(path: Path, user: Account) -> Finding | None:
 
 
 def unusable(path: Path, wanted: int, user: Account, *, own: bool = True) -> Finding | None:
-    """Say why a user cannot use what is at a path; None where it can.
+    """Return why a user cannot use the file at a path; None if it can.
 
     Args:
-        path: a file or directory that is there, as far as one can see.
+        path: a file or directory that exists, as far as visible.
         wanted: READ, WRITE and ENTER, added up.
-        user: whose rights this process has now.
-        own: whether it is to belong to the user; else its group is let in.
+        user: user with the current rights of this process.
+        own: whether the user must own it; otherwise its group gets access.
     """
     shut = not_entered(path, user)
     if shut is not None or _may(path, wanted):
@@ -51,7 +51,7 @@ def unusable(path: Path, wanted: int, user: Account, *, own: bool = True) -> Fin
 
 
 def exposed(path: Path, forbidden: int, words: str) -> Finding | None:
-    """Say that the mode of a file or directory allows too much; None where it does not.
+    """Return the problem if the mode of a file or directory allows too much; else None.
 
     Args:
         path: a file or directory.
@@ -71,13 +71,13 @@ def exposed(path: Path, forbidden: int, words: str) -> Finding | None:
 
 
 def unread(path: Path, error: OSError, missing: str, *, own: bool = True) -> Finding:
-    """Say why a file could not be read.
+    """Return why a file could not be read.
 
     Args:
         path: the file.
         error: what reading it raised.
-        missing: what to do where there is none.
-        own: whether it is to belong to who reads it.
+        missing: what to do if it does not exist.
+        own: whether the reader must own it.
     """
     if isinstance(error, PermissionError):
         found = unusable(path, READ, account_of(os.geteuid()), own=own)
@@ -98,7 +98,7 @@ def made_empty(path: Path) -> str:
 
 
 def missing_folder(folder: Path, user: Account) -> Finding | None:
-    """Say that there is no directory at a path; None where there is one, or one cannot see."""
+    """Return the problem if there is no directory at a path; None if it exists or is invisible."""
     if _shut(folder) is not None or folder.is_dir():
         return None
     if folder.exists():
@@ -108,7 +108,7 @@ def missing_folder(folder: Path, user: Account) -> Finding | None:
 
 
 def own_folder(file: Path, found: Finding, user: Account) -> Finding:
-    """Return what to do about SQLite's directory: one that others use is not given away."""
+    """Return the fix for SQLite's directory: the ownership of a shared one is not changed."""
     problem, fix = found
     try:
         shared = any(not one.name.startswith(file.name) for one in file.parent.iterdir())
@@ -123,7 +123,7 @@ def own_folder(file: Path, found: Finding, user: Account) -> Finding:
 
 
 def as_root(command: str) -> str:
-    """Return a command for root; where this is not root, say that it takes root."""
+    """Return a command for root; mention that it takes root if this is not root."""
     return command if os.getuid() == 0 else f"as root: {command}"
 
 
@@ -136,12 +136,12 @@ def _made(folder: Path, user: Account) -> str:
 
 
 def _may(path: Path, wanted: int) -> bool:
-    """Whether the effective user may do something with a path (access(2), AT_EACCESS)."""
+    """Whether the effective user has access to a path (access(2), AT_EACCESS)."""
     return os.access(path, wanted, effective_ids=True)
 
 
 def _shut(path: Path) -> Path | None:
-    """Return the first directory on the way to a path that the effective user may not enter."""
+    """Return the first directory of a path that the effective user may not enter."""
     above = reversed(path.absolute().parents)
     return next((one for one in above if one.is_dir() and not _may(one, ENTER)), None)
 

@@ -1,6 +1,6 @@
-"""The policer's settings: these frozen structures are their schema, their defaults and their words.
+"""Schema of the policer's settings: frozen structures with defaults and descriptions.
 
-An unknown key is an error: a typo that silently does nothing costs a night.
+An unknown key is an error, since a silently ignored typing error is hard to find.
 """
 
 from pathlib import Path
@@ -29,7 +29,7 @@ Algorithm = Literal[
 ]
 _LIMITS = msgspec.Meta(max_length=MOST)
 
-# What an operator may set is a part of what the core knows; its defaults are the core's.
+# Operators' settings are part of the core's parameters; their defaults are the core's.
 _HABITS, _RULES, _PATIENCE = Habits(), Rules(), Patience()
 _RETENTION, _RULES_OF_WEBHOOKS = Retention(), WebhookRules()
 
@@ -39,10 +39,10 @@ class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class ServerSection(Section, frozen=True):
-    """Where REST, page and metrics are served."""
+    """Server of REST, page and metrics."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)] | None = None
-    """Of this policer, among several; None is the name of its machine."""
+    """Name of this policer, among several; None is the name of its machine."""
     listen: str = "127.0.0.1:8420"
     """Address and port."""
     tls_cert: str | None = None
@@ -50,30 +50,30 @@ class ServerSection(Section, frozen=True):
     tls_key: str | None = None
     """Its private key in PEM."""
     behind_proxy: bool = False
-    """Whether a proxy in front ends TLS: plain HTTP is then served beyond this machine."""
+    """Whether a proxy in front ends TLS: then plain HTTP is also served beyond this machine."""
     open_metrics: bool = False
     """Whether /metrics takes no token."""
     max_connections: Annotated[int, msgspec.Meta(ge=10, le=50_000)] = 1000
-    """Clients that are connected at once; beyond it, one that asks nothing is disconnected."""
+    """Connected clients; above this number, an idle one is disconnected."""
     max_connections_each: Annotated[int, msgspec.Meta(ge=1, le=50_000)] = 100
-    """The same of one address; raise it where a proxy stands in front."""
+    """The same for one address; raise it behind a proxy."""
     max_streams: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 32
-    """Clients that may stream at once; each open tab of the page is two."""
+    """Clients that may stream at the same time; each open tab of the page counts as two."""
     max_streams_each: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 8
-    """The same of one token."""
+    """The same for one token."""
     requests_per_s: Annotated[float, msgspec.Meta(ge=1, le=100_000)] = 100.0
-    """Requests that a token may make in the long run, and so may an address without one."""
+    """Requests per second of a token, or of an address without one, in the long run."""
     burst: Annotated[int, msgspec.Meta(ge=10, le=1_000_000)] = 500
-    """Requests that they may make at once."""
+    """Requests in a burst."""
     trusted_proxies: Annotated[tuple[str, ...], msgspec.Meta(max_length=64)] = ()
     """Networks of proxies that append their client's address to X-Forwarded-For."""
 
 
 class GrantSection(Section, frozen=True):
-    """What who has a value in the claim may do; of several grants the first that fits holds."""
+    """Rights of the bearers of a value in the claim; of several grants, the first match applies."""
 
     value: Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
-    """Of the claim: a group, a role or a scope."""
+    """Value of the claim: a group, a role or a scope."""
     scope: Literal["read", "operate", "admin"]
     """As a token of the policer's own."""
     hosts: Annotated[tuple[HostPattern, ...], _LIMITS] = ()
@@ -85,53 +85,53 @@ class GrantSection(Section, frozen=True):
 
 
 class OidcSection(Section, frozen=True):
-    """An OpenID Connect issuer whose tokens are taken next to the policer's own."""
+    """An OpenID Connect issuer with tokens accepted besides the policer's own."""
 
     issuer: str | None = None
-    """Its URL, as `iss` in its tokens; None takes no others than the policer's own."""
+    """Its URL, as `iss` in its tokens; None accepts only the policer's own tokens."""
     audience: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
-    """What `aud` in tokens for this policer has."""
+    """Value of `aud` in tokens for this policer."""
     jwks_url: str | None = None
-    """Where its keys are; None is where its discovery document says."""
+    """URL of its keys; None takes it from its discovery document."""
     jwks_file: str | None = None
-    """A file with its keys instead, where the issuer cannot be reached."""
+    """File with its keys, if the issuer cannot be reached."""
     claim: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] = "groups"
-    """The claim that grants go by; dots lead into claims."""
+    """The claim that grants refer to; dots lead into claims."""
     name_claim: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] = "preferred_username"
-    """The claim with a name to show; without it, that is the subject."""
+    """The claim with a name to show; without it, the subject is shown."""
     leeway_s: Annotated[int, msgspec.Meta(ge=0, le=300)] = 30
-    """By how many seconds the clocks may differ."""
+    """Permitted difference of the clocks in seconds."""
     algorithms: Annotated[tuple[Algorithm, ...], msgspec.Meta(min_length=1)] = ("RS256", "ES256")
-    """Which signatures are taken; all are asymmetric."""
+    """Accepted signature algorithms; all are asymmetric."""
     grants: Annotated[tuple[GrantSection, ...], msgspec.Meta(max_length=1000)] = ()
-    """What its people may do here."""
+    """Rights of its people here."""
 
 
 class StoreSection(Section, frozen=True):
-    """Where contracts, events, tokens and punishments are kept."""
+    """Database of contracts, events, tokens and punishments."""
 
     url: str | None = None
-    """Of the database; None is SQLite in the state directory."""
+    """URL of the database; None is SQLite in the state directory."""
     url_file: str | None = None
-    """A file that holds the URL instead, for one that has a password in it."""
+    """File with the URL instead, if that has a password."""
     keep_days: Annotated[int, msgspec.Meta(ge=1, le=3660)] = 90
     """Events older than this are removed, once a day."""
     keep_audit_days: Annotated[int, msgspec.Meta(ge=1, le=36_600)] = 730
-    """So are changes of the audit log, and tokens that were revoked or ended."""
+    """The same for changes in the audit log, and for revoked or expired tokens."""
 
 
 class LinkSection(Section, frozen=True):
-    """The way to the daemons."""
+    """Connection to the daemons."""
 
     secret_key_file: str | None = None
     """The policer's own `.key_secret`; daemons on TCP need it."""
 
 
 class LeaseSection(Section, frozen=True):
-    """What the orders to daemons are made of."""
+    """Parameters of the orders to daemons."""
 
     ttl_s: Annotated[float, msgspec.Meta(ge=6, le=3600)] = 15.0
-    """Length of a lease in seconds: how long a daemon obeys a policer that is gone."""
+    """Length of a lease in seconds: how long a daemon obeys after a policer is gone."""
 
 
 class HabitsSection(Section, frozen=True):
@@ -154,35 +154,35 @@ class RulesSection(Section, frozen=True):
 
 
 class PatienceSection(Section, frozen=True):
-    """How long each step of the ladder is given to work (`policer.contracts.ladder.Patience`)."""
+    """Time that each step of the ladder gets to work (`policer.contracts.ladder.Patience`)."""
 
     climb_s: Seconds = _PATIENCE.climb_s
     descend_s: Seconds = _PATIENCE.descend_s
 
 
 class PolicySection(Section, frozen=True):
-    """How eager, how patient, and by what evidence; the same for all hosts."""
+    """Thresholds, escalation times and rules of evidence; the same for all hosts."""
 
     dry_run: bool = False
-    """Whether misbehaviour is only reported, whatever contracts say."""
+    """Whether misbehaviour is only reported, regardless of the contracts."""
     habits: HabitsSection = HabitsSection()
     rules: RulesSection = RulesSection()
     patience: PatienceSection = PatienceSection()
 
 
 class HistorySection(Section, frozen=True):
-    """What is kept of what routers did (`policer.history.retention.Retention`)."""
+    """How long the history of routers is kept (`policer.history.retention.Retention`)."""
 
     seconds_s: Annotated[int, msgspec.Meta(ge=0, le=86_400)] = _RETENTION.seconds_s
-    """Seconds that each second is kept; 0 keeps none."""
+    """How long points of one second are kept, in seconds; 0 keeps none."""
     minutes_days: Annotated[int, msgspec.Meta(ge=0, le=400)] = _RETENTION.minutes_days
-    """Days that each minute is kept; 0 keeps none."""
+    """How long points of one minute are kept, in days; 0 keeps none."""
     report_months: Annotated[int, msgspec.Meta(ge=1, le=120)] = _RETENTION.report_months
-    """Months of which there are SLA reports, this one included."""
+    """Months with SLA reports, including the current one."""
 
 
 class WebhooksSection(Section, frozen=True):
-    """Where events may be sent, and how often (`policer.webhooks.rules.Rules`)."""
+    """Permitted destinations of events, and delivery attempts (`policer.webhooks.rules.Rules`)."""
 
     allow_http: bool = _RULES_OF_WEBHOOKS.allow_http
     """Whether endpoints may be reached unencrypted."""
@@ -191,7 +191,7 @@ class WebhooksSection(Section, frozen=True):
     timeout_s: Annotated[float, msgspec.Meta(ge=1, le=60)] = _RULES_OF_WEBHOOKS.timeout_s
     """Seconds that an attempt may take."""
     attempts: Annotated[int, msgspec.Meta(ge=1, le=20)] = _RULES_OF_WEBHOOKS.attempts
-    """After so many, over about a day, a message is dead."""
+    """Attempts, over about a day, after which a message is dead."""
 
 
 class LogSection(Section, frozen=True):
@@ -202,7 +202,7 @@ class LogSection(Section, frozen=True):
 
 
 class Settings(Section, frozen=True):
-    """All of it."""
+    """All settings."""
 
     server: ServerSection = ServerSection()
     oidc: OidcSection = OidcSection()
@@ -235,7 +235,7 @@ SECTIONS: tuple[type[Section], ...] = (
 
 
 def policy_of(settings: Settings) -> Policy:
-    """Return what rounds are played by."""
+    """Return the policy of the rounds."""
     policy = settings.policy
     return Policy(
         habits=Habits(**msgspec.structs.asdict(policy.habits)),
@@ -251,7 +251,7 @@ def retention_of(settings: Settings) -> Retention:
 
 
 def webhook_rules_of(settings: Settings) -> WebhookRules:
-    """Return where events may be sent; raises ValueError for a network that is none."""
+    """Return the rules of webhooks; raises ValueError for an invalid network."""
     section = settings.webhooks
     networks = tuple(map(network_of, section.allowed_networks))
     return WebhookRules(section.allow_http, networks, section.timeout_s, section.attempts)

@@ -1,1 +1,1 @@
-"""What hosts and routers are promised: contracts, hours, capacity, overrides, reach; pure."""
+"""Contracts of hosts and routers: terms, hours, capacity, overrides, reach; pure."""

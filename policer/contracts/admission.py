@@ -1,4 +1,4 @@
-"""Whether a host can keep what it is to be promised: guarantees against its capacity; pure."""
+"""Admission: whether a host's capacity covers its guarantees and a new one; pure."""
 
 from collections.abc import Iterator, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
@@ -14,7 +14,7 @@ from policer.contracts.schedule import problems_of_schedule
 from policer.errors import Problem
 
 EXACT = 1e-9
-"""Sums that differ by no more than this share are the same: 0.1 + 0.2 is not over 0.3."""
+"""Sums that differ by no more than this share are equal: 0.1 + 0.2 does not exceed 0.3."""
 _SIX_DIGITS_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
 _SIX_DIGITS_UP = Context(prec=6, rounding=ROUND_CEILING)
 
@@ -26,14 +26,14 @@ def promised_pps(
 
     Args:
         contracts: of one host.
-        book: what they may name, and from when on.
-        most_steps: how closely they are looked at (`policer.contracts.peak.peak_pps`).
+        book: classes that they may name, and the time from which they count.
+        most_steps: limit of the steps that are examined (`policer.contracts.peak.peak_pps`).
     """
     return peak_pps(contracts.values(), book, most_steps)
 
 
 def counts(contract: Contract, book: Book) -> bool:
-    """Whether it can be told what a contract promises when: its classes and hours make sense."""
+    """Whether a contract's promise can be computed: its classes and hours make sense."""
     dates = contract.valid_from, contract.valid_until
     odd = any(problems_of_schedule(*dates, contract.hours, contract.zone))
     return not odd and not any(unknown_classes(contract, book.classes))
@@ -46,17 +46,17 @@ def problems_with(
     others: Mapping[str, Contract],
     book: Book = NO_CLASSES,
 ) -> Iterator[Problem]:
-    """Say why a contract cannot be entered; nothing where it can.
+    """Return the reasons why a contract cannot be entered; none if it can.
 
-    On a host that has promised too much, to which routers came for example, a contract may be
-    entered that does not add to it.
+    On a host that is overcommitted, for example since routers moved to it, a contract is still
+    accepted if it adds nothing.
 
     Args:
-        vr: its router.
-        contract: what is to be promised.
-        host: where the router is; None where that is not known.
-        others: the host's contracts as they stand, with the one that is to be replaced.
-        book: what contracts may name, and from when on.
+        vr: the contract's router.
+        contract: the new contract.
+        host: of the router; None if unknown.
+        others: the host's current contracts, with the one to replace.
+        book: classes that contracts may name, and the time from which they count.
     """
     yield from contradictions(contract)
     yield from unknown_classes(contract, book.classes)
@@ -84,7 +84,7 @@ def _is_beyond(
 
 
 def _beside(contract: Contract, rest: Mapping[str, Contract], book: Book) -> float:
-    """Return the most that others are promised at the times at which a contract holds."""
+    """Return the most that others are promised while a contract holds."""
     plain = tuple(replace(window, class_name=None) for window in contract.hours)
     all_of_it = replace(
         contract, guarantee_pps=MAX_PPS, guarantee_bps=None, cost=1.0, class_name=None, hours=plain
@@ -109,7 +109,7 @@ def _too_much(contract: Contract, host: Host, rest: float) -> Problem:
 
 
 def _too_many_bits(contract: Contract, has: str, room: float) -> Problem:
-    """Say what a guarantee in bits/s takes of a host in packets/s, and what bits/s are left."""
+    """Describe what a guarantee in bits/s takes of a host, and which bits/s are left."""
     size, most = contract.packet_bytes, 8 * contract.packet_bytes * room
     takes = f"{contract.reserve_pps:g} packets/s of {size} bytes (at a cost of {contract.cost:g})"
     less = f"promise at most {_at_most(most)} bits/s" if most >= MIN_BIT_RATE else "promise nothing"
@@ -121,7 +121,7 @@ def problems_of_host(
     contracts: Mapping[str, Contract],
     book: Book = NO_CLASSES,
 ) -> Iterator[Problem]:
-    """Say why a host's capacity cannot be so low."""
+    """Return the reasons why a host's capacity cannot be so low."""
     promised = promised_pps(contracts, book)
     if not host.overcommit and exceeds(promised, host):
         yield Problem(
@@ -132,15 +132,15 @@ def problems_of_host(
 
 
 def exceeds(promised: float, host: Host) -> bool:
-    """Whether guarantees are more than a host can forward."""
+    """Whether guarantees exceed what a host can forward."""
     return promised > host.capacity_pps * (1 + EXACT)
 
 
 def at_least(rate: float) -> str:
-    """Write a rate in six digits, rounded up, so that who follows the advice is not refused."""
+    """Format a rate in six digits, rounded up: a user who enters it is not refused."""
     return f"{_SIX_DIGITS_UP.create_decimal_from_float(rate):f}"
 
 
 def _at_most(rate: float) -> str:
-    """Write a rate in six digits, rounded down, for the same reason."""
+    """Format a rate in six digits, rounded down, for the same reason."""
     return f"{_SIX_DIGITS_DOWN.create_decimal_from_float(rate):f}"

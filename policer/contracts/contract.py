@@ -1,4 +1,4 @@
-"""A contract: what one virtual router was promised, and what may be done when it misbehaves."""
+"""A contract: what one virtual router is promised, and what may be done when it misbehaves."""
 
 from collections.abc import Iterator
 from math import inf
@@ -13,7 +13,7 @@ from policer.contracts.schedule import ClassName, Hours, Instant, Zone, problems
 from policer.errors import Problem
 
 MAX_PPS = 1e9
-"""No port of this decade forwards more; a larger number is a slip of the pen."""
+"""No port of this decade forwards more; a larger number is a typing error."""
 
 Rate = Annotated[float, msgspec.Meta(gt=0, le=MAX_PPS, description="packets/s")]
 RateOrZero = Annotated[float, msgspec.Meta(ge=0, le=MAX_PPS, description="packets/s")]
@@ -21,16 +21,16 @@ BitRate = Annotated[
     float, msgspec.Meta(ge=MIN_BIT_RATE, le=MAX_BIT_RATE, description="bits/s of Ethernet frames")
 ]
 PACKET_BYTES = 350
-"""Mean size of the simple IMIX, by which routers are commonly rated: 7, 4 and 1 frames of 60, 566
-and 1514 bytes, as interfaces count them (without checksum)."""
+"""Mean size of the simple IMIX, the usual rating mix: 7, 4 and 1 frames of 60, 566 and 1514 bytes,
+as interfaces count them (without checksum)."""
 PacketBytes = Annotated[int, msgspec.Meta(ge=64, le=65_535, description="bytes of a frame")]
 Weight = Annotated[float, msgspec.Meta(ge=0.001, le=1000)]
 Packets = Annotated[float, msgspec.Meta(ge=0, le=1e12, description="packets")]
 Cost = Annotated[float, msgspec.Meta(ge=0.01, le=100)]
 
 BURST_MOST_S = 60.0
-"""A burst of more seconds than that would leave nothing of a promise to be seen in a minute."""
-# The bounds, which go with the rate, are judged by `contradictions`: it says what to write instead.
+"""A longer burst would make a promise unobservable within a minute."""
+# `contradictions` checks the bounds, which depend on the rate: it can suggest a value.
 Burst = Annotated[
     float,
     msgspec.Meta(
@@ -40,80 +40,80 @@ Burst = Annotated[
 ]
 
 Punish = Literal["never", "when_harming", "always"]
-"""What is sent to a router is not its own doing: it may be the victim of a flood. On a host that
-has CPU to spare it harms nobody."""
+"""A router is not responsible for what is sent to it: it may be the victim of a flood. On a host
+with spare CPU that does no harm."""
 _TWICE = "it is given in packets/s too", "give one of the two, and leave the other out"
 DEFAULT_MEASURES = (Step.WARN, Step.LOWER, Step.LIMIT)
-"""What a contract allows that does not say: nothing that stops a router's own traffic."""
+"""Default measures of a contract: none stops a router's own traffic."""
 
 
 class Contract(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"class_name": "class"}
 ):
-    """What the operator promised one router (SLA): terms of its own, or those of a class."""
+    """The operator's promise to one router (SLA): terms of its own, or those of a class."""
 
     guarantee_pps: RateOrZero = 0.0
     """Throughput that it gets whenever it wants it."""
     ceiling_pps: Rate | None = None
-    """Throughput that it never gets more than, however idle the host; None is no ceiling."""
+    """Throughput that it never exceeds, even on an idle host; None is no ceiling."""
     weight: Weight = 1.0
-    """Its part of what is left, beside the other routers' weights."""
+    """Its share of what is left, relative to the other routers' weights."""
     burst_packets: Packets = 0.0
-    """What it may forward above its ceiling at once, saved up while it was below."""
+    """What it may forward above its ceiling in one burst, saved up while it was below."""
     measures: tuple[Step, ...] = DEFAULT_MEASURES
-    """What may be done to it when it misbehaves, from the mildest to the hardest."""
+    """Measures allowed when it misbehaves, from the mildest to the hardest."""
     dry_run: bool = False
     """Whether misbehaviour is only reported."""
     punish: Punish = "when_harming"
     """When it may be punished: never, while its host is contended, or always."""
     cost: Cost = 1.0
-    """How much of the host's capacity one of its packets takes, beside an ordinary one."""
+    """Cost of one of its packets to the host, relative to an ordinary packet."""
     burst: Burst | None = None
     """What a setpoint allows beyond its rate over any window, up or down; at most 60 s of the
-    guarantee, or of the ceiling where nothing is guaranteed. None is 0.2 s of the setpoint in
+    guarantee, or of the ceiling if nothing is guaranteed. None is 0.2 s of the setpoint in
     force."""
     guarantee_bps: BitRate | None = None
     """The guarantee in bits/s, instead of the one in packets/s."""
     ceiling_bps: BitRate | None = None
     """The ceiling in bits/s, instead of the one in packets/s."""
     packet_bytes: PacketBytes = PACKET_BYTES
-    """The mean size of frames for which rates in bits/s were sold. As many packets of this size as
-    make the guarantee are reserved; bursts are in packets of this size."""
+    """Mean size of frames for which rates in bits/s were sold. The guarantee reserves its rate in
+    packets of this size; bursts are in packets of this size."""
     class_name: ClassName | None = None
-    """The class whose terms these are: the contract then states none of its own."""
+    """Class that gives the terms: the contract then states none of its own."""
     valid_from: Instant | None = None
-    """Nothing is promised before; None is at once."""
+    """The promise begins at this time; None is immediately."""
     valid_until: Instant | None = None
-    """Nothing is promised from then on; None is until it is removed."""
+    """The promise ends at this time; None is when the contract is removed."""
     hours: tuple[Hours, ...] = ()
-    """When it holds: the first window that is open says by which terms. None given is always."""
+    """When it holds: the first open window selects the terms. None given is always."""
     zone: Zone = "UTC"
     """The time zone of the hours."""
     tenant: TenantName | None = None
-    """Whose router it is, for tokens that are limited to tenants; None is nobody's."""
+    """Tenant of the router, for tokens that are limited to tenants; None is no tenant."""
 
     @property
     def reserve_pps(self) -> float:
-        """What the guarantee takes of a host in packets/s, before its cost; of the size sold."""
+        """The guarantee's share of a host in packets/s of the size sold, before its cost."""
         return self.guarantee_pps or (self.guarantee_bps or 0.0) / (8 * self.packet_bytes)
 
     @property
     def ceiling(self) -> float:
-        """The ceiling in packets/s of the size sold; infinite where there is none."""
+        """The ceiling in packets/s of the size sold; infinite if there is none."""
         if self.ceiling_pps is not None:
             return self.ceiling_pps
         return inf if self.ceiling_bps is None else self.ceiling_bps / (8 * self.packet_bytes)
 
     @property
     def reference_pps(self) -> float | None:
-        """The rate that a burst goes with: the guarantee, or the ceiling; None without both."""
+        """The rate to which a burst belongs: the guarantee, or the ceiling; None without both."""
         return self.reserve_pps or (None if self.ceiling == inf else self.ceiling)
 
     def burst_at(self, setpoint_pps: float) -> float | None:
-        """Return the burst that goes with a setpoint, in packets; None is the daemon's default.
+        """Return the burst for a setpoint, in packets; None is the daemon's default.
 
-        From the reference rate on it is the contract's. Below, it is as many seconds as at that
-        rate: else a paused router could forward all of it at once.
+        From the reference rate on, this is the contract's burst. Below, it lasts as many seconds as
+        at that rate: otherwise a paused router could forward the whole burst in one go.
         """
         if self.burst is None or self.reference_pps is None:
             return None
@@ -121,11 +121,11 @@ class Contract(
 
 
 TERMS = Contract.__struct_fields__[: Contract.__struct_fields__.index("class_name")]
-"""The fields that a class gives."""
+"""The fields that a class defines."""
 
 
 def contradictions(contract: Contract) -> Iterator[Problem]:
-    """Say what in a contract contradicts itself, by field."""
+    """Return the contradictions in a contract, by field."""
     if contract.class_name is not None:
         yield from _own_terms(contract)
     yield from problems_of_schedule(
@@ -165,7 +165,7 @@ def _own_terms(contract: Contract) -> Iterator[Problem]:
 
 
 def _problems_of_units(contract: Contract) -> Iterator[Problem]:
-    """Say which rates are given twice."""
+    """Return the rates that are given in both units."""
     if contract.guarantee_pps and contract.guarantee_bps is not None:
         yield Problem("guarantee_bps", *_TWICE)
     if contract.ceiling_pps is not None and contract.ceiling_bps is not None:
@@ -173,7 +173,7 @@ def _problems_of_units(contract: Contract) -> Iterator[Problem]:
 
 
 def _below_the_guarantee(contract: Contract) -> str:
-    """Say that the ceiling is, in packets/s unless both are in bits/s."""
+    """Describe a ceiling below the guarantee, in packets/s unless both are in bits/s."""
     ceiling, guarantee = contract.ceiling_bps, contract.guarantee_bps
     if ceiling is not None and guarantee is not None:
         return f"{format_bit_rate(ceiling)} is below the guarantee of {format_bit_rate(guarantee)}"

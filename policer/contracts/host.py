@@ -1,4 +1,4 @@
-"""A host as the operator entered it: where its daemon listens, and what it can forward."""
+"""A host as the operator entered it: the addresses of its daemon, and its capacity."""
 
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Literal
@@ -28,26 +28,26 @@ class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: HostName
     requests: Endpoint
-    """Where its manager hears requests (`server.tcp`, or the local socket)."""
+    """Where its manager accepts requests (`server.tcp`, or the local socket)."""
     telemetry: Endpoint
     """Where it streams telemetry (`server.tcp_telemetry`)."""
     capacity_pps: Rate
-    """What all its routers can forward together, packets/s: measured by `xtc-train`."""
+    """Total throughput of its routers, packets/s: measured by `xtc-train`."""
     server_key: PublicKey | None = None
     """The daemon's public CURVE key, as `xtc config keys` prints it; TCP needs it."""
     overcommit: bool = False
     """Whether guarantees may exceed the capacity."""
     capacity_source: Literal["operator", "model"] = "operator"
-    """Who says what it can forward."""
+    """Source of the capacity."""
 
 
 def way_to(host: Host) -> tuple[str, str, str | None]:
-    """Return how its daemon is reached."""
+    """Return the addresses and key of its daemon."""
     return host.requests, host.telemetry, host.server_key
 
 
 def clashes(host: Host, others: Iterable[Host]) -> Iterator[Problem]:
-    """Say which other host is the same daemon: two sets of contracts would fight over it."""
+    """Yield other hosts with the same daemon: two sets of contracts would conflict there."""
     for other in others:
         if other.name == host.name:
             continue
@@ -62,7 +62,7 @@ def clashes(host: Host, others: Iterable[Host]) -> Iterator[Problem]:
 
 
 def contradictions(host: Host) -> Iterator[Problem]:
-    """Say what in an entry contradicts itself, by field."""
+    """Yield the contradictions in an entry, by field."""
     for name in ("requests", "telemetry"):
         if getattr(host, name).startswith("tcp:") and host.server_key is None:
             yield Problem(

@@ -15,7 +15,7 @@ Classes = Mapping[str, Contract]
 
 
 class Book(NamedTuple):
-    """What contracts may name, and from when on they are looked at."""
+    """Classes that contracts may name, and the time from which contracts count."""
 
     classes: Classes
     now: datetime
@@ -26,11 +26,11 @@ NO_CLASSES = Book({}, datetime(2000, 1, 1, tzinfo=UTC))
 
 
 def in_force(contract: Contract, classes: Classes, at: datetime) -> Contract | None:
-    """Return the terms that hold at an instant; None where nothing is promised then.
+    """Return the terms in force at an instant; None if there are none.
 
     Args:
-        contract: as it was entered.
-        classes: what contracts may name; a class that is missing promises nothing.
+        contract: as entered.
+        classes: terms by class; a missing class promises nothing.
         at: the instant, with its zone.
     """
     if not is_valid(contract, at):
@@ -51,7 +51,7 @@ def is_valid(contract: Contract, at: datetime) -> bool:
 
 
 def is_timed(contract: Contract) -> bool:
-    """Whether another instant may bring other terms."""
+    """Whether the terms can change with time."""
     dated = contract.valid_from is not None or contract.valid_until is not None
     return dated or bool(contract.hours)
 
@@ -59,7 +59,7 @@ def is_timed(contract: Contract) -> bool:
 def all_in_force(
     contracts: Mapping[str, Contract], classes: Classes, at: datetime
 ) -> dict[str, Contract]:
-    """Return what holds at an instant, by router."""
+    """Return the terms in force at an instant, by router."""
     held = ((vr, in_force(contract, classes, at)) for vr, contract in contracts.items())
     return {vr: terms for vr, terms in held if terms is not None}
 
@@ -71,7 +71,7 @@ def classes_of(contract: Contract) -> set[str]:
 
 
 def unknown_classes(contract: Contract, classes: Classes) -> Iterator[Problem]:
-    """Say which classes of a contract there are not."""
+    """Yield the classes of a contract that do not exist."""
     for name in sorted(classes_of(contract) - classes.keys()):
         known = ", ".join(sorted(classes)[:5])
         fix = f"give one of {known}" if known else "make it first (`policer class set`)"
@@ -79,7 +79,7 @@ def unknown_classes(contract: Contract, classes: Classes) -> Iterator[Problem]:
 
 
 def problems_of_class(terms: Contract) -> Iterator[Problem]:
-    """Say what in the terms of a class contradicts itself, or is no term."""
+    """Yield contradictions in the terms of a class, and fields that are not terms."""
     yield from contradictions(terms)
     plain = Contract()
     for name in Contract.__struct_fields__:
@@ -89,7 +89,7 @@ def problems_of_class(terms: Contract) -> Iterator[Problem]:
 
 
 def taken_pps(contract: Contract) -> float:
-    """Return what a guarantee takes of a host's capacity, in packets/s."""
+    """Return how much of a host's capacity a guarantee takes, in packets/s."""
     return contract.cost * contract.reserve_pps
 
 

@@ -1,4 +1,4 @@
-"""What is done about a router that misbehaves: one step at a time, within its contract; pure."""
+"""Ladder of measures against misbehaving routers: step by step, within the contract; pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ class Step(StrEnum):
     PAUSE = "pause"
     """Hold it at the smallest cap."""
     STOP = "stop"
-    """Take it from the network."""
+    """Disconnect it from the network."""
 
 
 _HARSHNESS = {step: index for index, step in enumerate(Step)}
@@ -24,28 +24,28 @@ _HARSHNESS = {step: index for index, step in enumerate(Step)}
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long each step is given to work, in seconds."""
+    """Time that each step gets to work, in seconds."""
 
     climb_s: float = 10.0
-    """Guilty for so long on a step leads to the next."""
+    """Guilty for this time on a step leads to the next step."""
     descend_s: float = 60.0
-    """Innocent for so long leads a step down."""
+    """Innocent for this time leads one step down."""
     unproven_s: float = 300.0
-    """So does a verdict of guilty that nothing bears out for so long: the meter may be blind."""
+    """Guilty without new proof for this time also leads one step down: the meter may be blind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Punishment:
-    """Where a router stands on its ladder."""
+    """A router's position on its ladder."""
 
     height: int = 0
-    """How many of its contract's steps are in force; 0 is none."""
+    """Number of its contract's steps in force; 0 is none."""
     since: float = 0.0
-    """When the last step was taken, or the verdict last changed; seconds of the policer's clock."""
+    """When the last step was taken or `guilty` last changed; seconds of the policer's clock."""
     guilty: bool = False
-    """The verdict at that time."""
+    """Whether the router was guilty at that time."""
     step: Step | None = None
-    """The hardest step in force, by which it finds its place in another contract's ladder."""
+    """The hardest step in force; it locates the router on another contract's ladder."""
     dry: bool = False
     """Whether its steps are only reported."""
 
@@ -61,21 +61,21 @@ def next_punishment(
     refused: bool = False,
     proven_at: float | None = None,
 ) -> Punishment:
-    """Return where a router stands at an instant; at most one step up or down.
+    """Return a router's position on its ladder at an instant; at most one step up or down.
 
-    The first step is taken as soon as a verdict of guilty stands. A ladder that was shortened by
-    another contract is left at once for what it still allows.
+    The first step is taken as soon as the router is guilty. If another contract shortens the
+    ladder, the position drops immediately to what it still allows.
 
     Args:
         now: seconds of the policer's clock.
-        standing: where it stood.
-        guilty: the verdict of this round.
+        standing: previous position.
+        guilty: whether the router is guilty by this round.
         allowed: its contract's steps, from the mildest to the hardest.
-        patience: how long each step is given.
-        proven: whether this round's evidence bears the verdict out; no step up without.
-        refused: whether the step in force is one that the daemon would not take: it is ordered
-            again and again, and its time begins when it is taken.
-        proven_at: when evidence last bore it out.
+        patience: time of each step.
+        proven: whether this round's evidence proves the guilt; without proof there is no step up.
+        refused: whether the step in force was refused by the daemon: it is ordered repeatedly, and
+            its time begins when the daemon accepts it.
+        proven_at: when evidence last proved the guilt.
     """
     height = kept_height(standing, allowed)
     if guilty and proven and height == 0 and allowed:

@@ -1,9 +1,9 @@
-"""Which host each router is on whose contract follows it, by what the hosts report; pure.
+"""Locates each router that a contract follows, by the reports of the hosts; pure.
 
-A router is where it was until that host reports that it is not, or has been silent for long: a host
-that claims a router which another host still has gets no contract. So a copy that is left behind by
-a migration, or a daemon that lies, takes nothing away. Who only took its place while it was away,
-or while nothing was heard of it, gives it back when it shows again.
+A router stays at its host until that host reports it absent or has been silent for long. A host
+that claims a router which another host still has gets no contract. So neither a copy left by a
+migration nor a false report takes anything away. If a claim succeeded only while the router was
+absent or its host silent, the router returns when it shows again at its former host.
 """
 
 import re
@@ -17,11 +17,12 @@ T = TypeVar("T")
 UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 SILENT_S = 30.0
 """Silence of its host after which a router may be elsewhere: twice a lease (15 s), and longer than
-a daemon takes to be started again."""
+a restart of the daemon takes."""
 RETURN_S = 600.0
-"""A router that left a host is given back if it shows there again within so long."""
+"""A router that left a host returns there if it shows again within this time."""
 OFTEN, WITHIN_S = 4, 120.0
-"""A router that moved so many times within so long stays where it is, whoever has it."""
+"""A router that moved this many times within this time stays where it is, whichever host claims
+it."""
 
 
 class Move(NamedTuple):
@@ -33,9 +34,9 @@ class Move(NamedTuple):
     vr: str
     """Its name on that host."""
     from_host: str | None
-    """Where it was before, which may be the same host; None where that was not known."""
+    """Its previous host, possibly the same; None if unknown."""
     from_vr: str | None
-    """Its name there; None where that was not known."""
+    """Its name there; None if unknown."""
 
     @property
     def came(self) -> bool:
@@ -44,17 +45,17 @@ class Move(NamedTuple):
 
 
 class Left(NamedTuple):
-    """What a router left behind."""
+    """Previous place of a router."""
 
     host: str
     vr: str | None
-    """Its name there; None where that was not known."""
+    """Its name there; None if unknown."""
     until: float
-    """It is given back if it shows there again before."""
+    """The router returns if it shows there again before this time."""
 
 
 class Whereabouts:
-    """Where routers are; the service alone uses it, in one thread."""
+    """Places of routers; used only by the service, in one thread."""
 
     def __init__(self, began: float) -> None:
         self._began = began
@@ -63,18 +64,18 @@ class Whereabouts:
         self._at: dict[str, set[str]] = {}
         """The same by host."""
         self._names: dict[str, str] = {}
-        """The name that each router has, or last had, on its host."""
+        """Current or last name of each router on its host."""
         self._here: dict[str, dict[str, str]] = {}
-        """What each host has, by its last telemetry: names there by names of contracts."""
+        """Routers of each host by its last telemetry: names there by names of contracts."""
         self._heard: dict[str, float] = {}
         self._left: dict[str, Left] = {}
-        """Where routers were before, of those that may be given back."""
+        """Previous places of the routers that may return."""
         self._silent: dict[str, set[str]] = {}
-        """Routers that were taken from a host which was silent, and has not been heard since."""
+        """Routers taken from a host that was silent, and still is."""
         self._moved: dict[str, tuple[float, ...]] = {}
-        """When routers moved lately."""
+        """Recent moves of each router."""
         self._claims: dict[str, dict[str, float]] = {}
-        """Routers that each host has, and since when, though another host is their home."""
+        """Routers that each host claims, and since when, though their home is another host."""
 
     @property
     def homes(self) -> Mapping[str, str]:
@@ -82,7 +83,7 @@ class Whereabouts:
         return self._homes
 
     def follow(self, routers: Collection[str], homes: Mapping[str, str]) -> None:
-        """Take over what contracts follow, and where those were that were not seen yet."""
+        """Take over the routers to follow, and the homes of those that were not seen yet."""
         self._followed = frozenset(routers)
         kept = {r: home for r, home in self._homes.items() if r in self._followed}
         self._settle({r: home for r, home in homes.items() if r in self._followed} | kept)
@@ -92,7 +93,7 @@ class Whereabouts:
         self._silent = {host: lost & self._followed for host, lost in self._silent.items()}
 
     def correct(self, homes: Mapping[str, str]) -> None:
-        """Take over where routers are by the leader before, where their home does not show them."""
+        """Take over the homes known to the previous leader, unless a router shows at its home."""
         others = {
             router: home
             for router, home in homes.items()
@@ -103,14 +104,14 @@ class Whereabouts:
             self._names.pop(router, None)
 
     def forget(self, host: str) -> None:
-        """Forget a host that was removed, and that any router was there."""
+        """Forget a removed host, and all places on it."""
         for known in (self._here, self._heard, self._silent, self._claims):
             known.pop(host, None)
         self._left = {router: left for router, left in self._left.items() if left.host != host}
         self._settle({router: home for router, home in self._homes.items() if home != host})
 
     def heard(self, host: str, reports: Mapping[str, Report], now: float) -> list[Move]:
-        """Take over what a host reports; return which routers came, or have another name."""
+        """Take over a host's report; return the routers that came or have another name."""
         found = dict(present(self._followed, reports))
         self._here[host], self._heard[host] = found, now
         for router in self._silent.pop(host, set()) & self._left.keys():
@@ -133,25 +134,25 @@ class Whereabouts:
             yield router, self._names.get(router, router)
 
     def shows(self, host: str, router: str) -> bool:
-        """Whether a host had a router when it was heard last."""
+        """Whether a host had a router by its last report."""
         return router in self._here.get(host, ())
 
     def claims(self, until: float) -> Iterator[tuple[str, str]]:
-        """Yield routers, and hosts that had them by an instant though others are their home."""
+        """Yield routers, and the hosts other than their homes that claim them since an instant."""
         for host, claims in self._claims.items():
             for router, since in claims.items():
                 if since <= until and router in self._homes:
                     yield router, host
 
     def name_on(self, host: str, router: str) -> str | None:
-        """Return what a router is called on a host, or was when it was there; None if unknown."""
+        """Return a router's current or last name on a host; None if unknown."""
         left, here = self._left.get(router), self._here.get(host, {})
         if router not in here and left is not None and left.host == host:
             return left.vr
         return here.get(router) or self._names.get(router)
 
     def now_at(self, host: str, vr: str) -> tuple[str, str] | None:
-        """Return host and name of a router that left a host lately; None where none of it did."""
+        """Return host and name of a router that left a host recently; None if none did."""
         for router, left in self._left.items():
             if (left.host, left.vr) == (host, vr):
                 return self._homes[router], self._names.get(router, router)
@@ -168,7 +169,7 @@ class Whereabouts:
         return {router: value for router, value in known.items() if router in self._followed}
 
     def _end_silence(self, router: str, found: Collection[str], now: float) -> None:
-        """Go by what a host says at last of a router that was taken from it unheard."""
+        """Apply the first report of a silent host to a router that was taken from it."""
         if router in found:
             self._left[router] = self._left[router]._replace(until=now + RETURN_S)
         else:
@@ -178,7 +179,7 @@ class Whereabouts:
         return self._homes.get(router) == host and self._names.get(router) != vr
 
     def _may_move(self, router: str, host: str, now: float) -> bool:
-        """Whether a router that a host has may be taken to have come there."""
+        """Whether a router that a host reports may be moved there."""
         home = self._homes.get(router)
         if home is None or home == host:
             return home is None
@@ -194,7 +195,7 @@ class Whereabouts:
         return now - self._heard.get(host, self._began) >= SILENT_S
 
     def _move(self, router: str, host: str, vr: str, now: float) -> Move:
-        """Have a router at a host from now on, under the name that it has there."""
+        """Move a router to a host, under its name there."""
         move = Move(router, host, vr, self._homes.get(router), self._names.get(router))
         self._names[router] = vr
         if move.came:
@@ -205,7 +206,7 @@ class Whereabouts:
         return move
 
     def _leave(self, move: Move, now: float) -> None:
-        """Remember where a router was; not where it only was until it was given back."""
+        """Remember a router's previous place, unless it was there only until it returned."""
         before, home = self._left.pop(move.router, None), move.from_host
         given_back = before is not None and before.host == move.host and now < before.until
         if home is None:

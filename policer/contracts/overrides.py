@@ -1,6 +1,6 @@
-"""What operators override: the brake, control of a host, a router's ladder, the epoch; pure.
+"""Overrides by operators: the brake, control of a host, a router's ladder, the epoch; pure.
 
-An override stands from when it is set until it is cleared or its time is over. Time is a parameter.
+An override holds until it is cleared or expires. Time is a parameter.
 """
 
 import re
@@ -25,64 +25,65 @@ LONGEST: Final[Mapping[Kind, timedelta]] = {
     "exemption": timedelta(days=30),
     "suspension": timedelta(days=366),
 }
-"""How far ahead the end of an override may be; an epoch has no end."""
+"""Latest end of an override; an epoch has no end."""
 FLEET: Final = ""
-"""The name of the fleet's brake among those of hosts."""
+"""Key of the fleet's brake among those of hosts."""
 MOST_REASON: Final = 200
 """Characters of a reason."""
 _REASON: Final = re.compile(rf"[^\x00-\x1f\x7f]{{0,{MOST_REASON}}}")
 
 
 class Override(msgspec.Struct, frozen=True):
-    """What an operator decided instead of the policer."""
+    """A decision of an operator that replaces the policer's."""
 
     kind: Kind
     mode: Mode
-    """Of a brake `automatic`, `on` or `off`; each other kind has one mode."""
+    """`automatic`, `on` or `off` for a brake; each other kind has one mode."""
     host: str = ""
-    """"" where it is about the fleet, or about a router that its contract follows."""
+    """"" for the fleet, or for a router that its contract follows."""
     vr: str = ""
-    """"" where it is about no router in particular; of a contract that follows, its name."""
+    """"" for no router in particular; the contract's name if it follows its router."""
     until: datetime | None = None
-    """UTC; None stands until it is cleared."""
+    """UTC; None holds until it is cleared."""
     reason: str = ""
     above: int | None = None
-    """Of an epoch: what the next one is to be higher than."""
+    """For an epoch: the next one must exceed this."""
     by: str = ""
-    """Who set it, or cleared it."""
+    """Actor that set it, or cleared it."""
     at: datetime | None = None
     """When, in UTC."""
     version: int = 0
-    """Rises with every change, also when it is cleared or ends."""
+    """Rises with every change, including its removal or expiry."""
 
     def ended(self, now: datetime) -> bool:
-        """Whether its time is over."""
+        """Whether it has expired."""
         return self.until is not None and self.until <= now
 
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """All overrides that stand at one instant."""
+    """All overrides that hold at one instant."""
 
     brake: Override | None = None
     """None leaves the brake to the count of guilty routers."""
     suspended: Mapping[str, Override] = field(default_factory=dict)
     """By host."""
     exempt: Mapping[str, Mapping[str, Override]] = field(default_factory=dict)
-    """By host and router; of a contract that follows its router, by ANYWHERE and its name."""
+    """By host and router; by ANYWHERE and the contract's name if the contract follows its
+    router."""
     epoch: Override | None = None
-    """The epoch that is to be exceeded, until a leader has done so."""
+    """The epoch to exceed, until a leader has done so."""
     until: datetime | None = None
     """When the first of them ends."""
 
     @property
     def brake_mode(self) -> BrakeMode:
-        """What the brake is to do."""
+        """Mode of the fleet's brake."""
         mode = "automatic" if self.brake is None else self.brake.mode
         return mode if mode in {"on", "off"} else "automatic"
 
     def exempt_on(self, host: str, follows: Mapping[str, str]) -> Mapping[str, Override]:
-        """Return the routers of a host that its ladders do not touch.
+        """Return the routers of a host that are exempt from its ladders.
 
         Args:
             host: its name.
@@ -96,7 +97,7 @@ class Overrides:
         return {**came, **self.exempt.get(host, {})}
 
     def count(self) -> Mapping[Kind, int]:
-        """Return how many stand, by kind."""
+        """Return how many overrides hold, by kind."""
         return {
             "brake": int(self.brake_mode != "automatic"),
             "epoch": int(self.epoch is not None),
@@ -106,7 +107,7 @@ class Overrides:
 
 
 def standing(overrides: Iterable[Override], now: datetime) -> Overrides:
-    """Return what stands at an instant, of all that was set and not cleared."""
+    """Return the overrides that hold at an instant, of all that were set and not cleared."""
     brake: Override | None = None
     epoch: Override | None = None
     suspended: dict[str, Override] = {}
@@ -129,20 +130,20 @@ def standing(overrides: Iterable[Override], now: datetime) -> Overrides:
 
 
 def stops_ladders(mode: BrakeMode, *, counted: bool) -> bool:
-    """Whether no ladder is climbed.
+    """Whether all ladders are stopped.
 
     Args:
-        mode: what operators want of the brake.
+        mode: mode of the brake set by operators.
         counted: whether too many routers are guilty.
     """
     return mode == "on" or (mode == "automatic" and counted)
 
 
 def braked(mode: BrakeMode, counted: Collection[str]) -> tuple[bool, frozenset[str]]:
-    """Return whether all ladders are stopped, and the hosts whose own are.
+    """Return whether all ladders are stopped, and the hosts on which only theirs are.
 
     Args:
-        mode: what operators want of the brake.
+        mode: mode of the brake set by operators.
         counted: the hosts with too many guilty routers; `FLEET` is the fleet.
     """
     hosts = frozenset() if mode == "off" else frozenset(counted) - {FLEET}
@@ -152,7 +153,7 @@ def braked(mode: BrakeMode, counted: Collection[str]) -> tuple[bool, frozenset[s
 def excused(
     contracts: Mapping[str, Contract], exempt: Mapping[str, Override]
 ) -> Mapping[str, Contract]:
-    """Return a host's contracts with those of exempt routers allowing no punishment."""
+    """Return a host's contracts, with punishment disabled for exempt routers."""
     if not exempt:
         return contracts
     return {
@@ -162,7 +163,7 @@ def excused(
 
 
 def problems(override: Override, now: datetime) -> Iterator[Problem]:
-    """Say what keeps an override from being set at an instant, by field."""
+    """Yield the reasons why an override cannot be set at an instant, by field."""
     if not _REASON.fullmatch(override.reason):
         problem = f"it is longer than {MOST_REASON} characters, or has control characters"
         yield Problem("reason", problem, f"write one line of at most {MOST_REASON} characters")
@@ -200,7 +201,7 @@ def _problems_of_epoch(above: int | None, now: datetime) -> Iterator[Problem]:
 
 
 def words_of(override: Override) -> str:
-    """Say for an event what an override does, until when, and why."""
+    """Describe for an event what an override does, until when, and why."""
     does = {
         "automatic": "the brake is automatic",
         "on": "the brake is on: no ladder is climbed",
@@ -214,7 +215,7 @@ def words_of(override: Override) -> str:
 
 
 def end_words(kind: Kind) -> str:
-    """Say for an event what holds again without an override."""
+    """Describe for an event what holds again without an override."""
     return {
         "brake": "the brake is automatic again",
         "suspension": "control is resumed",
@@ -224,5 +225,5 @@ def end_words(kind: Kind) -> str:
 
 
 def moment(at: datetime) -> str:
-    """Show an instant to the second, in UTC (RFC 3339)."""
+    """Format an instant to the second, in UTC (RFC 3339)."""
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,7 +1,7 @@
 """The most that contracts promise together from now on, by their dates and hours; pure.
 
-Between two dates at which contracts begin or clocks change, one week is like the other but for the
-contracts that end. So it is enough to look at the first week after each of them.
+Between two dates at which contracts begin or clocks change, all weeks are equal except for
+contracts that end. So only the first week after each of these dates counts.
 """
 
 from bisect import bisect_right
@@ -17,12 +17,12 @@ from policer.contracts.zones import DAY_S, clock_changes, offset_s
 
 WEEK_S = WEEK_MIN * 60.0
 YEAR_S = 366.0 * DAY_S
-"""The clocks of a zone change alike every year."""
+"""A zone's clocks change in the same way every year."""
 MONDAY_S = 3.0 * DAY_S
 """1970 began three days after a Monday."""
 MOST_STEPS = 200_000
-"""Steps of all contracts in all weeks that are looked at; beyond, the largest of each contract are
-added up, which is never less."""
+"""Limit of the examined steps of all contracts in all weeks. Beyond it, the largest step of each
+contract is summed up, which is never less."""
 
 
 def peak_pps(contracts: Iterable[Contract], book: Book, most_steps: int = MOST_STEPS) -> float:
@@ -30,8 +30,9 @@ def peak_pps(contracts: Iterable[Contract], book: Book, most_steps: int = MOST_S
 
     Args:
         contracts: of one host.
-        book: what they may name, and from when on.
-        most_steps: that are looked at; beyond, the largest of each contract are added up.
+        book: classes that they may name, and the time from which they count.
+        most_steps: limit of the examined steps; beyond it, the largest step of each contract is
+            summed up.
     """
     classes, now = book.classes, book.now.timestamp()
     lasting, parts = 0.0, []
@@ -46,20 +47,20 @@ def peak_pps(contracts: Iterable[Contract], book: Book, most_steps: int = MOST_S
 
 
 class _Part(NamedTuple):
-    """What one contract takes of a capacity, and when."""
+    """How much of a capacity one contract takes, and when."""
 
     begin: float
     """Seconds since 1970."""
     end: float
     zone: str
     seconds: tuple[float, ...]
-    """Of the week, when it takes something else than before; the first is 0."""
+    """Seconds of the week at which the amount changes; the first is 0."""
     taken: tuple[float, ...]
-    """What it takes from then on, in packets/s."""
+    """Amount from then on, in packets/s."""
 
     @property
     def most(self) -> float:
-        """The most that it ever takes."""
+        """The largest amount."""
         return max(self.taken)
 
 
@@ -83,7 +84,7 @@ def _part(contract: Contract, classes: Classes) -> _Part:
 
 
 def _taken(contract: Contract, name: str | None, classes: Classes) -> float:
-    """Return what a contract takes while the terms of a class, or its own, hold."""
+    """Return what a contract takes while its own terms, or those of a class, hold."""
     terms = contract if name is None else classes.get(name)
     return 0.0 if terms is None else taken_pps(terms)
 
@@ -98,7 +99,7 @@ def _peak(parts: Sequence[_Part], now: float, most_steps: int) -> float:
 
 
 def _alike(parts: Iterable[_Part], starts: Sequence[float]) -> Iterator[tuple[float, float]]:
-    """Yield the first week of each time in which no contract begins and no clock changes."""
+    """Yield the first week of each period in which no contract begins and no clock changes."""
     zones = {part.zone for part in parts}
     for start, following in pairwise([*starts, inf]):
         until = min(following, start + YEAR_S)
@@ -108,7 +109,7 @@ def _alike(parts: Iterable[_Part], starts: Sequence[float]) -> Iterator[tuple[fl
 
 
 def _peak_between(parts: Iterable[_Part], begin: float, end: float) -> float:
-    """Return the most that is promised at once in a time in which no clock changes."""
+    """Return the largest simultaneous sum of promises in a period without clock changes."""
     level, changes = 0.0, dict[float, float]()
     offsets: dict[str, int] = {}
     for part in parts:
@@ -130,7 +131,7 @@ def _add_up(
     end: float,
     offsets: Mapping[str, int],
 ) -> float:
-    """Add by how much a contract takes more or less to each instant; return what it takes first."""
+    """Add a contract's changes to each instant; return what it takes first."""
     ahead = offsets[part.zone] + MONDAY_S
     monday = (begin + ahead) // WEEK_S * WEEK_S - ahead
     number = bisect_right(part.seconds, begin - monday) - 1
@@ -148,7 +149,7 @@ def _add_up(
 
 
 def _following(part: _Part, number: int, monday: float) -> Iterator[tuple[float, float]]:
-    """Yield when a contract takes something else, and what, from behind a step of a week on."""
+    """Yield the changes of a contract's amount after a given step of a week."""
     steps = list(zip(part.seconds, part.taken, strict=True))
     for week, rest in ((monday, steps[number + 1 :]), (monday + WEEK_S, steps)):
         for seconds, taken in rest:

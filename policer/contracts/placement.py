@@ -1,4 +1,4 @@
-"""Which hosts have room for a promise, and where routers go when hosts are lost; pure."""
+"""Which hosts have room for a promise, and where routers of lost hosts go; pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from policer.contracts.admission import EXACT
 
 
 class Room(NamedTuple):
-    """What a host can still be promised to forward."""
+    """Capacity of a host that is still free for promises."""
 
     host: str
     capacity_pps: float
@@ -16,20 +16,20 @@ class Room(NamedTuple):
 
     @property
     def free_pps(self) -> float:
-        """What is left; negative where more was promised than the host can forward."""
+        """What is left; negative if the host is overcommitted."""
         return self.capacity_pps - self.promised_pps
 
     def takes(self, pps: float) -> bool:
-        """Whether a guarantee, at its cost, is kept next to those that are there."""
+        """Whether a guarantee, at its cost, fits next to the existing ones."""
         return self.promised_pps + pps <= self.capacity_pps * (1 + EXACT)
 
     def with_more(self, pps: float) -> "Room":
-        """Return what is left once so much more is promised."""
+        """Return the room after another promise."""
         return self._replace(promised_pps=self.promised_pps + pps)
 
 
 class Guaranteed(NamedTuple):
-    """A router, and what its guarantee takes of a host."""
+    """A router, and how much of a host its guarantee takes."""
 
     host: str
     vr: str
@@ -38,18 +38,18 @@ class Guaranteed(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Where a router of a lost host goes."""
+    """Destination of a router of a lost host."""
 
     router: Guaranteed
     to: str | None
-    """None where no host that is left has room."""
+    """None if no remaining host has room."""
 
 
 def fitting(rooms: Iterable[Room], pps: float) -> list[Room]:
     """Return the hosts that can take a guarantee, the fullest first.
 
     The fullest first (best fit) leaves the largest rooms for the largest guarantees. A host that
-    may overcommit is no exception: it would take the promise, but it could not keep it.
+    may overcommit is no exception: it would accept the promise, but could not fulfil it.
 
     Args:
         rooms: the hosts.
@@ -67,7 +67,7 @@ def moved(rooms: Sequence[Room], routers: Iterable[Guaranteed], lost: set[str]) 
 
     Args:
         rooms: the hosts, lost ones too.
-        routers: all that were promised something, of these hosts.
+        routers: all routers of these hosts with a guarantee.
         lost: names of hosts.
 
     Returns:
@@ -80,7 +80,7 @@ def moved(rooms: Sequence[Room], routers: Iterable[Guaranteed], lost: set[str]) 
 
 
 def _settled(left: dict[str, Room], pps: float) -> str | None:
-    """Promise a guarantee to a host; return its name, or None where nothing has room."""
+    """Assign a guarantee to a host; return its name, or None if no host has room."""
     best = next(iter(fitting(left.values(), pps)), None)
     if best is None:
         return None
@@ -89,7 +89,7 @@ def _settled(left: dict[str, Room], pps: float) -> str | None:
 
 
 def rooms_after(rooms: Sequence[Room], moves: Iterable[Move], lost: set[str]) -> list[Room]:
-    """Return what is left on the hosts that are left, once routers have moved."""
+    """Return the rooms of the remaining hosts after the moves."""
     gained = _gains(moves)
     return [one.with_more(gained.get(one.host, 0.0)) for one in rooms if one.host not in lost]
 

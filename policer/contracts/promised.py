@@ -1,7 +1,7 @@
-"""What is promised to each router at an instant: on its host, or wherever it is; pure but for time.
+"""Terms of each router at an instant: on its host, or on any host; pure but for time.
 
-Contracts stand as they were entered; classes, dates and hours say which terms of them hold, and
-`policer.contracts.location` where the routers are that they follow.
+Contracts are kept as entered. Classes, dates and hours select the terms that hold, and
+`policer.contracts.location` locates the routers that contracts follow.
 """
 
 from collections.abc import Mapping
@@ -15,34 +15,34 @@ from policer.contracts.location import Whereabouts
 ANYWHERE = ""
 """The host of contracts that follow their routers from host to host."""
 MOST_FOLLOWING = 100_000
-"""Contracts that follow routers, of a whole fleet."""
+"""Limit of the contracts that follow routers, in the whole fleet."""
 _NONE: Mapping[str, Contract] = {}
 
 
 def name_of(host: str, vr: str) -> str:
-    """Return what a contract is called among all of a host: no router's name begins with "/"."""
+    """Return a contract's name among all of a host: no router's name begins with "/"."""
     return f"/{vr}" if host == ANYWHERE else vr
 
 
 class Promised(NamedTuple):
-    """What holds on one host."""
+    """Terms that hold on one host."""
 
     contracts: Mapping[str, Contract]
     """Terms by router."""
     follows: Mapping[str, str]
-    """The names of the contracts that followed routers there, by router."""
+    """Names of the contracts that followed routers there, by router."""
     entered: tuple[Contract, ...]
-    """All contracts of it as they were entered, those that do not hold now too."""
+    """All contracts of the host as entered, including those that do not hold now."""
     classes: Classes
-    """The terms of the classes that they may name."""
+    """Terms of the classes that they may name."""
     here: frozenset[str]
-    """The names of all contracts that follow routers and whose router is there."""
+    """Names of all contracts that follow a router which is there."""
     tenants: Mapping[str, str]
-    """Whose routers are, also while nothing is promised to them."""
+    """Tenants of routers, including routers without terms in force."""
 
 
 class Promises:
-    """All contracts of the fleet; the service alone uses it, in one thread."""
+    """All contracts of the fleet; used only by the service, in one thread."""
 
     def __init__(self, began: float) -> None:
         self.whereabouts = Whereabouts(began)
@@ -55,12 +55,12 @@ class Promises:
         classes: Classes,
         homes: Mapping[str, str],
     ) -> bool:
-        """Take over what the store says; return whether that may concern every host.
+        """Take over the store's contents; return whether they may affect every host.
 
         Args:
             entered: contracts by host and router.
             classes: the terms of each class.
-            homes: where routers were that contracts follow.
+            homes: last known hosts of the routers that contracts follow.
         """
         before = self._entered.get(ANYWHERE, _NONE), self._classes
         self._entered, self._classes = entered, classes
@@ -68,7 +68,7 @@ class Promises:
         return before != (entered.get(ANYWHERE, _NONE), classes)
 
     def on(self, host: str, at: datetime) -> Promised:
-        """Return what holds on a host at an instant; what was promised there alone comes first."""
+        """Return the terms on a host at an instant; contracts of this host alone come first."""
         entered = self._entered.get(host, _NONE)
         own = all_in_force(entered, self._classes, at)
         following = self._entered.get(ANYWHERE, _NONE)
@@ -92,14 +92,14 @@ class Promises:
         )
 
     def _tenants(self, host: str) -> dict[str, str]:
-        """Return whose routers are by all contracts, whether they hold now or not."""
+        """Return the tenants of routers by all contracts, whether these hold now or not."""
         following = self._entered.get(ANYWHERE, _NONE)
         of = {vr: following[router].tenant for router, vr in self.whereabouts.at(host)}
         of |= {vr: one.tenant for vr, one in self._entered.get(host, _NONE).items()}
         return {vr: tenant for vr, tenant in of.items() if tenant is not None}
 
     def may_change(self, host: str) -> bool:
-        """Whether time alone may bring other terms on a host."""
+        """Whether time alone may change the terms on a host."""
         following = self._entered.get(ANYWHERE, _NONE)
         timed = map(is_timed, self._entered.get(host, _NONE).values())
         return any(timed) or any(is_timed(following[r]) for r, _ in self.whereabouts.at(host))

@@ -1,7 +1,7 @@
 """What a token may reach of the fleet: hosts, routers and tenants; pure.
 
-Each kind of limit narrows: a token with hosts and tenants reaches what is on one of these hosts and
-belongs to one of these tenants. A kind that is empty limits nothing.
+All kinds of limit apply together: a token with hosts and tenants reaches the routers of these
+tenants on these hosts. An empty kind is no limit.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ MOST = 32
 _HOST = r"[A-Za-z0-9*?][A-Za-z0-9.*?-]{0,63}"
 _VR = r"[A-Za-z0-9*?][A-Za-z0-9._:*?-]{0,63}"
 
-# Of the shell's patterns only * and ?: sets in brackets are more easily written wrong than right.
+# Only * and ? of the shell's patterns: sets in brackets are error-prone.
 HostPattern = Annotated[
     str,
     msgspec.Meta(pattern=rf"^{_HOST}$(?!\n)", description="host name; * and ? stand for others"),
@@ -44,12 +44,12 @@ class Reach(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def limited(self) -> bool:
-        """Whether there is anything that it does not reach."""
+        """Whether it has limits."""
         return bool(self.hosts or self.routers or self.tenants)
 
     @property
     def partial(self) -> bool:
-        """Whether it reaches routers, and never a host as a whole."""
+        """Whether it reaches routers, but never a host as a whole."""
         return bool(self.routers or self.tenants)
 
     def may_see(self, host: str, vr: str, tenant: str | None) -> bool:
@@ -58,7 +58,7 @@ class Reach(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Args:
             host: where the router is.
             vr: the router.
-            tenant: whom its contract names; None where there is no contract, or no tenant in it.
+            tenant: of its contract; None without a contract or a tenant in it.
         """
         if self.tenants and tenant not in self.tenants:
             return False
@@ -70,8 +70,8 @@ class Reach(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it reaches a contract that follows its router.
 
         Args:
-            at: host and name of the router that it is for; None where that is not known, or it has
-                another contract there: then it is reached by its tenant alone.
+            at: host and name of its router; None if unknown, or if the router has another contract
+                there: then only the tenant counts.
             tenant: as of `may_see`.
         """
         if at is None:
@@ -102,7 +102,7 @@ def _fits_router(pattern: str, host: str, vr: str) -> bool:
 
 
 def in_words(reach: Reach) -> str:
-    """Say in a line what a token reaches."""
+    """Describe in one line what a token reaches."""
     kinds = (("hosts", reach.hosts), ("routers", reach.routers), ("tenants", reach.tenants))
     return "; ".join(f"{kind} {_listed(names)}" for kind, names in kinds if names) or "all"
 

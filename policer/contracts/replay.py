@@ -1,8 +1,8 @@
-"""What contracts would have meant for recorded traffic: overload of hosts, packets held back; pure.
+"""Effect of contracts on recorded traffic: overload of hosts, packets held back; pure.
 
-The samples say what was offered under the contracts of that time: routers that are offered more as
-they forward more (TCP) would have been offered something else. Samples of a minute hide the peaks
-within it, so that what is found is the least. Bursts above a ceiling are counted as held back.
+The samples show what was offered under the contracts of that time. The load of TCP depends on what
+is forwarded, so it would have differed. Samples of a minute hide the peaks within it, so the
+results are lower bounds. Bursts above a ceiling are counted as held back.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,21 +19,21 @@ from policer.contracts.in_force import Classes, in_force, taken_pps
 from policer.contracts.promised import ANYWHERE
 
 _MINUTE_S = 60
-"""How finely the hours of contracts are given."""
+"""Resolution of the hours of contracts."""
 
 
 class Sample(NamedTuple):
-    """What a router did from an instant on, for as long as a sample is."""
+    """Traffic of a router during one sample."""
 
     at: datetime
-    """When it began, with its zone."""
+    """Begin of the sample, with its zone."""
     host: str
     vr: str
     """Its name on that host."""
     offered_pps: float
     throughput_pps: float
     known_s: float
-    """Seconds of it that are known; rates are means over these."""
+    """Known seconds of the sample; rates are means over these."""
 
 
 class Recording(Protocol):
@@ -44,85 +44,84 @@ class Recording(Protocol):
         """Length of a sample, seconds."""
 
     def __iter__(self) -> Iterator[Sample]:
-        """Yield the samples; those of one instant follow each other."""
+        """Yield the samples; those of one instant are consecutive."""
 
 
 class Fleet(NamedTuple):
-    """The contracts that recorded traffic is held against."""
+    """Contracts to replay recorded traffic against."""
 
     hosts: Mapping[str, Host]
     classes: Classes
     contracts: Mapping[tuple[str, str], Contract]
-    """By host and router; the host is ANYWHERE where they follow their routers."""
+    """By host and router; the host is ANYWHERE if they follow their routers."""
     follows: Mapping[tuple[str, str], str] = {}
-    """The contracts that follow routers by another name than theirs, by host and router."""
+    """Contracts that follow routers under another name, by host and router."""
 
 
 class HostReplay(msgspec.Struct, frozen=True):
-    """What a host would have had to do."""
+    """Result for one host."""
 
     host: str
     capacity_pps: float
     known_s: float = 0.0
-    """Seconds for which anything was recorded."""
+    """Seconds with recorded telemetry."""
     overloaded_s: float = 0.0
-    """Seconds in which routers wanted more, within their guarantees, than it can forward."""
+    """Seconds in which routers wanted more, within their guarantees, than the host can forward."""
     most_pps: float = 0.0
     """The most that they wanted within their guarantees, in the unit of the capacity."""
     most_at: datetime | None = None
-    """When that was; None where they wanted nothing."""
+    """When that was; None if they wanted nothing."""
 
 
 class RouterReplay(msgspec.Struct, frozen=True):
-    """What a ceiling would have held back of a router's traffic."""
+    """Traffic of a router that a ceiling would have held back."""
 
     host: str
     vr: str
     held_back_packets: float = 0.0
-    """Offered beyond it."""
+    """Packets offered beyond the ceiling."""
     lost_packets: float = 0.0
-    """Of these, forwarded at that time: what would be new."""
+    """Of these, the packets that were forwarded at that time."""
     held_back_s: float = 0.0
-    """Seconds in which it would have held something back."""
+    """Seconds in which the ceiling would have held something back."""
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """What contracts would have meant."""
+    """Effect that contracts would have had."""
 
     begin: datetime | None
-    """Of the first sample; None where nothing was recorded."""
+    """Begin of the first sample; None without samples."""
     end: datetime | None
     hosts: tuple[HostReplay, ...]
-    """All that have samples and an entry."""
+    """All hosts that have samples and an entry."""
     routers: tuple[RouterReplay, ...]
-    """Those of which something would have been held back."""
+    """Routers that would have been held back."""
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """What contracts would have meant for the recorded traffic of some hosts."""
+    """Effect that contracts would have had on the recorded traffic of some hosts."""
 
     begin: datetime
     end: datetime
     span_s: int
-    """Seconds of a point: peaks within it are not seen."""
+    """Seconds of a point: peaks within it are invisible."""
     hosts: tuple[HostReplay, ...]
-    """All that were looked at."""
+    """All examined hosts."""
     routers: tuple[RouterReplay, ...]
-    """Those of which something would have been held back, the most first; 1000 at most."""
+    """Routers that would have been held back, the most first; 1000 at most."""
     left_out: tuple[str, ...] = ()
-    """Hosts that were not looked at, since there was too much to read."""
+    """Hosts that were skipped because there was too much to read."""
 
 
 def replay(recording: Recording, fleet: Fleet, now: datetime) -> Replay:
-    """Return what contracts would have meant for recorded traffic.
+    """Return the effect that contracts would have had on recorded traffic.
 
-    Contracts count as if their dates had come already, and as their hours say; those that are over
-    count no more.
+    Contracts count as if they had begun already, at their hours; expired contracts do not count.
 
     Args:
-        recording: what routers did.
+        recording: the recorded traffic.
         fleet: the contracts.
-        now: with its zone; contracts that ended before it are over.
+        now: with its zone; contracts that ended before are expired.
     """
     state = _State(_Terms(fleet, now))
     begin, end = None, None
@@ -135,7 +134,7 @@ def replay(recording: Recording, fleet: Fleet, now: datetime) -> Replay:
 
 
 class _Terms:
-    """Which terms hold for a router at an instant."""
+    """Terms that hold for a router at an instant."""
 
     def __init__(self, fleet: Fleet, now: datetime) -> None:
         self.hosts = fleet.hosts
@@ -147,18 +146,18 @@ class _Terms:
         }
         self._minute = -1.0
         self._lasting: dict[tuple[str, str], Contract | None] = {}
-        """What holds at all hours."""
+        """Terms that hold at all hours."""
         self._held: dict[tuple[str, str], Contract | None] = {}
-        """What holds in this minute: hours are given in minutes."""
+        """Terms that hold in this minute: hours have a resolution of minutes."""
 
     def begin(self, at: datetime) -> None:
-        """Go on to another instant."""
+        """Advance to another instant."""
         minute = at.timestamp() // _MINUTE_S
         if minute != self._minute:
             self._minute, self._held = minute, {}
 
     def of(self, sample: Sample) -> Contract | None:
-        """Return what holds for a router at a sample of this instant."""
+        """Return the terms of a router for a sample of this instant."""
         key = sample.host, sample.vr
         for known in (self._lasting, self._held):
             if key in known:
@@ -171,13 +170,13 @@ class _Terms:
         return terms
 
     def _in_force(self, contracts: Iterable[Contract], at: datetime) -> Contract | None:
-        """Return what holds: a contract on the host comes before one that follows the router."""
+        """Return the terms in force: a contract of the host precedes one that follows."""
         terms = (in_force(contract, self._fleet.classes, at) for contract in contracts)
         return next(filter(None, terms), None)
 
 
 class _State:
-    """What was found so far."""
+    """Intermediate result."""
 
     def __init__(self, terms: _Terms) -> None:
         self._terms = terms
@@ -185,7 +184,7 @@ class _State:
         self.routers: dict[tuple[str, str], RouterReplay] = {}
 
     def take(self, at: datetime, samples: Iterable[Sample]) -> None:
-        """Take over all samples of an instant."""
+        """Add all samples of an instant."""
         self._terms.begin(at)
         wanted: dict[str, float] = {}
         known: dict[str, float] = {}
@@ -227,5 +226,5 @@ class _State:
 
 
 def _taken(terms: Contract, sample: Sample) -> float:
-    """Return what a router would have taken of its host, as far as it was guaranteed that."""
+    """Return what a router would have taken of its host, within its guarantee."""
     return min(taken_pps(terms), terms.cost * sample.offered_pps)

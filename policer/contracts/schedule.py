@@ -1,7 +1,7 @@
 """When a contract holds: from a date, until a date, at hours of the week in a time zone; pure.
 
-Hours are those of the clocks on the walls of their zone. Where clocks go forward, a window has the
-hour that is left out as little as anybody has it; where they go back, it is open in both.
+Hours are local time in their zone. An hour skipped when clocks go forward is missing from a window;
+an hour repeated when they go back is open both times.
 """
 
 from bisect import bisect_right
@@ -21,7 +21,7 @@ DAYS: tuple[Day, ...] = get_args(Day)
 MOST_HOURS = 16
 """Windows that one contract may have."""
 YEARS = range(2000, 2200)
-"""A date outside these is a slip of the pen."""
+"""A date outside these years is a typing error."""
 DAY_MIN = 24 * 60
 WEEK_MIN = 7 * DAY_MIN
 
@@ -45,12 +45,12 @@ class Hours(
     start: TimeOfDay
     end: TimeOfDay
     days: tuple[Day, ...] = DAYS
-    """On which it starts."""
+    """Days on which it starts."""
     class_name: ClassName | None = None
-    """The class whose terms hold in this window; None is the contract's own terms."""
+    """Class of the terms in this window; None is the contract's own terms."""
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        """Yield from when until when it is open, in minutes since Monday; the end may be later."""
+        """Yield begin and end of each span in minutes since Monday; the end may be later."""
         start, end = _minutes(self.start), _minutes(self.end)
         length = (end - start) % DAY_MIN or DAY_MIN
         for day in self.days:
@@ -62,14 +62,14 @@ class Week(NamedTuple):
     """Which window is open when, in a week that begins on Monday."""
 
     minutes: tuple[int, ...]
-    """When another window opens, or one closes; the first is 0."""
+    """Minutes at which a window opens or closes; the first is 0."""
     windows: tuple[int | None, ...]
-    """The number of the one that is open from then on; None is none."""
+    """Number of the window that is open from then on; None is none."""
 
 
 @lru_cache(maxsize=4096)
 def week_of(hours: tuple[Hours, ...]) -> Week:
-    """Return which of some windows is open when; of several that are, it is the first."""
+    """Return which of some windows is open when; the first of those that overlap."""
     painted: list[int | None] = [None] * WEEK_MIN
     edges = {0}
     for number in reversed(range(len(hours))):
@@ -82,7 +82,7 @@ def week_of(hours: tuple[Hours, ...]) -> Week:
 
 
 def window_at(hours: tuple[Hours, ...], zone: str, at: datetime) -> Hours | None:
-    """Return the first window that is open at an instant; None where none is."""
+    """Return the first window that is open at an instant; None if all are closed."""
     local, week = at.astimezone(zone_of(zone)), week_of(hours)
     minute = local.weekday() * DAY_MIN + local.hour * 60 + local.minute
     number = week.windows[bisect_right(week.minutes, minute) - 1]
@@ -96,7 +96,7 @@ def _minutes(clock: str) -> int:
 def problems_of_schedule(
     valid_from: datetime | None, valid_until: datetime | None, hours: Sequence[Hours], zone: str
 ) -> Iterator[Problem]:
-    """Say what in a schedule contradicts itself, by field."""
+    """Yield the contradictions in a schedule, by field."""
     yield from _problems_of_dates(valid_from, valid_until)
     if not is_known(zone):
         yield Problem(

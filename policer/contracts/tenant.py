@@ -1,4 +1,4 @@
-"""A tenant: for whom routers are run."""
+"""A tenant: the party for which routers are run."""
 
 from typing import Annotated
 
@@ -8,6 +8,6 @@ Description = Annotated[str, msgspec.Meta(max_length=256, description="who it is
 
 
 class Tenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is entered of a tenant; contracts name it."""
+    """Entry of a tenant; contracts refer to it by name."""
 
     description: Description = ""

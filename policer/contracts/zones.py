@@ -1,4 +1,4 @@
-"""Time zones: whether this machine knows them, and when their clocks change."""
+"""Time zones: whether this machine has them, and when their clocks change."""
 
 from datetime import UTC, datetime, tzinfo
 from functools import cache, lru_cache
@@ -10,10 +10,10 @@ DAY_S = 86_400
 
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> tzinfo:
-    """Return a time zone; UTC where this machine knows none of that name (`is_known`).
+    """Return a time zone; UTC if this machine has none of that name (`is_known`).
 
-    A contract is checked when it is entered, but it may have been entered on another machine, or
-    before the zones were removed from this one.
+    A contract is checked on entry. But that may have been on another machine, or before the zones
+    were removed from this one.
     """
     if name == "UTC":
         return UTC
@@ -24,7 +24,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def is_known(name: str) -> bool:
-    """Whether this machine knows a time zone."""
+    """Whether this machine has a time zone."""
     return name in _known()
 
 
@@ -69,7 +69,7 @@ def _offset_s(zone: tzinfo, at: float) -> int:
 
 @lru_cache(maxsize=2048)
 def _changes_in(name: str, year: int) -> tuple[int, ...]:
-    """Return when clocks change in a year; two changes within one day are not seen."""
+    """Return when clocks change in a year; two changes within one day are missed."""
     zone = zone_of(name)
     first = int(datetime(year, 1, 1, tzinfo=UTC).timestamp())
     days = [first + number * DAY_S for number in range(367)]
@@ -81,7 +81,7 @@ def _differ(zone: tzinfo, early: int, late: int) -> bool:
 
 
 def _change_between(zone: tzinfo, early: int, late: int) -> int:
-    """Return the first second of the new time, by halving."""
+    """Return the first second of the new offset, by bisection."""
     before = _offset_s(zone, early)
     while late - early > 1:
         middle = (early + late) // 2

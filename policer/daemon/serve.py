@@ -1,7 +1,7 @@
 """policer serve: store, service, REST and page in one process.
 
-REST answers in the main thread's loop; the service has a loop in a thread of its own, so that no
-request, however slow, holds up a round.
+REST answers in the main thread's loop. The service has a loop in its own thread, so no request,
+however slow, delays a round.
 """
 
 import asyncio
@@ -53,20 +53,20 @@ if TYPE_CHECKING:
 
 LOOK_EVERY_S = 1.0
 DEAD_AFTER_S = 8.0
-"""A service loop that was silent for so long is not shown to the watchdog as alive."""
+"""After this silence of the service loop, the watchdog is no longer notified."""
 STREAMS_END_S = 2
-"""What open event streams are given to end."""
+"""Time that open event streams get to end."""
 PRUNE_EVERY_S = 86400.0
 FIRST_PRUNE_S = 60.0
 BACKLOG = 512
 DEAD_PEER_MS = 30_000
-"""A client that acknowledges nothing for so long is hung up on (tcp(7), TCP_USER_TIMEOUT)."""
+"""A client that acknowledges nothing for this time is disconnected (tcp(7), TCP_USER_TIMEOUT)."""
 
 log = structlog.get_logger("policer.serve")
 
 
 def serve(settings: Settings, path: Path) -> None:
-    """Run a policer until it is told to stop.
+    """Run a policer until it is stopped.
 
     Raises:
         SettingsError: the settings cannot be carried out on this machine.
@@ -85,13 +85,13 @@ def serve(settings: Settings, path: Path) -> None:
 
 
 def _warn_if_empty(store: Store) -> None:
-    """Say so where nobody can use the service: a new database, or not the one that was meant."""
+    """Warn if there are no tokens: a new database, or not the intended one."""
     if not store.tokens.all():
         log.warning("nobody_may_use_it", fix="policer token add NAME --scope admin, or store.url")
 
 
 class Serving:
-    """One policer at work."""
+    """A running policer."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Serving:
             raise PolicerError(f"the service ended: {self._worker.problem}")
 
     def _listen_for_signals(self) -> None:
-        """Take over the signals: uvicorn raises them once more when it has ended."""
+        """Handle the signals: uvicorn raises them again when it has ended."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
@@ -154,7 +154,7 @@ class Serving:
         self._asked_to_stop = True
 
     async def _look_after(self) -> None:
-        """Tell systemd and the metrics how it goes; end all when one part has ended."""
+        """Report the state to systemd and the metrics; end all when one part has ended."""
         ready = False
         while True:
             if self._worker.problem or self._asked_to_stop:
@@ -206,7 +206,7 @@ class Serving:
             wait = PRUNE_EVERY_S
 
     def reload(self) -> None:
-        """Read the settings anew; a mistake changes nothing."""
+        """Reload the settings; a mistake changes nothing."""
         try:
             settings = load_settings(self._path)
         except SettingsError as error:
@@ -223,12 +223,12 @@ class Serving:
         log.info("reloaded", restart_needed=changed)
 
     def _renew_certificate(self, server: ServerSection) -> bool:
-        """Take over a certificate that was renewed at its place; whether it can be used."""
+        """Load a certificate that was renewed in place; return whether it can be used."""
         context = self._server.config.ssl
         if context is None or server.tls_cert is None or server.tls_key is None:
             return True
         try:
-            check_tls(server)  # first in a context of its own: a half loaded one serves nobody
+            check_tls(server)  # first in a separate context: a half loaded one is useless
         except SettingsError as error:
             log.error("reload_refused", problem=str(error))  # noqa: TRY400  the words say it all
             self.metrics.reload_ok.set(0)
@@ -273,7 +273,7 @@ class Serving:
 
 
 def of_the_start(before: Settings, after: Settings) -> Iterator[str]:
-    """Yield the tables that changed and take effect at the next start alone."""
+    """Yield the changed tables that take effect only at the next start."""
     kept = msgspec.structs.replace(
         before.store,
         keep_days=after.store.keep_days,
@@ -286,7 +286,7 @@ def of_the_start(before: Settings, after: Settings) -> Iterator[str]:
 
 
 def service_settings(settings: Settings) -> ServiceSettings:
-    """Return what the service is told by the settings."""
+    """Return the service's part of the settings."""
     return ServiceSettings(
         name=settings.server.name or socket.gethostname(),
         policy=policy_of(settings),
@@ -296,7 +296,7 @@ def service_settings(settings: Settings) -> ServiceSettings:
 
 
 def issuer_in(section: OidcSection) -> "Issuer | None":
-    """Return what verifies the tokens of the issuer that the settings name; None without one.
+    """Return the verifier for the tokens of the configured issuer; None without one.
 
     Raises:
         SettingsError: the library for it is not installed.
@@ -312,13 +312,13 @@ def keys_of(path: str) -> Keys:
     """Return the policer's own keys.
 
     Raises:
-        SettingsError: the file is none of keys, or others can read it.
+        SettingsError: the file has no keys, or others can read it.
     """
     return load_keys(Path(path))
 
 
 def log_as(settings: Settings) -> None:
-    """Log as the settings say."""
+    """Configure logging by the settings."""
     kind = settings.log.format
     json = kind == "json" or (kind == "auto" and not sys.stderr.isatty())
     set_up_logging(json=json, level=settings.log.level)
@@ -328,11 +328,11 @@ def bound(server: ServerSection) -> socket.socket:
     """Return a socket that listens.
 
     Raises:
-        SettingsError: the address is not this machine's, or is taken.
+        SettingsError: the address is not this machine's, or is in use.
     """
     host, port = listen_address(server.listen)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
+    # asyncio sends small answers immediately (TCP_NODELAY) only if the protocol is given.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -365,7 +365,7 @@ def check_tls(server: ServerSection) -> None:
 
 
 def _told(ended: Iterable[object]) -> None:
-    """Log what ended a task of ours other than its cancellation."""
+    """Log the failure of a task, unless it was cancelled."""
     for outcome in ended:
         if isinstance(outcome, Exception):
             log.error("a task failed", exc_info=outcome)

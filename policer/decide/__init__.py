@@ -1,1 +1,1 @@
-"""The round of one host, from telemetry to orders: demand, allocation, evidence; pure."""
+"""One round of one host, from telemetry to orders: demand, allocation, evidence; pure."""

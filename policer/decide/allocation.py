@@ -1,4 +1,4 @@
-"""Shares a host out: guarantees first, the rest by weighted max-min, idle shares lent; pure."""
+"""Allocation of a host: guarantees first, the rest by weighted max-min, idle shares lent; pure."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,67 +7,67 @@ from itertools import accumulate
 import msgspec
 
 LEAP = 2.0
-"""A router that has all it can use may go to so many times that at once."""
+"""A setpoint above the router's equal share is at most this many times its kept share (`kept`)."""
 
 
 class Claim(msgspec.Struct, frozen=True, gc=False):
-    """What one router was promised and what it could use now; rates in packets/s."""
+    """A router's contract and its current demand; rates in packets/s."""
 
     vr: str
     wanted: float
-    """What it would forward if nothing held it."""
+    """What it would forward without a limit."""
     guarantee: float = 0.0
     ceiling: float = math.inf
     weight: float = 1.0
     cost: float = 1.0
     """Of one packet, in the capacity's unit: CPUs where routers differ, else 1."""
     needed: float = 0.0
-    """What of its guarantee is not lent, though it may use less: a full host may starve it."""
+    """Part of its guarantee that is not lent even if unused: a full host may starve the router."""
     sent: float | None = None
-    """What was sent to it for certain; None is all that it wants."""
+    """Traffic sent to it for certain; None means all that it wants."""
 
     @property
     def useful(self) -> float:
-        """The most that it can make use of."""
+        """The most that it can use."""
         return min(self.wanted, self.ceiling)
 
     @property
     def certain(self) -> float:
-        """What it would forward for certain if nothing held it."""
+        """What it would certainly forward without a limit."""
         return self.useful if self.sent is None else self.sent
 
     @property
     def kept(self) -> float:
-        """What is not lent to others while it can be had."""
+        """The part that is not lent to others while it is available."""
         needed = min(self.needed, self.guarantee, self.ceiling)
         return max(min(self.wanted, self.ceiling), needed)
 
     @property
     def due(self) -> float:
-        """What of its guarantee is kept for it."""
+        """The part of its guarantee that is reserved for it."""
         return min(self.guarantee, self.kept)
 
 
 def use(claims: Iterable[Claim], setpoints: Mapping[str, float]) -> float:
-    """Return what routers held at these setpoints take of the capacity."""
+    """Return how much of the capacity routers use at these setpoints."""
     return sum(claim.cost * min(setpoints[claim.vr], claim.useful) for claim in claims)
 
 
 def promised(claims: Iterable[Claim]) -> float:
-    """Return what the guarantees take of the capacity now, of what is kept for them."""
+    """Return how much of the capacity the reserved parts of the guarantees use now."""
     return sum(claim.cost * claim.due for claim in claims)
 
 
 def allocate(claims: Sequence[Claim], capacity: float) -> dict[str, float]:
     """Return each router's setpoint in packets/s.
 
-    Everybody's setpoint is its guarantee and its weight's part of what is left, at a level at
-    which what the routers can use fills the capacity. Guarantees that exceed the capacity are met
-    to the same share. A router that uses less than its setpoint lends the rest to the others
-    until a round sees it use it; it may not leap so far at once that their guarantees suffer.
+    Each setpoint is the guarantee plus a weighted share of the rest, at the level at which the
+    usable shares fill the capacity. If the guarantees exceed the capacity, each gets the same
+    fraction. A router that uses less than its setpoint lends the rest until a round sees it use
+    more. The rise in one round is bounded, so that the other guarantees do not suffer.
 
     Args:
-        claims: of all routers of the host.
+        claims: one for each router of the host.
         capacity: what the host can forward, or the CPUs that it can spend.
     """
     if not claims:
@@ -85,7 +85,7 @@ def allocate(claims: Sequence[Claim], capacity: float) -> dict[str, float]:
 
 
 def _met(claims: Sequence[Claim], kept: Sequence[float], capacity: float) -> list[float]:
-    """Return what of each guarantee can be met: all of it, or everybody's same share."""
+    """Return how much of each guarantee can be met: all of it, or the same fraction of each."""
     guarantees, costs = [c.guarantee for c in claims], [c.cost for c in claims]
     due = [min(g, k) for g, k in zip(guarantees, kept, strict=True)]
     if sum(c * d for c, d in zip(costs, due, strict=True)) <= capacity:
@@ -95,7 +95,7 @@ def _met(claims: Sequence[Claim], kept: Sequence[float], capacity: float) -> lis
 
 
 def _level(claims: Sequence[Claim], room: Sequence[float], left: float) -> float:
-    """Return the level at which what is left is used up; what nobody can use raises all."""
+    """Return the level that uses up what is left; capacity that no router can use raises all."""
     weights, costs = [c.weight for c in claims], [c.cost for c in claims]
     level = water_level(weights, costs, room, left)
     if math.isfinite(level):
@@ -110,10 +110,10 @@ def water_level(
 ) -> float:
     """Return the level up to which `weight * level` may rise, each within its room.
 
-    What is left pays for it; infinite where everybody's room is filled.
+    The level is limited by what is left. It is infinite if every room is filled.
     """
     steps = sorted((r / w, w * c) for w, c, r in zip(weights, costs, room, strict=True) if w > 0)
-    # Summed from the end, since a slope that is subtracted from loses its last digits.
+    # Summed from the end: subtracting from a slope loses its last digits.
     slopes = list(accumulate(rate for _, rate in reversed(steps)))[::-1]
     filled = level = 0.0
     for (full, _), slope in zip(steps, slopes, strict=True):

@@ -1,10 +1,10 @@
-"""Stops ladders when too many routers would be punished at once: then the policer is to blame.
+"""Brake: stops escalation when too many routers would be punished at the same time; pure.
 
-A wrong capacity, a model of another machine or a bad evidence rule shows as a fleet of culprits, or
-as a host of them. Such a mistake does not go away by itself, so a brake stays on for as long as
-they are that many. Only routers with a ladder count, and of one host only a few count for the
-fleet: what one host says, or what its tenants do to each other, neither stops the others' ladders
-nor keeps the fleet's brake from working. Pure; what is punished already stays.
+So many violations suggest a fault of the policer: a wrong capacity, the model of another machine or
+a bad evidence rule. Such a fault does not go away by itself, so the brake stays on while the number
+of guilty routers is that high. Only routers with a ladder count, and only a few of each host count
+for the fleet. So neither the reports of one host nor the conflicts of its tenants can stop the
+ladders of others or disable the fleet's brake. Existing punishments stay.
 """
 
 from collections.abc import Collection, Mapping
@@ -15,58 +15,58 @@ from policer.contracts.contract import Contract
 from policer.decide.state import UNPROMISED, HostState, ladder_of
 
 WINDOW_S = 60.0
-"""How far back convictions count."""
+"""Length of the window in which convictions count."""
 SHARE = 0.1
-"""More than this share of the fleet's routers within the window is a mistake."""
+"""Convictions of more than this share of the fleet's routers in the window put the brake on."""
 MAJORITY = 0.5
-"""So is more than this share of one host's, of that host."""
+"""Convictions of more than this share of one host's routers put that host's brake on."""
 ALWAYS = 3
-"""So few are never one."""
+"""Up to this number of convictions never puts a brake on."""
 OF_ONE_HOST = 2
-"""Convictions of one host that count for the fleet at most."""
+"""At most this many convictions of one host count for the fleet."""
 
 
 class Routers(NamedTuple):
-    """The routers of a host that have a ladder."""
+    """Number of routers of a host that have a ladder."""
 
     all: int
     guilty: int
-    """Of them, those that stand guilty now."""
+    """How many of them are guilty now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Brake:
-    """The convictions of the last minute; instants of the policer's clock."""
+    """Convictions of the last minute; times are on the policer's clock."""
 
     climbs: tuple[tuple[float, str], ...] = ()
     """When a router took its first step, and on which host."""
     on: bool = False
-    """Whether nothing may climb anywhere."""
+    """Whether all ladders are stopped."""
     hosts: frozenset[str] = field(default_factory=frozenset)
-    """Hosts on which nothing may climb, whatever the fleet does."""
+    """Hosts on which ladders are stopped, independently of the fleet."""
 
     def stops(self, host: str) -> bool:
-        """Whether nothing may climb on a host."""
+        """Whether ladders are stopped on a host."""
         return self.on or host in self.hosts
 
     def after(self, now: float, host: str, climbs: int) -> "Brake":
-        """Return the brake after so many more routers of a host took their first step.
+        """Return the brake after `climbs` more routers of a host took their first step.
 
-        A router counts once (`policer.decide.state.Round.convicted`): one that climbs three steps
-        is one culprit, and no sign of a mistake.
+        A router counts once (`policer.decide.state.Round.convicted`)): three steps of one router
+        are no sign of a fault.
         """
         recent = [(at, name) for at, name in self.climbs if now - at < WINDOW_S]
         return replace(self, climbs=(*recent, *[(now, host)] * climbs))
 
     def looked(self, now: float, fleet: Mapping[str, Routers]) -> "Brake":
-        """Return the brake put on or let go, of the fleet and of each host.
+        """Return the brake with the fleet and each host put on or released.
 
-        Convictions within a minute put it on. It is let go when they are over and no more than
-        as many are guilty; routers that became so one by one do not put it on.
+        Convictions within a minute put it on. It is released when these have expired and no more
+        routers than the limit are guilty. Routers that became guilty one by one do not put it on.
 
         Args:
             now: seconds of the policer's clock.
-            fleet: what routers each host has.
+            fleet: the routers of each host.
         """
         recent = self._recent(now)
         hosts = frozenset(
@@ -103,8 +103,8 @@ def routers_of(
 ) -> Routers:
     """Return the routers of a host that it reports and that have a ladder.
 
-    One without a ladder is never convicted, so that a host that claims thousands of routers
-    changes nothing.
+    A router without a ladder is never convicted. So a host that claims thousands of routers changes
+    nothing.
     """
     ours = [vr for vr in reported if ladder_of(contracts.get(vr, UNPROMISED))]
     guilty = sum(vr in state.routers and state.routers[vr].evidence.guilty for vr in ours)

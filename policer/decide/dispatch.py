@@ -1,9 +1,9 @@
-"""Which messages a host's orders take: what changed, is to be renewed, or did not arrive; pure.
+"""Selects the messages that a host needs: changed, due for renewal, or not arrived; pure.
 
-Every setpoint is a lease and every limit has an end, so that a policer that dies lets go of all it
-held. Letting a router go sends nothing: its lease ends, and the daemon falls back to what its own
-configuration says. A punishment lease is ended by a last, short one, since no ordinary lease may
-take its place (`xtc.lease`).
+Every setpoint is a lease and every limit expires, so a policer that dies releases all routers.
+Releasing a router sends nothing: its lease expires, and the daemon falls back to its own
+configuration. Only a last, short punishment lease ends a punishment, since no ordinary lease may
+replace one (`xtc.lease`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,16 +17,16 @@ from policer.decide.state import LET_GO, Order
 from xtc.wire import Activate, Kind, Limit, Report
 
 RENEWALS = 3
-"""A lease is renewed so many times within its length: two may be lost."""
+"""Renewals of a lease within its length: two may be lost."""
 NOTICE_S = 3.0
-"""After so long telemetry must show what was sent, or it is sent again."""
+"""If telemetry does not show a sent order after this time, it is sent again."""
 SAME = 1e-3
 """Rates that differ by no more than this share are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What makes the leases of this policer its own."""
+    """Properties of the leases of this policer."""
 
     epoch: int
     ttl_s: float = 15.0
@@ -36,14 +36,14 @@ class Terms:
 
 
 class Sent(msgspec.Struct, frozen=True, gc=False):
-    """What a router was last told."""
+    """The last order sent to a router."""
 
     order: Order = LET_GO
     at: float = float("-inf")
     again_at: float = float("-inf")
-    """When it is to be told again, if nothing changes."""
+    """When it is sent again if nothing changes."""
     barred_until: float = float("-inf")
-    """Until then its daemon refuses all but punishments: the last lease of one is still running."""
+    """Until then the daemon refuses all but punishments: a last punishment lease still runs."""
 
 
 _UNTOLD = Sent()
@@ -51,7 +51,7 @@ _UNTOLD = Sent()
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Messages for one host, and what its routers are told by them."""
+    """Messages for one host, and the orders that they carry."""
 
     requests: tuple[Activate | Limit, ...]
     sent: Mapping[str, Sent]
@@ -65,12 +65,12 @@ def due(  # noqa: PLR0917  every one is a fact of the round, and there is no sev
     terms: Terms,
     next_sequence: Callable[[], int],
 ) -> Dispatch:
-    """Return what a host must be told now.
+    """Return the messages that a host needs now.
 
     Args:
         now: seconds of the policer's clock.
         orders: of the round.
-        sent: what each router was last told by this policer in this epoch.
+        sent: the last order that this policer sent to each router in this epoch.
         reports: what telemetry shows.
         terms: epoch and lengths of leases.
         next_sequence: a number above all before it in this epoch.
@@ -88,7 +88,7 @@ def due(  # noqa: PLR0917  every one is a fact of the round, and there is no sev
 
 
 def _stands(now: float, order: Order, last: Sent, report: Report | None) -> bool:
-    """Whether a router needs no word."""
+    """Whether a router needs no message."""
     if order == last.order == LET_GO:
         return True
     if now < last.barred_until and not order.punishment:
@@ -99,7 +99,7 @@ def _stands(now: float, order: Order, last: Sent, report: Report | None) -> bool
 
 
 def _shows(report: Report, order: Order) -> bool:
-    """Whether a router is seen to stand as it was told."""
+    """Whether telemetry shows that a router follows its order."""
     if order.setpoint_pps is not None and not _same(leased_pps(report), order.setpoint_pps):
         return False
     if order.setpoint_bps is not None and not _same(leased_bps(report), order.setpoint_bps):
@@ -128,13 +128,13 @@ def _messages(
 def _lease(  # noqa: PLR0917  every one is a field of the lease
     vr: str, order: Order, kind: Kind, epoch: int, sequence: int, ttl_s: float
 ) -> Activate:
-    """Return the lease of an order; of one that lets go, a lease that holds nothing."""
+    """Return the lease of an order; a lease without a setpoint if it releases the router."""
     pps, bps = order.setpoint_pps if order.holds else MAX_PPS, order.setpoint_bps
     return Activate(vr, pps, epoch, sequence, ttl_s, kind, setpoint_bps=bps, burst=order.burst)
 
 
 def _sent(now: float, order: Order, last: Sent, terms: Terms) -> Sent:
-    """Return what a router is told; after a punishment's end, the ordinary lease comes soon."""
+    """Return what is sent to a router; the ordinary lease soon follows the end of a punishment."""
     if _ends_punishment(order, last):
         ended = now + 1.1 * terms.last_s
         return Sent(order, now, ended, barred_until=ended)

@@ -1,4 +1,4 @@
-"""When a host's routers are held: engaged before a guarantee suffers, let go when calm; pure."""
+"""When a host's routers are held: from before a guarantee suffers until the host is calm; pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,55 +9,56 @@ from policer.decide.allocation import Claim, allocate, promised, use
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How eager the policer is; shares are of the host's capacity."""
+    """Thresholds of the engagement; shares are of the host's capacity."""
 
     engage: float = 0.85
     """Engage when the routers could use more than this."""
     calm: float = 0.7
-    """Calm is when they could use less than this."""
+    """The host is calm when the routers could use less than this."""
     calm_rounds: int = 30
-    """So many calm rounds in a row let the routers go."""
+    """Calm rounds in a row after which the routers are released."""
     suffering: float = 0.95
-    """A router with less than this share of a guarantee that it could use lacks something."""
+    """A router lacks throughput if it gets less than this share of a guarantee that it could
+    use."""
     lack: float = 0.4
-    """One that lacks so much of a second's guarantee, summed over rounds, suffers."""
+    """A router suffers once its lack, summed over rounds, is this share of a second's guarantee."""
     same: float = 0.03
     """A setpoint that would change by no more than this share stays."""
     target: float = 0.95
-    """What is shared out; the rest answers to those that wake."""
+    """Share of the capacity that is shared out; the rest is a reserve for routers that wake up."""
     squeeze: float = 0.85
-    """While a guarantee suffers, so much of what was lent is left after each round: the host is
-    slower than its model, or pays for packets that are dropped."""
+    """While a guarantee suffers, each round lends this factor of what it lent before: the host is
+    slower than its model, or spends CPU on packets that are dropped."""
     relax: float = 1.02
-    """While none suffers, what is lent grows by this factor again ..."""
+    """While none suffers, each round raises what is lent by this factor ..."""
     margin: float = 0.97
-    """... up to this share of where a guarantee suffered last ..."""
+    """... up to this share of the level at which a guarantee suffered last ..."""
     forget: float = 1.0005
-    """... which is forgotten by this factor in each round."""
+    """... which each round raises by this factor, so that it is slowly forgotten."""
     least: float = 0.3
-    """Below this share of what could be lent, lending less mends nothing."""
+    """Below this share of what could be lent, lending less does not help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What the last round decided."""
+    """Result of the last round."""
 
     engaged: bool = False
     calm: int = 0
-    """Rounds in a row that were calm."""
+    """Calm rounds in a row."""
     shared: float = 1.0
-    """What is lent, as a share of what could be: less where guarantees suffered."""
+    """What is lent, as a share of what could be: less after guarantees suffered."""
     harmful: float = math.inf
-    """What was lent when a guarantee began to suffer last; it is forgotten slowly."""
+    """What was lent when a guarantee last began to suffer; slowly forgotten."""
     lacks: Mapping[str, float] = field(default_factory=dict)
-    """What each router lacked lately, in seconds of its guarantee."""
+    """What each router lacked recently, in seconds of its guarantee."""
     yields: Mapping[str, float] = field(default_factory=dict)
-    """Of routers that lending less did not help: what part of their load they forward at best.
-    They drop the rest themselves (a firewall does), or their own CPU is too slow."""
+    """For routers that lending less did not help: the largest share of their load that they
+    forward. They drop the rest themselves (a firewall does), or their own CPU is too slow."""
     harmed: tuple[str, ...] = ()
-    """Routers that have less than a guarantee which they could use."""
+    """Routers that get less than a guarantee which they could use."""
     setpoints: Mapping[str, float] = field(default_factory=dict)
-    """In packets/s; a router that is not here is let go."""
+    """In packets/s; routers without an entry are released."""
 
 
 def decide(
@@ -70,16 +71,16 @@ def decide(
     wasted: float = 0.0,
     carried: float = math.inf,
 ) -> Standing:
-    """Return whom to hold at what from now on.
+    """Return which routers to hold, and at which setpoints.
 
     Args:
-        claims: of all routers of the host.
-        forwarded: the throughput in packets/s of those that the host alone may hold back; a
-            router that is not there (nobody knows, or its own cap holds it) lacks nothing now.
+        claims: one for each router of the host.
+        forwarded: the throughput in packets/s of those that the host alone may hold back; a router
+            without an entry (unknown, or limited by its own cap) lacks nothing now.
         capacity: of the host, in the unit of the claims' costs.
-        last: what the round before decided.
+        last: result of the previous round.
         habits: the thresholds.
-        wasted: what of the capacity goes into packets that routers drop.
+        wasted: capacity spent on packets that routers drop.
         carried: what the host carried when it was found full, where that is less than its
             capacity: other work takes its CPUs, or they are slower than when it was measured.
     """
@@ -114,7 +115,7 @@ def decide(
 
 
 def _lack(claim: Claim, forwarded: float | None, last: Standing, habits: Habits) -> float:
-    """Return what a router lacks by now: much at once, or a little for long; noise cancels out."""
+    """Return what a router lacks by now: much in one round or little in many; noise cancels out."""
     before = last.lacks.get(claim.vr, 0.0)
     sent = last.yields.get(claim.vr, 1.0) * claim.certain
     due = min(claim.guarantee, claim.ceiling, sent)
@@ -124,9 +125,9 @@ def _lack(claim: Claim, forwarded: float | None, last: Standing, habits: Habits)
 
 
 def _shared(last: Standing, habits: Habits, fits: float, *, suffering: bool) -> tuple[float, float]:
-    """Return what share is lent now, and what was when a guarantee last began to suffer.
+    """Return the share lent now, and the share lent when a guarantee last began to suffer.
 
-    Routers that were not held before get a round to answer, at what the host can carry (`fits`).
+    Routers that were not held before get one round to react, at what the host can carry (`fits`).
     """
     if suffering:
         harmful = last.harmful if last.harmed else last.shared
@@ -144,7 +145,7 @@ def _yields(
     suffering: set[str],
     habits: Habits,
 ) -> dict[str, float]:
-    """Return what routers forward at best, of those that did not recover at the least."""
+    """Return the best forwarding share of routers that did not recover at the least lending."""
     in_vain = last.engaged and last.shared <= habits.least
     after = {}
     for claim in claims:
@@ -163,20 +164,20 @@ def _yields(
 def _held(
     claims: Sequence[Claim], spent: float, capacity: float, last: Standing, habits: Habits
 ) -> dict[str, float]:
-    """Return what all are held at: what is lent may be cut down, a guarantee never is."""
+    """Return the setpoints of all routers: lent shares may be cut, guarantees never are."""
     wanted = allocate(claims, spent)
     settled = {c.vr: _settled(c, wanted[c.vr], last, habits.same) for c in claims}
     return settled if use(claims, settled) <= capacity else wanted
 
 
 def _over_ceiling(claim: Claim, last: Standing, habits: Habits) -> bool:
-    """Whether a router would pass its ceiling if let go; one that is held stays for a margin."""
+    """Whether a router would pass its ceiling if released; a held router keeps a margin."""
     margin = habits.calm if claim.vr in last.setpoints else 1.0
     return claim.wanted > margin * claim.ceiling
 
 
 def _settled(claim: Claim, wanted: float, last: Standing, same: float) -> float:
-    """Keep a setpoint that would hardly change, if it keeps guarantee and ceiling."""
+    """Keep a setpoint that would hardly change, if it satisfies guarantee and ceiling."""
     before = last.setpoints.get(claim.vr)
     if before is None or abs(wanted - before) > same * before or before > claim.ceiling:
         return wanted

@@ -1,4 +1,4 @@
-"""Whether a router misbehaves: k of the last n rounds that may count as evidence; pure."""
+"""Whether a router misbehaves: k of the last n rounds that count as evidence; pure."""
 
 from dataclasses import dataclass
 
@@ -6,50 +6,51 @@ import msgspec
 
 
 class Observation(msgspec.Struct, frozen=True, gc=False):
-    """What one round saw of one router."""
+    """Measurements of one router in one round."""
 
     offered_pps: float | None
-    """None where the meter could not say."""
+    """None if the meter had no value."""
     due_pps: float
-    """What it may be sent: the higher of its setpoint and its fair share."""
+    """What may be sent to it: the higher of its setpoint and its fair share."""
     healthy: bool
-    """Whether the meter is in order, and the host believed."""
+    """Whether the meter works and the host's telemetry is believed."""
     saturated: bool = False
-    """Whether the host's own CPU was used up, so that its counters tell of the host."""
+    """Whether the host's own CPU was used up: then the counters describe the host, not the
+    router."""
     held: bool = True
-    """Whether its loop is closed and settled: only then has it been told what is due."""
+    """Whether its loop is closed and settled: only then was the limit really in force."""
     limited_pps: float | None = None
-    """What the host sends into it at most; the rest may be out of the meter's sight."""
+    """The most that the host sends into it; the meter may not see the rest."""
     at: float = 0.0
     """Seconds of the policer's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What counts as misbehaviour, and what as its end."""
+    """Thresholds at which misbehaviour begins and ends."""
 
     excess: float = 2.0
-    """Offered load of so many times what is due is excessive."""
+    """An offered load of more than this many times the due rate is excessive."""
     decent: float = 1.5
-    """Below this many times it is decent again; what lies between says neither."""
+    """Below this many times the due rate it is compliant again; between the two it is neither."""
     rounds: int = 5
-    """n: how many rounds of evidence are looked at."""
+    """n: number of rounds in the window."""
     needed: int = 4
-    """k: so many of them decide."""
+    """k: rounds in the window that decide."""
     gap_s: float = 10.0
-    """Rounds that lie further apart than this do not count together."""
+    """Rounds that are further apart than this do not count together."""
 
 
 class Evidence(msgspec.Struct, frozen=True, gc=False):
-    """The last rounds that count, the latest last; and the verdict, which stands till reversed."""
+    """The last rounds that count, the latest last, and the decision, valid until reversed."""
 
     rounds: tuple[bool | None, ...] = ()
-    """True is excessive, False decent, None neither."""
+    """True is excessive, False compliant, None neither."""
     guilty: bool = False
     at: float | None = None
-    """When the last round was that counts."""
+    """When the last counted round was."""
     excess_at: float | None = None
-    """When the last excessive one was."""
+    """When the last excessive round was."""
 
 
 FILLS = 0.95
@@ -57,12 +58,12 @@ FILLS = 0.95
 
 
 def admissible(seen: Observation) -> bool:
-    """Whether a round may count: never on blind intervals, nor where the host was saturated."""
+    """Whether a round may count: not without a meter, and not if the host was saturated."""
     return seen.healthy and not seen.saturated and seen.offered_pps is not None
 
 
 def mark(seen: Observation, rules: Rules) -> bool | None:
-    """Return what one round says by itself: True excessive, False decent, None neither."""
+    """Classify one round by itself: True excessive, False compliant, None neither."""
     if seen.offered_pps is None or not admissible(seen):
         return None
     ratio = seen.offered_pps / max(seen.due_pps, 1.0)
@@ -75,7 +76,7 @@ def mark(seen: Observation, rules: Rules) -> bool | None:
 def weigh(evidence: Evidence, seen: Observation, rules: Rules) -> Evidence:
     """Return the evidence with one more round; one that does not count changes nothing.
 
-    Excess counts only of a router that is held: one that is not was never told what it is due.
+    Excess counts only for a router that is held: no limit was in force for others.
     """
     said = mark(seen, rules)
     if not admissible(seen) or (said is not False and not seen.held):
@@ -92,5 +93,5 @@ def weigh(evidence: Evidence, seen: Observation, rules: Rules) -> Evidence:
 
 
 def proven(evidence: Evidence, now: float, rules: Rules) -> bool:
-    """Whether the last rounds, up to this one, prove a router guilty by themselves."""
+    """Whether the last rounds, up to this one, prove by themselves that a router is guilty."""
     return evidence.excess_at == now and evidence.rounds.count(True) >= rules.needed

@@ -1,7 +1,7 @@
 """One host in packets/s: contracts and reports in bits/s converted, ceilings back; pure.
 
-Where a host is contended, all orders are in packets/s, since those are what its CPU is spent on.
-Where it is not, a ceiling in bits/s is ordered in bits/s, and so kept whatever the size of packets.
+On a contended host all orders are in packets/s, since its CPU is spent on packets. On any other
+host a ceiling in bits/s is ordered in bits/s, so that it holds for any packet size.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from xtc.wire import Report
 
 
 def sized(now: float, view: HostView, before: HostState) -> HostState:
-    """Return what is remembered of a host with the sizes that this round shows."""
+    """Return the state of a host with the packet sizes of this round."""
     found = {
         vr: _sized(now, view.contracts[vr], report, before.routers.get(vr, NEW_ROUTER))
         for vr, report in view.sight.routers.items()
@@ -36,7 +36,7 @@ def sized(now: float, view: HostView, before: HostState) -> HostState:
 
 
 def _sized(now: float, contract: Contract, report: Report, last: RouterState) -> RouterState:
-    """Return what is remembered of a router, in packets of the size that it has now."""
+    """Return the state of a router, in packets of their current size."""
     size = size_after(now, last.size, contract, report)
     if size == last.size:
         return last
@@ -51,7 +51,7 @@ def _sized(now: float, contract: Contract, report: Report, last: RouterState) ->
 
 
 def terms_of(view: HostView, state: HostState) -> dict[str, Contract]:
-    """Return the contracts of the routers that are there, in packets/s alone."""
+    """Return the contracts of the routers that are present, all in packets/s."""
     return {
         vr: in_packets(view.contracts.get(vr, UNPROMISED), state.routers.get(vr, NEW_ROUTER).size)
         for vr in view.sight.routers
@@ -59,7 +59,7 @@ def terms_of(view: HostView, state: HostState) -> dict[str, Contract]:
 
 
 def seen_in_packets(view: HostView, state: HostState) -> HostView:
-    """Return a view whose reports have their setpoints in packets/s, where that is known."""
+    """Return a view with the setpoints of its reports in packets/s, as far as these are known."""
     reports = view.sight.routers
     found = {
         vr: report_in_packets(report, state.routers.get(vr, NEW_ROUTER).size)
@@ -73,20 +73,20 @@ def seen_in_packets(view: HostView, state: HostState) -> HostView:
 
 
 def at_its_ceiling(order: Order, vr: str, view: HostView, state: RouterState) -> Order:
-    """Return the order of a router that is held at its ceiling, in the unit in which it was sold.
+    """Return the order of a router that is held at its ceiling, in the contract's unit.
 
     Args:
         order: in packets/s.
         vr: the router.
-        view: of its host, with its contract as it was sold.
-        state: what is remembered of it.
+        view: of its host, with the contract as sold.
+        state: its state.
     """
     contract = view.contracts.get(vr, UNPROMISED)
     most = ceiling_bps(contract, state.size, state.saved)
     if most is None or vr in view.packets_only:
         return order
     limit = order.limit_pps
-    if limit is not None:  # it is not to hold the router below its rate in bits/s
+    if limit is not None:  # must not hold the router below its rate in bits/s
         limit = min(MAX_PPS, limit * spread(state.size))
     burst = burst_bits(contract, most)
     return Order(None, order.punishment, limit, burst, setpoint_bps=most)

@@ -1,4 +1,4 @@
-"""What one round makes of one router: its demand, its evidence, its place on the ladder; pure."""
+"""One round of one router: its demand, its evidence, its step on the ladder; pure."""
 
 from dataclasses import replace
 
@@ -22,27 +22,27 @@ from policer.decide.state import (
 from xtc.wire import Finding, Mode, Report
 
 FRESH_S = 2.5
-"""A sample older than this tells nothing."""
+"""A sample older than this is ignored."""
 REMEMBERED_S = 30.0
-"""A router that cannot be seen is taken to want for so long what it wanted, then its guarantee."""
+"""A router out of sight is assumed to want the same as before for this time, then its guarantee."""
 RISE, FADE = 0.02, 0.002
-"""On a full host, what a router is taken to need goes by these shares towards what it shows, up
-and down: a flow that starves sends less, or what is sent to it is dropped before it is counted."""
+"""Smoothing on a full host: a router's estimated need moves by these shares towards what it shows,
+up and down. A starved flow sends less, or its traffic is dropped before it is counted."""
 WAKES = 0.1
-"""From this share of its guarantee on, a router that was idle may be about to use all of it."""
+"""From this share of its guarantee on, an idle router may be about to use all of it."""
 LENT = 0.8
-"""On a host that is not full, so much is left after each round of a reserve that is not used."""
+"""On a host that is not full, each round keeps this share of an unused reserve."""
 SURE = 0.9
-"""Of what a router has shown to need, and shows no more on a full host, so much is its due."""
+"""On a full host, this share of a need that a router showed before remains due to it."""
 EXCESS, DECENT = 1.3, 1.15
-"""Offered load of so many times its setpoint is worth a shield, and is not any more."""
+"""Times the setpoint: above the first the host shields the router, below the second it stops."""
 USED_UP = 0.97
 """A limit that is used to this share may hide an excess."""
 SHIELD_UP, SHIELD_DOWN = 2, 5
-"""Rounds in a row after which the host begins, and ceases, to drop a router's excess."""
+"""Rounds in a row after which the host starts, and stops, dropping a router's excess."""
 _NO_SHIELD, _SHIELDED = Shield(), Shield(up=True)
 _UNPUNISHED = NEW_ROUTER.punishment
-"""What is remembered of all routers that were never punished."""
+"""State of all routers that were never punished."""
 _LOOSE = {
     Finding.BLIND,
     Finding.FOREIGN,
@@ -50,19 +50,19 @@ _LOOSE = {
     Finding.LEASE_ENDED,
     Finding.UNRESPONSIVE,
 }
-"""What a loop finds that does not hold its router."""
+"""Findings of a loop that does not hold its router."""
 
 
 def looked_at(
     now: float, contract: Contract, report: Report, last: RouterState, *, full: bool
 ) -> Demand:
-    """Return what is known of a router's demand, and saved of its burst.
+    """Return the known demand of a router, with what it saved of its burst.
 
     Args:
         now: seconds of the policer's clock.
-        contract: its own.
+        contract: of the router.
         report: of this round.
-        last: what was known.
+        last: the previous state.
         full: whether the host may be too full for it to show what it wants.
     """
     throughput = report.throughput_pps
@@ -84,7 +84,7 @@ def looked_at(
 def _wanted(
     now: float, contract: Contract, report: Report, last: RouterState
 ) -> tuple[float, float | None]:
-    """Return what a router could use, and when that was known; if it cannot be seen, as before."""
+    """Return what a router could use and when that was known; as before if it is out of sight."""
     wanted = wanted_pps(report)
     if wanted is not None:
         return wanted, now
@@ -94,7 +94,7 @@ def _wanted(
 
 
 def _needed(contract: Contract, report: Report, last: RouterState, *, full: bool) -> float:
-    """Return what a router has shown to need of its guarantee; on a full host it shows less."""
+    """Return the part of its guarantee that a router has needed; on a full host it shows less."""
     if report.throughput_pps is None:
         return last.needed
     shown = min(contract.guarantee_pps, sent_pps(report))
@@ -107,17 +107,17 @@ def _needed(contract: Contract, report: Report, last: RouterState, *, full: bool
 
 
 def lost_pps(contract: Contract, report: Report, last: RouterState) -> float:
-    """Return how much less a router shows than it needed of its guarantee, in packets/s."""
+    """Return how far a router is below its known need, within its guarantee, in packets/s."""
     if report.throughput_pps is None:
         return 0.0
     return max(0.0, min(contract.guarantee_pps, last.needed) - sent_pps(report))
 
 
 def _reserve(contract: Contract, report: Report, last: RouterState, *, full: bool) -> float:
-    """Return what of its guarantee is not lent to others.
+    """Return the part of its guarantee that is not lent to others.
 
-    On a full host all of it, once a router begins to use it, or may always have wanted to. What
-    is reserved and not used leaves a host that is not full, on which it is soon lent again.
+    On a full host this is all of it, once a router begins to use it or may always have wanted to.
+    On a host that is not full, an unused reserve is soon lent again.
     """
     if report.throughput_pps is None:
         return last.reserve
@@ -131,7 +131,7 @@ def _reserve(contract: Contract, report: Report, last: RouterState, *, full: boo
 
 
 def _configured(report: Report, last: RouterState) -> bool:
-    """Whether a router's daemon holds it by itself: only its configuration's lease has no end."""
+    """Whether a daemon limits its router by itself: only the configuration's lease has no end."""
     if report.active and report.lease_remaining_s is None:
         return True
     ended = not report.active or report.lease_remaining_s == 0
@@ -139,7 +139,7 @@ def _configured(report: Report, last: RouterState) -> bool:
 
 
 def sent_or_due(report: Report, demand: Demand, *, full: bool) -> float:
-    """Return what was sent to a router, or would have been for certain on a host not so full."""
+    """Return what was sent to a router, or certainly would have been on a host with room."""
     return max(sent_pps(report), SURE * demand.needed if full else 0.0)
 
 
@@ -198,7 +198,7 @@ def _punishment(
     may_climb: bool,
     refused: bool,
 ) -> Punishment:
-    """Return where a router stands on its ladder; a dry run's ladder is left when it ends."""
+    """Return a router's step on its ladder; the ladder of a dry run is reset when the run ends."""
     dry = only_reported(contract, policy)
     after = next_punishment(
         now,
@@ -217,10 +217,10 @@ def _punishment(
 def _observation(
     now: float, view: HostView, report: Report, due_pps: float, *, closed: bool
 ) -> Observation:
-    """Return what may count as evidence.
+    """Return the observation of a router in this round.
 
-    What a router is due is its fair share, even where a punishment holds it lower: else no
-    punishment could ever end that holds a router below what it rightly sends.
+    Its due rate is its fair share, even if a punishment holds it lower. Otherwise no punishment
+    could end that holds a router below its rightful load.
     """
     sighted = report.throughput_pps is not None and not report.problem
     return Observation(
@@ -241,7 +241,7 @@ def _loop_closed(report: Report) -> bool:
 
 
 def _shield(shield: Shield, seen: Observation, held: float | None) -> Shield:
-    """Raise or lower the shield when enough rounds in a row speak for it."""
+    """Raise or lower the shield after enough consistent rounds in a row."""
     said = _worth_a_shield(seen, held)
     if said is None or said is shield.up:
         return _SHIELDED if shield.up else _NO_SHIELD
@@ -252,11 +252,11 @@ def _shield(shield: Shield, seen: Observation, held: float | None) -> Shield:
 
 
 def _worth_a_shield(seen: Observation, held: float | None) -> bool | None:
-    """Whether the host would carry much to a router that drops it; None where nobody can say.
+    """Whether the host would carry much traffic that the router drops; None if unknown.
 
     Args:
         seen: of this round.
-        held: the setpoint at which its closed loop holds it; None where none does.
+        held: the setpoint that its closed loop enforces; None if there is none.
     """
     offered, limit = seen.offered_pps, seen.limited_pps
     if held is None or offered is None or not admissible(seen):

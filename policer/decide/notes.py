@@ -1,4 +1,4 @@
-"""What a round changed, in words for an operator; pure."""
+"""Changes of a round as messages for an operator; pure."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,7 +9,7 @@ from policer.decide.state import NEW_ROUTER, HostState, Note, Policy, RouterStat
 def notes(
     before: HostState, after: HostState, terms: Mapping[str, Contract], policy: Policy
 ) -> Iterator[Note]:
-    """Say what changed, of the host and of the routers that have terms."""
+    """Describe the changes of the host and of the routers that have terms."""
     was, now = before.standing, after.standing
     if now.engaged and not was.engaged:
         yield Note("engaged", "the host is contended: its routers are held")

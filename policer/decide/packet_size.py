@@ -1,9 +1,8 @@
 """Contracts in bits/s as packets/s, by the size of a router's packets; pure.
 
-A host's CPU is spent on packets, so that all that is decided is decided in packets/s. Sizes are
-those of the last four seconds, each second's mean. Of these a guarantee goes by the smallest, and
-never above what was reserved for it; a ceiling by the largest. Neither changes while sizes go up
-and down within these seconds.
+A host's CPU is spent on packets, so all decisions are in packets/s. Sizes are the mean of each of
+the last four seconds. A guarantee uses the smallest of these, and never exceeds what was reserved
+for it; a ceiling uses the largest. Neither changes while sizes vary within these seconds.
 """
 
 import msgspec
@@ -17,30 +16,30 @@ from policer.decide.burst import SPENT_WITHIN_S
 from xtc.wire import Report
 
 SMALLEST, LARGEST = 42.0, 524_288.0
-"""Bytes of a frame: Ethernet's header with ARP's packet; what Linux joins to one at most (BIG TCP).
-A mean beyond is no mean: its counters were read at different times, or its daemon lies."""
+"""Bytes of a frame: an ARP packet with its Ethernet header; the most that Linux joins (BIG TCP). A
+mean outside is wrong: its counters were read at different times, or the daemon reports nonsense."""
 SECONDS = 4
-"""So many rounds are looked at: an even number, in which sizes that alternate have one mean."""
+"""Rounds in the window: an even number, in which alternating sizes have one mean."""
 LIKELY = 3
-"""So many of the last rounds show what comes next, where their packets are smaller."""
+"""If the packets of this many last rounds are smaller, these rounds predict the next."""
 ENOUGH = 0.1
-"""A router that forwards less than this share of its contract shows no size: a few packets of its
-protocols are not what it was sold for."""
+"""A router that forwards less than this share of its contract shows no size: the few packets of its
+protocols are not the traffic that was sold."""
 REMEMBERED_S = 30.0
-"""What it showed counts for so long; then it is taken to forward what was sold."""
+"""An observed size is valid for this time; then the size that was sold applies."""
 SAME = 0.03
 """A size that differs by no more than this share is the same: setpoints stay."""
 
 
 class Size(msgspec.Struct, frozen=True):
-    """What is known of the size of a router's packets, in bytes."""
+    """Known size of a router's packets, in bytes."""
 
     seconds: tuple[tuple[float, float], ...] = ()
     """Packets/s and bits/s of the last rounds that showed a size, the latest last."""
     low: float | None = None
-    """Of the round with the smallest; None is not known."""
+    """Of the round with the smallest; None if unknown."""
     likely: float | None = None
-    """All bits by all packets; or the largest of the last three rounds, where that is less."""
+    """All bits by all packets; or the largest of the last three rounds, if that is less."""
     high: float | None = None
     """Of the round with the largest."""
     at: float | None = None
@@ -56,7 +55,7 @@ def is_in_bits(contract: Contract) -> bool:
 
 
 def mean_bytes(report: Report) -> float | None:
-    """Return the mean size of what a router forwards; None where that is not known."""
+    """Return the mean size of the packets that a router forwards; None if unknown."""
     packets, bits = report.throughput_pps, report.throughput_bps
     if packets is None or bits is None or not packets > 0:
         return None
@@ -65,12 +64,12 @@ def mean_bytes(report: Report) -> float | None:
 
 
 def size_after(now: float, last: Size, contract: Contract, report: Report) -> Size:
-    """Return what is known of the size of a router's packets after another round.
+    """Return the known size of a router's packets after another round.
 
     Args:
         now: seconds of the policer's clock.
-        last: what was known.
-        contract: the router's; the sizes of one without a rate in bits/s are not looked at.
+        last: the previous size.
+        contract: the router's; without a rate in bits/s, sizes are ignored.
         report: of this round.
     """
     if not is_in_bits(contract):
@@ -93,7 +92,7 @@ def size_after(now: float, last: Size, contract: Contract, report: Report) -> Si
 
 
 def _tells(seen: float, last: Size, contract: Contract, report: Report) -> bool:
-    """Whether a router uses enough of what it was sold, or of the packets that it is given."""
+    """Whether a router uses enough of its contract, or of the packets that it may forward."""
     size = max(seen, last.high or 0.0)
     rate = contract.guarantee_bps or contract.ceiling_bps or 0.0
     return 8 * size * (report.throughput_pps or 0.0) >= ENOUGH * rate
@@ -104,14 +103,14 @@ def _settled(last: float | None, size: float) -> float:
 
 
 def in_packets(contract: Contract, size: Size) -> Contract:
-    """Return a contract in packets/s alone, as it is for packets of a size.
+    """Return a contract in packets/s alone, for packets of a size.
 
-    Its guarantee is never above its ceiling, nor above what was reserved for it. Where sizes vary,
-    the ceiling leaves as many packets as the guarantee takes at the likely size.
+    Its guarantee never exceeds its ceiling or what was reserved for it. If sizes vary, the ceiling
+    allows as many packets as the guarantee needs at the likely size.
 
     Args:
-        contract: in any units; one without bits/s is returned as it is.
-        size: of the router's packets; where it is not known, they are of the size sold.
+        contract: in any units; returned unchanged if nothing is in bits/s.
+        size: of the router's packets; if unknown, the size that was sold applies.
     """
     if not is_in_bits(contract):
         return contract
@@ -135,7 +134,7 @@ def _guarantee(contract: Contract, size: float | None) -> float:
 
 
 def _reserved_bytes(contract: Contract, size: float | None) -> float:
-    """Return the size by which a guarantee is counted: smaller packets take no more of them."""
+    """Return the size by which a guarantee is counted: smaller packets take no more capacity."""
     return max(size or 0.0, contract.packet_bytes)
 
 
@@ -152,13 +151,13 @@ def _largest(contract: Contract, size: Size) -> float:
 
 
 def _sold_by(contract: Contract, size: Size) -> float:
-    """Return how many packets of now are one of the size sold, under a ceiling in bits/s."""
+    """Return how many current packets equal one of the size sold, under a ceiling in bits/s."""
     ceiling = contract.ceiling_bps
     return 1.0 if ceiling is None else contract.packet_bytes / _largest(contract, size)
 
 
 def _burst(contract: Contract, reference_pps: float | None) -> float | None:
-    """Return a burst that goes with the rate in packets/s as it went with the rate as sold."""
+    """Return a burst scaled from the rate as sold to the rate in packets/s."""
     if contract.burst is None or reference_pps is None or contract.reference_pps is None:
         return contract.burst
     scaled = contract.burst * min(1.0, reference_pps / contract.reference_pps)
@@ -166,10 +165,10 @@ def _burst(contract: Contract, reference_pps: float | None) -> float | None:
 
 
 def ceiling_bps(contract: Contract, size: Size, saved: float) -> float | None:
-    """Return the ceiling with what was saved on top, in bits/s; None where it is not in bits/s.
+    """Return the ceiling plus the saved packets, in bits/s; None if it is not in bits/s.
 
     Args:
-        contract: as it was sold.
+        contract: as sold.
         size: of the router's packets.
         saved: packets of that size that may be forwarded above the ceiling.
     """
@@ -180,7 +179,7 @@ def ceiling_bps(contract: Contract, size: Size, saved: float) -> float | None:
 
 
 def burst_bits(contract: Contract, setpoint_bps: float) -> float | None:
-    """Return the burst that goes with a setpoint at the ceiling, in bits; None is the default."""
+    """Return the burst of a setpoint at the ceiling, in bits; None is the default."""
     if contract.burst is None:
         return None
     least, most = burst_bounds(Setpoint(setpoint_bps, Unit.BITS))
@@ -188,14 +187,14 @@ def burst_bits(contract: Contract, setpoint_bps: float) -> float | None:
 
 
 def spread(size: Size) -> float:
-    """Return how many times the smallest size of the last seconds the largest is."""
+    """Return the ratio of the largest to the smallest size of the last seconds."""
     return 1.0 if size.low is None or size.high is None else size.high / size.low
 
 
 def report_in_packets(report: Report, size: Size = UNKNOWN) -> Report:
-    """Return a report of a router held in bits/s with its setpoint in packets/s of this moment.
+    """Convert the setpoint of a router held in bits/s to packets/s of this moment.
 
-    It is returned as it is where the size of its packets is not known, or it is not so held.
+    The report is returned unchanged if the packet size is unknown or the router is not so held.
     """
     if report.setpoint_bps is None or report.setpoint_pps is not None:
         return report
@@ -204,10 +203,10 @@ def report_in_packets(report: Report, size: Size = UNKNOWN) -> Report:
 
 
 def fewer(contract: Contract, before: Size, after: Size) -> float:
-    """Return how many packets, 1 at most, now carry the bits of one under a guarantee before.
+    """Return how many packets, 1 at most, now carry the bits of one earlier packet of a guarantee.
 
-    What a router has shown to need is so much less when its packets grow. When they shrink it is
-    not more: whether it has as many bits to send as before, nobody knows.
+    A router's known need falls by this factor when its packets grow. It does not rise when they
+    shrink: whether the router still has as many bits to send is unknown.
     """
     if contract.guarantee_bps is None:
         return 1.0

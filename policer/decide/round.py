@@ -1,9 +1,9 @@
-"""One round for one host: what it was promised, and what is seen, to what it is told; pure.
+"""One round of one host: from its contracts and telemetry to orders; pure.
 
-Every second: what each router could use, whether it misbehaves, who is held at what, and what the
-ladder adds to that. Orders come out; `policer.decide.dispatch` makes messages of what changed. A
-tick that was seen before, or a host that is not believed, changes nothing: what stands is ordered
-on. A host that is not heard gets no orders, and its leases end.
+Each round, once a second, decides what each router could use, whether it misbehaves, which routers
+to hold at which setpoint, and what the ladder adds. `policer.decide.dispatch` turns changed orders
+into messages. A repeated tick, or a host that is not believed, changes nothing: the existing orders
+stay in force. A host that is silent gets no orders, and its leases expire.
 """
 
 import math
@@ -36,21 +36,22 @@ from policer.decide.telemetry import MOST_ROUTERS
 from xtc.wire import Finding, Report
 
 LOWERED = 0.01
-"""The setpoint of a punished router without a guarantee, as a share of the host's capacity."""
+"""Setpoint of a punished router without a guarantee, as a share of the host's capacity."""
 PAUSED_PPS = 1.0
-"""The setpoint of a paused router, and the least of any: it goes to its smallest cap."""
+"""Setpoint of a paused router, and the lowest of any: the router gets its smallest cap."""
 LEEWAY = 1.1
-"""A limited router is sent so many times its setpoint, lest it starve between two packets."""
+"""A limited router is sent this many times its setpoint, so that it never waits for packets."""
 KEPT_S = 3600.0
-"""A router that vanished is remembered for so long: it is no other when it comes back."""
+"""The state of a router that vanished is kept for this time, in case the router comes back."""
 LOSS, CROWDED = 0.1, 0.1
-"""A loss of this share of all work, beside a rise of so much more than the loss, is no accident."""
+"""A loss of this share of all work, with a rise that exceeds the loss by this share, is no
+accident."""
 FULL = 0.95
-"""At this share of the work at which that was seen, the host is taken to be full again."""
+"""At this share of the work at which that was seen, the host counts as full again."""
 
 
 def play(now: float, view: HostView, before: HostState, policy: Policy) -> Round:
-    """Decide for one host; routers that are not in its telemetry get no orders."""
+    """Decide for one host; routers that are missing from its telemetry get no orders."""
     if not view.sight.reachable(now):
         return Round(before, {}, ())
     if view.sight.distrust or view.sight.host_clock == before.host_clock:
@@ -75,11 +76,11 @@ def _decided(
     before: HostState,
     policy: Policy,
 ) -> HostState:
-    """Look at all routers, judge each by its fair share, and decide who is held at what."""
+    """Judge each router by its fair share, and decide which to hold at which setpoint."""
     reports = view.sight.routers
     wasted = {vr: wasted_pps(report) for vr, report in reports.items()}
     forwarded = sum(c.cost * (reports[vr].throughput_pps or 0.0) for vr, c in terms.items())
-    # What the routers take of the capacity, with what is wasted on packets they drop.
+    # Work of the routers, with what the host wastes on packets they drop.
     work = forwarded + sum(c.cost * wasted[vr] for vr, c in terms.items())
     full_at = _full_at(work, view, terms, before, policy)
     full = _full(work, full_at, view, before, policy)
@@ -130,10 +131,10 @@ def _decided(
 def _full_at(
     work: float, view: HostView, terms: Mapping[str, Contract], before: HostState, policy: Policy
 ) -> float:
-    """Return the work at which the host seems full, whatever its capacity is said to be.
+    """Return the work at which the host seems full, regardless of its configured capacity.
 
-    Where some rise by more than what others with a guarantee lose at the same time, it is. What it
-    drops before it is counted at a router, or has no CPU to take in, looks like less demand.
+    It is full if some routers rise by more than others with a guarantee lose at the same time.
+    Packets that it drops before a router counts them, or cannot receive, look like less demand.
     """
     lost = sum(
         contract.cost
@@ -149,25 +150,25 @@ def _full_at(
 def _full(work: float, full_at: float, view: HostView, before: HostState, policy: Policy) -> bool:
     """Whether the host may be too full for its routers to show what they need.
 
-    What a router does not show with the others held at the least, it does not need.
+    If all others are held at the least, a router shows all that it needs.
     """
     at_least = before.standing.shared <= policy.habits.least
     return work >= min(full_at, policy.habits.engage * view.capacity_pps) and not at_least
 
 
 def _accepted(wasted: float, report: Report) -> float:
-    """Return what is wasted on a router, up to where a shield would spare it."""
+    """Return what is wasted on a router, up to the amount that a shield would save."""
     return min(wasted, DELIVERY * (EXCESS - 1) * (report.throughput_pps or 0.0))
 
 
 def _fair(claims: Sequence[Claim], view: HostView, policy: Policy) -> dict[str, float]:
-    """Return what each router would be held at if none were punished and no guarantee suffered."""
+    """Return each router's setpoint if none were punished and no guarantee suffered."""
     shared = max(policy.habits.target * view.capacity_pps, promised(claims))
     return allocate(claims, min(shared, view.capacity_pps))
 
 
 def _unpunished(vr: str, contract: Contract, demand: Demand, sent: float) -> Claim:
-    """Return what a router may claim by its contract."""
+    """Return a router's claim by its contract."""
     ceiling = ceiling_now(contract, demand.saved)
     return Claim(
         vr,
@@ -182,7 +183,7 @@ def _unpunished(vr: str, contract: Contract, demand: Demand, sent: float) -> Cla
 
 
 def _claim(claim: Claim, lowered: float) -> Claim:
-    """Return what a router may claim with what the ladder leaves it."""
+    """Return a router's claim within the limit of its ladder."""
     if lowered == float("inf"):
         return claim
     guarantee, ceiling = min(claim.guarantee, lowered), min(claim.ceiling, lowered)
@@ -192,7 +193,7 @@ def _claim(claim: Claim, lowered: float) -> Claim:
 def _lowered(
     contract: Contract, state: RouterState, view: HostView, policy: Policy, *, contended: bool
 ) -> float:
-    """Return what the ladder leaves of a router's throughput; infinite where it leaves all."""
+    """Return the limit of the ladder on a router's throughput; infinite if there is none."""
     if not state.punishment.height:
         return float("inf")
     steps = steps_in_force(contract, state, policy, contended=contended)
@@ -203,9 +204,9 @@ def _lowered(
 
 
 def _forwarded(reports: Mapping[str, Report]) -> dict[str, float]:
-    """Return the throughput of the routers that the host alone may hold back.
+    """Return the throughput of the routers that only the host can slow down.
 
-    Where its cap or its shield holds a router, its daemon brings it to its setpoint by itself.
+    If its cap or shield limits a router, the daemon brings it to its setpoint by itself.
     """
     return {
         vr: report.throughput_pps
@@ -218,7 +219,7 @@ def _forwarded(reports: Mapping[str, Report]) -> dict[str, float]:
 def _kept(
     now: float, before: HostState, present: Mapping[str, RouterState]
 ) -> dict[str, RouterState]:
-    """Return what is remembered of routers that are not in the telemetry, for a while."""
+    """Keep the state of routers that are missing from the telemetry, for a limited time."""
     absent = {
         vr: state if state.seen_at is not None else replace(state, seen_at=now)
         for vr, state in before.routers.items()
@@ -244,7 +245,7 @@ def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy
         most = min(ceiling_now(contract, router.saved), lowered)
         setpoint = most if setpoint is None else min(setpoint, most)
     elif setpoint is None and router.configured and vr in view.contracts:
-        # To let it go would leave it to its configuration, which knows of no contract.
+        # A release would leave it to the daemon's configuration, which has no contracts.
         setpoint = ceiling_now(contract, router.saved)
     if setpoint is None:
         return LET_GO
@@ -259,7 +260,7 @@ def _order(vr: str, contract: Contract, state: HostState, view: HostView, policy
 def _limit(
     contract: Contract, router: RouterState, setpoint: float, policy: Policy, *, contended: bool
 ) -> float | None:
-    """Return what the host may send into a router that is held at a setpoint."""
+    """Return the most that the host may send into a router that is held at a setpoint."""
     steps = steps_in_force(contract, router, policy, contended=contended)
     if Step.STOP in steps:
         return PAUSED_PPS

@@ -1,4 +1,4 @@
-"""Whether a router lacks CPU that its cap allows, reported after some rounds of it; pure."""
+"""Whether a router lacks CPU that its cap allows, reported after several such rounds; pure."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from policer.contracts.contract import Contract
 from xtc.wire import Finding, Report
 
 SURE, OVER = 5, 30
-"""Rounds in a row after which a router is reported as starved, and as starved no longer."""
+"""Rounds in a row after which a router is reported as starved, and as no longer starved."""
 
 
 class Starving(msgspec.Struct, frozen=True, gc=False):
@@ -14,7 +14,7 @@ class Starving(msgspec.Struct, frozen=True, gc=False):
 
     on: bool = False
     rounds: int = 0
-    """Rounds in a row that spoke for the other."""
+    """Rounds in a row that contradict the current value."""
 
 
 NOT_STARVING = Starving()
@@ -23,8 +23,8 @@ NOT_STARVING = Starving()
 def starving_after(last: Starving, contract: Contract, report: Report) -> Starving:
     """Return whether a router starves after another round; one without a guarantee never does.
 
-    A daemon finds a router starved whose cap does not bind, and which forwards less than it is
-    sent: something else has its CPU, or it drops packets by itself.
+    A daemon reports a router as starved if its cap does not bind and it forwards less than it is
+    sent. Then another process uses its CPU, or the router itself drops packets.
     """
     if contract.guarantee_pps == 0:
         return NOT_STARVING

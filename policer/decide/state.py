@@ -1,8 +1,7 @@
-"""What a round is given, what is remembered from round to round, and what it decides.
+"""Input of a round, state kept between rounds, and result of a round.
 
-What is made for every router in every round is a `msgspec.Struct`, which takes a sixth of a frozen
-dataclass's time, and `gc=False`: such values are in no cycles, so that the garbage collector need
-not look at them.
+Values made for every router in every round are `msgspec.Struct`s, which take a sixth of the time of
+a frozen dataclass. They have no cycles, so `gc=False` spares the garbage collector.
 """
 
 from collections.abc import Mapping
@@ -20,57 +19,57 @@ from policer.decide.starvation import NOT_STARVING, Starving
 from policer.decide.telemetry import Sight
 
 UNPROMISED = Contract(guarantee_pps=0.0, measures=(Step.LIMIT,))
-"""What a router without a contract has: a share of what is left, and nobody to take it away.
+"""Terms of a router without a contract: a share of what is left, which nothing takes away.
 
-It may be shielded, which needs `limit`; a ladder it has none (`ladder_of`).
+Its host may shield it, which needs `limit`, but it has no ladder (`ladder_of`).
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How eager, how patient, and by what evidence; the same for all hosts."""
+    """Thresholds, escalation times and rules of evidence; the same for all hosts."""
 
     habits: Habits = field(default_factory=Habits)
     rules: Rules = field(default_factory=Rules)
     patience: Patience = field(default_factory=Patience)
     dry_run: bool = False
-    """Whether misbehaviour is only reported, whatever contracts say."""
+    """Whether misbehaviour is only reported, regardless of the contracts."""
     may_climb: bool = True
-    """Whether ladders may be climbed at all; off while the brake is on (`policer.decide.brake`)."""
+    """Whether ladders may be climbed; False while the brake is on (`policer.decide.brake`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostView:
-    """What a round is given."""
+    """Input of a round."""
 
     capacity_pps: float
     contracts: Mapping[str, Contract]
     sight: Sight
     unled: AbstractSet[str] = frozenset()
-    """Routers whose last setpoints the daemon refused."""
+    """Routers for which the daemon refused the last setpoint."""
     unlimited: AbstractSet[str] = frozenset()
-    """Routers whose last limits it refused."""
+    """Routers for which it refused the last limit."""
     packets_only: AbstractSet[str] = frozenset()
     """Routers that it does not hold at setpoints in bits/s."""
 
     def refuses(self, vr: str, step: Step | None) -> bool:
-        """Whether the daemon would not do what a step takes: a refused step is none taken."""
+        """Whether the daemon refuses what a step needs: a refused step does not count as taken."""
         return vr in self.unled or (step is Step.LIMIT and vr in self.unlimited)
 
 
 class Shield(msgspec.Struct, frozen=True, gc=False):
     """Whether the host drops what is sent into a router far beyond its setpoint.
 
-    It takes nothing from the router, which would drop it itself, and spares the host the work.
+    The router loses nothing, since it would drop these packets itself; the host saves the work.
     """
 
     up: bool = False
     rounds: int = 0
-    """Rounds in a row that spoke for the other."""
+    """Rounds in a row that contradict the current value."""
 
 
 class Demand(msgspec.Struct, frozen=True, gc=False):
-    """What is known of one router's demand; the fields are those of `RouterState`."""
+    """Known demand of one router; the fields are those of `RouterState`."""
 
     saved: float
     wanted: float
@@ -82,7 +81,7 @@ class Demand(msgspec.Struct, frozen=True, gc=False):
 
 
 class RouterState(msgspec.Struct, frozen=True, gc=False):
-    """What is remembered of one router from round to round."""
+    """State of one router, kept from round to round."""
 
     evidence: Evidence = Evidence()
     punishment: Punishment = Punishment()
@@ -92,69 +91,69 @@ class RouterState(msgspec.Struct, frozen=True, gc=False):
     wanted: float = 0.0
     """What it could use when that was last known, in packets/s."""
     known_at: float | None = None
-    """When that was."""
+    """When `wanted` was known."""
     needed: float = 0.0
-    """What it has shown to need of its guarantee, in packets/s."""
+    """The part of its guarantee that it has needed, in packets/s."""
     reserve: float = 0.0
-    """What of its guarantee is not lent, in packets/s: a full host hides what it needs."""
+    """The part of its guarantee that is not lent, in packets/s: a full host hides its need."""
     seen_at: float | None = None
     """When it was last in the telemetry."""
     configured: bool = False
-    """Whether its daemon's configuration holds it where no lease does."""
+    """Whether the daemon's configuration limits it when no lease does."""
     starving: Starving = NOT_STARVING
     """Whether it has a guarantee and lacks CPU that its cap allows."""
     size: Size = UNKNOWN
-    """Of its packets, where its contract is in bits/s."""
+    """Size of its packets, if its contract is in bits/s."""
 
 
 BELOW_THE_GUARANTEE = (Step.PAUSE, Step.STOP)
-"""Steps that leave a router less than it was promised."""
+"""Steps that leave a router less than its guarantee."""
 NEW_ROUTER = RouterState()
-"""What is remembered of a router that was never seen."""
+"""State of a router that was never seen."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostState:
-    """What is remembered of one host."""
+    """State of one host, kept from round to round."""
 
     at: float = 0.0
-    """When the last round was, in seconds of the policer's clock."""
+    """Time of the last round, in seconds of the policer's clock."""
     standing: Standing = field(default_factory=Standing)
     routers: Mapping[str, RouterState] = field(default_factory=dict)
     host_clock: float | None = None
-    """The tick that the last round saw; one that was seen counts for nothing again."""
+    """The tick of the last round; the same tick is not counted again."""
     work: float = 0.0
-    """What the routers took of the capacity."""
+    """How much of the capacity the routers used."""
     full_at: float = float("inf")
-    """The work at which the host seemed full though its capacity says otherwise."""
+    """The work at which the host seemed full, although below its configured capacity."""
 
 
 class Order(msgspec.Struct, frozen=True, gc=False):
-    """How one router is to stand from now on."""
+    """Target state of one router."""
 
     setpoint_pps: float | None = None
-    """None lets it go, or is of an order in bits/s."""
+    """None releases it, unless the order is in bits/s."""
     punishment: bool = False
     limit_pps: float | None = None
-    """What the host may send into it; None is no limit."""
+    """The most that the host may send into it; None is no limit."""
     burst: float | None = None
-    """Packets, or bits as the setpoint, that may pass beyond it; None is 0.2 s of it."""
+    """Packets, or bits like the setpoint, allowed beyond it; None is 0.2 s of the setpoint."""
     setpoint_bps: float | None = None
-    """Instead of the one in packets/s: its ceiling, on a host that is not contended."""
+    """Replaces the setpoint in packets/s: the ceiling, on a host that is not contended."""
 
     @property
     def holds(self) -> bool:
-        """Whether it holds the router at a setpoint."""
+        """Whether the order holds the router at a setpoint."""
         return self.setpoint_pps is not None or self.setpoint_bps is not None
 
 
 LET_GO = Order()
-"""The order of a router that nothing holds."""
+"""The order of a released router."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that an operator wants to read later."""
+    """A message for the operator's log."""
 
     kind: str
     words: str
@@ -163,7 +162,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a round decided."""
+    """Result of a round."""
 
     state: HostState
     orders: Mapping[str, Order]
@@ -173,16 +172,16 @@ class Round:
 
 
 def only_reported(contract: Contract, policy: Policy) -> bool:
-    """Whether what a router does wrong is reported, and nothing done about it."""
+    """Whether a router's misbehaviour is reported without any measure."""
     return policy.dry_run or contract.dry_run
 
 
 def ladder_of(contract: Contract) -> tuple[Step, ...]:
-    """Return the steps that a router may climb; none where nobody promised it anything.
+    """Return the steps that a router may climb.
 
-    Nor where its contract says that it is never punished.
+    There are none without a contract, or if the contract excludes punishment.
     """
-    # By identity, since an operator's contract of the same terms does have a ladder.
+    # By identity: an operator's contract with the same terms does have a ladder.
     none = contract is UNPROMISED or contract.punish == "never"
     return () if none else contract.measures
 
@@ -195,17 +194,17 @@ def may_punish(contract: Contract, *, contended: bool) -> bool:
 def steps_in_force(
     contract: Contract, state: RouterState, policy: Policy, *, contended: bool
 ) -> tuple[Step, ...]:
-    """Return the measures that are taken now; none where they are, or were, only reported.
+    """Return the measures in force now; none if they are, or were, only reported.
 
-    The contract may have changed since the step was taken, on a host that is not believed: nothing
-    harder than that step is in force, and nothing of a dry run. On a host that has CPU to spare,
-    none goes below the guarantee, unless the contract says so.
+    On a host that is not believed, the contract may have changed since the step was taken. Nothing
+    harder than that step is in force, and nothing of a dry run. On a host with spare CPU no measure
+    goes below the guarantee, unless the contract allows it.
 
     Args:
-        contract: the router's.
-        state: what is remembered of it.
-        policy: of this moment.
-        contended: whether the host is.
+        contract: of the router.
+        state: of the router.
+        policy: the current one.
+        contended: whether the host is contended.
     """
     standing = state.punishment
     if not standing.height or standing.dry or only_reported(contract, policy):

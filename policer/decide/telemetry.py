@@ -1,8 +1,8 @@
-"""What the policer sees of one host: its last believable telemetry, and why it doubts it; pure.
+"""View of one host: its last believable telemetry, and the reason if it is distrusted; pure.
 
-The link tells which host a message came from (its socket, CURVE on TCP); what the message says is
-checked here. A replayed or reordered tick is dropped, an impossible one makes the host distrusted:
-its routers keep their leases, and nothing that it says counts as evidence.
+The link authenticates the host of a message (its socket, CURVE on TCP); this module checks the
+content. It drops a replayed or reordered tick. An impossible tick makes the host distrusted: its
+routers keep their leases, and its reports do not count as evidence.
 """
 
 import math
@@ -15,9 +15,9 @@ from policer.contracts.contract import MAX_PPS
 from xtc.wire import HostDrops, Report, Telemetry
 
 GONE_AFTER_S = 5.0
-"""Silence after which a host is shown as gone."""
+"""After this silence a host is shown as gone."""
 REBOOT_S = 5.0
-"""A host whose clock went back within less time has not rebooted: the message is an old one."""
+"""If a host's clock went back by less than this, the message is old; else the host rebooted."""
 LIFETIME_S = 1e9
 """No daemon runs for longer than these thirty years."""
 _HIGHEST = dict.fromkeys(
@@ -33,17 +33,18 @@ _HIGHEST |= dict.fromkeys(
     ),
     LIFETIME_S * MAX_BIT_RATE,
 )
-"""What no report of a router exceeds."""
+"""Upper limits for the values of a router's report."""
 _bounded = attrgetter(*_HIGHEST)
 BEYOND = 2.0
-"""Routers that forward so many times the host's capacity are not believed."""
+"""Reports of routers that forward this many times the host's capacity are not believed."""
 EXHAUSTED = 0.97
 """At this share of a second, a CPU has no time left."""
 LOST = 0.01
-"""A host that drops this share of what its routers forward before any of them has none either."""
+"""A host that drops this share of its forwarded packets before any router has no time left
+either."""
 MOST_ROUTERS = 4096
 _ORDINARY: Mapping[str, float] = {}
-"""No router's packets cost more or less than others."""
+"""The packets of no router cost more or less than others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +52,23 @@ class Sight:
     """One host as its telemetry shows it."""
 
     heard_at: float | None = None
-    """Instant of the policer's monotonic clock; None before the first word."""
+    """Time on the policer's monotonic clock; None before the first message."""
     host_clock: float = -1.0
     """The host's own monotonic seconds, by the last tick that was believed."""
     tick: int = -1
     routers: Mapping[str, Report] = field(default_factory=dict)
     distrust: str = ""
-    """Why what it says is not believed; empty while it is."""
+    """Why its telemetry is not believed; empty while it is believed."""
     dropped: int = 0
     """Messages that were replayed, reordered or came in a flood."""
     drops: HostDrops | None = None
-    """Packets that the host loses before any router; None where its daemon does not tell."""
+    """Packets that the host loses before any router; None if its daemon does not report them."""
     highest_epoch: int | None = None
-    """The highest epoch that it obeyed; None where its daemon does not tell."""
+    """The highest epoch that it obeyed; None if its daemon does not report it."""
     busiest_cpu: float | None = None
-    """How much of the last second its busiest CPU was not idle; None where its daemon does not
-    tell."""
+    """Busy share of the last second of its busiest CPU; None if its daemon does not report it."""
     simulated: bool = False
-    """Whether its daemon says that its routers are simulated."""
+    """Whether its daemon reports that its routers are simulated."""
 
     @property
     def exhausted(self) -> bool:
@@ -79,7 +79,7 @@ class Sight:
         return (self.busiest_cpu or 0.0) >= EXHAUSTED or lost > LOST * (forwarded + 1.0)
 
     def reachable(self, now: float) -> bool:
-        """Whether the host was heard lately."""
+        """Whether a message of the host arrived recently."""
         return self.heard_at is not None and now - self.heard_at < GONE_AFTER_S
 
 
@@ -90,14 +90,14 @@ def seen(
     capacity_pps: float,
     costs: Mapping[str, float] = _ORDINARY,
 ) -> Sight:
-    """Return what is known of a host after a message.
+    """Return the view of a host after a message.
 
     Args:
-        before: what was known.
+        before: the previous view.
         telemetry: the message.
         now: seconds of the policer's clock.
-        capacity_pps: what its routers can forward together, in ordinary packets.
-        costs: what a packet of a router takes beside an ordinary one, where that is not 1.
+        capacity_pps: total throughput of its routers, in ordinary packets.
+        costs: cost of a router's packet relative to an ordinary one, if not 1.
     """
     rebooted = before.heard_at is not None and now - before.heard_at >= REBOOT_S
     old = telemetry.at <= before.host_clock
@@ -122,7 +122,7 @@ def seen(
 
 
 def _doubts(telemetry: Telemetry, capacity_pps: float, costs: Mapping[str, float]) -> Iterator[str]:
-    """Yield what in a message cannot be."""
+    """Yield the impossible values of a message."""
     reports, bounds = telemetry.routers, tuple(_HIGHEST.items())
     if len(reports) > MOST_ROUTERS:
         yield f"{len(reports)} routers on one host"

@@ -1,1 +1,1 @@
-"""What is known of the fleet now, shared by the control loop, the REST service and metrics."""
+"""Current state of the fleet, shared by the control loop, the REST service and metrics."""

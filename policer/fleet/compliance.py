@@ -1,7 +1,7 @@
-"""How well daemons kept what they were told: their counters, added up over their restarts; pure.
+"""How well daemons followed their orders: their counters, summed over their restarts; pure.
 
-A daemon counts since it started. What it had counted before this policer first saw a router is no
-part of the sums.
+A daemon counts from its start. What it counted before this policer first saw a router is not part
+of the sums.
 """
 
 from collections.abc import Container, Mapping
@@ -12,28 +12,28 @@ from xtc.wire import Report
 
 
 class Counted(msgspec.Struct, frozen=True, gc=False):
-    """What was forwarded against what was promised."""
+    """Deviations of the forwarded traffic from the orders."""
 
     over_packets: float = 0.0
     """Forwarded beyond setpoint and burst."""
     under_packets: float = 0.0
-    """Offered and within the setpoint, and not forwarded, beyond the burst."""
+    """Offered within the setpoint and not forwarded, beyond the burst."""
     breach_s: float = 0.0
-    """Time in which less was forwarded than that."""
+    """Time in which less was forwarded than was offered within the setpoint, beyond the burst."""
     over_bits: float = 0.0
-    """The first two, while it was held in bits/s."""
+    """The first two in bits, while it was held in bits/s."""
     under_bits: float = 0.0
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False):
-    """What a router's daemon counts, and what that came to."""
+    """Counters of a router's daemon, and their sums."""
 
     since: float
-    """When this policer first saw it, in seconds of its clock."""
+    """When this policer first saw it, in seconds of the policer's clock."""
     last: Counted
-    """As its daemon reported last."""
+    """The daemon's last report."""
     total: Counted = Counted()
-    """Since then."""
+    """Sum since then."""
 
 
 def kept_after(
@@ -50,13 +50,13 @@ def kept_after(
         now: seconds of the policer's clock.
         before: the sums before it, by router.
         reports: of all routers.
-        contracts: the routers that have one.
-        restarted: whether the daemon was started anew since the tick before.
+        contracts: the routers that have a contract.
+        restarted: whether the daemon was restarted since the previous tick.
     """
     after = {vr: kept for vr, kept in before.items() if vr in contracts or vr in reports}
     for vr, report in reports.items():
         known, counted = before.get(vr), counted_by(report)
-        # Most counters stand still, and most ticks have nothing to add up.
+        # Most counters do not change, and most ticks have nothing to add up.
         if counted is not None and (restarted or known is None or counted != known.last):
             after[vr] = _after(now, known, counted, restarted=restarted)
     return after
@@ -67,15 +67,15 @@ def moved(before: Kept, here: Kept) -> Kept:
 
     Args:
         before: its sums there.
-        here: what its daemon here has counted, of it or of a copy, which is no part of them.
+        here: counters of its daemon here, for it or a copy; not part of the sums.
     """
     return Kept(before.since, here.last, before.total)
 
 
 def counted_by(report: Report) -> Counted | None:
-    """Return what a daemon counted; None of an older one, which does not count it.
+    """Return a daemon's counters; None for an older daemon without them.
 
-    What it counts in a unit in which it never held the router is not known, and none.
+    A counter in a unit in which the daemon never held the router is unknown, and counts as 0.
     """
     over, under = report.over_promise_packets, report.under_promise_packets
     over_bits, under_bits = report.over_promise_bits, report.under_promise_bits
@@ -97,12 +97,12 @@ def _after(now: float, before: Kept | None, counted: Counted, *, restarted: bool
 
 
 def _fell(last: Counted, counted: Counted) -> bool:
-    """Whether a counter fell, as it does when its daemon starts anew: then all began again."""
+    """Whether a counter fell, as it does when its daemon restarts: then all began again."""
     now, before = msgspec.structs.astuple(counted), msgspec.structs.astuple(last)
     return any(count < was for count, was in zip(now, before, strict=True))
 
 
 def _sum(total: Counted, counted: Counted, since: Counted) -> Counted:
-    # Differences are added, which never makes a sum fall as rounding might.
+    # Differences are added: so no sum falls because of rounding.
     sums = zip(*map(msgspec.structs.astuple, (total, counted, since)), strict=True)
     return Counted(*(so_far + (count - was) for so_far, count, was in sums))

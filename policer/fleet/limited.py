@@ -1,9 +1,8 @@
-"""The fleet as a limited token sees it: what is beyond its reach is not there; pure.
+"""The fleet as a limited token sees it: what is beyond its reach does not exist; pure.
 
-What a token may see is copied field by field, so that what is new elsewhere is hidden until this
-file says otherwise. Of a host that it does not reach as a whole, it sees its own routers alone: no
-entry, no capacity, no sums with others in them, and no words of the daemon's, which may name
-others.
+The visible fields are copied one by one, so new fields elsewhere are hidden until this file copies
+them. If a token does not reach a host as a whole, it sees only its own routers: no entry, no
+capacity, no sums that include others, and no text of the daemon, which may name others.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,11 +22,11 @@ from xtc.wire import Report
 
 T = TypeVar("T")
 HIDDEN = "the operator of its host sees what it is"
-"""Stands for words of a daemon's."""
+"""Replaces a daemon's text."""
 
 
 def tenant_of(live: HostLive | None, vr: str) -> str | None:
-    """Return whose router it is now; None where it is nobody's."""
+    """Return the current tenant of a router; None if it has none."""
     if live is None:
         return None
     contract = live.contracts.get(vr)
@@ -35,7 +34,7 @@ def tenant_of(live: HostLive | None, vr: str) -> str | None:
 
 
 def reached(live: HostLive, reach: Reach) -> HostLive | None:
-    """Return what a token sees of a host; None where that is nothing."""
+    """Return what a token sees of a host; None if it sees nothing."""
     name = live.host.name
     if reach.may_see_host(name):
         return live
@@ -66,7 +65,7 @@ def _sight(sight: Sight, own: set[str]) -> Sight:
 
 
 def _report(report: Report) -> Report:
-    """Return a report in which the daemon says nothing in words."""
+    """Return a report without the daemon's text."""
     fields = ("problem", "shield_problem", "floor_problem")
     said = {name: HIDDEN for name in fields if getattr(report, name)}
     return msgspec.structs.replace(report, **said) if said else report
@@ -85,16 +84,16 @@ def _of(values: Mapping[str, T], own: set[str]) -> dict[str, T]:
 
 
 def without_words(override: Override) -> Override:
-    """Return an override without who set it, and why, which may name others."""
+    """Return an override without its author and reason, which may name others."""
     return msgspec.structs.replace(override, by="", reason="")
 
 
 Shown = Callable[[Override], Override]
-"""What a token sees of an override that is about what it reaches."""
+"""Returns what a token sees of an override within its reach."""
 
 
 class ReachedFleet(Fleet):
-    """A fleet as a limited token sees it, at each moment as it stands."""
+    """A fleet as a limited token sees it, always in its current state."""
 
     def __init__(self, fleet: Fleet, reach: Reach, shown: Shown = without_words) -> None:
         super().__init__()
@@ -121,18 +120,18 @@ class ReachedFleet(Fleet):
 
     @property
     def hosts(self) -> Mapping[str, HostLive]:
-        """Every host of which anything is seen."""
+        """All hosts of which anything is visible."""
         seen = {name: reached(live, self._reach) for name, live in self._fleet.hosts.items()}
         return {name: live for name, live in seen.items() if live is not None}
 
     def host(self, name: str) -> HostLive:
-        """Return one host; raises KeyError where nothing of it is seen."""
+        """Return one host; raises KeyError if nothing of it is visible."""
         live = self.get(name)
         if live is None:
             raise KeyError(name)
         return live
 
     def get(self, name: str) -> HostLive | None:
-        """Return one host; None where nothing of it is seen."""
+        """Return one host; None if nothing of it is visible."""
         live = self._fleet.get(name)
         return None if live is None else reached(live, self._reach)

@@ -1,7 +1,7 @@
-"""What is known of the fleet at this moment, for those who read: REST, page, metrics.
+"""Current state of the fleet, for its readers: REST, page, metrics.
 
-The service alone writes, in one thread. It replaces whole frozen values, so that a reader in
-another thread always sees one round of one host, and never half of it.
+Only the service writes, in one thread. It replaces whole frozen values, so a reader in another
+thread always sees one complete round of a host.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,36 +30,36 @@ class HostLive:
     follows: Mapping[str, str] = field(default_factory=dict)
     """Names of the contracts that followed their routers there, by router."""
     tenants: Mapping[str, str] = field(default_factory=dict)
-    """Whose routers are by their contracts, also while these do not hold."""
+    """Tenants of routers by their contracts, also while these do not hold."""
     here: frozenset[str] = frozenset()
-    """Names of all contracts that follow routers and whose router is there."""
+    """Names of all contracts that follow a router which is there."""
     entered: tuple[Contract, ...] = ()
-    """All its contracts as they were entered, those that do not hold now too."""
+    """All its contracts as entered, including those that do not hold now."""
     classes: Classes = field(default_factory=dict)
-    """The terms of the classes that contracts may name."""
+    """Terms of the classes that contracts may name."""
     sight: Sight = field(default_factory=Sight)
     state: HostState = field(default_factory=HostState)
     orders: Mapping[str, Order] = field(default_factory=dict)
     link_problem: str = ""
-    """Why its daemon could not be told or heard, while it could not."""
+    """Link error while its daemon cannot be reached."""
     unread: int = 0
-    """Ticks that the link did not look at, or could not read: a flood, or no telemetry at all."""
+    """Ticks that the link skipped or could not read: a flood, or no telemetry at all."""
     rounds_failed: int = 0
-    """Rounds that raised, since its loop began: each is a bug."""
+    """Rounds that raised an exception, since its loop began: each is a bug."""
     events_left_out: int = 0
-    """Events that were not noted, since it causes too many."""
+    """Events that were dropped, since it causes too many."""
     refusals: Mapping[str, str] = field(default_factory=dict)
-    """What the daemon would not do, by router, in its own words."""
+    """Orders that the daemon refused, by router, in the daemon's words."""
     kept: Mapping[str, Kept] = field(default_factory=dict)
-    """How well its daemon kept what it was told, by router; none of an older daemon's."""
+    """How well its daemon followed its orders, by router; empty for an older daemon."""
 
     @property
     def guaranteed_pps(self) -> float:
-        """All guarantees that hold now, in the unit of the capacity."""
+        """Sum of all guarantees that hold now, in the unit of the capacity."""
         return sum(c.cost * c.reserve_pps for c in self.contracts.values())
 
     def promised_pps(self, today: datetime) -> float:
-        """Return the most that guarantees take from the beginning of an hour on."""
+        """Return the most that guarantees take from the current hour on."""
         if not any(map(is_timed, self.entered)):
             return self.guaranteed_pps
         hour = today.replace(minute=0, second=0, microsecond=0)
@@ -67,7 +67,7 @@ class HostLive:
 
     @property
     def overpromised(self) -> bool:
-        """Whether routers brought more guarantees than it can keep; it may not overcommit."""
+        """Whether routers brought more guarantees than the host, without overcommit, can keep."""
         return not self.host.overcommit and exceeds(self.guaranteed_pps, self.host)
 
 
@@ -80,20 +80,21 @@ def _most(
 
 @dataclass(frozen=True, slots=True)
 class Leadership:
-    """Whether this policer gives the orders."""
+    """Whether this policer leads."""
 
     leading: bool = False
     epoch: int = 0
     holder: str = ""
-    """Who leads, as far as is known."""
+    """The leader, as far as known."""
     problem: str = ""
-    """Why it is not known who leads; the database's words."""
+    """Why the leader is unknown; the database's error."""
     since: int = 0
-    """Of a leader: nobody else led since this epoch, which may be one that it had before."""
+    """For a leader: the epoch since which no other policer led, possibly an earlier one of its
+    own."""
 
 
 class Fleet:
-    """All hosts by name, and who leads."""
+    """All hosts by name, and the leadership."""
 
     def __init__(self) -> None:
         self._hosts: dict[str, HostLive] = {}
@@ -101,32 +102,32 @@ class Fleet:
         self.braked = False
         """Whether all ladders are stopped: by the count of guilty routers, or by an operator."""
         self.braked_hosts: frozenset[str] = frozenset()
-        """Hosts whose own ladders are stopped, by the count of guilty routers."""
+        """Hosts on which ladders are stopped, by the count of guilty routers."""
         self.counted: Mapping[str, datetime] = {}
-        """The brakes that the count of guilty routers puts on, by host, with the time of day since
-        when; "" is the fleet's. The leader alone counts."""
+        """Brakes put on by the count of guilty routers, by host, with the time of day since when;
+        "" is the fleet's. Only the leader counts."""
         self.overrides = Overrides()
-        """What operators override now."""
+        """Current overrides."""
 
     @property
     def hosts(self) -> Mapping[str, HostLive]:
-        """Every host as of now; what changes later is not in it."""
+        """All hosts in their current state; later changes are not included."""
         return dict(self._hosts)
 
     def host(self, name: str) -> HostLive:
-        """Return one host; raises KeyError where there is none of that name."""
+        """Return one host; raises KeyError if it does not exist."""
         return self._hosts[name]
 
     def get(self, name: str) -> HostLive | None:
-        """Return one host; None where there is none of that name."""
+        """Return one host; None if it does not exist."""
         return self._hosts.get(name)
 
     def put(self, live: HostLive) -> None:
-        """Take over what a round made of a host."""
+        """Set a host's state after a round."""
         self._hosts[live.host.name] = live
 
     def put_all(self, lives: Mapping[str, HostLive]) -> None:
-        """Take over another fleet."""
+        """Replace all hosts."""
         self._hosts = dict(lives)
 
     def homes(self) -> dict[str, str]:
@@ -147,7 +148,7 @@ class Fleet:
         ]
 
     def routers(self) -> Iterator[tuple[HostLive, str]]:
-        """Yield every router that was promised or seen, by host and name."""
+        """Yield every router with a contract or a report, by host and name."""
         for _, live in sorted(self.hosts.items()):
             for vr in sorted({*live.contracts, *live.sight.routers}):
                 yield live, vr

@@ -1,1 +1,1 @@
-"""The fleet as a file: the document, what it would change, and whether hosts could keep that."""
+"""The fleet as a file: the document, its changes, and the check against capacity."""

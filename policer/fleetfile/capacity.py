@@ -1,4 +1,4 @@
-"""Whether hosts could keep all that they would have promised, however that comes about; pure."""
+"""Whether hosts could keep all promises of a plan; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -25,22 +25,22 @@ OnHosts = Mapping[str, Mapping[str, Contract]]
 
 
 class Standing(NamedTuple):
-    """A fleet, and what is promised on each host."""
+    """A fleet, and the contracts on each host."""
 
     entered: Entered
     on: OnHosts
-    """Wherever contracts follow their routers or not."""
+    """All contracts there, including those that follow routers."""
 
 
 class PlannedHost(msgspec.Struct, frozen=True):
-    """What a host would have promised."""
+    """Promises of a host under a plan."""
 
     host: str
     capacity_pps: float
     promised_pps: float
     """The most that all guarantees take from now on."""
     before_pps: float
-    """The same as things stand."""
+    """The same before the plan."""
     overcommit: bool
 
 
@@ -59,7 +59,7 @@ def standing(entered: Entered, homes: Homes) -> Standing:
 
 
 def affected(edits: Iterable[Edit], goal: Standing, homes: Homes) -> list[str]:
-    """Return the hosts on which something would change, as far as they would be there."""
+    """Return the hosts with changes, as far as they would exist."""
     found, classes = set(), set()
     for edit in edits:
         if edit.kind == "host":
@@ -99,7 +99,7 @@ def loads(hosts: list[str], before: Standing, goal: Standing, book: Book) -> lis
 def problems_of_capacity(
     planned: Iterable[PlannedHost], before: Entered, goal: Entered
 ) -> Iterator[Problem]:
-    """Say which hosts could not keep their guarantees, unless they have as many now, or more."""
+    """Yield the hosts that could not keep their guarantees, unless these do not grow."""
     for one in planned:
         host, was = goal.hosts[one.host], before.hosts.get(one.host)
         if host.overcommit or not exceeds(one.promised_pps, host) or _is_relief(one, host, was):
@@ -114,7 +114,7 @@ def problems_of_capacity(
 
 
 def _is_relief(one: PlannedHost, host: Host, was: Host | None) -> bool:
-    """Whether a host that has promised too much, as followed routers bring it about, has less."""
+    """Whether a plan does not add to a host whose routers brought too many promises."""
     if was is None or was.overcommit or host.capacity_pps < was.capacity_pps:
         return False
     return one.promised_pps <= one.before_pps * (1 + EXACT)

@@ -1,4 +1,4 @@
-"""What is wrong with a fleet as it would be, thing by thing: terms, names, daemons; pure."""
+"""Problems of a planned fleet, entry by entry: terms, names, daemons; pure."""
 
 import difflib
 from collections import Counter
@@ -18,10 +18,10 @@ from policer.fleetfile.edits import Edit, is_moved
 
 _TABLES = {"tenant": "tenants", "class": "classes", "host": "hosts"}
 SOME = 3
-"""Hosts of the same daemon that are looked at together: thousands would give millions of pairs."""
+"""Hosts of the same daemon that are compared: thousands would give millions of pairs."""
 
 MOST_KNOWN = 500
-"""Names among which one that is alike is looked for, which takes long."""
+"""Names among which a similar one is searched, which takes long."""
 
 
 def problems_of(edits: Iterable[Edit], goal: Entered) -> Iterator[Problem]:
@@ -58,7 +58,7 @@ def ambiguous(edits: Iterable[Edit], having: Mapping[str, Sequence[str]]) -> Ite
 
 
 def path_of(edit: Edit) -> str:
-    """Return where a thing stands in the document."""
+    """Return the path of an entry in the document."""
     if edit.kind == "contract":
         return _path(edit.key)
     return f"{_TABLES[edit.kind]}.{edit.name}"
@@ -70,7 +70,7 @@ def _path(key: Key) -> str:
 
 
 def _own_problems(edit: Edit) -> Iterator[Problem]:
-    """Say what a thing contradicts in itself."""
+    """Yield the contradictions in an entry."""
     if isinstance(edit.after, Host):
         yield from hosts.contradictions(edit.after)
     elif isinstance(edit.after, Contract) and edit.kind == "class":
@@ -83,7 +83,7 @@ def _own_problems(edit: Edit) -> Iterator[Problem]:
 
 
 def _too_many(edits: tuple[Edit, ...], goal: Entered) -> Iterator[Problem]:
-    """Say where contracts would be added to more than there may be."""
+    """Yield the problem of more contracts than the limit."""
     counts = Counter(host for host, _ in goal.contracts)
     added = {edit.key[0] for edit in edits if edit.kind == "contract" and edit.before is None}
     for host in sorted(added):
@@ -120,7 +120,7 @@ def _unknown(kind: str, name: str, known: Collection[str], fix: str) -> Problem:
 
 
 def _same_daemons(edits: tuple[Edit, ...], goal: Mapping[str, Host]) -> Iterator[Problem]:
-    """Say which hosts would be the same daemon as others, of those that are reached another way."""
+    """Yield changed hosts that would have the same daemon as others."""
     moved = [edit.after for edit in edits if isinstance(edit.after, Host) and is_moved(edit)]
     sharing: dict[tuple[str, str], list[Host]] = {}
     for host in goal.values() if moved else ():
@@ -132,7 +132,7 @@ def _same_daemons(edits: tuple[Edit, ...], goal: Mapping[str, Host]) -> Iterator
 
 
 def _ways(host: Host) -> Iterator[tuple[str, str]]:
-    """Yield what no other host may have: fields and values."""
+    """Yield fields and values that must be unique to a host."""
     fields = ("requests", "telemetry", "server_key")
     for field, value in zip(fields, hosts.way_to(host), strict=True):
         if value is not None:

@@ -1,7 +1,7 @@
-"""The document: hosts, contracts, classes and tenants as one text has them; pure.
+"""The document: hosts, contracts, classes and tenants in one text; pure.
 
-A host's table without an entry of its own leaves the entry as it stands: who may not say where
-daemons are reached can still write down contracts.
+A host's table without an entry of its own leaves the current entry unchanged. So users who may not
+set addresses of daemons can still write contracts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,32 +21,32 @@ from policer.errors import Problem
 from xtc.wire import VrName
 
 MOST_HOSTS, MOST_CONTRACTS, MOST_NAMED = 5_000, 50_000, 10_000
-"""Of one document; the last is for classes and tenants."""
+"""Limits of one document; the last is for classes and tenants."""
 REQUIRED = ("requests", "telemetry", "capacity_pps")
-"""What the entry of a host cannot be without."""
+"""Required fields of a host's entry."""
 
 Key = tuple[str, str]
-"""Host and router of a contract; the host is ANYWHERE where it follows its router."""
+"""Host and router of a contract; the host is ANYWHERE if the contract follows its router."""
 _Hosts = msgspec.Meta(max_length=MOST_HOSTS)
 _Contracts = msgspec.Meta(max_length=MOST_CONTRACTS)
 _Named = msgspec.Meta(max_length=MOST_NAMED)
 
 
 class HostEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A host, and what was promised to routers on it alone."""
+    """A host, and the contracts of this host alone."""
 
     requests: Endpoint | None = None
-    """Where its manager hears requests; without any field but contracts, the entry stays."""
+    """Where its manager accepts requests; without any field but contracts, the entry stays."""
     telemetry: Endpoint | None = None
     """Where it streams telemetry."""
     capacity_pps: Rate | None = None
-    """What all its routers can forward together, packets/s."""
+    """Total throughput of its routers, packets/s."""
     server_key: PublicKey | None = None
     """The daemon's public CURVE key; TCP needs it."""
     overcommit: bool = False
     """Whether guarantees may exceed the capacity."""
     capacity_source: Literal["operator", "model"] = "operator"
-    """Who says what it can forward."""
+    """Source of the capacity."""
     contracts: Annotated[dict[VrName, Contract], _Contracts] = {}
     """By the routers' names there."""
 
@@ -56,7 +56,7 @@ OF_HOST = tuple(name for name in HostEntry.__struct_fields__ if name != "contrac
 
 
 class FleetFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What operators enter: all of it, or a part."""
+    """Operators' entries: all of them, or a part."""
 
     version: Literal[1]
     """Of the format."""
@@ -69,7 +69,7 @@ class FleetFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Entered(NamedTuple):
-    """What operators entered, or want to have entered."""
+    """Current or wanted entries."""
 
     tenants: Mapping[str, Tenant] = {}
     classes: Mapping[str, Contract] = {}
@@ -120,7 +120,7 @@ def wanted(file: FleetFile, current: Entered, *, keep: bool) -> Entered:
 
 
 def incomplete(file: FleetFile, current: Entered) -> Iterator[Problem]:
-    """Say which hosts of a document have no entry, neither there nor so far."""
+    """Yield the hosts of a document without an entry in it or in the fleet."""
     for name, entry in file.hosts.items():
         missing = [field for field in REQUIRED if getattr(entry, field) is None]
         if _has_entry(entry):
@@ -131,7 +131,7 @@ def incomplete(file: FleetFile, current: Entered) -> Iterator[Problem]:
 
 
 def size_problems(file: FleetFile) -> Iterator[Problem]:
-    """Say that a document has more contracts than are looked at together."""
+    """Yield the problem of a document with too many contracts."""
     number = len(file.contracts) + sum(len(entry.contracts) for entry in file.hosts.values())
     if number > MOST_CONTRACTS:
         fix = f"give at most {MOST_CONTRACTS}, and the rest with `keep`"
@@ -150,7 +150,7 @@ def bare(value: msgspec.Struct) -> dict[str, Any]:
 
 @cache
 def fields_of(kind: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
-    """Return the fields of a structure, which msgspec takes long to say."""
+    """Return the fields of a structure; cached, since msgspec is slow here."""
     return msgspec.structs.fields(kind)
 
 

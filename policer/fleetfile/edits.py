@@ -1,4 +1,4 @@
-"""What turns one fleet into another, thing by thing and field by field; pure."""
+"""Changes from one fleet to another, entry by entry and field by field; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ Scope = Literal["operate", "admin"]
 
 
 class Edit(NamedTuple):
-    """One thing that is to be added, changed or removed."""
+    """An entry to add, change or remove."""
 
     kind: Kind
     host: str | None
@@ -23,13 +23,13 @@ class Edit(NamedTuple):
     name: str
     """Of the thing; of a contract, its router's."""
     before: msgspec.Struct | None
-    """None where it is to be added."""
+    """None for an addition."""
     after: msgspec.Struct | None
-    """None where it is to be removed."""
+    """None for a removal."""
 
     @property
     def action(self) -> Action:
-        """What is to be done."""
+        """Kind of the change."""
         if self.before is None:
             return "add"
         return "change" if self.after is not None else "remove"
@@ -41,21 +41,21 @@ class Edit(NamedTuple):
 
     @property
     def target(self) -> str:
-        """What it is about, in the words of the audit log."""
+        """Its target, as named in the audit log."""
         return f"{self.kind} {shown_name(self.host, self.name)}"
 
 
 class FieldChange(msgspec.Struct, frozen=True):
-    """One field that is to be given another value."""
+    """A new value of one field."""
 
     field: str
     before: Any = None
-    """None where there was none, or it was not given."""
+    """None if there was none, or it was not given."""
     after: Any = None
 
 
 class PlannedChange(msgspec.Struct, frozen=True):
-    """One thing that is to be added, changed or removed."""
+    """An entry to add, change or remove."""
 
     action: Action
     kind: Kind
@@ -64,11 +64,11 @@ class PlannedChange(msgspec.Struct, frozen=True):
     host: str | None = None
     """Of a contract that holds on this host alone."""
     fields: tuple[FieldChange, ...] = ()
-    """What differs; of what is added or removed, what differs from the defaults."""
+    """Differences; for additions and removals, the differences from the defaults."""
 
 
 def edits(current: Entered, goal: Entered) -> tuple[Edit, ...]:
-    """Return what turns one fleet into the other, by kind and name."""
+    """Return the changes from one fleet to the other, by kind and name."""
     return (
         *_named("tenant", current.tenants, goal.tenants),
         *_named("class", current.classes, goal.classes),
@@ -83,12 +83,12 @@ def shown(edit: Edit) -> PlannedChange:
 
 
 def needed(changes: Iterable[Edit]) -> Scope:
-    """Return the scope that changes take: hosts, and where they are reached, are admin's."""
+    """Return the scope that changes take: hosts and their addresses take admin."""
     return "admin" if any(map(_is_admins, changes)) else "operate"
 
 
 def is_moved(edit: Edit) -> bool:
-    """Whether a host would be reached where none was, or another way than before."""
+    """Whether a host is new, or has other addresses than before."""
     before, after = edit.before, edit.after
     if not isinstance(after, Host):
         return False

@@ -1,4 +1,4 @@
-"""A plan: what a document would change, whether that could be, and what it rests on; pure."""
+"""A plan: the changes of a document, its problems, and what it depends on; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -27,39 +27,39 @@ from policer.fleetfile.document import Entered, FleetFile, incomplete, wanted
 from policer.fleetfile.edits import Edit, PlannedChange, Scope, edits, is_moved, needed, shown
 
 MOST_PROBLEMS = 200
-"""That are reported."""
+"""Limit of the reported problems."""
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What a plan would do, as it was when it was made."""
+    """Effect of a plan, computed when it was made."""
 
     keep: bool
-    """Whether what the document does not name stays."""
+    """Whether to keep what the document does not name."""
     needs: Scope
-    """The scope that it takes to apply it."""
+    """The scope required to apply it."""
     changes: tuple[PlannedChange, ...]
     problems: tuple[Problem, ...]
     """Why it cannot be applied; only the first ones, where there are very many."""
     hosts: tuple[PlannedHost, ...]
-    """Those on which something would change."""
+    """Hosts with changes."""
     replay: Replayed | None = None
-    """What it would have meant for their recorded traffic; None where that was not asked for."""
+    """Effect on recorded traffic; None if not requested."""
 
 
 class Draft(NamedTuple):
-    """What a document would do to a fleet; not judged yet."""
+    """Changes of a document to a fleet, not yet checked."""
 
     keep: bool
-    """Whether what the document does not name stays."""
+    """Whether to keep what the document does not name."""
     edits: tuple[Edit, ...]
     before: Standing
     goal: Standing
     hosts: list[str]
-    """Those on which something would change."""
+    """Hosts with changes."""
 
     @property
     def basis(self) -> str:
-        """A digest of all that the plan rests on: while it is the same, so is the plan."""
+        """Digest of everything that the plan depends on: as long as it is equal, so is the plan."""
         content = [
             [[edit.kind, edit.host, edit.name, edit.before, edit.after] for edit in self.edits],
             [[name, self.before.entered.hosts.get(name)] for name in self.hosts],

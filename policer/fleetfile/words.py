@@ -1,4 +1,4 @@
-"""A plan as people read it: what is added, what changes from what to what, what goes; pure."""
+"""Formats a plan for people: additions, changes and removals; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -13,7 +13,7 @@ Item = Mapping[str, Any]
 """One thing of an answer, as JSON has it."""
 SIGNS = {"add": ("+", "green"), "change": ("~", "yellow"), "remove": ("-", "bold red")}
 LAST = "remove"
-"""What is to go is shown next to the question whether it shall."""
+"""Removals are shown last, next to the question for confirmation."""
 
 
 def change_lines(changes: Iterable[Item]) -> Iterator[Text]:

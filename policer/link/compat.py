@@ -1,7 +1,7 @@
-"""What a daemon of an older version does not take is left out, and shown as refused; pure.
+"""Omits fields that a daemon of an older version refuses, and shows them as refused; pure.
 
-A daemon refuses a whole message for one field that it does not know. Without that field its routers
-are held all the same. Daemons have known setpoints in bits/s for longer than bursts.
+A daemon refuses a whole message for one unknown field. Without that field it still holds its
+routers. Daemons have supported setpoints in bits/s for longer than bursts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +15,7 @@ Message = Activate | Limit
 
 
 class LeftOut(Refusal, frozen=True, tag="left_out"):
-    """What went without something that its daemon does not take: the router is held."""
+    """A message sent without something that its daemon does not support: the router is held."""
 
 
 TOO_OLD = LeftOut(
@@ -24,30 +24,30 @@ TOO_OLD = LeftOut(
     "the daemon of this host does not take one; the router is held with a burst of 0.2 s of its"
     " setpoint (update xtc on this host)",
 )
-"""What is shown of a router whose burst its daemon does not take."""
+"""Shown for a router if its daemon does not support its burst."""
 IN_PACKETS = "the router is held in packets/s, by the mean size of its packets"
 NO_BITS = LeftOut(
     "too_old",
     "setpoint_bps",
     f"the daemon of this host takes none; {IN_PACKETS} (update xtc on this host)",
 )
-"""What is shown of a router whose ceiling in bits/s its daemon does not take."""
+"""Shown for a router if its daemon does not support its ceiling in bits/s."""
 
 
 def for_its_burst(error: LinkRefused, messages: Sequence[Message]) -> bool:
-    """Whether a message may have been refused since a burst is in it."""
+    """Whether a message may have been refused because of its burst."""
     return error.code == "bad_message" and any(map(_has_burst, messages))
 
 
 def for_its_bits(error: LinkRefused, messages: Sequence[Message]) -> bool:
-    """Whether a message may have been refused since a setpoint in bits/s is in it."""
+    """Whether a message may have been refused because of its setpoint in bits/s."""
     return error.code == "bad_message" and any(map(is_in_bits, messages))
 
 
 def without_bursts(
     messages: Sequence[Message], next_sequence: Callable[[], int]
 ) -> Iterator[Message]:
-    """Yield messages without bursts; numbered anew, since some may have been carried out."""
+    """Yield messages without bursts; renumbered, since some may have been carried out."""
     for message in messages:
         if isinstance(message, Limit):
             yield message
@@ -58,7 +58,7 @@ def without_bursts(
 def without_bits(
     messages: Sequence[Message], next_sequence: Callable[[], int]
 ) -> Iterator[Message]:
-    """Yield those messages that have no setpoint in bits/s, numbered anew."""
+    """Yield the messages that have no setpoint in bits/s, renumbered."""
     for message in messages:
         if isinstance(message, Limit):
             yield message
@@ -69,7 +69,7 @@ def without_bits(
 def with_lost_bursts(
     messages: Sequence[Message], refused: Sequence[Refusal | None]
 ) -> Iterator[Refusal | None]:
-    """Yield for each message why it was refused, or that it went without its burst, or None."""
+    """Yield for each message its refusal, or the omission of its burst, or None."""
     for message, refusal in zip(messages, refused, strict=True):
         yield TOO_OLD if refusal is None and _has_burst(message) else refusal
 
@@ -77,11 +77,11 @@ def with_lost_bursts(
 def with_lost_bits(
     messages: Sequence[Message], refused: Sequence[Refusal | None]
 ) -> Iterator[Refusal | None]:
-    """Yield for each message why it was refused, or that it was left out for its bits, or None.
+    """Yield for each message its refusal, or its omission because of bits/s, or None.
 
     Args:
         messages: all of them.
-        refused: what became of those that are not in bits/s.
+        refused: results of those that are not in bits/s.
     """
     answers = iter(refused)
     for message in messages:

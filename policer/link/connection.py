@@ -1,4 +1,4 @@
-"""One host's link: telemetry to whoever listens, requests to the daemon; troubles are told once."""
+"""Link to one host: passes telemetry to a listener and requests to the daemon; limits reports."""
 
 import asyncio
 import time
@@ -15,13 +15,13 @@ from policer.link.stream import FLOOD_PPS, GAP_S, Stream, Tally, decoded
 from xtc.wire import Change, Refusal, Telemetry
 
 DEADLINE_S = 2.0
-"""A daemon answers in milliseconds; one that takes longer hangs, or is not there."""
+"""A daemon answers in milliseconds; one that takes longer hangs, or is not running."""
 SILENCE_S = 15.0
-"""After so long without a word, the host is dialled anew."""
+"""After this silence, the link reconnects."""
 REST_S = 1.0
-"""Between two dials."""
+"""Delay between two connection attempts."""
 AGAIN_S = 600.0
-"""A trouble that goes on is told again after so long."""
+"""A persistent problem is reported again after this time."""
 
 log = structlog.get_logger("policer.link")
 
@@ -30,7 +30,7 @@ OnTrouble = Callable[[str, LinkError], None]
 
 
 class Link:
-    """Hears and asks one daemon. Whatever a host does costs the other hosts nothing."""
+    """Receives from and sends to one daemon. No host can slow down the others."""
 
     def __init__(
         self,
@@ -42,15 +42,15 @@ class Link:
         silence_s: float = SILENCE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is dialled yet.
+        """Prepare the link without connecting.
 
         Args:
-            host: where its daemon listens.
-            keys: the policer's own; TCP takes them.
-            on_telemetry: told the host's name and its newest tick, in the loop's thread.
-            on_trouble: told the host's name and what is wrong; again only when it was mended, or
-                has lasted for ten minutes.
-            silence_s: seconds without a word after which the host is dialled anew.
+            host: addresses of its daemon.
+            keys: the policer's own; required for TCP.
+            on_telemetry: called with the host's name and its newest tick, in the loop's thread.
+            on_trouble: called with the host's name and the problem; again only after a recovery, or
+                once it has lasted for ten minutes.
+            silence_s: seconds of silence after which the link reconnects.
             clock: monotonic seconds.
         """
         self._host, self._keys = host, keys
@@ -58,17 +58,17 @@ class Link:
         self._silence_s, self._clock = silence_s, clock
         self._requests = Requests(host, keys)
         self._silence = ""
-        """Why the host is not heard, as it was told; empty while it is heard."""
+        """The reported reason why the host is silent; empty while it is heard."""
         self._told: dict[str, float] = {}
-        """When each other kind of trouble was told."""
+        """When each other kind of problem was reported."""
         self._tally = Tally(clock())
         self.dropped = 0
-        """Ticks that were not looked at, since a newer one had come."""
+        """Ticks that were skipped for a newer one."""
         self.bad = 0
-        """Messages that were no telemetry."""
+        """Messages that were not telemetry."""
 
     async def run(self) -> None:
-        """Hear the host until cancelled; whatever goes wrong is told, and tried anew."""
+        """Receive from the host until cancelled; reports every error, and retries."""
         try:
             while True:
                 try:
@@ -82,19 +82,19 @@ class Link:
     async def send(
         self, changes: Sequence[Change], deadline_s: float = DEADLINE_S
     ) -> tuple[Refusal | None, ...]:
-        """Have changes carried out in their order; return for each why it was refused, or None.
+        """Send changes in their order; return for each the reason of a refusal, or None.
 
-        After an error, some of them may have been carried out: telemetry shows which.
+        After an error, the daemon may have carried out some of them: telemetry shows which.
 
         Raises:
             LinkTimeout: the host did not answer all of it within so many seconds.
             LinkRefused: it refused a batch as a whole, as an older daemon does.
-            LinkError: what it answered is no answer, or it cannot be dialled.
+            LinkError: its answer is invalid, or the connection failed.
         """
         return await self._requests.ask(changes, deadline_s)
 
     async def _hear(self) -> None:
-        """Dial, and hear until the host falls silent."""
+        """Connect, and receive until the host falls silent."""
         with closing(Stream(self._host, self._keys)) as stream:
             while True:
                 raw, dropped = await stream.newest(self._silence_s)
@@ -104,14 +104,14 @@ class Link:
                 await asyncio.sleep(GAP_S)
 
     def _count(self, messages: int) -> None:
-        """Tell of a flood while it lasts."""
+        """Report a flood while it lasts."""
         self._tally = self._tally.after(self._clock(), messages)
         if self._tally.flood:
             words = f"it sends more than {FLOOD_PPS:g} ticks a second; only the newest are read"
             self._tell_rarely("floods", LinkError(words))
 
     def _take(self, raw: bytes) -> None:
-        """Hand a message on, or tell that it is none."""
+        """Pass a message on, or report that it is invalid."""
         try:
             telemetry = decoded(raw)
         except LinkError as error:
@@ -122,11 +122,11 @@ class Link:
         try:
             self._on_telemetry(self._host.name, telemetry)
         except Exception:
-            # The one firewall of a link: a listener that trips a bug must not make the host deaf.
+            # The only catch-all of a link: a bug in a listener must not stop the reception.
             log.exception("telemetry was not taken", host=self._host.name)
 
     def _miss(self, error: LinkError) -> None:
-        """Tell why the host is not heard, once until it is or the reason is another."""
+        """Report why the host is silent, once until it recovers or the reason changes."""
         if str(error) != self._silence:
             self._silence = str(error)
             self._tell("silent", error)

@@ -1,4 +1,4 @@
-"""Sends one daemon what it takes, and remembers for a while what it does not."""
+"""Sends one daemon what it supports, and remembers for a while what it does not."""
 
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Sequence
 
@@ -21,36 +21,38 @@ from xtc.wire import Activate, Refusal
 
 Refusals = Sequence[Refusal | None]
 LONGEST_REASON = 200
-"""Characters of a daemon's own words that are kept."""
+"""Characters of a daemon's own text that are kept."""
 _NEVER = float("-inf")
 
 
 class Dialect:
-    """What one daemon does not take; each of it is tried again after ten minutes."""
+    """What one daemon does not support; each item is retried after ten minutes."""
 
     def __init__(
         self,
         carry_out: Callable[[Sequence[Message]], Awaitable[Refusals]],
         next_sequence: Callable[[], int],
     ) -> None:
-        """Take it to know everything.
+        """Assume that the daemon supports everything.
 
         Args:
-            carry_out: has the daemon carry messages out, and returns for each why not, or None.
+            carry_out: sends messages to the daemon, and returns for each the reason of a refusal,
+                or None.
             next_sequence: a number above all before it in this epoch.
         """
         self._carry_out, self._next = carry_out, next_sequence
         self._no_bursts_until = self._no_bits_until = _NEVER
         self._in_packets: dict[str, tuple[float, LeftOut]] = {}
-        """Routers that are held at no setpoint in bits/s: until when that is believed, and why."""
+        """Routers that cannot be held at a setpoint in bits/s: until when that is assumed, and
+        why."""
 
     def forget(self) -> None:
-        """Take it to know everything again: it was restarted, and may have been updated."""
+        """Assume again that it supports everything: it was restarted, and may have been updated."""
         self._no_bursts_until = self._no_bits_until = _NEVER
         self._in_packets = {}
 
     def packets_only(self, now: float, routers: Iterable[str]) -> frozenset[str]:
-        """Return which of its routers are to be held in packets/s alone."""
+        """Return which of its routers must be held in packets/s alone."""
         if now >= self._no_bits_until and not self._in_packets:
             return frozenset()
         return frozenset(vr for vr in routers if self._why_in_packets(now, vr) is not None)
@@ -58,15 +60,15 @@ class Dialect:
     async def send(
         self, now: float, messages: Sequence[Message], in_bits: Container[str]
     ) -> Refusals:
-        """Have messages carried out, without what the daemon does not take.
+        """Send messages without what the daemon does not support.
 
         Args:
             now: seconds of the policer's clock.
             messages: in their order.
-            in_bits: routers that are to be held in bits/s where their daemon takes that.
+            in_bits: routers to hold in bits/s if their daemon supports that.
 
         Returns:
-            For each message why it was refused, or what was left out of it, or None.
+            For each message its refusal, or what was omitted, or None.
 
         Raises:
             LinkError: the daemon cannot be reached, or refused all of it for another reason.
@@ -100,14 +102,14 @@ class Dialect:
         return tuple(with_lost_bursts(messages, refused))
 
     async def _without_bits(self, now: float, messages: Sequence[Message]) -> Refusals:
-        """Leave out routers in bits/s, which the next round orders in packets/s."""
+        """Omit routers in bits/s, which the next round orders in packets/s."""
         rest = tuple(without_bits(messages, self._next))
         refused = await self._carry_out(rest) if rest else ()
         self._no_bits_until = now + AGAIN_S
         return tuple(with_lost_bits(messages, refused))
 
     def _learn(self, now: float, messages: Sequence[Message], refused: Refusals) -> None:
-        """Remember which routers are held at no bits/s: their law may know packets alone."""
+        """Remember routers that cannot be held in bits/s: their law may support only packets."""
         for message, refusal in zip(messages, refused, strict=True):
             if refusal is None or isinstance(refusal, LeftOut):
                 continue
@@ -123,7 +125,7 @@ class Dialect:
         refused: Refusals,
         in_bits: Container[str],
     ) -> Iterator[Refusal | None]:
-        """Yield what became of each message, or why its setpoint is in packets/s."""
+        """Yield the result of each message, or why its setpoint is in packets/s."""
         for message, refusal in zip(messages, refused, strict=True):
             held = refusal is None and isinstance(message, Activate) and message.vr in in_bits
             yield self._why_in_packets(now, message.vr) if held else refusal

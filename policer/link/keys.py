@@ -1,4 +1,4 @@
-"""The policer's own CURVE key pair, read from a file that nobody else can read."""
+"""The policer's own CURVE key pair, read from a file that only its owner can read."""
 
 import stat
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ def load_keys(path: Path) -> Keys:
     """Read a key pair, as `xtc config keys` makes it (NAME.key_secret).
 
     Raises:
-        SettingsError: the file is not there, others can read it, or it holds no key pair.
+        SettingsError: the file does not exist, others can read it, or it holds no key pair.
     """
     _check_private(path)
     try:
@@ -50,7 +50,7 @@ def _check_private(path: Path) -> None:
 
 
 def _public_of(secret: bytes) -> bytes | None:
-    """Return the public key that belongs to a secret one; None where that is no key."""
+    """Return the public key of a secret one; None if it is not a key."""
     try:
         return zmq.curve_public(secret)
     except (ValueError, zmq.ZMQError):

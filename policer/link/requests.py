@@ -1,4 +1,4 @@
-"""Asks one host's manager, one batch at a time, with a deadline."""
+"""Sends requests to one host's manager, one batch at a time, with a deadline."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -22,16 +22,16 @@ from xtc.wire import (
 )
 
 AT_ONCE = 240
-"""Requests in a message: so many of the longest, with the longest bursts, fit into one."""
+"""Requests in a message: this many of the longest, with the longest bursts, fit into one."""
 MOST_STRAYS = 16
-"""Answers to what was not asked, after which a host is hung up on."""
+"""Unexpected answers after which the link disconnects."""
 
 
 class Requests:
-    """One host's request socket: dialled when it is needed, hung up after a failure.
+    """One host's request socket: connected on demand, closed after a failure.
 
-    A request that failed is never sent again from here, and its answer, should it still come,
-    finds nobody: the next request has a socket of its own.
+    A failed request is never sent again from here. A late answer to it is lost, since the next
+    request has a new socket.
     """
 
     def __init__(self, host: Host, keys: Keys | None) -> None:
@@ -40,17 +40,17 @@ class Requests:
         self._turn = asyncio.Lock()
         self._count = 0
         self._fate = ""
-        """Why the last line was of no use."""
+        """Why the last connection failed."""
 
     async def ask(self, changes: Sequence[Change], deadline_s: float) -> tuple[Refusal | None, ...]:
-        """Have changes carried out in their order; return for each why it was refused, or None.
+        """Send changes in their order; return for each the reason of a refusal, or None.
 
-        After an error, some of them may have been carried out: telemetry shows which.
+        After an error, the daemon may have carried out some of them: telemetry shows which.
 
         Raises:
             LinkTimeout: the host did not answer all of it within so many seconds.
             LinkRefused: it refused a batch as a whole, as an older daemon does.
-            LinkError: what it answered is no answer, or it cannot be dialled.
+            LinkError: its answer is invalid, or the connection failed.
         """
         refusals: list[Refusal | None] = []
         under_way = False
@@ -65,7 +65,7 @@ class Requests:
         return tuple(refusals)
 
     async def _carried_out(self, batch: Batch) -> Sequence[Refusal | None]:
-        """Send a batch and wait for its outcomes; hang up on whatever goes wrong."""
+        """Send a batch and wait for its outcomes; disconnect on any error."""
         if self._line is None:
             self._line = Dialled(zmq.DEALER, self._host, self._keys)
         try:
@@ -93,7 +93,7 @@ class Requests:
         raise LinkError("it answers what was not asked")
 
     def close(self) -> None:
-        """Hang up; a request that is under way ends in a LinkError."""
+        """Disconnect; a request in progress ends in a LinkError."""
         if self._line is not None:
             self._fate = self._line.fate()
             self._line.close()
@@ -101,7 +101,7 @@ class Requests:
 
 
 def batches(changes: Sequence[Change]) -> Iterator[Batch]:
-    """Yield changes in messages that a manager takes."""
+    """Yield changes in messages that a manager accepts."""
     for start in range(0, len(changes), AT_ONCE):
         yield Batch(tuple(changes[start : start + AT_ONCE]))
 
@@ -114,7 +114,7 @@ def _decoded(raw: bytes) -> Reply:
 
 
 def _refusals(reply: Reply, count: int) -> Sequence[Refusal | None]:
-    """Return what became of a batch of so many requests."""
+    """Return the results of a batch of requests."""
     result = reply.result
     if isinstance(result, Refusal):
         raise LinkRefused(result.code, result.field, result.problem, result.fix)
@@ -124,7 +124,7 @@ def _refusals(reply: Reply, count: int) -> Sequence[Refusal | None]:
 
 
 def _raise_if_closed() -> None:
-    """Tell a socket that was closed, which cancels who waits for it, from a task that is to end."""
+    """Distinguish a closed socket, which cancels its waiters, from the cancellation of a task."""
     task = asyncio.current_task()
     if task is not None and task.cancelling() == 0:
         raise LinkError("the link was closed") from None

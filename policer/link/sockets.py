@@ -1,8 +1,8 @@
 """Sockets towards one host: CURVE on TCP, short queues, no message too large.
 
-Options are those of zmq_setsockopt(3). libzmq connects again by itself, but not after a handshake
-that was refused or a message that was too large: whoever holds a socket dials anew when it has been
-silent for too long.
+Options are those of zmq_setsockopt(3). libzmq reconnects by itself, but not after a refused
+handshake or an oversized message. So the owner of a socket must reconnect when it has been silent
+for too long.
 """
 
 import resource
@@ -25,16 +25,16 @@ Socket = zmq.asyncio.Socket
 MAX_TELEMETRY: Final = 4 << 20
 """Bytes; a tick of 4,096 routers takes about half of it."""
 MAX_REPLY: Final = 1 << 20
-"""Bytes; the outcomes of a whole batch, each with a page of words."""
+"""Bytes; the outcomes of a whole batch, each with a page of text."""
 QUEUE: Final = 16
-"""Messages that may wait in either direction; of the largest ones, 64 MiB a host."""
+"""Messages that may wait in either direction; of the largest ones, 64 MiB per host."""
 MOST_FILES: Final = 65_536
 _OPTIONS: Final = {
     zmq.LINGER: 0,
     zmq.SNDHWM: QUEUE,
     zmq.RCVHWM: QUEUE,
     zmq.HANDSHAKE_IVL: 5000,
-    zmq.HEARTBEAT_IVL: 2000,  # or a host that lost its power would be listened to for ever
+    zmq.HEARTBEAT_IVL: 2000,  # detects a host that lost its power
     zmq.HEARTBEAT_TIMEOUT: 6000,
     zmq.RECONNECT_IVL: 100,
     zmq.RECONNECT_IVL_MAX: 3000,
@@ -47,7 +47,7 @@ _FATES: Final[Mapping[int, str]] = {
     zmq.EVENT_HANDSHAKE_FAILED_AUTH: "the daemon does not admit this policer's key (put its .key "
     "file into the daemon's server.authorised_keys_dir, and restart the daemon)",
 }
-"""What an event of a connecting socket means (zmq_socket_monitor(3))."""
+"""Meanings of the events of a connecting socket (zmq_socket_monitor(3))."""
 _monitors = count()
 
 
@@ -55,8 +55,8 @@ _monitors = count()
 def shared_context() -> zmq.asyncio.Context:
     """Return the one context of all links of this process, with room for hundreds of hosts.
 
-    A host takes four descriptors, and more while it is dialled: the soft limit is raised to the
-    hard one.
+    A host takes four descriptors, and more while connecting: the soft limit is raised to the hard
+    one.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
@@ -68,10 +68,10 @@ def shared_context() -> zmq.asyncio.Context:
 
 
 class Dialled:
-    """A socket that connects to a host and goes on trying; and why it has not succeeded yet."""
+    """A socket that connects to a host and keeps trying; records why it has not succeeded yet."""
 
     def __init__(self, kind: int, host: Host, keys: Keys | None) -> None:
-        """Begin to connect: a DEALER to the host's requests, a SUB to its telemetry.
+        """Start to connect: a DEALER to the host's requests, a SUB to its telemetry.
 
         Raises:
             LinkError: says which part of the host's entry or of the settings is wrong or missing.
@@ -121,23 +121,23 @@ class Dialled:
         self._monitor.connect(address)
 
     def fate(self) -> str:
-        """Return what became of the connection, by the last that libzmq told of it."""
+        """Return the state of the connection, by the last event of libzmq."""
         words = "it was heard before" if self._monitor is None else "there is no connection"
-        with suppress(zmq.Again):  # nothing more is told
+        with suppress(zmq.Again):  # no more events
             while self._monitor is not None:
                 told = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
                 words = _FATES.get(told["event"], words)
         return words
 
     def succeeded(self) -> None:
-        """Ask no more what becomes of the connection: the host was heard."""
+        """Stop monitoring the connection: the host was heard."""
         if self._monitor is not None:
             self.socket.monitor(None, 0)
             self._monitor.close(linger=0)
             self._monitor = None
 
     def close(self) -> None:
-        """Hang up; what was not sent is dropped."""
+        """Disconnect; unsent messages are dropped."""
         if not self.socket.closed:
             self.succeeded()
             self.socket.close(linger=0)

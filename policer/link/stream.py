@@ -1,4 +1,4 @@
-"""Hears one host's telemetry: the newest of what waits, and of a flood no more than is needed."""
+"""Receives one host's telemetry: the newest waiting message; a flood costs no more than needed."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,42 +12,42 @@ from policer.link.sockets import Dialled
 from xtc.wire import Refused, Telemetry, decode_telemetry
 
 GAP_S = 0.1
-"""Between two looks: at most ten messages a second are decoded. No daemon ticks more often."""
+"""Between two reads: at most ten messages a second are decoded. No daemon ticks more often."""
 MOST_AT_ONCE = 256
-"""Messages dropped unread at one look, lest a flood of one host keeps the others waiting."""
+"""Messages dropped unread in one read, so that a flood of one host does not delay the others."""
 FLOOD_PPS = 20.0
 """Messages a second that no honest daemon sends."""
 FLOOD_WINDOW_S = 5.0
-"""Over how long they are counted: what waited while the policer was busy is no flood."""
+"""Period of counting: messages that waited while the policer was busy are no flood."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many messages came since when; seconds of the policer's clock."""
+    """Number of messages since an instant; seconds of the policer's clock."""
 
     since: float
     count: int = 0
 
     def after(self, now: float, messages: int) -> "Tally":
-        """Return the tally with more messages, begun anew when the window is over."""
+        """Return the tally with more messages, restarted when the window is over."""
         if now - self.since > FLOOD_WINDOW_S:
             return Tally(now, messages)
         return Tally(self.since, self.count + messages)
 
     @property
     def flood(self) -> bool:
-        """Whether so many come only from a daemon that is broken, or means harm."""
+        """Whether the rate is only possible for a broken or malicious daemon."""
         return self.count > FLOOD_PPS * FLOOD_WINDOW_S
 
 
 class Stream:
-    """One host's telemetry socket, from dialling to hanging up."""
+    """One host's telemetry socket, from connecting to closing."""
 
     def __init__(self, host: Host, keys: Keys | None) -> None:
-        """Dial.
+        """Connect.
 
         Raises:
-            LinkError: as `Dialled` says.
+            LinkError: as `Dialled`.
         """
         self._line = Dialled(zmq.SUB, host, keys)
         self._waiting: zmq.Socket[bytes] = zmq.Socket.shadow(self._line.socket.underlying)
@@ -55,11 +55,11 @@ class Stream:
     async def newest(self, silence_s: float) -> tuple[bytes, int]:
         """Wait for a message; return the newest that waits, and how many older ones were dropped.
 
-        Nothing that a message holds is looked at, nor how many parts it has: each is one.
+        The contents and the number of parts of a message are ignored: each counts as one.
         ZMQ_CONFLATE would keep the newest by itself, but ends the process on a message of parts.
 
         Raises:
-            LinkTimeout: nothing came for so many seconds; says what is known of the reason.
+            LinkTimeout: nothing came for this time; gives the reason as far as known.
         """
         try:
             async with asyncio.timeout(silence_s):
@@ -76,15 +76,15 @@ class Stream:
         return raw, MOST_AT_ONCE
 
     def close(self) -> None:
-        """Hang up."""
+        """Disconnect."""
         self._line.close()
 
 
 def decoded(raw: bytes) -> Telemetry:
-    """Read a message.
+    """Decode a message.
 
     Raises:
-        LinkError: it is no telemetry.
+        LinkError: it is not telemetry.
     """
     try:
         return decode_telemetry(raw)

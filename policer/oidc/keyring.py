@@ -1,7 +1,7 @@
-"""An issuer's keys as they were last published: asked for again in time, and never often.
+"""An issuer's keys as last published: refreshed in time, with a rate limit.
 
-Used by one event loop. Nobody waits for an issuer for longer than `WAIT_S`, and while it is away
-the keys that were had hold for a while.
+Used by one event loop. No request waits for an issuer for longer than `WAIT_S`. While the issuer is
+unavailable, the last keys stay valid for a while.
 """
 
 import asyncio
@@ -15,18 +15,18 @@ from policer.errors import IssuerAway
 from policer.oidc.verify import NamedKey, usable_keys
 
 AGAIN_S: Final = 60.0
-"""The issuer is asked no more often than that, whatever keys tokens name."""
+"""Least interval of requests to the issuer, whatever keys tokens name."""
 SOON_S: Final = 10.0
-"""Nor more often than that while there are no keys at all."""
+"""The same while there are no keys at all."""
 FRESH_S: Final = 600.0
-"""Keys older than that are asked for again, so that a key that is withdrawn ends."""
+"""Keys older than this are refreshed, so that withdrawn keys expire."""
 STALE_S: Final = 3600.0
-"""Keys that could not be renewed for so long are no longer used."""
+"""Keys that could not be refreshed for this time are no longer used."""
 WAIT_S: Final = 3.0
 
 
 class FetchError(Exception):
-    """The keys cannot be had; the text says why."""
+    """The keys are unavailable; the text says why."""
 
 
 class KeyRing:
@@ -39,7 +39,7 @@ class KeyRing:
         clock: Callable[[], float],
         wait_s: float = WAIT_S,
     ) -> None:
-        """Take who it is, what gets the keys, a monotonic clock, and how long to wait for them."""
+        """Set the issuer, the source of its keys, a monotonic clock, and the longest wait."""
         self._issuer, self._fetch, self._clock, self._wait_s = issuer, fetch, clock, wait_s
         self._keys: Sequence[NamedKey] = ()
         self._fetched_at = float("-inf")
@@ -50,10 +50,10 @@ class KeyRing:
         self._log = structlog.get_logger("policer.oidc").bind(issuer=issuer)
 
     async def keys(self) -> Sequence[NamedKey]:
-        """Return the keys; those that are old are renewed meanwhile.
+        """Return the keys; old ones are refreshed in the background.
 
         Raises:
-            IssuerAway: there are none, or none that can be believed.
+            IssuerAway: there are none, or they are too old.
         """
         age = self._clock() - self._fetched_at
         if age <= FRESH_S:
@@ -66,7 +66,7 @@ class KeyRing:
         return self._keys
 
     async def renewed(self) -> Sequence[NamedKey]:
-        """Return the keys after asking for them, unless that was done in the last minute.
+        """Return the keys after a refresh, unless the last one was less than a minute ago.
 
         Raises:
             IssuerAway: the last try failed.
@@ -78,14 +78,14 @@ class KeyRing:
         return self._keys
 
     async def close(self) -> None:
-        """Stop asking."""
+        """Stop refreshing."""
         if self._trying is not None:
             self._trying.cancel()
             with suppress(asyncio.CancelledError):
                 await self._trying
 
     def _try(self, again_s: float) -> None:
-        """Begin to ask, unless it is being done, or was done so lately."""
+        """Start a refresh, unless one is in progress or was done recently."""
         busy = self._trying is not None and not self._trying.done()
         if busy or self._clock() - self._tried_at < again_s:
             return
@@ -93,7 +93,7 @@ class KeyRing:
         self._trying = asyncio.create_task(self._ask(), name=f"keys of {self._issuer}")
 
     async def _wait(self) -> None:
-        """Wait for what is being asked, and not for long."""
+        """Wait for a running refresh, for a limited time."""
         if self._trying is None:
             return
         done, _ = await asyncio.wait({self._trying}, timeout=self._wait_s)

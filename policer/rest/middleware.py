@@ -1,7 +1,4 @@
-"""The outermost shell: an id, HEAD, headers, log line and deadline for every request, even a 404.
-
-Litestar's own middleware sees only requests that have a route.
-"""
+"""Outermost layer: id, HEAD, headers, log line and deadline of every request, even for a 404."""
 
 import asyncio
 from collections.abc import Mapping
@@ -24,19 +21,19 @@ HEADERS = {
     b"referrer-policy": b"no-referrer",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'",
 }
-"""On every answer that does not say otherwise."""
+"""Added to every answer, unless it has its own."""
 STRICT = {b"strict-transport-security": b"max-age=31536000"}
-"""On every answer over TLS of our own."""
+"""Added to every answer over the service's own TLS."""
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-"""What a request may be; HTTP lets clients make up any other word (RFC 9110, section 9.1)."""
+"""Methods of requests; HTTP lets clients make up any other word (RFC 9110, section 9.1)."""
 OTHER = "other"
-"""What all other words are called in metrics and in the log: clients must not fill either."""
+"""Name of all other methods in metrics and in the log: clients must not fill either."""
 LONGEST_PATH = 200
 """Characters of a path that the log keeps."""
 
 
 class SlowClientError(Exception):
-    """A client that takes nothing of its answer."""
+    """A client that does not read its answer."""
 
 
 class Outside:
@@ -59,7 +56,7 @@ class Outside:
         self._find_client(scope)
         sender = _Sender(send, exchange, self._send_s, self._more, headless=method == "HEAD")
         if method == "HEAD" and not scope["path"].endswith("/stream"):
-            # A copy: the server must go on to know that it answers a HEAD.
+            # A copy: the server must still know that it answers a HEAD.
             scope = {**scope, "method": "GET"}
         try:
             if not await self._refused(scope, exchange, sender):
@@ -73,14 +70,14 @@ class Outside:
             self._tell(scope, method, exchange, self._clock() - began)
 
     def _find_client(self, scope: Any) -> None:
-        """Have everybody after this see who asks, not the proxy that passes it on."""
+        """Replace the address of a proxy by that of the client."""
         if scope.get("client"):
             peer, port = scope["client"]
             forwarded = _lines(scope, b"x-forwarded-for")
             scope["client"] = client_address(peer, forwarded, self._trusted), port
 
     async def _refused(self, scope: Any, exchange: Exchange, send: Send) -> bool:
-        """Refuse an address that asks too often and shows no token; tell whether it is."""
+        """Refuse an address with too many requests without a token; return whether it did."""
         if scope["path"] in UNMETERED or shows_token(_lines(scope, b"authorization")):
             return False
         try:
@@ -96,14 +93,14 @@ class Outside:
         return False
 
     def _broke_off(self, exchange: Exchange, error: Exception, *, slow: bool) -> None:
-        """Log an answer that ended too early; the server hangs up, since no other can be given."""
+        """Log an answer that ended too early; the server can then only disconnect."""
         if slow:
             self._log.warning("a slow client was hung up on", id=exchange.id, token=exchange.token)
         else:
             self._log.error("an answer broke off", id=exchange.id, exc_info=error)
 
     def _tell(self, scope: Any, method: str, exchange: Exchange, seconds: float) -> None:
-        """Log and measure; the route's pattern, since paths are without number."""
+        """Log and measure; by the route's pattern, since the number of paths is unlimited."""
         route = scope.get("path_template") or "none"
         method = method if method in METHODS else OTHER
         self._observe(method, route, exchange.status, seconds)
@@ -122,7 +119,7 @@ class Outside:
 
 
 def client_of(scope: Any) -> str:
-    """Return the address that asks; "" where the server does not know it."""
+    """Return the client's address; "" if the server does not know it."""
     client = scope.get("client")
     return client[0] if client else ""
 
@@ -133,7 +130,7 @@ def _lines(scope: Any, name: bytes) -> list[str]:
 
 
 class _Sender:
-    """Sends an answer: with the headers that all have, without a body where none was asked for."""
+    """Sends an answer: with the common headers, and without a body for HEAD."""
 
     def __init__(
         self,
@@ -149,7 +146,7 @@ class _Sender:
         self.slow = False
 
     async def __call__(self, message: Message) -> None:
-        """Send one message, or give the client up."""
+        """Send one message, or disconnect the client."""
         try:
             async with asyncio.timeout(self._send_s):
                 await self._send(self._dressed(message))

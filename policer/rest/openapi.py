@@ -1,6 +1,7 @@
-"""The OpenAPI document: what Litestar reads off the handlers, and what only this service knows.
+"""The OpenAPI document: Litestar's part from the handlers, and the part specific to this service.
 
-Problems, scopes, preconditions and examples are the same for many operations, and said here once.
+Problems, scopes, preconditions and examples are common to many operations, so they are defined
+once, here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +32,7 @@ If-Match. POST takes an Idempotency-Key. Lists have a cursor: give the `next` of
 `after` of the following one, until it is null. Unknown fields and parameters are refused.
 """
 ANSWERS = (answers, history, reports, webhooks, overrideanswers)
-"""Modules whose structs are bodies."""
+"""Modules with structs of bodies."""
 _CONTRACT = {
     "guarantee_pps": 20000,
     "ceiling_pps": 50000,
@@ -95,7 +96,7 @@ PRECONDITIONED = {
 }
 """Operations that are refused without If-Match."""
 MAKING = {"putContract", "putFollowing", "putClass", "putTenant", "suspendHost", "exemptRouter"}
-"""Operations that make something, or replace it."""
+"""Operations that create or replace something."""
 TAGGED = {
     "readHost",
     "addHost",
@@ -120,9 +121,9 @@ EXPORTS = {
     "listAudit": (LINES, "AuditRow"),
     "readReport": (CSV, ""),
 }
-"""Operations that export: as what, and what is in each line of JSON."""
+"""Operations that export: media type, and content of each line of JSON."""
 STREAMS = {"streamEvents": ("event", "EventRow"), "streamTelemetry": ("telemetry", "Tick")}
-"""Operations that stream: what they call their events, and what is in them."""
+"""Operations that stream: name of their events, and content."""
 
 
 LIMITS: Mapping[Limited, str] = {
@@ -132,18 +133,18 @@ LIMITS: Mapping[Limited, str] = {
 
 
 class Needs(NamedTuple):
-    """What a token must have for an operation."""
+    """Rights that a token needs for an operation."""
 
     scope: str
     limited: Limited
 
 
 def finished(document: dict[str, Any], needs: Mapping[str, Needs]) -> dict[str, Any]:
-    """Return the document with what Litestar cannot know.
+    """Return the document completed with the parts that Litestar cannot derive.
 
     Args:
-        document: as Litestar made it.
-        needs: what each operation takes.
+        document: as made by Litestar.
+        needs: requirements of each operation.
     """
     document["components"]["schemas"] |= _schemas()
     for path, operations in document["paths"].items():
@@ -153,7 +154,7 @@ def finished(document: dict[str, Any], needs: Mapping[str, Needs]) -> dict[str, 
 
 
 def _schemas() -> dict[str, Any]:
-    """Return the schemas of all bodies, by the library that checks and writes them."""
+    """Return the schemas of all bodies, from the library that checks and writes them."""
     structs = [Contract, Host, ProblemDocument, Tick, *_structs()]
     _, components = msgspec.json.schema_components(
         structs, ref_template="#/components/schemas/{name}"
@@ -248,7 +249,7 @@ def _example(status: int) -> dict[str, Any]:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a parameter that may be left out: there is no way to send a null."""
+    """Return the schema of an optional parameter: a null cannot be sent."""
     if isinstance(schema.get("type"), list):
         (kind,) = (kind for kind in schema["type"] if kind != "null")
         choices = [choice for choice in schema["enum"] if choice is not None]
@@ -259,7 +260,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stream(event: str, data: str) -> dict[str, Any]:
-    """Return the schema of one event of a stream; comments say that it is alive."""
+    """Return the schema of one event of a stream; comments are the heartbeat."""
     content = {"$ref": f"#/components/schemas/{data}"}
     text = {"type": "string", "contentMediaType": "application/json", "contentSchema": content}
     words = {"type": "string", "description": "Why the stream ends."}
@@ -267,7 +268,7 @@ def _stream(event: str, data: str) -> dict[str, Any]:
 
 
 def _export(line: str) -> dict[str, Any]:
-    """Return the schema of an export; OpenAPI 3.1 has no words for lines of JSON."""
+    """Return the schema of an export; OpenAPI 3.1 cannot describe lines of JSON."""
     if not line:
         return {"type": "string"}
     content = {"$ref": f"#/components/schemas/{line}"}

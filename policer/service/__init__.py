@@ -1,1 +1,1 @@
-"""The control loop: all hosts, leadership, overrides, and what is written to the store."""
+"""The control loop: all hosts, leadership, overrides, and records in the store."""

@@ -1,4 +1,4 @@
-"""The brake at work: counts who is guilty, obeys operators, and says what it does."""
+"""Applies the brake: counts guilty routers, follows operators, and reports changes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ _OFF = "no longer too many routers {where} are guilty"
 
 
 class Braking:
-    """Decides whether ladders may be climbed; keeps the fleet's brakes true."""
+    """Decides whether ladders may be climbed; updates the fleet's brakes."""
 
     def __init__(
         self, fleet: Fleet, clock: Callable[[], float], note: Callable[[Event], None]
@@ -23,16 +23,16 @@ class Braking:
         self._fleet, self._clock, self._note = fleet, clock, note
         self._brake = Brake()
         self._routers: Mapping[str, Routers] = {}
-        """Of each host, at the last look."""
+        """Of each host, when last counted."""
         self._log = structlog.get_logger("policer.brake")
 
     def stops(self, host: str) -> bool:
-        """Whether nothing may climb on a host."""
+        """Whether ladders are stopped on a host."""
         mode = self._fleet.overrides.brake_mode
         return stops_ladders(mode, counted=self._brake.stops(host))
 
     def count(self) -> None:
-        """Count what the brake goes by."""
+        """Count the routers that the brake depends on."""
         exempt_on = self._fleet.overrides.exempt_on
         self._routers = {
             name: routers_of(
@@ -44,13 +44,13 @@ class Braking:
         }
 
     def convicted(self, host: str, routers: int) -> None:
-        """Take note that routers of a host took the first step of their ladders."""
+        """Record that routers of a host took the first step of their ladders."""
         if routers:
             self._brake = self._brake.after(self._clock(), host, routers)
             self.look()
 
     def look(self) -> None:
-        """Put brakes on or release them by the count, and say so."""
+        """Put brakes on or release them by the count, and report it."""
         self._brake = self._brake.looked(self._clock(), self._routers)
         now, before = datetime.now(UTC), self._fleet.counted
         counted = {name: before.get(name, now) for name in self._counted()}
@@ -60,7 +60,7 @@ class Braking:
         self._show()
 
     def follow(self) -> None:
-        """Show what is known to a policer that does not lead: what operators want, and no count."""
+        """Show the operators' overrides, without a count, on a policer that does not lead."""
         self._fleet.counted = {}
         self._show()
 

@@ -1,7 +1,7 @@
-"""Which events a host may cause: many of a kind at once, few in the long run; the rest is counted.
+"""Limits the events that a host may cause: bursts of a kind, few in the long run; counts the rest.
 
-What a host reports, and what is sent to its routers, decides which events there are. Without a
-limit one host could fill the disk, and push the events of all others out of sight.
+The reports of a host and the traffic to its routers cause events. Without a limit one host could
+fill the disk, and hide the events of all others.
 """
 
 from typing import Final
@@ -9,13 +9,13 @@ from typing import Final
 from policer.token_bucket import Buckets
 
 MANY: Final = 100.0
-"""Events of one kind that a host may cause at once."""
+"""Events of one kind that a host may cause in a burst."""
 SOME_PER_S: Final = 1 / 60
 """The same in the long run."""
 AGAIN_S: Final = 600.0
-"""The same words about the same router are noted again after so long."""
+"""A repeated event about the same router is noted again after this time."""
 MOST_ROUTERS: Final = 1000
-"""Routers whose words are remembered: a daemon can make up names."""
+"""Limit of the remembered routers: a daemon can make up names."""
 
 
 class EventLimit:
@@ -26,14 +26,14 @@ class EventLimit:
         self._any = Buckets(SOME_PER_S, MANY)
         self._left_out: dict[str, int] = {}
         self.left_out = 0
-        """Events left out in all."""
+        """Events left out in total."""
 
     def repeated(self, now: float, kind: str, vr: str | None) -> bool:
-        """Whether an event of this kind was noted of this router lately."""
+        """Whether an event of this kind about this router was noted recently."""
         return self._repeated.wait(now, f"{kind} {vr}") > 0
 
     def admits(self, now: float, kind: str) -> bool:
-        """Whether another event of a kind may be noted; it counts as left out where not."""
+        """Whether another event of a kind may be noted; if not, it counts as left out."""
         if not self._any.wait(now, kind):
             return True
         self._left_out[kind] = self._left_out.get(kind, 0) + 1
@@ -41,5 +41,5 @@ class EventLimit:
         return False
 
     def left_out_before(self, kind: str) -> int:
-        """Return how many of a kind were left out since this was last asked."""
+        """Return how many events of a kind were left out since the last call."""
         return self._left_out.pop(kind, 0)

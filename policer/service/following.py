@@ -1,6 +1,6 @@
-"""Has contracts follow their routers from host to host, begin and end in time, and says so.
+"""Moves contracts with their routers between hosts, begins and ends them, and reports it.
 
-What a leader remembers of a router goes with it, so that no router leaves its ladder by moving.
+A leader moves the state of a router with it, so that no router leaves its ladder by moving.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,9 +24,9 @@ from policer.store import Event, PunishmentRow
 from policer.token_bucket import Buckets
 
 TWICE_AFTER_S = 30.0
-"""So long a router may be on two hosts without a word: while a domain migrates, it is."""
+"""A router may be on two hosts for this time without an event, as during a migration."""
 MANY, SOME_PER_S = 1000.0, 1 / 60
-"""Events of one kind that a host may cause at once, when all its routers move, and in the long
+"""Events of one kind that a host may cause: in a burst, when all its routers move, and in the long
 run."""
 LoopOf = Callable[[str], HostLoop | None]
 Punished = Mapping[tuple[str, str], PunishmentRow]
@@ -34,7 +34,7 @@ Punished = Mapping[tuple[str, str], PunishmentRow]
 
 
 class Following:
-    """Where routers are, and what holds there; the service alone uses it, in one thread."""
+    """Places of routers, and terms there; used only by the service, in one thread."""
 
     def __init__(
         self,
@@ -46,15 +46,15 @@ class Following:
         loop_of: LoopOf,
         ruled: Callable[[], int],
     ) -> None:
-        """Know nothing yet.
+        """Start with empty state.
 
         Args:
-            fleet: of hosts, as everybody sees it.
-            writer: keeps events, punishments and homes.
+            fleet: shared view of the hosts.
+            writer: writes events, punishments and homes.
             clock: monotonic seconds.
-            wall: tells the time of day.
-            loop_of: returns a host's loop; None where it has none.
-            ruled: returns the epoch in which this policer took over who is punished.
+            wall: time of day.
+            loop_of: returns a host's loop; None if it has none.
+            ruled: returns the epoch in which this policer took over the punishments.
         """
         self._fleet, self._writer, self._clock, self._wall = fleet, writer, clock, wall
         self._loop_of, self._ruled = loop_of, ruled
@@ -63,11 +63,11 @@ class Following:
         self._whereabouts = self._promises.whereabouts
         self._events = Buckets(SOME_PER_S, MANY)
         self._twice: set[tuple[str, str]] = set()
-        """Routers, and hosts that claim them, of which that was noted."""
+        """Routers, and hosts that claim them, for which that was noted."""
         self._overpromised: set[str] = set()
-        """Hosts of which that was noted."""
+        """Hosts for which that was noted."""
         self._odd: set[tuple[str, str, str]] = set()
-        """Host and router of contracts, and their time zone, which this machine does not know."""
+        """Host and router of contracts, and their time zone, which this machine does not have."""
         self._noted_odd: set[tuple[str, str, str]] = set()
 
     def take(
@@ -76,25 +76,25 @@ class Following:
         classes: Classes,
         homes: Mapping[str, str],
     ) -> bool:
-        """Take over what the store says: contracts by host and router, classes, and homes.
+        """Take over the store's contracts by host and router, classes, and homes.
 
         Returns:
-            Whether that may concern every host.
+            Whether they may affect every host.
         """
         self._odd = set(_in_unknown_zones(entered))
         return self._promises.take(entered, classes, homes)
 
     def forget(self, host: str) -> None:
-        """Forget a host that was removed."""
+        """Forget a removed host."""
         self._whereabouts.forget(host)
         self._overpromised.discard(host)
 
     def enter(self, name: str, host: Host | None = None) -> None:
-        """Have a host's loop go by what is promised there now, where that changed.
+        """Update a host's loop if the terms in force there changed.
 
         Args:
             name: of the host.
-            host: its entry, where that may have changed.
+            host: its entry, if that may have changed.
         """
         loop, live = self._loop_of(name), self._fleet.get(name)
         if loop is None or live is None:  # it is being removed
@@ -105,7 +105,7 @@ class Following:
             loop.enter(host or live.host, promised.contracts, promised)
 
     def heard(self, host: str, sight: Sight) -> None:
-        """Have contracts follow the routers that came to a host."""
+        """Move contracts with the routers that came to a host."""
         loop = self._loop_of(host)
         if loop is None:
             return
@@ -120,7 +120,7 @@ class Following:
             self._keep(moves)
 
     def look(self, hosts: Iterable[str]) -> None:
-        """Have contracts begin and end in time; say which hosts promise too much now."""
+        """Begin and end contracts on time; report the hosts that now promise too much."""
         for name in hosts:
             if self._promises.may_change(name):
                 self.enter(name)
@@ -130,13 +130,13 @@ class Following:
             self._note_zones()
 
     def take_over(self, homes: Mapping[str, str], punished: Punished, epoch: int) -> Punished:
-        """Go on where the leader before was; return who is punished where.
+        """Continue from the previous leader; return the punished routers by host.
 
-        What that leader could not write any more of a move, this policer saw itself.
+        This policer saw the moves that the previous leader could not write.
 
         Args:
-            homes: where routers were, by the store.
-            punished: who was punished where, by the store.
+            homes: homes of routers in the store.
+            punished: punishments in the store.
             epoch: of this policer.
         """
         self._whereabouts.correct(homes)
@@ -158,14 +158,14 @@ class Following:
         return found
 
     def now_at(self, host: str, vr: str) -> tuple[str, str]:
-        """Return where a router is that was punished on a host just now."""
+        """Return the current place of a router that was punished on a host just now."""
         live = self._fleet.get(host)
         if live is not None and vr in live.state.routers:
             return host, vr
         return self._whereabouts.now_at(host, vr) or (host, vr)
 
     def _keep(self, moves: Iterable[Move]) -> None:
-        """Have moves written down."""
+        """Queue moves for the store."""
         for move in moves:
             if move.came:
                 self._writer.settle(move.router, move.host, self._ruled())
@@ -173,7 +173,7 @@ class Following:
                 self._note("moved", move.host, move.vr, _words_of(move))
 
     def _bring(self, to: HostLoop, moves: Sequence[Move]) -> None:
-        """Have a loop go on with routers that came from one host, or got another name."""
+        """Pass routers that moved from one host, or were renamed, to a loop."""
         loop = self._loop_of(moves[0].from_host or "")
         if loop is not None:
             names = {self._name_before(m.from_host or "", m.from_vr, m.vr): m.vr for m in moves}
@@ -181,21 +181,21 @@ class Following:
             to.adopt({names[vr]: one for vr, one in released.items()})
 
     def _name_before(self, host: str, known: str | None, vr: str) -> str:
-        """Return what a router was called on a host that it left; "" where that cannot be known.
+        """Return a router's name on a host that it left; "" if unknown.
 
-        After a start of the policer nobody knows that of a UUID; but most keep their names.
+        After a start of the policer the name is unknown for a UUID; but most routers keep theirs.
         """
         live = self._fleet.get(host)
         taken = live is None or vr in live.sight.routers
         return known or ("" if taken else vr)
 
     def _leads(self) -> bool:
-        """Whether this policer leads, and has taken over who is punished."""
+        """Whether this policer leads and has taken over the punishments."""
         leadership = self._fleet.leadership
         return leadership.leading and leadership.epoch == self._ruled()
 
     def _note_twice(self) -> None:
-        """Say which routers are on two hosts, once for as long as they are."""
+        """Report the routers that are on two hosts, once per occurrence."""
         twice = set(self._whereabouts.claims(self._clock() - TWICE_AFTER_S))
         for router, host in sorted(twice - self._twice):
             vr = self._whereabouts.name_on(host, router) or router
@@ -210,7 +210,7 @@ class Following:
         return f"{home} may still have it, or it moved too often lately: its contract stays there"
 
     def _note_too_much(self) -> None:
-        """Say which hosts promise more than they can forward, once for as long as they do."""
+        """Report the hosts that promise more than they can forward, once per occurrence."""
         lives = self._fleet.hosts
         too_much = {name for name, live in lives.items() if live.overpromised}
         for name in sorted(too_much - self._overpromised):
@@ -223,7 +223,7 @@ class Following:
         self._overpromised = too_much
 
     def _note_zones(self) -> None:
-        """Say which contracts have hours that this machine cannot read as they are meant."""
+        """Report contracts with hours in a zone that this machine does not have."""
         for host, vr, zone in sorted(self._odd - self._noted_odd):
             words = (
                 f"this machine knows no time zone {zone!r}, and reads the contract's hours in UTC"
@@ -232,7 +232,7 @@ class Following:
         self._noted_odd = self._odd
 
     def _note(self, kind: str, host: str, vr: str | None, words: str) -> None:
-        """Note what hosts may bring about, and so flood the table of events."""
+        """Note an event that hosts can cause, limited to protect the table of events."""
         self._log.info(kind, host=host, vr=vr, words=words)
         if not self._events.wait(self._clock(), f"{kind} {host}"):
             tenant = None if vr is None else tenant_of(self._fleet.get(host), vr)

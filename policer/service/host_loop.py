@@ -1,4 +1,4 @@
-"""One host's loop: telemetry in, a round, orders out; whatever happens here, other hosts go on."""
+"""Control loop of one host: telemetry in, a round, orders out; isolated from other hosts."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -44,91 +44,91 @@ from policer.token_bucket import Buckets
 from xtc.wire import Activate, Limit, Refusal, Telemetry, highest_possible
 
 SHORTEST_S = 0.5
-"""Rounds come no closer than this, however often a host speaks."""
+"""Minimum time between rounds, however often a host sends."""
 UNLIMITED = frozenset({"punished", "pardoned"})
-"""What is done to a router is always noted; its contract's patience says how often it can be."""
+"""Measures against a router are always noted; the contract's patience limits their rate."""
 TWICE_S = 30.0
-"""A host whose daemon obeys orders for another one is shown as such for so long: two leases."""
+"""A host whose daemon obeys orders for another entry is shown as such for this time: two leases."""
 ENTERED_TWICE = (
     "it obeys leases of this epoch that were not sent to it: is its daemon entered twice, or was a "
     "lease given by hand?"
 )
 LONGEST_WORDS = 500
-"""Characters of a daemon's own words that an event keeps."""
+"""Characters of a daemon's own text that an event keeps."""
 _NOTHING_KNOWN = HostState()
-"""What is shown by a policer that does not lead."""
+"""State shown by a policer that does not lead."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all hosts' loops share."""
+    """Objects that all hosts' loops share."""
 
     fleet: Fleet
     writer: Writer
     clock: Callable[[], float]
     next_sequence: Callable[[], int]
     policy: Callable[[str], Policy]
-    """The policy of this moment for a host: a brake may be on."""
+    """Current policy for a host: a brake may be on."""
     convicted: Callable[[str, int], None]
-    """Told how many routers of a host took the first step of their ladders in a round."""
+    """Called with the routers of a host that took the first step of their ladders in a round."""
     recorded: Callable[[HostLive, Sight], None]
-    """Called while it leads for each tick that is believed: the host before it, and with it."""
+    """Called while this policer leads for each believed tick: the host before it, and with it."""
     played: Callable[[float], None]
-    """Told how many seconds a round took."""
+    """Called with the duration of a round in seconds."""
     ruled: Callable[[], int]
-    """The epoch in which the punishments of the leader before were taken over."""
+    """Epoch in which the punishments of the previous leader were taken over."""
     heard: Callable[[str, Sight], None]
-    """Told what a host shows that is believed, before the round that goes by it."""
+    """Called with each believed view of a host, before the round that uses it."""
     overtaken: Callable[[int], None]
-    """Told the epoch that a host obeys where it is above this policer's."""
+    """Called with the epoch that a host obeys if it is above this policer's."""
     wall: Callable[[], float]
     """The time of day, seconds since 1970."""
     ttl_s: float
 
 
 class Remembered(NamedTuple):
-    """What is known of a router, which goes with it to another host."""
+    """State of a router that moves with it to another host."""
 
     state: RouterState | None
-    """None where this policer did not lead."""
+    """None if this policer did not lead."""
     kept: Kept | None
 
 
 class HostLoop:
-    """Sees, decides for and tells one host."""
+    """Control loop for one host."""
 
     def __init__(self, host: Host, keys: Keys | None, shared: Shared) -> None:
         self.host = host
         self._shared = shared
         self._link = Link(host, keys, self._hear, on_trouble=self._trouble, clock=shared.clock)
         self._deaf = ""
-        """What the link said when the host could not be heard or understood."""
+        """Link error while the host could not be received or understood."""
         self._untold = ""
-        """What the link said when the host could not be told."""
+        """Link error while nothing could be sent to the host."""
         self._state = _NOTHING_KNOWN
-        """As of the last round; it outlives the lead, in case this policer is the next leader."""
+        """State after the last round; kept without the lead, in case this policer leads again."""
         self._led = False
-        """Whether `_state` is of a leader."""
+        """Whether `_state` comes from a leader."""
         self._overtaken = 0
-        """The epoch in which it was last noted that the host obeys another policer."""
+        """Epoch in which an event last noted that the host obeys another policer."""
         self._limit = EventLimit()
-        """Which events the host may still cause."""
+        """Limit of the events that the host may still cause."""
         self._raises = Buckets(1 / AGAIN_S, 1.0)
-        """How often this host may ask for a higher epoch: each costs all hosts a write."""
+        """Limit of this host's requests for a higher epoch: each costs all hosts a write."""
         self._news = asyncio.Event()
         self._sent: Mapping[str, Sent] = {}
         self._epoch = 0
         """The epoch in which `_sent` was sent."""
         self._given = 0
-        """The highest sequence that was sent in it."""
+        """The highest sequence sent in it."""
         self._twice_until = float("-inf")
-        """Until then its daemon is taken to be another host's, too."""
+        """Until then the daemon counts as shared with another entry."""
         self._refused: frozenset[tuple[type[Activate | Limit], str]] = frozenset()
-        """What the daemon would not take when it was last told, by kind and router."""
+        """Last orders that the daemon refused, by kind and router."""
         self._costs: Mapping[str, float] = {}
-        """What a packet of each router takes beside an ordinary one, where that is not 1."""
+        """Cost of a packet of each router relative to an ordinary one, if not 1."""
         self._dialect = Dialect(self._carry_out, shared.next_sequence)
-        """What its daemon takes."""
+        """Adapts messages to what its daemon understands."""
         self._log = structlog.get_logger("policer.host").bind(host=host.name)
         self._gone = self._gone_noted = False
         self._put(HostLive(host))
@@ -136,12 +136,12 @@ class HostLoop:
     def enter(
         self, host: Host, contracts: Mapping[str, Contract], promised: Promised | None = None
     ) -> None:
-        """Take over what is promised from now on; the link's addresses stay as they are.
+        """Take over new contracts; the link's addresses stay unchanged.
 
         Args:
             host: its entry.
-            contracts: what holds, by router.
-            promised: how that came about.
+            contracts: terms in force, by router.
+            promised: the source of these terms.
         """
         self.host = host
         self._costs = {vr: one.cost for vr, one in contracts.items() if one.cost != 1.0}
@@ -151,7 +151,7 @@ class HostLoop:
         self._put(live)
 
     def release(self, vrs: Collection[str]) -> dict[str, Remembered]:
-        """Forget routers that went to other hosts; return what is remembered of them."""
+        """Forget routers that moved to other hosts; return their state."""
         live, routers = self._live, self._state.routers
         known = {vr for vr in vrs if vr in routers or vr in live.kept}
         gone = {vr: Remembered(routers.get(vr), live.kept.get(vr)) for vr in known}
@@ -164,9 +164,9 @@ class HostLoop:
         return gone
 
     def adopt(self, came: Mapping[str, Remembered]) -> None:
-        """Go on with routers that came from other hosts.
+        """Take over routers that came from other hosts.
 
-        One that stands higher on its ladder here, by a contract of this host alone, stays there.
+        A router that is higher on its ladder here, by a contract of this host alone, stays there.
         """
         routers, kept = self._state.routers, self._live.kept
         states = {
@@ -185,14 +185,14 @@ class HostLoop:
                 self._punish(vr, state.punishment)
 
     def _remember(self, routers: Mapping[str, RouterState], kept: Mapping[str, Kept]) -> None:
-        """Go on with other routers; what a leader knows of them is shown by one alone."""
+        """Replace the state of routers; only leaders show what only they know."""
         if routers != self._state.routers:
             self._state = replace(self._state, routers=routers)
         live = replace(self._live, kept=kept)
         self._put(replace(live, state=self._state) if self._rules() else live)
 
     def pardon(self, vr: str, actor: str) -> None:
-        """Forget what a router did, and what was done about it."""
+        """Forget a router's misbehaviour, and lift the measures against it."""
         kept = self._state.routers.get(vr)
         if kept is None:
             return
@@ -203,11 +203,11 @@ class HostLoop:
         self._note("pardoned", f"by {actor}", vr, actor)
 
     def inherit(self, punished: Mapping[str, PunishmentRow], *, led_last: bool = False) -> None:
-        """Go on where the leader before was.
+        """Continue from the previous leader.
 
         Args:
-            punished: who is punished, by router.
-            led_last: whether that leader was this policer, which then knows more than that.
+            punished: punishments by router.
+            led_last: whether that leader was this policer, which then has more state.
         """
         if not (led_last and self._led):
             now = self._shared.clock()
@@ -217,7 +217,7 @@ class HostLoop:
         self._put(replace(self._live, state=self._state))
 
     async def run(self) -> None:
-        """Hear and decide until cancelled."""
+        """Receive and decide until cancelled."""
         link = asyncio.create_task(self._link.run(), name=f"link {self.host.name}")
         try:
             while True:
@@ -227,10 +227,10 @@ class HostLoop:
             await asyncio.gather(link, return_exceptions=True)
 
     async def _turn(self) -> None:
-        """Wait for telemetry, or for the silence that makes a host gone; then play a round."""
+        """Wait for telemetry, or for the silence that makes a host gone; then run a round."""
         began = self._shared.clock()
         try:
-            # Not wait_for: until Python 3.12 it may lose that the loop was cancelled.
+            # Not wait_for: before Python 3.12 it may lose a cancellation of the loop.
             async with asyncio.timeout(GONE_AFTER_S):
                 await self._news.wait()
         except TimeoutError:
@@ -243,7 +243,7 @@ class HostLoop:
             self._untold = str(error)
             self._put(replace(self._live, link_problem=self._problem))
         except Exception:  # noqa: BLE001  the one firewall of this loop
-            # A host that trips a bug must not stop the others.
+            # A host that triggers a bug must not stop the others.
             self._log.exception("a round failed")
             failed = self._live.rounds_failed + 1
             self._put(replace(self._live, rounds_failed=failed))
@@ -252,7 +252,7 @@ class HostLoop:
             await asyncio.sleep(rest)
 
     def _hear(self, _host: str, telemetry: Telemetry) -> None:
-        """Take over a message; a host that was gone is back in step with its first word."""
+        """Process a message; a host that was gone is reachable again from its first message."""
         now = self._shared.clock()
         live, self._deaf = self._live, ""
         after = seen(live.sight, telemetry, now, self.host.capacity_pps, self._costs)
@@ -287,9 +287,9 @@ class HostLoop:
             self._news.set()
 
     def _obeys_another(self, sight: Sight) -> bool:
-        """Whether the host obeys leases of this policer that were sent to another entry of it.
+        """Whether the host obeys leases that this policer sent to another entry of the same host.
 
-        Sequences only rise, over all hosts: one above all that were sent here was sent elsewhere.
+        Sequences rise over all hosts: one above all that were sent here was sent elsewhere.
         """
         return self._rules() and any(
             report.epoch == self._epoch and (report.sequence or 0) > self._given > 0
@@ -297,13 +297,13 @@ class HostLoop:
         )
 
     def _trouble(self, _host: str, error: LinkError) -> None:
-        """Show what keeps the link from hearing."""
+        """Show the link's receive error."""
         self._deaf = str(error)
         self._note_of_host("link", self._deaf)
         self._put(replace(self._live, link_problem=self._problem))
 
     def _miss(self) -> None:
-        """Say once that a host is gone; its leases end by themselves."""
+        """Report once that a host is gone; its leases expire by themselves."""
         self._gone = self._live.sight.heard_at is not None
         if self._gone and not self._gone_noted:
             words = f"nothing was heard for {GONE_AFTER_S:g} s"
@@ -337,12 +337,12 @@ class HostLoop:
         await self._tell(now, decided.orders)
 
     def _rules(self) -> bool:
-        """Whether this policer leads, and knows who is punished: else somebody would go free."""
+        """Whether this policer leads and has the punishments; without them, it would lift these."""
         leadership = self._shared.fleet.leadership
         return leadership.leading and leadership.epoch == self._shared.ruled()
 
     def _stand_down(self) -> None:
-        """Show nothing of what only a leader knows; what was shown is of the last round led."""
+        """Hide what only a leader knows: it dates from the last round as leader."""
         self._untold = ""
         live = self._live
         if live.orders or live.refusals or live.state is not _NOTHING_KNOWN:
@@ -350,9 +350,9 @@ class HostLoop:
             self._put(replace(shown, link_problem=self._problem))
 
     def _rest(self) -> None:
-        """Send nothing, since an operator suspended control; leases end by themselves.
+        """Send nothing, since an operator suspended control; leases expire by themselves.
 
-        Punishments are remembered, and the host begins calm when control is resumed.
+        Punishments are kept. When control is resumed, the host starts as calm.
         """
         self._untold = ""
         self._state = replace(self._state, standing=Standing())
@@ -360,7 +360,7 @@ class HostLoop:
         self._put(replace(shown, link_problem=self._problem))
 
     def _keep(self, live: HostLive, decided: Round) -> None:
-        """Show what a round decided, and have it written down."""
+        """Show the result of a round, and queue it for the store."""
         for note in decided.notes:
             noting = self._note if note.kind in UNLIMITED else self._note_limited
             noting(note.kind, note.words, note.vr)
@@ -369,7 +369,7 @@ class HostLoop:
             was = before.get(vr, NEW_ROUTER).punishment
             if state.punishment is not was and state.punishment != was:
                 self._punish(vr, state.punishment)
-        for vr in before.keys() - after.keys():  # forgotten, having been away for long
+        for vr in before.keys() - after.keys():  # dropped after a long absence
             self._punish(vr, Punishment())
         self._state = decided.state
         self._shared.convicted(self.host.name, len(decided.convicted))
@@ -380,7 +380,7 @@ class HostLoop:
         self._shared.writer.punish(self.host.name, vr, row, self._shared.ruled())
 
     def _row(self, vr: str, punishment: Punishment) -> PunishmentRow | None:
-        """Return what the next leader takes over; what is only reported would be in force there."""
+        """Return the row for the next leader; none in a dry run: it would be in force there."""
         if punishment.height == 0 or punishment.dry:
             return None
         return PunishmentRow(
@@ -393,7 +393,7 @@ class HostLoop:
         )
 
     async def _tell(self, now: float, orders: Mapping[str, Order]) -> None:
-        """Send what changed; what was refused is told again after a while."""
+        """Send changed orders; refused orders are sent again after a while."""
         terms = Terms(self._epoch, self._shared.ttl_s)
         reports = self._live.sight.routers
         dispatch = due(now, orders, self._sent, reports, terms, self._shared.next_sequence)
@@ -412,7 +412,7 @@ class HostLoop:
         return await self._link.send(messages)
 
     def _in_bits(self) -> set[str]:
-        """Return the routers that are to be held at a ceiling in bits/s, if their daemon can."""
+        """Return the routers to hold at a ceiling in bits/s, if their daemon can."""
         if self._state.standing.engaged:
             return set()
         contracts = self._live.contracts
@@ -424,7 +424,7 @@ class HostLoop:
         requests: Sequence[Activate | Limit],
         refused: Refusals,
     ) -> None:
-        """Show what was refused now, or before and is still wanted."""
+        """Show orders refused now, or earlier and still wanted."""
         before = self._live.refusals
         told = {(type(request), request.vr) for request in requests}
         now = {
@@ -446,10 +446,11 @@ class HostLoop:
             self._put(replace(self._live, link_problem=self._problem, refusals=refusals))
 
     def _doubt(self, refusal: Refusal) -> None:
-        """Say once in an epoch that the host obeys a higher one, and ask for one above that.
+        """Report once per epoch that the host obeys a higher one, and request one above that.
 
-        A host may claim any epoch, so none is asked for that no policer can have, and none often;
-        and none while another policer is at work there: the two would go above each other for ever.
+        A host may claim any epoch. So requests are rare, and never for an epoch that no policer can
+        have. There is no request while another policer is active there: the two would outbid each
+        other endlessly.
         """
         if refusal.code != "stale_epoch":
             return
@@ -466,14 +467,14 @@ class HostLoop:
             self._shared.overtaken(highest)
 
     def _others_work(self) -> bool:
-        """Whether a lease of a higher epoch runs out: only a policer at work renews those."""
+        """Whether a lease of a higher epoch is running: only an active policer renews those."""
         return any(
             (report.epoch or 0) > self._epoch and report.lease_remaining_s is not None
             for report in self._live.sight.routers.values()
         )
 
     def _of_epochs(self) -> str:
-        """Say which epoch the host obeys, and what to do where no leader can go above it."""
+        """Describe which epoch the host obeys, and what to do if no leader can exceed it."""
         highest = self._live.sight.highest_epoch
         if highest is None:
             command = "`policer epoch raise --above` with the epoch in its refusal goes above it"
@@ -487,14 +488,14 @@ class HostLoop:
         return f"{words} and years ahead of the clock: run `xtc epoch reset` there"
 
     def _note_rarely(self, kind: str, words: str, vr: str | None = None) -> None:
-        """Note what the daemon may change with every tick."""
+        """Note an event that the daemon could cause with every tick."""
         if not self._shared.fleet.leadership.leading:
             return
         if not self._limit.repeated(self._shared.clock(), kind, vr):
             self._note_limited(kind, words[:LONGEST_WORDS], vr)
 
     def _note_limited(self, kind: str, words: str, vr: str | None = None) -> None:
-        """Note what a host, or whoever sends to its routers, may cause again and again."""
+        """Note an event that a host, or the senders to its routers, can cause repeatedly."""
         now = self._shared.clock()
         if self._limit.admits(now, kind):
             more = self._limit.left_out_before(kind)
@@ -503,14 +504,14 @@ class HostLoop:
             self._note("events_left_out", f"too many {kind}: most of them are no longer noted")
 
     def _note_of_host(self, kind: str, words: str) -> bool:
-        """Note what every policer sees, if this one leads; return whether it does."""
+        """Note an event that every policer sees if this one leads; return whether it does."""
         if leads := self._shared.fleet.leadership.leading:
             self._note_limited(kind, words)
         return leads
 
     def _note(self, kind: str, words: str, vr: str | None = None, actor: str = "policer") -> None:
         self._log.info(kind, words=words, vr=vr)
-        happened = datetime.now(UTC)  # it may wait for a store that is away
+        happened = datetime.now(UTC)  # the event may wait for an unavailable store
         tenant = None if vr is None else tenant_of(self._live, vr)
         event = Event(self.host.name, kind, words, vr, actor, happened, tenant)
         self._shared.writer.note(event)
@@ -533,7 +534,7 @@ def _stands_higher(here: RouterState | None, came: RouterState) -> bool:
 
 
 def _inherited(row: PunishmentRow, now: float) -> RouterState:
-    """Return what the leader before knew of a router; its step is given its full time again."""
+    """Return a router's state from the previous leader; its step gets its full time again."""
     step = Step(row.step) if row.step in set(Step) else None
     punishment = Punishment(row.height, now, guilty=row.guilty, step=step)
     return RouterState(Evidence(guilty=row.guilty, excess_at=now), punishment)

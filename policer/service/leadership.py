@@ -1,7 +1,7 @@
-"""Who gives the orders: takes the lead when it is free, and lets go at once when it is lost.
+"""Leadership: takes the lead when it is free, and stops immediately when it is lost.
 
-The store's lock says who may lead; the epoch that comes with it makes sure that daemons obey the
-latest leader alone, whatever a policer that was cut off still believes.
+The holder of the store's lock leads. The epoch that comes with the lock ensures that daemons obey
+only the latest leader, even if a disconnected policer still considers itself leader.
 """
 
 import asyncio
@@ -15,24 +15,25 @@ from policer.errors import StoreError
 from policer.fleet.live import Fleet, Leadership
 
 TRY_EVERY_S = 1.0
-"""How often a lock is tried or looked after: a failover takes no longer than a few of these."""
+"""Interval at which the lock is tried or checked: a failover takes no longer than a few of
+these."""
 NAP_S = 0.2
-"""A higher epoch that is asked for waits no longer than this."""
+"""Longest wait before a requested epoch is taken."""
 PATIENCE_S = 3.0
-"""A leader whose lock cannot be looked after for so long stops giving orders."""
+"""A leader that cannot check its lock for this time stops sending orders."""
 _SILENT = f"the database did not answer within {PATIENCE_S:g} s"
 
 
 class Lock(Protocol):
-    """What the store offers (`policer.store.service.leadership`)."""
+    """Interface of the store (`policer.store.service.leadership`)."""
 
     @property
     def since(self) -> int:
-        """The epoch since which nobody else has led."""
+        """The epoch since which no other policer has led."""
         ...
 
     def acquire(self, above: int = 0) -> int | None:
-        """Return a new epoch, above all before and a given one, if the lock could be taken."""
+        """Return a new epoch, above all before and a given one, if the lock was free."""
         ...
 
     def still(self) -> bool:
@@ -40,26 +41,26 @@ class Lock(Protocol):
         ...
 
     def holder(self) -> tuple[str, int]:
-        """Return who leads and in which epoch, as far as is known."""
+        """Return the leader and its epoch, as far as known."""
         ...
 
     def release(self) -> None:
-        """Give the lock up."""
+        """Release the lock."""
         ...
 
 
 class Lead:
-    """Keeps `fleet.leadership` true; `release` comes after the last order."""
+    """Updates `fleet.leadership`; call `release` after the last order."""
 
     def __init__(self, lock: Lock, fleet: Fleet, name: str, clock: Callable[[], float]) -> None:
         self._lock, self._fleet, self._name, self._clock = lock, fleet, name, clock
         self._log = structlog.get_logger("policer.lead")
         self._sure_at = 0.0
-        """When the database was asked that said last that the lock is held."""
+        """When the query started that last confirmed the lock."""
         self._above = 0
-        """An epoch that a host obeyed and this policer did not give."""
+        """An epoch that a host obeyed and this policer did not issue."""
         self._asked = False
-        """Whether a higher epoch was asked for since the last look."""
+        """Whether a higher epoch was requested since the last check."""
 
     def raise_above(self, epoch: int) -> None:
         """Take an epoch above one that a host obeys, as long as this policer leads."""
@@ -67,27 +68,27 @@ class Lead:
         self._asked = True
 
     async def run(self) -> None:
-        """Look after the lock for ever."""
+        """Maintain the lock until cancelled."""
         while True:
             await self.look()
             await self._rest(min(TRY_EVERY_S, self._patience()))
 
     async def _rest(self, seconds: float) -> None:
-        """Wait so long, or until a higher epoch is asked for."""
+        """Wait some seconds, or until a higher epoch is requested."""
         until = self._clock() + seconds
         while not self._asked and (left := until - self._clock()) > 0:  # noqa: ASYNC110
-            await asyncio.sleep(min(left, NAP_S))  # an event would not go by this clock
+            await asyncio.sleep(min(left, NAP_S))  # an event would not follow this clock
         self._asked = False
 
     async def look(self) -> None:
-        """Look after the lock once; however slow the database, a lead ends in time."""
+        """Check the lock once; a lead ends in time even if the database is slow."""
         asked_at, patience = self._clock(), self._patience()
         if patience == 0:
             self._doubt(_SILENT)
             return
         looking = self._keep if self._fleet.leadership.leading else self._try
         try:
-            # Not wait_for: until Python 3.12 it may lose that this was cancelled.
+            # Not wait_for: before Python 3.12 it may lose a cancellation.
             async with asyncio.timeout(patience):
                 now = await asyncio.to_thread(looking)
         except (StoreError, TimeoutError) as error:
@@ -96,18 +97,18 @@ class Lead:
             self._take(now, asked_at)
 
     async def release(self) -> None:
-        """Give no more orders, and the lock back."""
+        """Stop sending orders, and release the lock."""
         self._fleet.leadership = Leadership()
         await asyncio.to_thread(self._release)
 
     def _patience(self) -> float:
-        """Return for how many seconds the database may say nothing from now on."""
+        """Return how many seconds the database may stay silent from now on."""
         if not self._fleet.leadership.leading:
             return PATIENCE_S
         return max(0.0, PATIENCE_S - (self._clock() - self._sure_at))
 
     def _keep(self) -> Leadership:
-        """Say whether the lead goes on."""
+        """Return whether the lead continues."""
         before = self._fleet.leadership
         if not self._lock.still():
             return Leadership()
@@ -132,7 +133,7 @@ class Lead:
             self._log.warning("its epoch was raised", before=before.epoch, epoch=now.epoch)
 
     def _doubt(self, problem: str) -> None:
-        """Go on for a moment where the lock cannot be looked after; the epoch bounds the harm."""
+        """Continue for a moment without a confirmed lock; the epoch bounds the harm."""
         before = self._fleet.leadership
         leads = before.leading and self._patience() > 0
         self._fleet.leadership = replace(before, leading=leads, problem=problem)

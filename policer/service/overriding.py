@@ -1,7 +1,7 @@
-"""Follows the overrides in the store: shows what stands, ends what is over, asks for epochs.
+"""Follows the overrides in the store: shows current ones, ends expired ones, requests epochs.
 
-The store is the only source, so that a request to any policer reaches the leader, and a new leader
-goes on with what stands. A store that is away changes nothing but ends, which the clock decides.
+The store is the only source, so a request to any policer reaches the leader, and a new leader keeps
+the current overrides. While the store is unavailable, overrides only expire, by the clock.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from policer.service.store_call import Asking
 from policer.store import Store
 
 FOLLOW_EVERY_S = 0.4
-"""How often the store is asked: the leader applies an override within a second."""
+"""Interval of reading the store: the leader applies an override within a second."""
 
 
 class Overriding:
-    """Keeps `fleet.overrides` true."""
+    """Updates `fleet.overrides`."""
 
     def __init__(
         self,
@@ -29,26 +29,26 @@ class Overriding:
         wall: Callable[[], float],
         raise_above: Callable[[int], None],
     ) -> None:
-        """Take what it works with.
+        """Take the objects it works with.
 
         Args:
-            store: where overrides are.
-            fleet: where what stands is shown.
+            store: source of the overrides.
+            fleet: where current overrides are shown.
             clock: seconds of the policer's clock.
             wall: the time of day, seconds since 1970.
-            raise_above: asks a leader for an epoch above another.
+            raise_above: requests an epoch above another from the leader.
         """
         self._store, self._fleet, self._wall = store, fleet, wall
         self._raise_above = raise_above
         self._asking = Asking(clock)
         self._one_at_a_time = asyncio.Lock()
         self._seen = -1
-        """The store's generation that was read last."""
+        """Generation of the store that was read last."""
         self._set: Sequence[Override] = ()
 
     @property
     def problem(self) -> str:
-        """Why the store is of no use, while it says nothing."""
+        """The store's problem while it does not answer."""
         return self._asking.problem
 
     async def run(self) -> None:
@@ -58,11 +58,11 @@ class Overriding:
                 await self.read()
                 await self._act()
             except StoreError:
-                pass  # the service asks as well, and says so
+                pass  # the service reads as well, and reports the error
             await asyncio.sleep(FOLLOW_EVERY_S)
 
     async def read(self) -> None:
-        """Take over what changed; raises StoreError."""
+        """Take over changes; raises StoreError."""
         async with self._one_at_a_time:
             generation = await self._asking.ask(self._store.generation)
             if generation == self._seen:
@@ -72,13 +72,13 @@ class Overriding:
             self._fleet.overrides = standing(self._set, self._now())
 
     def show(self) -> None:
-        """Show no more what is over; waits for nothing."""
+        """Hide expired overrides; never blocks."""
         until, now = self._fleet.overrides.until, self._now()
         if until is not None and until <= now:
             self._fleet.overrides = standing(self._set, now)
 
     async def _act(self) -> None:
-        """Do what is the leader's: end what is over, and take the epoch that is asked for."""
+        """Do the leader's part: end expired overrides, and take the requested epoch."""
         leadership = self._fleet.leadership
         if not leadership.leading:
             return

@@ -1,7 +1,7 @@
-"""The policer at work: all hosts in one loop, who leads, what the store says, and the brake.
+"""The running policer: all hosts in one loop, leadership, the store, and the brake.
 
-Everything here runs in one asyncio loop; the store is asked in threads. A store that is away stops
-no round: contracts stay as they were read, events wait, and the page says so.
+Everything here runs in one asyncio loop; threads query the store. An unavailable store stops no
+round: the last read contracts stay in force, events wait, and the page shows the problem.
 """
 
 import asyncio
@@ -34,25 +34,25 @@ from policer.store import Entered, PunishmentRow, Store
 from policer.store.database.records import now
 
 LOOK_EVERY_S = 1.0
-"""How often the store is asked for what operators changed."""
+"""Interval at which the store is checked for changes by operators."""
 INBOX_EVERY_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """What the service is told by its configuration."""
+    """Settings of the service from its configuration."""
 
     name: str
-    """Of this policer, among several."""
+    """Name of this policer, among several."""
     policy: Policy = field(default_factory=Policy)
     ttl_s: float = 15.0
-    """Length of a lease: what a policer that dies may hold on to."""
+    """Length of a lease: how long caps remain after a policer dies."""
     retention: Retention = field(default_factory=Retention)
     """How long history is kept."""
 
 
 class Service:
-    """Keeps every host at its contracts; `run` is to be called once."""
+    """Holds every host to its contracts; call `run` once."""
 
     def __init__(
         self,
@@ -71,17 +71,17 @@ class Service:
         self.keeper = Keeper(store, lambda: fleet.leadership.leading, settings.retention)
         self.inbox = Inbox()
         self.rounds: list[Callable[[float], None]] = []
-        """Told the seconds that each round took; metrics listen here."""
+        """Called with the duration of each round in seconds; used by the metrics."""
         self._asking = Asking(clock)
         self._unread = ""
-        """What the store said when it could not be read."""
+        """The store's error while it cannot be read."""
         self._braking = Braking(fleet, clock, self.writer.note)
         self._overriding = Overriding(store, fleet, clock, time.time, self._lead.raise_above)
         self._loops: dict[str, tuple[HostLoop, asyncio.Task[None]]] = {}
         self._entered = Entered()
-        """What operators entered, as it was read last."""
+        """Operators' entries as read last."""
         self._ruled = 0
-        """The epoch in which punishments were inherited."""
+        """Epoch in which the punishments were inherited."""
         self._beat = clock()
         self._log = structlog.get_logger("policer.service")
         self._following = Following(
@@ -110,22 +110,22 @@ class Service:
         )
 
     def take(self, settings: ServiceSettings) -> None:
-        """Go by other settings from now on; the name and the length of leases stay."""
+        """Apply new settings; the name and the length of leases stay."""
         self._settings = replace(settings, name=self._settings.name)
         self.keeper.retention = settings.retention
 
     def heartbeat_age(self) -> float:
-        """Return the seconds since the loop last went round; a store that hangs does not count."""
+        """Return the seconds since the loop last ran; a store that hangs does not count."""
         return self._clock() - self._beat
 
     @property
     def store_problem(self) -> str:
-        """Why the store is of no use, while it is not: what it said, or that it says nothing."""
+        """The store's problem while it is unavailable: its error, or that it does not answer."""
         silent = self._asking.problem or self._overriding.problem
         return silent or self._unread or self.writer.problem
 
     async def run(self) -> None:
-        """Work until cancelled; leases that were given end by themselves."""
+        """Run until cancelled; leases that were given expire by themselves."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._lead.run(), name="lead")
@@ -140,7 +140,7 @@ class Service:
             await self._hand_over()
 
     async def _hand_over(self) -> None:
-        """Let the next leader read all that was decided: the lead is given up last."""
+        """Give up the lead last, so that the next leader can read all decisions."""
         try:
             await asyncio.to_thread(self.writer.flush)
             await asyncio.to_thread(self.keeper.close)
@@ -153,19 +153,19 @@ class Service:
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _follow_time(self) -> None:
-        """Have contracts begin and end, whatever the store does."""
+        """Begin and end contracts on time, even without the store."""
         while True:
             try:
                 self._following.look(tuple(self._loops))
             except Exception:  # noqa: BLE001  the one firewall of this loop
-                # A contract that trips a bug must not end the service.
+                # A contract that triggers a bug must not end the service.
                 self._log.exception("contracts were not followed in time")
             await asyncio.sleep(LOOK_EVERY_S)
 
     async def _look(self) -> None:
-        """Take over what changed in the store, and who is punished when the lead was won."""
+        """Take over changes in the store, and the punishments after winning the lead."""
         leadership = self._fleet.leadership
-        # The count is the leader's alone; it would be shown as it was when the lead was lost.
+        # Only the leader counts: a stale count of an earlier lead would be shown.
         self._braking.count()
         if leadership.leading:
             self._braking.look()
@@ -186,8 +186,8 @@ class Service:
             self._unread = ""
 
     async def _take_in(self, entered: Entered) -> None:
-        """Go by what operators changed: hosts begin and end, and others have other contracts."""
-        await self._overriding.read()  # first: no order goes out before this is known
+        """Apply operators' changes: start and stop hosts, and update contracts."""
+        await self._overriding.read()  # first: no order is sent before the overrides are known
         hosts, changed = entered.hosts, entered.changed(self._entered)
         followed = _newly_followed(entered, self._entered)
         homes = await self._asking.ask(self._store.homes.of, followed)
@@ -207,7 +207,7 @@ class Service:
             self._following.enter(name, hosts[name])
 
     async def _begin_all(self, hosts: Sequence[Host]) -> None:
-        """Begin to hear hosts; one that is reached another way has the same routers punished."""
+        """Start receiving hosts; a host with new addresses keeps its punished routers."""
         leads = self._leads()
         punished = await self._asking.ask(self.writer.punished) if hosts and leads else {}
         for host in hosts:
@@ -218,7 +218,7 @@ class Service:
             self._loops[host.name] = loop, task
 
     async def _end(self, name: str) -> None:
-        """Hear a host no more; what it was told ends with its leases."""
+        """Stop receiving a host; its orders end with their leases."""
         _, task = self._loops.pop(name)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -230,7 +230,7 @@ class Service:
             await self._end(name)
 
     async def _take_over(self, leadership: Leadership) -> None:
-        """Go on where the leader before was; raises StoreError where that cannot be read."""
+        """Continue from the previous leader; raises StoreError if that cannot be read."""
         led_last = 0 < leadership.since <= self._ruled
         self.writer.lead(leadership.since, leadership.epoch)
         self.keeper.lead(leadership.since, leadership.epoch)
@@ -239,11 +239,11 @@ class Service:
         punished = self._following.take_over(homes, rows, leadership.epoch)
         for name, (loop, _) in self._loops.items():
             loop.inherit(_of_host(punished, name), led_last=led_last)
-        self._braking.count()  # a follower has seen no culprits
+        self._braking.count()  # a follower has counted no guilty routers
         if not led_last:
             for pardon in self.inbox.take_all():
                 self._log.warning("a pardon was overtaken", host=pardon.host, vr=pardon.vr)
-            # The leader before may have been lost with its brake on.
+            # The previous leader may have failed with its brake on.
             for name in self._loops:
                 guilty = sum(row.guilty for row in _of_host(punished, name).values())
                 self._convicted(name, guilty)
@@ -253,16 +253,16 @@ class Service:
         return self._loops[host][0] if host in self._loops else None
 
     def _leads(self) -> bool:
-        """Whether this policer leads, and has taken over who is punished."""
+        """Whether this policer leads and has taken over the punishments."""
         leadership = self._fleet.leadership
         return leadership.leading and leadership.epoch == self._ruled
 
     async def _read_mail(self) -> None:
-        """Do what operators asked for through REST; never waits for the store, and so beats."""
+        """Carry out operators' REST requests without waiting for the store: the heartbeat."""
         while True:
             self._beat = self._clock()
             self._overriding.show()
-            # While it is not known who is punished, pardons wait: they would be undone.
+            # Until the punishments are known, pardons wait: otherwise they would be undone.
             for pardon in self.inbox.take_all() if self._leads() else ():
                 host, vr = self._following.now_at(pardon.host, pardon.vr)
                 if host in self._loops:
@@ -281,7 +281,7 @@ class Service:
 
 
 def _moved(loop: HostLoop, hosts: Mapping[str, Host]) -> bool:
-    """Whether a loop must end: its host is gone, or its daemon is reached another way."""
+    """Whether a loop must end: its host was removed, or its daemon's address changed."""
     host = hosts.get(loop.host.name)
     return host is None or way_to(host) != way_to(loop.host)
 

@@ -1,4 +1,4 @@
-"""Writes what the rounds noticed into the store, off the loop; a slow database delays no round."""
+"""Writes results of the rounds into the store, off the loop; a slow database delays no round."""
 
 import asyncio
 import time
@@ -14,13 +14,14 @@ from policer.service.store_call import Asking
 from policer.store import Event, PunishmentRow, Store
 
 MOST_WAITING = 10_000
-"""Events that wait for a database that is away; beyond, the oldest are dropped and counted."""
+"""Limit of events waiting for an unavailable database; beyond, the oldest are dropped and
+counted."""
 FLUSH_EVERY_S = 0.5
 AT_ONCE = 500
 
 
 class _Decided(NamedTuple):
-    """Where a router is to stand, and in which epoch that was decided."""
+    """Step of a router on its ladder, and the epoch of that decision."""
 
     epoch: int
     row: PunishmentRow | None
@@ -37,18 +38,18 @@ class Writer:
         self._homes: dict[str, tuple[int, str]] = {}
         """Epoch and host of routers that moved."""
         self._mutex = Lock()
-        """Held for moments, by who looks at `_punished` and changes it."""
+        """Held for moments, to read and change `_punished`."""
         self._flushing = Lock()
-        """Held by who writes: what was decided earlier is never written later."""
+        """Held while writing: an earlier decision is never written later."""
         self._log = structlog.get_logger("policer.writer")
         self.dropped = 0
-        """Events lost, since the store was away for too long."""
+        """Events lost because the store was unavailable for too long."""
         self._refused = ""
-        """What the store said when it took nothing."""
+        """The store's error when it accepted nothing."""
 
     @property
     def waiting(self) -> int:
-        """Events that the store has not taken yet."""
+        """Number of events that the store has not taken yet."""
         return len(self._events)
 
     @property
@@ -57,24 +58,24 @@ class Writer:
         return self._asking.problem or self._refused
 
     def note(self, event: Event) -> None:
-        """Keep an event for the store."""
+        """Queue an event for the store."""
         if len(self._events) >= MOST_WAITING:
             self._events.popleft()
             self.dropped += 1
         self._events.append(event)
 
     def punish(self, host: str, vr: str, row: PunishmentRow | None, epoch: int) -> None:
-        """Keep where a router stands on its ladder, as decided in an epoch; None is on none."""
+        """Queue a router's step on its ladder, as decided in an epoch; None is no step."""
         with self._mutex:
             self._punished[host, vr] = _Decided(epoch, row)
 
     def settle(self, router: str, host: str, epoch: int) -> None:
-        """Keep where a router is whose contract follows it, as seen in an epoch."""
+        """Queue the host of a router that its contract follows, as seen in an epoch."""
         with self._mutex:
             self._homes[router] = epoch, host
 
     def lead(self, since: int, epoch: int) -> None:
-        """Go on in a new epoch: what waits since `since` holds, what is older was overtaken."""
+        """Continue in a new epoch: entries since `since` stay valid, older ones are superseded."""
         with self._mutex:
             waits = {k: d for k, d in self._punished.items() if d.epoch >= since}
             if lost := len(self._punished) - len(waits):
@@ -82,17 +83,17 @@ class Writer:
             self._punished = {key: _Decided(epoch, d.row) for key, d in waits.items()}
 
     def forget(self, host: str) -> None:
-        """Drop what waits of a host that was removed."""
+        """Drop what waits for a removed host."""
         with self._mutex:
             self._punished = {key: d for key, d in self._punished.items() if key[0] != host}
 
     def punished(self) -> dict[tuple[str, str], PunishmentRow]:
-        """Return who is punished, by the store and by what it has not taken yet.
+        """Return the punishments in the store and those that it has not taken yet.
 
         Raises:
             StoreError: the store cannot be read.
         """
-        # What is written in between is in the store's answer, or was in what waited before it.
+        # What is written meanwhile is in the store's answer, or waited before it.
         before = self._waiting_rows()
         latest = {**self._store.punishments.all(), **before, **self._waiting_rows()}
         return {key: row for key, row in latest.items() if row is not None}
@@ -102,13 +103,13 @@ class Writer:
             return {key: decided.row for key, decided in self._punished.items()}
 
     async def run(self) -> None:
-        """Write what waits, for ever; `flush` writes what is left then."""
+        """Write what waits until cancelled; `flush` writes the rest."""
         while True:
             await asyncio.sleep(FLUSH_EVERY_S)
             await self._asking.ask(self.flush)
 
     def flush(self) -> None:
-        """Write what waits; what the store does not take waits on."""
+        """Write what waits; what the store does not take keeps waiting."""
         with self._flushing:
             try:
                 self._flush_punishments()
@@ -122,9 +123,10 @@ class Writer:
                 self._refused = ""
 
     def _flush_punishments(self) -> None:
-        """Write the latest of each router; what changed meanwhile waits for the next time.
+        """Write the latest state of each router; later changes wait for the next time.
 
-        So does what another epoch keeps out, until it is known whose that is (`lead`).
+        Entries that another epoch blocks also wait, until the owner of that epoch is known
+        (`lead`).
         """
         with self._mutex:
             taken = dict(self._punished)
@@ -142,7 +144,7 @@ class Writer:
                     del self._punished[key]
 
     def _flush_homes(self) -> None:
-        """Write where routers are; what another epoch overtook is the next leader's to see."""
+        """Write the places of routers; the next leader sees those that an epoch superseded."""
         with self._mutex:
             taken = dict(self._homes)
         for epoch in sorted({epoch for epoch, _ in taken.values()}):

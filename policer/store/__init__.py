@@ -1,4 +1,4 @@
-"""The store: hosts, contracts, events, punishments, tokens, and who leads; for use from threads."""
+"""The store: hosts, contracts, events, punishments, tokens and leadership; for use from threads."""
 
 from policer.store.database.records import Stored, Version
 from policer.store.history.audit import AuditRow

@@ -34,9 +34,9 @@ BUSY_S: Final = 5.0
 class Store:
     """All tables of one database; threads may share it.
 
-    Every call is one transaction, and may raise StoreBusy, StoreGone or StoreOutdated beside what
-    it says itself; nothing is changed then. A connection lost at the very end of a change is the
-    one exception: whether it was made shows when it is read again.
+    Every call is one transaction. It may raise StoreBusy, StoreGone or StoreOutdated besides its
+    own errors; then nothing is changed. The one exception is a connection lost at the very end of a
+    change: read again to see whether the change was made.
     """
 
     def __init__(self, database: Database, schema: Schema, clock: records.Clock) -> None:
@@ -61,7 +61,7 @@ class Store:
 
     @property
     def parts(self) -> tuple[Database, records.Clock]:
-        """What its tables are made of."""
+        """The database and clock of its tables."""
         return self._database, self._clock
 
     @property
@@ -76,14 +76,14 @@ class Store:
             return audit.generation(connection)
 
     def check(self) -> None:
-        """See that the database can be read and is of this program's version; raises StoreError."""
+        """Check that the database is readable and of this program's version; raises StoreError."""
         with self._database.read() as connection:
             self._schema.require_newest(connection)
 
     def prune(self, keep_days: float, keep_audit_days: float) -> dict[str, int]:
-        """Remove what is older: events and dead letters; and tokens, audit and revisions.
+        """Remove older events and dead letters, and older tokens, audit rows and revisions.
 
-        Plans go after a day.
+        Plans are removed after a day.
 
         Returns:
             How many rows of each.
@@ -99,7 +99,7 @@ class Store:
         }
 
     def prune_history(self, oldest: Oldest) -> dict[str, int]:
-        """Remove what is older of the history; return how many rows of each kind."""
+        """Remove older history; return how many rows of each kind."""
         return {
             "second_chunks": self.history.prune(1, oldest.second),
             "minute_chunks": self.history.prune(60, oldest.minute),
@@ -107,10 +107,10 @@ class Store:
         }
 
     def leadership(self, holder: str) -> leadership.Leadership:
-        """Return this policer's part in who leads.
+        """Return this policer's leadership.
 
         Args:
-            holder: what others are told of who leads.
+            holder: name of this policer, shown to others.
         """
         path = self._database.path
         if path is None:
@@ -127,7 +127,7 @@ class Store:
         back_up(self._database, target)
 
     def bring_down(self, version: str) -> None:
-        """Bring the database down to an older version; this store is of no use afterwards.
+        """Bring the database down to an older version; this store is unusable afterwards.
 
         Raises:
             Unknown: this program knows no such older version.
@@ -152,11 +152,11 @@ def open_store(
 
     Args:
         url: sqlite:////path/to/file or postgresql://user:password@host/name.
-        create: whether to make what is missing: the file, and the tables of an empty database.
+        create: whether to make the missing parts: the file, and the tables of an empty database.
         upgrade: whether to bring an older database up to this program's version.
         busy_s: how long to wait for locks and connections, seconds.
-        clock: tells the time of day.
-        schema: the versions that this program knows.
+        clock: time of day.
+        schema: the versions that this program supports.
 
     Raises:
         SettingsError: the URL is of neither kind, or its driver is not installed.

@@ -1,1 +1,1 @@
-"""Webhooks: events are sent to endpoints, signed, and sent again until they are taken."""
+"""Webhooks: sends signed events to endpoints, with retries until they are accepted."""

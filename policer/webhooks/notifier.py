@@ -1,12 +1,12 @@
-"""Sends what happens to every webhook while this policer leads: each event once, or more often.
+"""Sends events to every webhook while this policer leads: each event at least once.
 
-Each webhook has a place in the log of events, in the store. An event is tried; what is not taken is
-kept to be tried again, and the place moves on: a message that is never taken keeps no other
-waiting. Both are written in one transaction, after the attempts. The next leader tries again what
-was not written down, and receivers know a repetition by its id.
+The store has a position of each webhook in the log of events. If an attempt fails, the message is
+kept for a retry and the position moves on, so a message that is never accepted delays no other.
+Both are written in one transaction, after the attempts. The next leader repeats what was not
+recorded, and receivers recognize a repetition by its id.
 
-All of this is in a loop and threads of its own. Every webhook has tasks of its own, so that a slow
-endpoint delays itself alone.
+All of this runs in its own loop and threads. Every webhook has its own tasks, so a slow endpoint
+delays only itself.
 """
 
 import asyncio
@@ -31,28 +31,28 @@ from policer.webhooks.schedule import wait_s
 
 LOOK_EVERY_S: Final = 1.0
 REST_S: Final = 30.0
-"""How long a webhook is left alone whose messages could not be written down: they come again."""
+"""Pause of a webhook after its results could not be recorded: the messages are repeated."""
 AGAIN_S: Final = 5.0
-"""How long a store is left alone that could not be read, or took nothing of this leader."""
+"""Pause after the store could not be read, or refused this leader's writes."""
 AT_ONCE: Final = 8
 """Messages of one webhook that are tried at the same time."""
 LAG: Final = 500
-"""Events of other kinds that a place in the store may lie behind."""
+"""How many events of other kinds a position in the store may lag behind."""
 T = TypeVar("T")
 
 
 class Sent(NamedTuple):
-    """A message that is tried."""
+    """A message of an attempt."""
 
     message: Message
     attempts: int
-    """Made before."""
+    """Number of earlier attempts."""
     letter: int | None = None
-    """The row that it comes from; None of an event."""
+    """The row that it comes from; None for an event."""
 
 
 class Work(NamedTuple):
-    """What is to be tried now, and how far events are sent then."""
+    """Messages to try now, and the resulting position in the events."""
 
     sent: list[Sent]
     position: int
@@ -62,7 +62,7 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """What the notifier is given of the rest of the policer."""
+    """Connections of the notifier to the rest of the policer."""
 
     leads: Callable[[], int]
     """The epoch in which this policer leads; 0 while it does not."""
@@ -75,22 +75,22 @@ class Ports:
 
 
 class Notifier:
-    """Delivers; `run` is to be called once."""
+    """Delivers; call `run` once."""
 
     def __init__(self, store: Store, courier: Courier, ports: Ports) -> None:
         self._store, self._courier, self._ports = store, courier, ports
         self._threads = ThreadPoolExecutor(2, "webhooks")
         self._epoch = 0
         self._places: dict[str, int] = {}
-        """How far events were looked through, by webhook; the store may be behind."""
+        """Position in the events, by webhook; the store may lag behind."""
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._rests: dict[str, float] = {}
-        """Until when a webhook is left alone, by the loop's clock."""
+        """End of the pause of a webhook, by the loop's clock."""
         self._unread = ""
         self._log = structlog.get_logger("policer.webhooks")
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run until cancelled."""
         try:
             while True:
                 seconds = LOOK_EVERY_S if await self._guarded(self._look(), "all") else AGAIN_S
@@ -100,7 +100,7 @@ class Notifier:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _look(self) -> None:
-        """See what is to be done, and have it done; raises StoreError."""
+        """Find work, and start it; raises StoreError."""
         epoch = self._ports.leads()
         if epoch != self._epoch:
             self._stop()
@@ -125,7 +125,7 @@ class Notifier:
         return place != newest or (endpoint.next_at is not None and endpoint.next_at <= self._now())
 
     async def _serve(self, endpoint: Endpoint, epoch: int) -> None:
-        """Try what there is to try of one webhook; nothing that happens here stops another."""
+        """Deliver the messages of one webhook; errors here do not stop others."""
         try:
             if not await self._guarded(self._turns(endpoint, epoch), endpoint.name):
                 self._rests[endpoint.id] = _monotonic() + REST_S
@@ -138,7 +138,7 @@ class Notifier:
             pass
 
     async def _guarded(self, work: Coroutine[None, None, None], webhook: str) -> bool:
-        """Do something; whether it went well."""
+        """Run a coroutine; return whether it succeeded."""
         try:
             await work
         except StoreError as error:
@@ -150,7 +150,7 @@ class Notifier:
         return True
 
     async def _turn(self, endpoint: Endpoint, epoch: int) -> bool:
-        """Try some messages, and write down what came of it; whether there may be more."""
+        """Try some messages, and record the results; return whether there may be more."""
         place = self._places.get(endpoint.id, endpoint.position)
         work = await self._ask(partial(self._work, endpoint, place))
         outcomes = await asyncio.gather(*(self._try(endpoint, sent) for sent in work.sent))
@@ -158,7 +158,7 @@ class Notifier:
         if tried or not 0 <= work.position - endpoint.position < LAG:
             settle = partial(self._store.letters.settle, endpoint.id, tried, work.position, epoch)
             if not await self._ask(settle):
-                # Another leads, which tries these again, and this policer will know it soon.
+                # Another policer leads and retries these; this one will soon notice.
                 self._rests[endpoint.id] = _monotonic() + AGAIN_S
                 return False
         self._places[endpoint.id] = work.position
@@ -169,11 +169,12 @@ class Notifier:
         return work.more
 
     def _work(self, endpoint: Endpoint, place: int) -> Work:
-        """Read what is to be tried: what was not taken before, and what is new."""
+        """Read the messages to try: retries, and new events."""
         newest = self._store.events.newest()
         due = self._store.letters.due(endpoint.id, self._now(), AT_ONCE // 2)
         kinds = None if ALL in endpoint.kinds else endpoint.kinds
-        # A place beyond the latest event is of another database, or of this one before a restore.
+        # A position beyond the latest event is of another database, or of this one before a
+        # restore.
         fresh = self._store.events.fresh(min(place, newest), AT_ONCE - len(due), kinds)
         full = len(fresh) == AT_ONCE - len(due)
         position = fresh[-1].id if full else max(newest, *(event.id for event in fresh), 0)
@@ -188,7 +189,7 @@ class Notifier:
         return outcome
 
     def _tried(self, sent: Sent, outcome: Outcome) -> Tried:
-        """Return what is written down of an attempt."""
+        """Return the record of an attempt."""
         message, attempts = sent.message, sent.attempts + 1
         one = Tried(message.id, message.kind, message.body, attempts, letter=sent.letter)
         if outcome.delivered:
@@ -202,7 +203,7 @@ class Notifier:
         )
 
     def _forget(self, there: set[str]) -> None:
-        """Stop what is done for webhooks that were removed."""
+        """Stop the tasks of removed webhooks."""
         for webhook in [name for name in self._tasks if name not in there]:
             self._tasks.pop(webhook).cancel()
         self._places = {name: at for name, at in self._places.items() if name in there}

@@ -1,7 +1,7 @@
 """A client of the policer's REST service, for its command line.
 
-What the service refuses comes out as one typed error with the words of its problem document; a
-service that does not answer as another.
+A refusal of the service becomes one typed error with the text of its problem document; a missing
+answer becomes another.
 """
 
 import http
@@ -24,13 +24,13 @@ from policer.errors import Rejected, SettingsError, Unanswered
 
 TIMEOUT_S = 10.0
 SILENCE_S = 30.0
-"""A stream that says nothing for so long, not even that it is alive, is gone."""
+"""A stream without messages or heartbeats for this time is gone."""
 TRIES = 2
-"""How often a request that may be repeated is sent where no answer comes."""
+"""Attempts for a repeatable request without an answer."""
 
 
 class _Problem(msgspec.Struct):
-    """What is read of a problem document (RFC 9457)."""
+    """The used fields of a problem document (RFC 9457)."""
 
     title: str = ""
     detail: str = ""
@@ -38,7 +38,7 @@ class _Problem(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """Answer of the service."""
 
     body: Any
     etag: str = ""
@@ -46,15 +46,15 @@ class Answer:
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """Return what the system trusts; reading it takes longer than asking a policer."""
+    """Return the system's trusted certificates; loading them takes longer than a request."""
     return ssl.create_default_context()
 
 
 class Client:
-    """Asks one policer; a context manager.
+    """Client of one policer; a context manager.
 
     Raises:
-        SettingsError: the URL is none, or would send the token unencrypted to another machine.
+        SettingsError: the URL is invalid, or would send the token unencrypted to another machine.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Client:
             base_url=self.url,
             headers={"Authorization": f"Bearer {token}"},
             timeout=timeout_s,
-            # A proxy named in the environment is none of this token's business.
+            # A proxy from the environment must not see this token.
             trust_env=False,
             verify=_trust(),
             transport=transport,
@@ -88,7 +88,7 @@ class Client:
 
         Raises:
             Unanswered: no policer answers.
-            Rejected: it would not.
+            Rejected: it refused.
         """
         given = {name: value for name, value in query.items() if value is not None}
         return self._ask("GET", path, params=given, tries=TRIES)
@@ -106,7 +106,7 @@ class Client:
     def export(
         self, path: str, media_type: str, **query: str | int | bool | None
     ) -> Iterator[bytes]:
-        """Yield what the service sends of an export, as it comes; errors as of `get`."""
+        """Yield the chunks of an export as they arrive; errors as of `get`."""
         given = {name: value for name, value in query.items() if value is not None}
         timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_S)
         headers = {"Accept": media_type}
@@ -120,7 +120,7 @@ class Client:
             yield from sent.iter_bytes()
 
     def find(self, path: str) -> Answer | None:
-        """Read one thing, None where there is none; errors as of `get`."""
+        """Read one thing, None if it does not exist; errors as of `get`."""
         try:
             return self.get(path)
         except Rejected as rejected:
@@ -129,22 +129,22 @@ class Client:
             raise
 
     def post(self, path: str, body: object = None) -> Answer:
-        """Have something done once, however often it must be sent; errors as of `get`."""
+        """Post a request that takes effect once, however often it is sent; errors as of `get`."""
         return self._ask("POST", path, {"Idempotency-Key": str(uuid4())}, body=body, tries=TRIES)
 
     def confirm(self, path: str, etag: str) -> Answer:
-        """Have done what was read with this tag, and is done no more than once.
+        """Confirm what was read with this tag; it takes effect at most once.
 
         Errors are those of `get`.
         """
         return self._ask("POST", path, {"If-Match": etag}, tries=TRIES)
 
     def create(self, path: str, body: object) -> Answer:
-        """Put something where there must be nothing yet; errors as of `get`."""
+        """Create something that must not exist yet; errors as of `get`."""
         return self._ask("PUT", path, {"If-None-Match": "*"}, body=body)
 
     def replace(self, path: str, body: object, etag: str) -> Answer:
-        """Put something in the place of what was read with this tag; errors as of `get`."""
+        """Replace what was read with this tag; errors as of `get`."""
         return self._ask("PUT", path, {"If-Match": etag}, body=body)
 
     def remove(self, path: str, etag: str) -> None:
@@ -158,11 +158,11 @@ class Client:
     def stream(self, path: str, last_id: str = "", **query: str) -> Iterator[ServerSentEvent]:
         """Yield the messages of a stream from the one after `last_id` on, until it ends.
 
-        A query says which.
+        A query selects them.
 
         Raises:
             Unanswered: no policer answers, or the stream broke.
-            Rejected: it would not.
+            Rejected: it refused.
         """
         headers = {"Last-Event-ID": last_id} if last_id else {}
         timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_S)
@@ -211,7 +211,7 @@ class Client:
 
     @contextmanager
     def _spoken(self) -> Iterator[None]:
-        """Turn the library's errors into ours."""
+        """Convert the library's errors."""
         try:
             yield
         except httpx.TimeoutException as error:
@@ -234,7 +234,7 @@ def _check(url: str) -> None:
 
 
 def _rejected(response: httpx.Response) -> Rejected:
-    """Return what a response that is an error says, in one line."""
+    """Return the message of an error response, in one line."""
     try:
         problem = msgspec.json.decode(response.content, type=_Problem)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""What the commands have in common that show or export what happened at a time."""
+"""Common parts of the commands that show or export data of a period."""
 
 import sys
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from policer.errors import SettingsError
 
 LINES = "application/jsonl"
 FEW = 50
-"""What is shown where no limit is given."""
+"""Number of rows shown without a limit."""
 MOST = 10_000
 
 Latest = Annotated[
@@ -23,13 +23,13 @@ Jsonl = Annotated[
 
 
 def between(since: str | None, until: str | None) -> dict[str, str | None]:
-    """Return the parameters of a time; raises SettingsError."""
+    """Return the parameters of a period; raises SettingsError."""
     at = now()
     return {"from": instant("--since", since, at), "to": instant("--until", until, at)}
 
 
 def whole(limit: int | None, other: str) -> None:
-    """See that an export is asked for as a whole, and as nothing else.
+    """Check that an export is requested without a limit or another option.
 
     Raises:
         SettingsError: it is not.
@@ -41,7 +41,7 @@ def whole(limit: int | None, other: str) -> None:
 
 
 def copied(chunks: Iterable[bytes]) -> None:
-    """Write bytes to standard output as they come."""
+    """Write bytes to standard output as they arrive."""
     sys.stdout.flush()
     for chunk in chunks:
         sys.stdout.buffer.write(chunk)

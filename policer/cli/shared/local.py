@@ -1,4 +1,4 @@
-"""What the commands have in common that work on the store itself, with or without a policer."""
+"""Common parts of the commands that work on the store itself, with or without a policer."""
 
 import os
 import socket
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from policer.store import Store
 
 ConfigPath = Annotated[
-    # Whether it can be read is for `load_settings` to say, with what to do about it.
+    # `load_settings` reports an unreadable file, with the fix.
     Path,
     typer.Option("--config", "-c", envvar="POLICER_CONFIG", readable=False),
 ]
 
 
 def actor() -> Actor:
-    """Return who is at work, for the audit log."""
+    """Return the current user, for the audit log."""
     uid = os.getuid()
     where = socket.gethostname()
     return Actor(f"{account_of(uid).name} (command line)", f"uid-{uid}@{where}")
@@ -54,8 +54,8 @@ def url_of(settings: Settings) -> str:
     """Return the store's URL, for a user who may work on it.
 
     Raises:
-        SettingsError: its directory is not there; or this is root, and it is another user's: a
-            file that root makes there would lock its owner out.
+        SettingsError: its directory does not exist; or this is root, and another user owns it: a
+            file that root creates there would lock its owner out.
     """
     url = store_url(settings.store)
     folder = folder_of(url)
@@ -70,7 +70,7 @@ def folder_of(url: str) -> Path | None:
     """Return the directory of SQLite's file; None for other databases.
 
     Raises:
-        SettingsError: it is not there, or may not be entered.
+        SettingsError: it does not exist, or is not accessible.
     """
     file = sqlite_file(url)
     if file is None:

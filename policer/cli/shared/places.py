@@ -1,18 +1,18 @@
-"""Where things are below /v1, and how many a list gives at once, for those who ask the service."""
+"""Paths below /v1, and the size of pages, for clients of the service."""
 
 from urllib.parse import quote
 
 from policer.errors import SettingsError
 
 PAGE = 500
-"""Items asked for at once."""
+"""Items per request."""
 
 
 def place(*names: str) -> str:
     """Return a path below /v1, each name quoted.
 
     Raises:
-        SettingsError: a name is none: what servers make of its slashes or dots is no name either.
+        SettingsError: a name is invalid: servers would interpret its slashes or dots.
     """
     for name in names:
         if "/" in name or name.strip(".") == "":

@@ -1,4 +1,4 @@
-"""What the commands have in common that ask a running policer: where it is, the token, JSON."""
+"""Common parts of the commands that call a running policer: address, token, JSON."""
 
 import os
 from pathlib import Path
@@ -30,7 +30,7 @@ POLICER_CODES: Codes = MappingProxyType(
         Unanswered: EXIT_UNREACHABLE,
     }
 )
-"""The exit code of each kind of error."""
+"""Exit code of each kind of error."""
 
 Url = Annotated[str, typer.Option(envvar="POLICER_URL", help="Where the policer is.")]
 TokenFile = Annotated[
@@ -49,7 +49,7 @@ def items_of(
     """Return a list, of one host or of all.
 
     Raises:
-        Rejected: there is no such host: nothing of it would say that all is well.
+        Rejected: there is no such host: an empty list would suggest that all is well.
     """
     items = list(client.items(place(what), host=host, misbehaving=misbehaving))
     if host is not None and not items:
@@ -61,12 +61,12 @@ def reach(url: str, token_file: Path | None, timeout_s: float | None = None) -> 
     """Return a client; tokens never come from the command line, which others can read.
 
     Args:
-        url: where the policer is.
-        token_file: has the token; None takes it from the environment.
-        timeout_s: how long to wait for an answer, seconds; None is as long as usual.
+        url: address of the policer.
+        token_file: file with the token; None takes it from the environment.
+        timeout_s: how long to wait for an answer, seconds; None is the default.
 
     Raises:
-        SettingsError: there is no token, or the URL would give it away.
+        SettingsError: there is no token, or the URL would expose it.
     """
     if token_file is not None:
         token = secret_text("--token-file", token_file)

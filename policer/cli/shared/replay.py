@@ -1,4 +1,4 @@
-"""policer plan --replay: what a plan would have meant for recorded traffic."""
+"""policer plan --replay: effect of a plan on recorded traffic."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ from policer.history.window import LONGEST_REPLAY_S
 
 LEAST_S = 60
 SHOWN = 20
-"""Routers of the table; all are in the answer."""
+"""Routers in the table; the answer has all."""
 SOME = 5
 HOSTS = ("host", ">capacity", ">most wanted", "at", ">overloaded", ">recorded")
 ROUTERS = ("host", "router", ">held back", ">newly lost", ">time")
@@ -28,10 +28,10 @@ Replay = Annotated[
 
 
 def replay_s(text: str | None) -> int | None:
-    """Return how many seconds are to be replayed; None stays None.
+    """Return how many seconds to replay; None stays None.
 
     Raises:
-        SettingsError: it is no length of time, or out of its bounds.
+        SettingsError: it is not a duration, or out of bounds.
     """
     if text is None:
         return None
@@ -44,7 +44,7 @@ def replay_s(text: str | None) -> int | None:
 
 
 def show_replay(found: Any) -> None:
-    """Show what contracts would have meant; nothing where that was not asked for."""
+    """Show the effect of contracts; nothing if it was not requested."""
     if found is None:
         return
     points = "minute" if found["span_s"] == 60 else "second"
@@ -58,7 +58,7 @@ def show_replay(found: Any) -> None:
 
 
 def _notes(found: Any) -> list[str]:
-    """Return what the tables do not say."""
+    """Return what the tables do not show."""
     hosts, routers, left_out = found["hosts"], found["routers"], found["left_out"]
     notes = []
     if not hosts and not left_out:

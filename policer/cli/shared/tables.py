@@ -1,4 +1,4 @@
-"""How the policer's answers look to people."""
+"""Formats the policer's answers for people."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from policer.cli.shared.units import is_in_bits, rate_of
 from policer.contracts.contract import TERMS
 
 Item = Mapping[str, Any]
-"""One thing of an answer, as JSON has it."""
+"""One entry of an answer, as JSON has it."""
 
 HOST_STYLES = {
     "ok": "green",
@@ -32,25 +32,25 @@ HOST_STYLES = {
 
 
 SIMULATED = ", simulated"
-"""Follows the state of a host that is not real."""
+"""Suffix of the state of a simulated host."""
 UNFOLDED = 10_000
-"""Columns of characters, where no terminal sets another width."""
+"""Width in characters, if no terminal sets another."""
 PROSE = frozenset({"by", "finding", "measures", "problem", "what", "words"})
-"""Columns that may be folded; the last one of a table may, too."""
+"""Columns that may be folded, like the last one of a table."""
 SPARED = (
     *("history", "version", "by", "saved burst", "burst", "cost", "weight", "source"),
     *("class", "when", "tenant", "ceiling", "cap", "offered"),
 )
-"""Columns that a table goes without where the terminal is narrow, from the first one on. The
-column that names each row stays whatever it is called."""
+"""Columns that are dropped on a narrow terminal, from the first one on. The column that names each
+row always stays."""
 
 
 LEAST_PROSE, GAP = 20, 2
-"""Characters to which a column of prose is folded, and between two columns."""
+"""Least width of a folded column of prose, and the gap between two columns."""
 
 
 def console() -> Console:
-    """Return a console as wide as the terminal; a pipe gets a line a row."""
+    """Return a console as wide as the terminal; in a pipe, each row is one line."""
     made = Console(highlight=False, emoji=False)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = UNFOLDED
@@ -58,13 +58,13 @@ def console() -> Console:
 
 
 def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table as wide as the terminal; what is not printable is escaped."""
+    """Print a table as wide as the terminal; unprintable characters are escaped."""
     to = console()
     to.print(fitted(headings, list(rows), to.width), crop=False)
 
 
 def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Table:
-    """Return a table without the columns that a narrow terminal has no room for."""
+    """Return a table without the columns for which a narrow terminal has no room."""
     kept = list(range(len(headings)))
     for spared in (None, *SPARED):
         kept = [at for at in kept if at == 0 or headings[at].removeprefix(">") != spared]
@@ -76,7 +76,7 @@ def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -
 
 
 def _least_width(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-    """Return how wide a table must be for its prose to be readable."""
+    """Return the width that a table needs for readable prose."""
     total = GAP * (len(headings) - 1)
     for at, heading in enumerate(headings):
         words = [heading.removeprefix(">"), *(printable(row[at]) for row in rows)]
@@ -91,7 +91,7 @@ def _folds(heading: str, *, last: bool) -> bool:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Return a table; a heading that begins with `>` is of a column of numbers."""
+    """Return a table; a heading that begins with `>` marks a column of numbers."""
     made = Table(box=None, pad_edge=False, header_style="bold", show_header=any(headings))
     for number, heading in enumerate(headings, start=1):
         made.add_column(
@@ -110,7 +110,7 @@ def _style(cell: str) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Show a packet rate; `-` where there is none."""
+    """Show a packet rate; `-` if there is none."""
     return "-" if value is None else format_rate(value)
 
 
@@ -146,12 +146,12 @@ def host_row(item: Item) -> tuple[str, ...]:
 
 
 def shown_state(live: Item) -> str:
-    """Return a host's state, and whether it is a simulated one."""
+    """Return a host's state, with a suffix if it is simulated."""
     return host_state(live) + (SIMULATED if live.get("simulated") else "")
 
 
 def host_state(live: Item) -> str:
-    """Return a host's state in a word: the worst that there is."""
+    """Return a host's state in one word: its worst problem."""
     found = (
         ("gone", not live["reachable"]),
         ("suspended", live.get("suspension")),
@@ -165,7 +165,7 @@ def host_state(live: Item) -> str:
 
 
 def refused(live: Item) -> str:
-    """Say what keeps a host's orders from having an effect; "" where nothing does."""
+    """Describe why a host's orders have no effect; "" if they do."""
     if not live["refused"]:
         return "the brake is on: too many of its routers are guilty" if live["braked"] else ""
     orders = "1 order is" if live["refused"] == 1 else f"{live['refused']} orders are"
@@ -173,13 +173,13 @@ def refused(live: Item) -> str:
 
 
 def suspended(live: Item) -> str:
-    """Say until when, by whom and why control of a host is suspended; "" where it is not."""
+    """Describe until when, by whom and why control of a host is suspended; "" if it is not."""
     found = live.get("suspension")
     return f"control is suspended {standing_words(found)}" if found else ""
 
 
 def standing_words(override: Item) -> str:
-    """Say until when an override stands, who set it, and why."""
+    """Describe until when an override holds, who set it, and why."""
     until = override["until"]
     end = "until it is ended" if until is None else f"until {moment(until)}"
     why = f": {override['reason']}" if override["reason"] else ""
@@ -187,7 +187,7 @@ def standing_words(override: Item) -> str:
 
 
 def _strained(live: Item) -> str:
-    """Say what a host cannot keep; "" where it keeps all."""
+    """Describe the promises that a host cannot keep; "" if it keeps all."""
     if live["harmed"]:
         return f"guarantee missed: {', '.join(live['harmed'])}"
     return "routers came with more guarantees than it can keep" if live["overpromised"] else ""
@@ -226,7 +226,7 @@ def router_row(item: Item) -> tuple[str, ...]:
 
 
 def _finding(item: Item, report: Item) -> str:
-    """Return what its loop finds, and whether its orders are refused."""
+    """Return the finding of its loop, and whether its orders are refused."""
     found = report.get("problem") or report.get("finding") or "not heard"
     return f"{found}, refused" if item["refusal"] else found
 
@@ -238,13 +238,13 @@ def _cap(report: Item) -> str:
 
 
 def exempt(item: Item) -> str:
-    """Say until when a router is exempt from its ladder; "" where it is not."""
+    """Describe until when a router is exempt from its ladder; "" if it is not."""
     found = item.get("exemption")
     return f"exempt until {moment(found['until'])}" if found else ""
 
 
 def measure(punishment: Item | None) -> str:
-    """Return what is done about a router, in a word or two."""
+    """Return the measure against a router, in a word or two."""
     if punishment is None:
         return "-"
     step = punishment["step"] or "none"
@@ -266,12 +266,12 @@ TERMS_HEADINGS = (
 )
 CONTRACT_HEADINGS = ("host", "router", *TERMS_HEADINGS, ">version", "by")
 _OF_CONTRACTS = 3
-"""Columns that the terms of a class do not have: class, tenant and when."""
+"""Columns that do not apply to the terms of a class: class, tenant and when."""
 CLASS_HEADINGS = ("class", *TERMS_HEADINGS[:-_OF_CONTRACTS], ">version", "by")
 
 
 def contract_row(item: Item) -> tuple[str, ...]:
-    """Return a row of a table of contracts: what holds now, or what is promised at other times."""
+    """Return a row of a table of contracts: terms in force, or those of other times."""
     entered = item["contract"]
     held = item["terms"] or entered
     kept = {name: held[name] for name in TERMS}
@@ -311,7 +311,7 @@ def terms(contract: Item) -> tuple[str, ...]:
 
 
 def _sold(contract: Item, name: str) -> str:
-    """Show a rate of a contract; one in bits/s with the size for which it was sold."""
+    """Show a rate of a contract; one in bits/s with its packet size."""
     in_bits = contract.get(f"{name}_bps") is not None
     return rate_of(contract, name) + (f" ({contract['packet_bytes']} B)" if in_bits else "")
 

@@ -1,4 +1,4 @@
-"""The options of commands that say what is promised, and the terms that they stand for."""
+"""Options of commands that set terms, and the terms that they stand for."""
 
 import inspect
 import math
@@ -17,7 +17,7 @@ from policer.contracts.schedule import DAYS
 from policer.errors import SettingsError
 
 NONE = "none"
-"""What takes a term away again."""
+"""Value that removes a term."""
 
 Guarantee = Annotated[
     str | None,
@@ -110,7 +110,7 @@ def _terms(
     cost: Cost = None,
     packet_bytes: PacketBytes = None,
 ) -> dict[str, Any]:
-    """Return the terms that were given."""
+    """Return the given terms."""
     given: dict[str, Any] = {
         "weight": weight,
         "burst_packets": saved_burst,
@@ -142,7 +142,7 @@ def _schedule(
     zone: ZoneOf = None,
     tenant: Tenant = None,
 ) -> dict[str, Any]:
-    """Return the class, dates, hours and tenant that were given."""
+    """Return the given class, dates, hours and tenant."""
     given: dict[str, Any] = {}
     if of_class is not None:
         given["class"] = _unless_none(of_class, str)
@@ -162,19 +162,19 @@ def _schedule(
 
 
 def takes_terms(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a class's terms; they come to it as `given`."""
+    """Add the options of a class's terms to a command, which gets them as `given`."""
     return _with_options(command, _terms)
 
 
 def takes_contract(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of all that a contract says; they come as `given`."""
+    """Add the options of all terms of a contract to a command, which gets them as `given`."""
     return _with_options(command, _terms, _schedule)
 
 
 def _with_options(
     command: Callable[..., None], *parts: Callable[..., dict[str, Any]]
 ) -> Callable[..., None]:
-    """Return a command with the parameters of parts in the place of `given`."""
+    """Return a command with the parameters of parts instead of `given`."""
     added = {part: inspect.signature(part).parameters for part in parts}
 
     def wrapped(**values: Any) -> None:
@@ -201,7 +201,7 @@ def packets(text: str) -> float:
     """Return a number of packets.
 
     Raises:
-        SettingsError: it is none.
+        SettingsError: it is not a number of packets.
     """
     try:
         number = float(text)
@@ -214,7 +214,7 @@ def packets(text: str) -> float:
 
 
 def steps(text: str) -> list[str]:
-    """Return the measures of a list with commas.
+    """Return the measures of a comma-separated list.
 
     Raises:
         SettingsError: there is no such measure.
@@ -231,7 +231,7 @@ def instant(option: str, text: str) -> str:
     """Return a date and time with its zone, as RFC 3339 writes it.
 
     Raises:
-        SettingsError: it is none, or it has no zone.
+        SettingsError: it is no time, or it has no zone.
     """
     try:
         at = datetime.fromisoformat(text.strip())
@@ -247,7 +247,7 @@ def window(text: str) -> dict[str, Any]:
     """Return a window of the week.
 
     Raises:
-        SettingsError: it is none.
+        SettingsError: it is not a window.
     """
     found = _HOURS.fullmatch(text.strip().lower() if "=" not in text else text.strip())
     if found is None:
@@ -262,7 +262,7 @@ def window(text: str) -> dict[str, Any]:
 
 
 def schedule_words(contract: Mapping[str, Any]) -> str:
-    """Say when a contract holds, in the words of its options; empty where it always does."""
+    """Describe when a contract holds, in the syntax of its options; empty if always."""
     words = [f"from {contract['valid_from']}" if contract["valid_from"] else ""]
     words += [f"until {contract['valid_until']}" if contract["valid_until"] else ""]
     words += [_window_words(one) for one in contract["hours"]]

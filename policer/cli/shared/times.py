@@ -1,4 +1,4 @@
-"""Times on the command line: ago, such as 2h, or an instant with its zone."""
+"""Times on the command line: a duration before now, such as 2h, or an instant with its zone."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -21,12 +21,12 @@ Until = Annotated[str | None, typer.Option(help="Before then, written as for --s
 
 
 def instant(option: str, text: str | None, now: datetime) -> str | None:
-    """Return an instant as the service takes it; None stays None.
+    """Return an instant in the format of the service; None stays None.
 
     Args:
         option: its name, for the error.
-        text: what was written.
-        now: what "ago" counts from.
+        text: the user's text.
+        now: reference of a duration.
 
     Raises:
         SettingsError: it is no time.
@@ -47,7 +47,7 @@ def instant(option: str, text: str | None, now: datetime) -> str | None:
 
 
 def seconds(text: str) -> int | None:
-    """Return the seconds of a text such as 90s, 5m, 2h or 7d; None where it is none."""
+    """Return the seconds of a text such as 90s, 5m, 2h or 7d; None if it is invalid."""
     match = _AGO.fullmatch(text.strip())
     return int(match[1]) * _UNITS[match[2]] if match else None
 

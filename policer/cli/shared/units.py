@@ -1,4 +1,4 @@
-"""Rates of two units on the command line: packets/s or bits/s, as they are given and shown."""
+"""Rates in two units on the command line: packets/s or bits/s."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,14 +10,14 @@ from policer.contracts.contract import PACKET_BYTES
 Item = Mapping[str, Any]
 UNITS = ("pps", "bps")
 RATES = ("guarantee", "ceiling")
-"""Terms of a contract that are in either unit."""
+"""Terms of a contract with a rate in either unit."""
 
 
 def given_rate(name: str, text: str, option: str) -> dict[str, float]:
     """Return a rate under the name of its unit, such as `ceiling_bps`.
 
     Raises:
-        UnitError: it is none, or it may be meant in either unit.
+        UnitError: it is not a rate, or its unit is ambiguous.
     """
     setpoint = parse_setpoint(text, field=option)
     unit = "pps" if setpoint.bps is None else "bps"
@@ -37,12 +37,12 @@ def merged(before: Item, given: Item) -> dict[str, Any]:
 
 
 def rate_of(item: Item, name: str, *, in_bits: bool = False) -> str:
-    """Show a rate of something; `-` where there is none.
+    """Show a rate; `-` if there is none.
 
     Args:
-        item: what may have it in either unit.
+        item: entry that may have it in either unit.
         name: of the rate, without its unit.
-        in_bits: whether bits/s are to be shown where both are known.
+        in_bits: whether to show bits/s if both are known.
     """
     pps, bps = (item.get(f"{name}_{unit}") for unit in UNITS)
     if bps is not None and (in_bits or not pps):
@@ -61,7 +61,7 @@ def guaranteed(contract: Item) -> bool:
 
 
 def reserve_pps(contract: Item) -> float:
-    """Return what a guarantee takes of a host, at its cost, in packets/s."""
+    """Return how much of a host a guarantee takes, at its cost, in packets/s."""
     in_bits = contract.get("guarantee_bps") or 0.0
     sold = in_bits / (8 * contract.get("packet_bytes", PACKET_BYTES))
     taken: float = contract["cost"] * (contract["guarantee_pps"] or sold)
@@ -69,5 +69,5 @@ def reserve_pps(contract: Item) -> float:
 
 
 def packets_of(setpoint: Setpoint, packet_bytes: int) -> float:
-    """Return a rate in packets/s, of packets of so many bytes where it is in bits/s."""
+    """Return a rate in packets/s; one in bits/s is converted with this packet size."""
     return setpoint.rate if setpoint.bps is None else setpoint.bps / (8 * packet_bytes)

@@ -24,9 +24,9 @@ def parse_until(text: str, now: datetime, *, field: str = "--until") -> datetime
     """Return an instant, in UTC, of ``2h``, ``1d12h`` or ``2026-03-01T18:00:00+01:00`` (ISO 8601).
 
     Args:
-        text: what was written.
-        now: what a time counts from.
-        field: what the error names.
+        text: the user's text.
+        now: reference of a duration.
+        field: option named in the error.
 
     Raises:
         SettingsError: it is neither, has no zone, or is more than ten years ahead.
@@ -47,7 +47,7 @@ def parse_until(text: str, now: datetime, *, field: str = "--until") -> datetime
 
 
 def _span(text: str) -> timedelta:
-    """Return the sum of a time's parts; of one beyond all bounds, more than the longest."""
+    """Return the sum of a duration's parts, limited to just above the longest allowed."""
     total = timedelta()
     for number, unit in _PART.findall(text):
         if int(number) > LONGEST / _UNITS[unit]:

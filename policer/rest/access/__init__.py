@@ -1,1 +1,1 @@
-"""Who may do what, and how often: tokens, scopes, rate limits, and the context of handlers."""
+"""Access control: tokens, scopes, rate limits, and the context of handlers."""

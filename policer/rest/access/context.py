@@ -1,4 +1,4 @@
-"""What every handler works with: the store, the fleet, and how the service was set up."""
+"""Context of every handler: the store, the fleet, and the settings of the service."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +17,7 @@ from policer.store import Asking, ReachedStore, Store, TokenRow
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Handed to handlers as `desk`."""
+    """Passed to handlers as `desk`."""
 
     store: Store
     fleet: Fleet
@@ -25,7 +25,7 @@ class Desk:
     streams: Slots
 
     def live(self, host: str) -> HostLive | None:
-        """Return how a host stands; None where the policer has not taken it up yet."""
+        """Return the state of a host; None if the policer has not started it yet."""
         return self.fleet.get(host)
 
     def today(self) -> datetime:
@@ -37,7 +37,7 @@ class Desk:
         return self.settings.clock()
 
     def of(self, token: TokenRow) -> "Desk":
-        """Return what a token sees of all this."""
+        """Return the desk limited to what a token may see."""
         if not token.reach.limited:
             return self
         asking = Asking(
@@ -65,18 +65,18 @@ class Desk:
 
 GivenDesk = NamedDependency[Desk]
 GivenGate = NamedDependency[Gate]
-"""What handlers take as `desk` and `gate`."""
+"""Parameters `desk` and `gate` of handlers."""
 
 
 async def provide_gate(state: State) -> Gate:
-    """Hand out the application's gate."""
+    """Provide the application's gate."""
     gate = state.gate
     assert isinstance(gate, Gate)
     return gate
 
 
 async def provide_desk(state: State, scope: Scope) -> Desk:
-    """Hand out the application's desk, as far as who asks may see it."""
+    """Provide the application's desk, limited to what the token may see."""
     desk, asker = state.desk, scope.get("user")
     assert isinstance(desk, Desk)
     return desk.of(asker) if isinstance(asker, TokenRow) else desk

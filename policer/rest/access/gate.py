@@ -1,4 +1,4 @@
-"""Who may do what: a bearer token, its scope, its reach, and how often it may ask."""
+"""Authentication and authorization: bearer tokens, scopes, reach, and rate limits."""
 
 import hashlib
 import re
@@ -28,21 +28,21 @@ from policer.store import Scope, Store, TokenRow
 from policer.token_bucket import Buckets
 
 OPEN = "open"
-"""Of what takes no token."""
+"""Scope of operations that take no token."""
 Limited = Literal["closed", "filtered"]
-"""What limited tokens get of an operation: nothing, or what they reach. A handler that does not say
-is closed to them."""
+"""What limited tokens get of an operation: nothing, or only what they reach. A handler that does
+not declare it is closed to them."""
 CLOSED: Final[Limited] = "closed"
 FILTERED: Final[Limited] = "filtered"
 REMEMBERED_S = 5.0
-"""A token that another process revoked is refused after so long at the latest."""
+"""A token that another process revoked is refused after this time at the latest."""
 MOST_REMEMBERED = 1000
 GUESSES_PER_S, GUESSES = 1.0, 20.0
-"""Unknown tokens that an address may send, in the long run and at once: each costs a read of the
-database."""
+"""Unknown tokens that an address may send, in the long run and in a burst: each costs a database
+read."""
 _OWN = re.compile(r"[Bb]earer +(xtcp_[A-Za-z0-9_-]{1,128})")
 LONGEST_JWT = 16 * 1024
-"""Characters; an issuer's token with a hundred groups has some 8,000."""
+"""Characters; an issuer's token with a hundred groups has about 8,000."""
 _JWT = re.compile(r"[Bb]earer +([A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+)")
 
 
@@ -53,52 +53,52 @@ class _Kept:
 
 
 class Gate:
-    """Knows tokens for a few seconds, so that not every request asks the store for its own."""
+    """Caches tokens for a few seconds, so that not every request queries the store."""
 
     def __init__(self, store: Store, settings: RestSettings, throttle: Throttle) -> None:
         self._store, self._clock, self._throttle = store, settings.clock, throttle
         self._issuer, self._today = settings.issuer, settings.today
         self._throttled = settings.throttled
         self._guesses = Buckets(GUESSES_PER_S, GUESSES)
-        """How often each address may be wrong."""
+        """Limits the unknown tokens of each address."""
         self._barred: dict[str, float] = {}
-        """Until when tokens of an address that were never seen are not looked up."""
+        """Time until which unknown tokens of an address are not looked up."""
         self._known: dict[bytes, _Kept] = {}
-        """By the digest of the secret: a memory dump shows no token that was used."""
+        """By the digest of the secret: a memory dump reveals no used token."""
 
     async def known(self, authorization: str | None, address: str) -> TokenRow:
-        """Return the token that asks.
+        """Return the token of a request.
 
         Args:
             authorization: the header.
-            address: where the request comes from.
+            address: source of the request.
 
         Raises:
-            Unauthenticated: there is no token, or none that is known.
-            NotGranted: it is an issuer's, and may do nothing here.
-            IssuerAway: it is an issuer's, which cannot be asked.
-            HTTPException: it asked too often (429).
+            Unauthenticated: there is no token, or it is unknown.
+            NotGranted: it is an issuer's token without any grant here.
+            IssuerAway: it is an issuer's token, and the issuer is unavailable.
+            HTTPException: too many requests (429).
         """
         row = await self._row(authorization, address)
         self._throttle.count_token(row.id)
         return row
 
     async def still(self, authorization: str | None) -> bool:
-        """Whether a token that was admitted is still one; streams ask as they go on."""
+        """Whether an admitted token is still valid; streams check it repeatedly."""
         try:
             await self._row(authorization)
         except (Unauthenticated, NotGranted):
             return False
         except (StoreError, IssuerAway):
-            return True  # it was good when that last answered; rounds go on, and so do streams
+            return True  # it was valid at the last answer; rounds go on, and so do streams
         return True
 
     def meter(self, address: str) -> None:
-        """Count a request that no token is known of; raises HTTPException (429)."""
+        """Count a request without a known token; raises HTTPException (429)."""
         self._throttle.count_address(address)
 
     def forget_all(self) -> None:
-        """Ask the store again, since a token was revoked."""
+        """Clear the cache, since a token was revoked."""
         self._known = {}
 
     async def _row(self, authorization: str | None, address: str = "") -> TokenRow:
@@ -117,7 +117,7 @@ class Gate:
         return kept.known.row
 
     def _of_issuer(self, authorization: str | None) -> str:
-        """Return the token of an issuer's; raises Unauthenticated where there is none."""
+        """Return an issuer's token; raises Unauthenticated if there is none."""
         found = _JWT.fullmatch(authorization or "")
         if found is None or self._issuer is None:
             raise Unauthenticated("send a token: Authorization: Bearer xtcp_...")
@@ -127,14 +127,14 @@ class Gate:
         return found.group(1)
 
     def _check_guesses(self, client: str) -> None:
-        """Spare the database tokens of an address that has sent too many that are none."""
+        """Skip database lookups for an address that has sent too many unknown tokens."""
         wait = self._barred.get(client, 0.0) - self._clock()
         if wait > 0:
             self._throttled("guess")
             raise too_often("too many unknown tokens come from this address", wait)
 
     def _guessed(self, client: str) -> None:
-        """Count a token that is none."""
+        """Count an unknown token."""
         now = self._clock()
         wait = self._guesses.wait(now, client)
         if wait > 0:
@@ -142,7 +142,7 @@ class Gate:
             self._barred[client] = now + wait
 
     async def _ask(self, asked: Awaitable[Known], digest: bytes) -> _Kept:
-        """Keep what is known; a token that was revoked meanwhile by this process is not kept."""
+        """Cache the result, unless this process has revoked the token meanwhile."""
         before = self._known
         self._known.pop(digest, None)
         kept = _Kept(await asked, self._clock() + REMEMBERED_S)
@@ -153,7 +153,7 @@ class Gate:
         return kept
 
     async def _look_up(self, secret: str, address: str) -> Known:
-        """Return what the store knows of a token of our own."""
+        """Return what the store knows of one of the policer's own tokens."""
         row = await sync_to_thread(self._store.tokens.by_secret, secret)
         if row is None:
             self._guessed(group_of(address))
@@ -161,7 +161,7 @@ class Gate:
         return Known(row, row.expires_at)
 
     async def _verify(self, token: str, address: str) -> Known:
-        """Return whom an issuer's token names; who sends many invalid ones has to wait."""
+        """Return the identity of an issuer's token; throttles senders of many invalid ones."""
         assert self._issuer is not None
         try:
             return await self._issuer.known(token)
@@ -171,16 +171,16 @@ class Gate:
 
 
 def check(row: TokenRow, needed: Scope, limited: Limited = CLOSED) -> None:
-    """See that a token may do something.
+    """Check that a token may do something.
 
     Args:
         row: the token.
-        needed: the scope that it takes.
+        needed: the required scope.
         limited: what limited tokens get of it.
 
     Raises:
         Forbidden: its scope is too small.
-        OutOfReach: it is limited, and this is closed to such tokens.
+        OutOfReach: it is limited, and the operation is closed to such tokens.
     """
     if not row.allows(needed):
         raise Forbidden(needed)
@@ -189,16 +189,16 @@ def check(row: TokenRow, needed: Scope, limited: Limited = CLOSED) -> None:
 
 
 def shows_token(authorization: Sequence[str]) -> bool:
-    """Whether a request has what looks like a token, which is counted once it is looked up."""
+    """Whether a request has a token by its form; the lookup counts such requests."""
     return len(authorization) == 1 and any(
         kind.fullmatch(authorization[0]) for kind in (_OWN, _JWT)
     )
 
 
 def authorization_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str | None:
-    """Return the header; raises Unauthenticated where there are several.
+    """Return the header; raises Unauthenticated if there are several.
 
-    A proxy and a service that take different ones would not speak of the same client.
+    A proxy and a service that read different ones would see different clients.
     """
     given = connection.headers.getall("authorization", [])
     if len(given) > 1:
@@ -207,14 +207,14 @@ def authorization_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str | No
 
 
 def address_of(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    """Return where a request comes from; "" where the server does not know it."""
+    """Return the source address of a request; "" if the server does not know it."""
     return connection.client.host if connection.client else ""
 
 
 async def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
-    """Let in whom a handler's `scope` lets in; a handler that names none lets in nobody."""
+    """Admit tokens with a handler's `scope`; a handler without a scope admits none."""
     if connection.scope.get("method") == "OPTIONS":
-        return  # Litestar answers with the methods that there are, and no more
+        return  # Litestar answers with the existing methods only
     needed = handler.opt["scope"]
     gate: Gate = connection.app.state.gate
     if needed == OPEN:
@@ -225,12 +225,12 @@ async def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRou
     exchange_of(connection.scope).asked_by(row)
     check(row, needed, limited)
     connection.scope["user"] = row
-    assert isinstance(handler, HTTPRouteHandler)  # there are no others
+    assert isinstance(handler, HTTPRouteHandler)  # the only kind of handler
     check_query(connection, connection.app.state.queries[handler.operation_id])
 
 
 def _meter(connection: ASGIConnection[Any, Any, Any, Any], gate: Gate) -> None:
-    """Count a request that no token is looked up for, and that was not counted outside."""
+    """Count a request without a token lookup, unless the middleware has counted it."""
     shown = shows_token(connection.headers.getall("authorization", []))
     if shown and connection.scope["path"] not in UNMETERED:
         gate.meter(address_of(connection))

@@ -1,4 +1,4 @@
-"""What is known of a token that a request shows: the policer's own, or an issuer's."""
+"""Identity of a token in a request: the policer's own, or an issuer's."""
 
 from datetime import datetime
 from typing import NamedTuple, Protocol
@@ -7,7 +7,7 @@ from policer.store import TokenRow
 
 
 class Known(NamedTuple):
-    """A token that was looked up, or verified."""
+    """A token after lookup or verification."""
 
     row: TokenRow
     ends: datetime | None
@@ -15,8 +15,8 @@ class Known(NamedTuple):
 
 
 class Verifies(Protocol):
-    """Knows tokens that an issuer has signed."""
+    """Verifies tokens signed by an issuer."""
 
     async def known(self, token: str) -> Known:
-        """Return who shows a token; raises Unauthenticated, NotGranted or IssuerAway."""
+        """Return the identity of a token; raises Unauthenticated, NotGranted or IssuerAway."""
         ...

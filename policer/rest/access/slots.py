@@ -1,4 +1,4 @@
-"""Places for clients that stay: so many and no more, each given back once."""
+"""Limited slots for long-lived clients, each released once."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -13,20 +13,20 @@ class Slots:
     """Counts streams; used by the event loop alone."""
 
     def __init__(self, most: int, each: int) -> None:
-        """Take how many there are, and how many of them one token may have."""
+        """Set the number of slots, and the limit of one token."""
         self._most, self._each = most, each
         self._taken = Counter[str]()
 
     @property
     def taken(self) -> int:
-        """How many are taken."""
+        """Number of slots in use."""
         return self._taken.total()
 
     def take(self, token: str) -> Callable[[], None]:
-        """Take a place for a token; return what gives it back.
+        """Take a slot for a token; return the function that releases it.
 
         Raises:
-            HTTPException: the token has all that one may have (429), or all are taken (503).
+            HTTPException: the token has reached its limit (429), or all slots are in use (503).
         """
         if self._taken[token] >= self._each:
             raise _full(f"this token streams {self._each} times already", 429)

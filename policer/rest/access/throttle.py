@@ -1,4 +1,4 @@
-"""How often clients may ask: each token or person, and each address that shows neither."""
+"""Rate limits of clients: each token or person, and each address without either."""
 
 import math
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from policer.rest.http.clients import group_of
 from policer.token_bucket import Buckets
 
 UNMETERED = frozenset({"/livez", "/readyz"})
-"""Paths of probes: who floods the service from a prober's address must not have it stopped."""
+"""Paths of probes: a flood from a prober's address must not make the probes fail."""
 
 
 class Throttle:
@@ -30,7 +30,7 @@ class Throttle:
             raise too_often("this token asks too often", wait)
 
     def count_address(self, address: str) -> None:
-        """Count a request without a token that is known; raises HTTPException (429)."""
+        """Count a request without a known token; raises HTTPException (429)."""
         wait = self._addresses.wait(self._clock(), group_of(address))
         if wait > 0:
             self._throttled("address")
@@ -38,6 +38,6 @@ class Throttle:
 
 
 def too_often(problem: str, wait: float) -> HTTPException:
-    """Return the refusal of who is to wait for so many seconds."""
+    """Return the refusal of a client that must wait for some seconds."""
     headers = {"Retry-After": str(math.ceil(wait))}
     return HTTPException(f"{problem}; wait {wait:.2g} s", status_code=429, headers=headers)

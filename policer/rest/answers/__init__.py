@@ -1,1 +1,1 @@
-"""What the service answers, and how it is made from the fleet."""
+"""Answers of the service, and how they are made from the fleet."""

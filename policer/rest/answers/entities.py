@@ -1,4 +1,4 @@
-"""What the service answers: one struct for each kind of thing; rates in packets/s, times in UTC."""
+"""Answers of the service: one struct for each kind of thing; rates in packets/s, times in UTC."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -28,53 +28,53 @@ TokenName = Annotated[
 
 
 class HostLiveAnswer(msgspec.Struct, frozen=True):
-    """How a host stands at this moment."""
+    """Current state of a host."""
 
     reachable: bool = False
     heard_s_ago: float | None = None
-    """None where it was never heard."""
+    """None if it was never heard."""
     distrust: str = ""
-    """Why what it says is not believed."""
+    """Why its telemetry is not believed."""
     link_problem: str = ""
-    """Why its daemon could not be told."""
+    """Why nothing can be sent to its daemon."""
     refused: int = 0
-    """Routers whose orders its daemon does not carry out."""
+    """Number of routers with orders that its daemon does not carry out."""
     refusal: str = ""
-    """Why not, of one of them."""
+    """The reason, for one of them."""
     braked: bool = False
-    """Whether no ladder is climbed there, since too many of its routers would be punished."""
+    """Whether its ladders are stopped, since too many of its routers would be punished."""
     suspension: OverrideAnswer | None = None
-    """Until when, why and by whom control is suspended; None where it is not."""
+    """Until when, why and by whom control is suspended; None if it is not."""
     highest_epoch: int | None = None
-    """The highest epoch that its daemon obeyed; None where it does not tell."""
+    """The highest epoch that its daemon obeyed; None if the daemon does not report it."""
     engaged: bool = False
-    """Whether its routers are held, since it is contended."""
+    """Whether its routers are held because it is contended."""
     simulated: bool = False
-    """Whether its routers are simulated (`xtc sandbox`): no packet of theirs is real."""
+    """Whether its routers are simulated (`xtc sandbox`): their packets are not real."""
     overpromised: bool = False
-    """Whether routers came to it with more guarantees than it can keep."""
+    """Whether routers that moved to it bring more guarantees than it can keep."""
     harmed: tuple[str, ...] = ()
-    """Routers that have less than a guarantee which they could use."""
+    """Routers that get less than a guarantee which they could use."""
     promised_pps: float = 0.0
     """The most that its guarantees take from now on, in the unit of the capacity."""
     guaranteed_pps: float = 0.0
-    """What they take at this moment, by the dates and hours of contracts."""
+    """What they take now, by the dates and hours of contracts."""
     forwarded_pps: float = 0.0
     offered_pps: float = 0.0
     routers: int = 0
-    """That its daemon reports."""
+    """Number reported by its daemon."""
     contracts: int = 0
     punished: int = 0
     dropped: int = 0
     """Messages that were replayed, reordered or came in a flood."""
     card_drops_pps: float | None = None
-    """Lost at its network cards, before any router; None where that is not known."""
+    """Lost at its network cards, before any router; None if unknown."""
     backlog_drops_pps: float | None = None
-    """Lost in its CPUs' backlogs, before any router; None where that is not known."""
+    """Lost in its CPUs' backlogs, before any router; None if unknown."""
 
 
 class HostAnswer(msgspec.Struct, frozen=True):
-    """A host as it was entered, and how it stands."""
+    """A host's entry and its state."""
 
     entry: Host
     version: int
@@ -92,22 +92,22 @@ class HostPage(msgspec.Struct, frozen=True):
 
 
 class PunishmentAnswer(msgspec.Struct, frozen=True):
-    """What is done about a router that misbehaves."""
+    """Measures against a router that misbehaves."""
 
     host: str
     vr: str
     step: Step | None
-    """The hardest step in force; None where the contract allows it no more."""
+    """The hardest step in force; None if the contract no longer allows it."""
     height: int
-    """How many of the contract's steps are in force."""
+    """Number of the contract's steps in force."""
     guilty: bool
     """Whether it still misbehaves."""
     since: datetime
-    """When the last step was taken, or the verdict last changed."""
+    """When the last step was taken, or `guilty` last changed."""
     only_reported: bool = False
     """Whether this is a dry run."""
     evidence: tuple[bool | None, ...] = ()
-    """The last rounds: whether its offered load was excessive; null is neither."""
+    """The last rounds: true if the offered load was excessive; null is neither."""
 
 
 class PunishmentPage(msgspec.Struct, frozen=True):
@@ -118,45 +118,46 @@ class PunishmentPage(msgspec.Struct, frozen=True):
 
 
 class KeptAnswer(msgspec.Struct, frozen=True):
-    """How well a router was held at its setpoints, as its daemon counts it."""
+    """How well a router was held at its setpoints, by its daemon's counters."""
 
     over_promise_packets: float
-    """Forwarded beyond setpoint and burst."""
+    """Packets forwarded beyond setpoint and burst."""
     under_promise_packets: float
-    """Offered and within the setpoint, and not forwarded, beyond the burst."""
+    """Packets offered within the setpoint and not forwarded, beyond the burst."""
     breach_seconds: float
-    """Time in which less was forwarded than that."""
+    """Seconds in which less was forwarded than was offered within the setpoint, beyond the
+    burst."""
     over_promise_bits: float
-    """The first two while it was held in bits/s."""
+    """The first two in bits, while it was held in bits/s."""
     under_promise_bits: float
     since: datetime
-    """When this policer first saw it: the sums begin then, and outlive restarts of its daemon."""
+    """When this policer first saw it: the sums begin then, and survive restarts of its daemon."""
 
 
 class RouterAnswer(msgspec.Struct, frozen=True):
-    """A router: what it was promised, what its daemon reports, and what it is told."""
+    """A router: its contract, its daemon's report, and its orders."""
 
     host: str
     vr: str
     contract: Contract | None = None
-    """The terms that hold at this moment."""
+    """Terms that hold now."""
     follows: str | None = None
-    """The name of its contract, where that follows it from host to host."""
+    """Name of its contract, if that follows it from host to host."""
     report: Report | None = None
-    """None where its host is gone or does not know it."""
+    """None if its host is gone or does not have it."""
     order: Order | None = None
     punishment: PunishmentAnswer | None = None
     misbehaving: bool = False
     saved_burst_packets: float = 0.0
-    """What it may forward above its ceiling at once."""
+    """Burst that it may forward above its ceiling."""
     refusal: str = ""
-    """Why its daemon would not do what it was told."""
+    """Why its daemon refused its orders."""
     contract_version: int | None = None
-    """The number in the contract's ETag; only where one router is asked for."""
+    """The number in the contract's ETag; only in the answer for one router."""
     exemption: OverrideAnswer | None = None
-    """Until when, why and by whom it is exempt from its ladder; None where it is not."""
+    """Until when, why and by whom it is exempt from its ladder; None if it is not."""
     kept: KeptAnswer | None = None
-    """None where its daemon is of an older version, or was never heard."""
+    """None if its daemon is of an older version, or was never heard."""
 
 
 class RouterPage(msgspec.Struct, frozen=True):
@@ -167,25 +168,25 @@ class RouterPage(msgspec.Struct, frozen=True):
 
 
 class ContractAnswer(msgspec.Struct, frozen=True):
-    """What a router was promised."""
+    """Contract of a router."""
 
     host: str | None
-    """None where the contract follows the router, whichever host that is on."""
+    """None if the contract follows the router from host to host."""
     vr: str
-    """Its name on the host; of one that is followed, a name of the whole fleet or its UUID."""
+    """Its name on the host; if the contract follows it, its fleet-wide name or its UUID."""
     contract: Contract
     version: int
     """The number in its ETag."""
     changed_at: datetime
     changed_by: str
     terms: Contract | None = None
-    """What holds at this moment, by its class, dates and hours; None where nothing does."""
+    """Terms that hold now, by class, dates and hours; None if none do."""
     seen_on: str | None = None
-    """The host where a router is that is followed; None where it was not seen."""
+    """Host of a followed router; None if it was not seen."""
 
 
 class ClassAnswer(msgspec.Struct, frozen=True):
-    """The terms that contracts of a class have."""
+    """Terms of the contracts of a class."""
 
     name: str
     terms: Contract
@@ -203,7 +204,7 @@ class ClassPage(msgspec.Struct, frozen=True):
 
 
 class TenantAnswer(msgspec.Struct, frozen=True):
-    """For whom routers are run."""
+    """The party for which routers are run."""
 
     name: str
     entry: Tenant
@@ -228,12 +229,12 @@ class ContractPage(msgspec.Struct, frozen=True):
 
 
 class NewContract(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A contract that is to be made."""
+    """A new contract."""
 
     vr: VrName
     contract: Contract
     host: HostName | None = None
-    """None where it is to follow the router."""
+    """None if it follows the router."""
 
 
 class CheckAnswer(msgspec.Struct, frozen=True):
@@ -241,13 +242,13 @@ class CheckAnswer(msgspec.Struct, frozen=True):
 
     admissible: bool
     errors: tuple[FieldProblem, ...]
-    """What would be wrong."""
+    """Problems of the contract."""
     promised_pps: float
     """The most that all guarantees of the host take from now on, with this one."""
     capacity_pps: float | None
-    """None where it is not known where the router is."""
+    """None if the router's host is unknown."""
     host: str | None = None
-    """Where the router is."""
+    """Host of the router."""
 
 
 class History(msgspec.Struct, frozen=True):
@@ -258,23 +259,23 @@ class History(msgspec.Struct, frozen=True):
 
 
 class SetpointAnswer(msgspec.Struct, frozen=True):
-    """What a router is told now."""
+    """Current orders of a router."""
 
     host: str
     vr: str
     setpoint_pps: float | None
-    """None where it is let go, or has a setpoint in bits/s."""
+    """None if it is released, or has a setpoint in bits/s."""
     limit_pps: float | None
-    """What the host may send into it; None is no limit."""
+    """The most that the host may send into it; None is no limit."""
     punishment: bool
     confirmed_pps: float | None
     """The setpoint that its daemon reports."""
     lease_remaining_s: float | None
     burst: float | None = None
-    """Packets, or bits of a setpoint in bits/s, that may pass beyond it over any window; None is
-    0.2 s of it."""
+    """Packets, or bits of a setpoint in bits/s, allowed beyond it over any window; None is 0.2 s of
+    it."""
     setpoint_bps: float | None = None
-    """Instead of the one in packets/s."""
+    """Replaces the setpoint in packets/s."""
     confirmed_bps: float | None = None
 
 
@@ -293,22 +294,22 @@ class EventPage(msgspec.Struct, frozen=True):
 
 
 class HostCapacity(msgspec.Struct, frozen=True):
-    """What a host can forward, and what of it was promised."""
+    """Capacity of a host, and how much of it is promised."""
 
     host: str
     capacity_pps: float
     promised_pps: float
     """The most that guarantees take from now on, by the dates and hours of contracts."""
     free_pps: float
-    """What can still be promised at any time."""
+    """What can still be promised for all times."""
     forwarded_pps: float
     overcommit: bool
     source: str
-    """Who says what it can forward."""
+    """Source of the capacity."""
 
 
 class CapacityAnswer(msgspec.Struct, frozen=True):
-    """What the fleet can forward."""
+    """Capacity of the fleet."""
 
     capacity_pps: float
     promised_pps: float
@@ -318,20 +319,20 @@ class CapacityAnswer(msgspec.Struct, frozen=True):
 
 
 class LeadershipAnswer(msgspec.Struct, frozen=True):
-    """Who gives the orders."""
+    """Which policer leads, and the brakes in force."""
 
     leading: bool
-    """Whether this policer does."""
+    """Whether this policer leads."""
     epoch: int
     holder: str
     problem: str
     braked: bool
-    """Whether all ladders are stopped: too many routers would be punished at once, or an operator
-    put the brake on."""
+    """Whether all ladders are stopped: too many routers would be punished at the same time, or an
+    operator put the brake on."""
     braked_hosts: list[str]
-    """Hosts whose own ladders are stopped."""
+    """Hosts on which only their own ladders are stopped."""
     brake: BrakeMode = "automatic"
-    """What operators want of the brake."""
+    """Mode of the brake set by operators."""
 
 
 class PardonAnswer(msgspec.Struct, frozen=True):
@@ -346,77 +347,77 @@ ReplayLength = Annotated[int, msgspec.Meta(ge=60, le=LONGEST_REPLAY_S)]
 
 
 class NewPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document that the fleet is to become."""
+    """The desired state of the fleet as a document."""
 
     fleet: FleetFile
     keep: bool = False
-    """Whether what it does not name stays; else that is removed."""
+    """Whether to keep what the document does not name; otherwise it is removed."""
     replay_s: ReplayLength | None = None
-    """Seconds of recorded traffic, until now, that it is held against; None is none."""
+    """Seconds of recorded traffic, until now, to replay; None is none."""
 
 
 class PlanAnswer(msgspec.Struct, frozen=True):
-    """What a document would change, as it was when the plan was made."""
+    """Changes by a document, computed when the plan was made."""
 
     id: str
     version: int
     """The number in its ETag: 1 is open, 2 is applied."""
     keep: bool
-    """Whether what the document does not name stays."""
+    """Whether to keep what the document does not name."""
     needs: Literal["operate", "admin"]
-    """The scope that it takes to apply it."""
+    """The scope required to apply it."""
     admissible: bool
     """Whether it can be applied: there are no problems."""
     changes: tuple[PlannedChange, ...]
     problems: tuple[FieldProblem, ...]
-    """What is wrong, by the path of the field in the document; the first 200 of more."""
+    """Problems, by the path of the field in the document; only the first 200."""
     hosts: tuple[PlannedHost, ...]
-    """Those on which something would change, and what they would have promised."""
+    """Hosts with changes, and what would be promised on them."""
     replay: Replayed | None
-    """What it would have meant for their recorded traffic; null where that was not asked for."""
+    """Effect on recorded traffic; null if not requested."""
     made_at: datetime
     made_by: str
     applied_at: datetime | None = None
-    """None where it was not applied."""
+    """None if it was not applied."""
     applied_by: str | None = None
 
 
 class NewToken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A token that is to be made."""
+    """A new token."""
 
     name: TokenName
     scope: Scope
     expires_at: Moment | None = None
     """None is never."""
     reach: Reach = UNLIMITED
-    """What it is limited to."""
+    """Its limits."""
 
 
 class WhoAnswer(msgspec.Struct, frozen=True):
-    """Who asks, and what that may do."""
+    """Identity and rights of the client."""
 
     id: str
-    """Of the token, or issuer and subject: in the audit log."""
+    """Id of the token, or issuer and subject, as in the audit log."""
     name: str
     scopes: tuple[Scope, ...]
     reach: Reach
-    """What it is limited to."""
+    """Its limits."""
     expires_at: datetime | None
     """None is never."""
     address: str
-    """Where this request came from, as the policer sees it."""
+    """Source address of this request, as the policer sees it."""
 
 
 class MadeToken(msgspec.Struct, frozen=True):
-    """A token that was made."""
+    """A created token."""
 
     token: TokenRow
     secret: str
-    """Shown this once; nobody can read it again."""
+    """Shown only this once; it cannot be read again."""
 
 
 class TokenPage(msgspec.Struct, frozen=True):
-    """Tokens, the oldest first; also those that are revoked."""
+    """Tokens, the oldest first, including revoked ones."""
 
     items: list[TokenRow]
     next: str | None = None
@@ -430,6 +431,6 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """That the service is alive, or ready."""
+    """Whether the service is alive, or ready."""
 
     status: str

@@ -1,4 +1,4 @@
-"""Reads the fleet as it stands at this moment into answers; pure, time is a parameter."""
+"""Converts the current state of the fleet into answers; pure, time is a parameter."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -25,13 +25,13 @@ def host_live(
     braked: bool = False,
     suspension: Override | None = None,
 ) -> HostLiveAnswer:
-    """Say how a host stands.
+    """Return the state of a host.
 
     Args:
-        live: what is known of it.
+        live: the known state of the host.
         now: seconds of the policer's clock.
         braked: whether its ladders are stopped.
-        suspension: of its control; None where it is controlled.
+        suspension: of its control; None if it is controlled.
     """
     suspended = None if suspension is None else override_answer(suspension)
     if live is None:
@@ -71,12 +71,12 @@ def _total(rates: Iterable[float | None]) -> float:
 
 
 def report_of(live: HostLive, vr: str, now: float) -> Report | None:
-    """Return what a daemon reports of a router; None where it is not heard."""
+    """Return a daemon's report on a router; None if the daemon is silent."""
     return live.sight.routers.get(vr) if live.sight.reachable(now) else None
 
 
 def router(live: HostLive, vr: str, now: float, exemption: Override | None = None) -> RouterAnswer:
-    """Say how a router stands; an exemption is from its ladder."""
+    """Return the state of a router; an exemption is from its ladder."""
     state = live.state.routers.get(vr, RouterState())
     return RouterAnswer(
         host=live.host.name,
@@ -95,7 +95,7 @@ def router(live: HostLive, vr: str, now: float, exemption: Override | None = Non
 
 
 def kept(live: HostLive, vr: str, now: float) -> KeptAnswer | None:
-    """Say how well a router was held at its setpoints."""
+    """Return how well a router was held at its setpoints."""
     found = live.kept.get(vr)
     if found is None:
         return None
@@ -111,12 +111,12 @@ def kept(live: HostLive, vr: str, now: float) -> KeptAnswer | None:
 
 
 def _instant(at: float, now: float) -> datetime:
-    """Return the time of day of an instant of the policer's clock."""
+    """Convert an instant of the policer's clock to the time of day."""
     return datetime.now(UTC) - timedelta(seconds=max(0.0, now - at))
 
 
 def punishment(live: HostLive, vr: str, now: float) -> PunishmentAnswer:
-    """Say where a router stands on its ladder."""
+    """Return a router's position on its ladder."""
     state = live.state.routers.get(vr, RouterState())
     standing = state.punishment
     return PunishmentAnswer(
@@ -132,7 +132,7 @@ def punishment(live: HostLive, vr: str, now: float) -> PunishmentAnswer:
 
 
 def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
-    """Say what a router is told."""
+    """Return a router's current orders."""
     order, report = live.orders.get(vr, Order()), report_of(live, vr, now)
     held = report if report is not None and report.active else None
     return SetpointAnswer(
@@ -150,7 +150,7 @@ def setpoint(live: HostLive, vr: str, now: float) -> SetpointAnswer:
 
 
 def capacity(live: HostLive, now: float) -> HostCapacity:
-    """Say what a host can forward, and what of it was promised."""
+    """Return a host's capacity, and how much of it is promised."""
     host, promised = live.host, live.promised_pps(datetime.now(UTC))
     reports = live.sight.routers.values() if live.sight.reachable(now) else ()
     return HostCapacity(

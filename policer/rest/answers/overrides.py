@@ -1,4 +1,4 @@
-"""What is sent and answered about overrides."""
+"""Requests and answers about overrides."""
 
 from datetime import datetime
 from typing import Annotated
@@ -22,18 +22,19 @@ Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 
 
 class NewBrake(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the brake is to do."""
+    """New mode of the brake."""
 
     mode: BrakeMode
-    """`on`: no ladder is climbed; `off`: ladders are, however many routers are guilty;
+    """`on`: ladders are stopped; `off`: ladders are climbed, however many routers are guilty;
     `automatic`: the count of guilty routers decides."""
     until: Moment | None = None
-    """When it is automatic again, at most 366 days ahead; null is when that is set."""
+    """When it becomes automatic again, at most 366 days ahead; null is when an operator sets
+    that."""
     reason: Reason = ""
 
 
 class NewSuspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """That the policer is to send nothing to a host."""
+    """Stops all orders of the policer to a host."""
 
     until: Moment | None = None
     """When control is resumed, at most 366 days ahead; null is when the suspension is removed."""
@@ -41,7 +42,7 @@ class NewSuspension(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewExemption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """That a router's ladder is not to be climbed."""
+    """Stops a router's ladder."""
 
     until: Moment
     """When its ladder applies again, at most 30 days ahead."""
@@ -49,28 +50,28 @@ class NewExemption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewEpoch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """That the leader is to take a higher epoch."""
+    """Makes the leader take a higher epoch."""
 
     above: Epoch
-    """The epoch that a daemon obeys, by its refusal."""
+    """The epoch that a daemon obeys, from its refusal."""
     reason: Reason = ""
 
 
 class OverrideAnswer(msgspec.Struct, frozen=True):
-    """What an operator decided instead of the policer."""
+    """A decision of an operator that replaces the policer's."""
 
     kind: Kind
     mode: Mode
-    """Of a brake `on`, `off` or `automatic`; each other kind has one mode."""
+    """`on`, `off` or `automatic` for a brake; each other kind has one mode."""
     host: HostName | None
     """null is the fleet, or a router that its contract follows from host to host."""
     vr: VrName | None
-    """null is no router in particular; of a contract that follows its router, that is its name."""
+    """null is no router in particular; the contract's name if the contract follows its router."""
     until: datetime | None
-    """null stands until it is removed."""
+    """null holds until it is removed."""
     reason: str
     above: int | None
-    """Of an epoch: what the next one is to be higher than."""
+    """For an epoch: the next one must exceed this."""
     set_by: str
     set_at: datetime | None
     version: int
@@ -78,43 +79,43 @@ class OverrideAnswer(msgspec.Struct, frozen=True):
 
 
 class OverridePage(msgspec.Struct, frozen=True):
-    """The overrides that stand, by kind, host and router."""
+    """Current overrides, by kind, host and router."""
 
     items: list[OverrideAnswer]
     next: str | None = None
 
 
 class CountedBrake(msgspec.Struct, frozen=True):
-    """A brake that the count of guilty routers puts on."""
+    """A brake put on by the count of guilty routers."""
 
     host: HostName | None
-    """null is the fleet's."""
+    """null is the fleet's brake."""
     since: datetime
 
 
 class BrakeAnswer(msgspec.Struct, frozen=True):
-    """What the brake is to do, and what it does."""
+    """Mode and state of the brake."""
 
     mode: BrakeMode
     until: datetime | None
-    """When it is automatic again; null is when that is set."""
+    """When it becomes automatic again; null is when an operator sets that."""
     reason: str
     set_by: str
     set_at: datetime | None
     version: int
     """The number in its ETag."""
     braked: bool
-    """Whether no ladder is climbed in the fleet now, by the count or by an operator."""
+    """Whether all ladders of the fleet are stopped now, by the count or by an operator."""
     braked_hosts: list[HostName]
-    """Hosts whose own ladders are stopped now, by the count."""
+    """Hosts on which ladders are stopped now, by the count."""
     counted: list[CountedBrake]
-    """What the count puts on, whether it is heeded or not; the leader alone counts."""
+    """Brakes put on by the count, even if overridden; only the leader counts."""
     leading: bool
     """Whether this policer leads, and so counts."""
 
 
 def override_answer(override: Override) -> OverrideAnswer:
-    """Return an override as it is answered."""
+    """Return the answer for an override."""
     return OverrideAnswer(
         kind=override.kind,
         mode=override.mode,

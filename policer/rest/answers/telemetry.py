@@ -1,4 +1,4 @@
-"""One message of the telemetry stream: how the routers asked for stand; pure."""
+"""One message of the telemetry stream: state of the requested routers; pure."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from policer.rest.answers.live import host_live, report_of
 from xtc.wire import Finding, Mode
 
 MOST_ROUTERS = 2000
-"""In one message; the hosts beyond are named in `left_out`."""
+"""Limit of one message; `left_out` names the hosts beyond."""
 
 
 class RouterTick(msgspec.Struct, frozen=True):
-    """One router; null is not known, and for the cap uncapped."""
+    """One router; null is unknown, and for the cap uncapped."""
 
     throughput_pps: float | None
     offered_pps: float | None
@@ -24,7 +24,7 @@ class RouterTick(msgspec.Struct, frozen=True):
     throughput_bps: float | None = None
     offered_bps: float | None = None
     setpoint_bps: float | None = None
-    """Instead of the one in packets/s."""
+    """Replaces the setpoint in packets/s."""
 
 
 class HostTick(msgspec.Struct, frozen=True):
@@ -36,23 +36,23 @@ class HostTick(msgspec.Struct, frozen=True):
     offered_pps: float
     routers: dict[str, RouterTick]
     orders: dict[str, float | None]
-    """The setpoints that its routers are told, in packets/s."""
+    """Setpoints of its routers, in packets/s."""
     orders_bps: dict[str, float]
-    """Those that are in bits/s instead."""
+    """Setpoints in bits/s, for the other routers."""
 
 
 class Tick(msgspec.Struct, frozen=True):
-    """How things stand."""
+    """Current state."""
 
     at: float
     """Seconds of the policer's clock."""
     hosts: dict[str, HostTick]
     left_out: list[str]
-    """Hosts that were asked for and would make the message too long; ask for fewer."""
+    """Requested hosts that would make the message too long; request fewer."""
 
 
 def telemetry(fleet: Fleet, wanted: Sequence[str] | None, now: float) -> Tick:
-    """Return how the hosts asked for stand, or all; a host that is not known is not there."""
+    """Return the state of the requested hosts, or of all; unknown hosts are left out."""
     hosts, left_out, room = {}, [], MOST_ROUTERS
     known = fleet.hosts
     for name in sorted(known if wanted is None else set(wanted)):

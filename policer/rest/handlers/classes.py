@@ -1,4 +1,4 @@
-"""/v1/classes: terms that many contracts share; a change is checked on every host that has some."""
+"""/v1/classes: terms shared by many contracts; a change is checked on every affected host."""
 
 from litestar import Response, delete, get, put
 from litestar.params import JSONBody
@@ -49,7 +49,7 @@ def put_class(
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response[ClassAnswer]:
-    """Make a class (If-None-Match: *) or change one, and all its contracts with it (If-Match)."""
+    """Create a class (If-None-Match: *) or change one and all its contracts (If-Match)."""
     version = create_or_replace(if_match, if_none_match, lambda: _version(desk, name))
     stored = desk.store.classes.put(name, data, version, request.actor)
     return _tagged(name, stored, 201 if version is None else 200)

@@ -1,4 +1,4 @@
-"""/v1/contracts: what routers were promised; checked against capacity as it is entered."""
+"""/v1/contracts: contracts of routers, checked against capacity on entry."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated
@@ -81,9 +81,9 @@ def add_contract(
     request: StrictRequest,
     idempotency_key: IdempotencyKey = None,
 ) -> Response[ContractAnswer]:
-    """Make a contract: of a router on one host, or without a host, of one that it follows."""
+    """Create a contract: on one host or, without a host, one that follows its router."""
     host, vr = data.host or ANYWHERE, data.vr
-    # The answer is made within the change, which reads nothing beside it.
+    # The answer is made within the change, which reads nothing else.
     classes = _classes(desk, data.contract)
 
     def change(answering: Answering[Contract] | None) -> Stored[Contract]:
@@ -114,7 +114,7 @@ def add_contract(
     sync_to_thread=True,
 )
 def check_contract(data: JSONBody[NewContract], desk: GivenDesk) -> CheckAnswer:
-    """Say what would be wrong with a contract, and what would be promised; writes nothing."""
+    """Return the problems of a contract, and what would be promised; writes nothing."""
     host, vr = data.host or ANYWHERE, data.vr
     checked = desk.store.contracts.check(host, vr, data.contract, _seen_on(desk, host, vr))
     problems = (*checked.problems, *_ambiguous(desk, host, vr))
@@ -158,7 +158,7 @@ def put_contract(
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response[ContractAnswer]:
-    """Make a contract on one host (If-None-Match: *) or replace one (If-Match)."""
+    """Create a contract on one host (If-None-Match: *) or replace one (If-Match)."""
     version = create_or_replace(if_match, if_none_match, lambda: _version(desk, host, vr))
     return _put(desk, (host, vr), data, version, request.actor)
 
@@ -174,7 +174,7 @@ def put_contract(
 def remove_contract(
     host: HostPath, vr: VrPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
-    """Remove a contract: its router has a share of what is left from now on; its history stays."""
+    """Remove a contract: from now on its router gets a share of what is left; its history stays."""
     _remove(desk, host, vr, if_match, request.actor)
 
 
@@ -189,7 +189,7 @@ def remove_contract(
 def read_history(
     host: HostPath, vr: VrPath, desk: GivenDesk, limit: Limit = 100, after: After = None
 ) -> History:
-    """Read the versions of a contract, the latest first; also of one that was removed."""
+    """Read the versions of a contract, the latest first; also if it was removed."""
     return _history(desk, host, vr, limit, after)
 
 
@@ -223,7 +223,7 @@ def put_following(
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response[ContractAnswer]:
-    """Make a contract that follows its router (If-None-Match: *) or replace one (If-Match)."""
+    """Create a contract that follows its router (If-None-Match: *) or replace one (If-Match)."""
     version = create_or_replace(if_match, if_none_match, lambda: _version(desk, ANYWHERE, vr))
     return _put(desk, (ANYWHERE, vr), data, version, request.actor)
 
@@ -290,16 +290,16 @@ def _version(desk: Desk, host: str, vr: str) -> int:
 
 
 def _seen_on(desk: Desk, host: str, vr: str) -> str | None:
-    """Return where a router is seen that a contract is to follow; None unless on one host alone."""
+    """Return the host of a router to follow; None unless it is on exactly one."""
     having = desk.fleet.having(vr, desk.now()) if host == ANYWHERE else []
     return having[0] if len(having) == 1 else None
 
 
 def _ambiguous(desk: Desk, host: str, vr: str) -> Iterator[Problem]:
-    """Say that a new contract would follow one of several routers of a name, nobody knows which.
+    """Yield the problem of a new contract if several routers have the name that it follows.
 
-    A UUID is on two hosts while its domain migrates; and whoever replaces or removes a contract is
-    not kept from that by a host that takes its router's name.
+    A UUID is on two hosts while its domain migrates. A host that takes a router's name must not
+    prevent the contract from being replaced or removed.
     """
     having = desk.fleet.having(vr, desk.now()) if host == ANYWHERE else []
     if len(having) < 2 or UUID.fullmatch(vr) or _is_there(desk, vr):

@@ -1,4 +1,4 @@
-"""/v1/events: what happened; /v1/audit: who changed what; as pages, and whole as lines of JSON."""
+"""/v1/events and /v1/audit: past events and changes, in pages or completely as JSON lines."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ async def list_events(
     begin: From = None,
     end: To = None,
 ) -> Response[EventPage]:
-    """List events, the latest first; as application/jsonl all that fit, the oldest first."""
+    """List events, the latest first; as application/jsonl all matching ones, the oldest first."""
     events, which, time = desk.store.events, (host, vr, kind), between(begin, end)
     if wanted(request, LINES):
 
@@ -60,7 +60,7 @@ async def list_audit(
     begin: From = None,
     end: To = None,
 ) -> Response[AuditPage]:
-    """List what was changed by whom, the latest first; as application/jsonl the oldest first."""
+    """List changes and their actors, the latest first; as application/jsonl the oldest first."""
     audit, time = desk.store.audit, between(begin, end)
     if wanted(request, LINES):
 

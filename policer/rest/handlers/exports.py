@@ -1,7 +1,7 @@
 """Answers that are too long for a page: sent as they are read, some rows at a time.
 
-An export takes one of the places of streams. Should the database fail half-way, the connection
-breaks off before its last chunk (RFC 9112, section 8): no client takes a part for the whole.
+An export takes one of the slots of streams. If the database fails half-way, the connection breaks
+off before its last chunk (RFC 9112, section 8), so no client mistakes a part for the whole.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -23,19 +23,19 @@ LINES: Final = "application/jsonl"
 """JSON lines (jsonlines.org). Not `application/x-ndjson`: RFC 6648 deprecates such names."""
 CSV: Final = "text/csv"
 AT_ONCE: Final = 500
-"""Rows that are in memory."""
+"""Rows held in memory."""
 PAGED: Final = ("limit", "after")
-"""Parameters of pages, which an export has none of."""
+"""Parameters of pages, which do not apply to exports."""
 Key = TypeVar("Key")
 Later = Callable[[Key | None], tuple[bytes, Key | None]]
-"""Reads what comes after a key, and the key to go on after; None is the end."""
+"""Reads the rows after a key, and returns the key to continue after; None is the end."""
 
 
 def wanted(request: StrictRequest, other: str) -> bool:
-    """Whether a client would rather have another media type than JSON.
+    """Whether a client prefers another media type to JSON.
 
     Raises:
-        Invalid: it would, and asks for a page.
+        Invalid: it does, and asks for a page.
     """
     if request.accept.best_match([JSON, other], default=JSON) != other:
         return False
@@ -44,7 +44,7 @@ def wanted(request: StrictRequest, other: str) -> bool:
 
 
 def refuse_pages(request: StrictRequest) -> None:
-    """See that an export is not asked for by the page; raises Invalid."""
+    """Check that an export is not requested by page; raises Invalid."""
     given = [name for name in PAGED if name in request.query_params]
     if given:
         fix = "leave it out; from and to choose"
@@ -60,7 +60,7 @@ async def export(
     media_type: str,
     name: str,
 ) -> Response[Any]:
-    """Answer with all that there is.
+    """Answer with all rows.
 
     Args:
         desk: the service's.

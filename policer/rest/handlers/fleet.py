@@ -34,10 +34,10 @@ from policer.store import PunishmentRow
 def list_punishments(
     desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> PunishmentPage:
-    """List who is punished, by host and router.
+    """List punished routers, by host and router.
 
-    Punishments are what the store has, which outlives a policer. What is only reported is not in
-    the store: only the policer that leads knows it.
+    Punishments come from the store, so they outlive a policer. Steps of dry runs are not in the
+    store: only the leading policer has them.
     """
     kept = desk.store.punishments.all()
     known = {(row.host, row.vr): row for row in _only_reported(desk)} | kept
@@ -56,7 +56,7 @@ def list_punishments(
     sync_to_thread=True,
 )
 def read_capacity(desk: GivenDesk, request: StrictRequest) -> CapacityAnswer:
-    """Read what the fleet can forward, and what of it was promised."""
+    """Read the capacity of the fleet, and how much of it is promised."""
     now, fleet, seen = desk.now(), desk.fleet.hosts, request.asker.reach.may_see_host
     hosts = [capacity(fleet[name], now) for name in sorted(fleet) if seen(name)]
     return CapacityAnswer(
@@ -76,7 +76,7 @@ def read_capacity(desk: GivenDesk, request: StrictRequest) -> CapacityAnswer:
     sync_to_thread=False,
 )
 def read_leadership(desk: GivenDesk) -> LeadershipAnswer:
-    """Read who gives the orders, as far as this policer knows."""
+    """Read which policer leads, as far as this policer knows."""
     known = desk.fleet.leadership
     return LeadershipAnswer(
         leading=known.leading,
@@ -90,7 +90,7 @@ def read_leadership(desk: GivenDesk) -> LeadershipAnswer:
 
 
 def _only_reported(desk: Desk) -> Iterator[PunishmentRow]:
-    """Yield where the ladders of dry runs stand."""
+    """Yield the steps of the ladders of dry runs."""
     now, today = desk.now(), datetime.now(UTC)
     for name, live in desk.fleet.hosts.items():
         for vr, state in live.state.routers.items():

@@ -1,4 +1,4 @@
-"""/livez, /readyz and /metrics: for those who watch over the service."""
+"""/livez, /readyz and /metrics: for monitoring the service."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -18,18 +18,18 @@ from policer.rest.http.bodies import StrictRequest
 
 TAGS = ["health"]
 _SCRAPES: Final = ThreadPoolExecutor(1, "metrics")
-"""A thread for metrics alone: requests that wait for a store that hangs take all the others."""
+"""A thread for metrics alone: requests that wait for a hanging store occupy all the others."""
 
 
 @get("/livez", operation_id="live", tags=TAGS, scope=OPEN, sync_to_thread=False)
 def livez() -> Health:
-    """Say that the service answers; what it depends on is `/readyz`'s to say."""
+    """Return that the service answers; `/readyz` covers its dependencies."""
     return Health("alive")
 
 
 @get("/readyz", operation_id="ready", tags=TAGS, scope=OPEN)
 async def readyz(desk: GivenDesk) -> Health:
-    """Say that the store can be read and the policer's loop goes round; 503 where not."""
+    """Return that the store can be read and the policer's loop runs; 503 if not."""
     await _check_store(desk)
     silent = desk.settings.heartbeat()
     if silent > desk.settings.dead_after_s:
@@ -38,7 +38,7 @@ async def readyz(desk: GivenDesk) -> Health:
 
 
 async def _check_store(desk: Desk) -> None:
-    """Raise StoreError where the store cannot be used; one that hangs is not waited for."""
+    """Raise StoreError if the store cannot be used; does not wait for one that hangs."""
     wait_s = desk.settings.store_wait_s
     try:
         await asyncio.wait_for(sync_to_thread(desk.store.check), wait_s)
@@ -54,9 +54,9 @@ async def _check_store(desk: Desk) -> None:
     media_type="text/plain",
 )
 async def metrics(desk: GivenDesk, gate: GivenGate, request: StrictRequest) -> Response[str]:
-    """Read the metrics in Prometheus' text format; takes the scope read where so configured.
+    """Read the metrics in Prometheus' text format; takes the scope read if so configured.
 
-    They are of the whole fleet, and so closed to limited tokens where they take one.
+    They cover the whole fleet. If they take a token, limited tokens are refused.
     """
     header, address = authorization_of(request), address_of(request)
     if not desk.settings.metrics_open:

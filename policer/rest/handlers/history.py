@@ -1,4 +1,4 @@
-"""/v1/hosts/{host}/routers/{vr}/history: what a router did, second by second or coarser."""
+"""/v1/hosts/{host}/routers/{vr}/history: a router's past, second by second or coarser."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -20,9 +20,9 @@ from policer.rest.http.names import HostPath, VrPath
 from policer.rest.http.times import From, To, between
 
 _READS: Final = ThreadPoolExecutor(1, "history")
-"""A thread for history alone: to unpack a month takes a tenth of a second of CPU."""
+"""A thread for history alone: unpacking a month takes a tenth of a second of CPU."""
 DEFAULT_S: Final = 3600.0
-"""How far back one sees who says neither from when nor how coarse."""
+"""Length of the history if the request gives neither begin nor step."""
 Step = Annotated[
     int | None,
     QueryParameter(
@@ -34,11 +34,11 @@ Step = Annotated[
 
 
 class HistoryPoint(msgspec.Struct, frozen=True):
-    """What a router did from an instant on; rates are means over what is known."""
+    """A router's state from an instant on; rates are means over the known seconds."""
 
     at: datetime
     data_s: float
-    """Seconds of it that are known."""
+    """Known seconds of the point."""
     offered_pps: float
     throughput_pps: float
     setpoint_pps: float | None
@@ -46,13 +46,13 @@ class HistoryPoint(msgspec.Struct, frozen=True):
     guarantee_pps: float
     """The guarantee in force, which a punishment may lower; 0 without one."""
     breach_s: float
-    """Seconds in which it got less than that, beyond the burst, and wanted more."""
+    """Seconds in which it got less than the guarantee, beyond the burst, and wanted more."""
     punished_s: float
     """Seconds in which it was punished."""
 
 
 class HistoryAnswer(msgspec.Struct, frozen=True):
-    """The history of a router; what is not known has no point."""
+    """History of a router; unknown times have no point."""
 
     host: str
     vr: str
@@ -79,7 +79,7 @@ async def read_history(
     end: To = None,
     step: Step = None,
 ) -> HistoryAnswer:
-    """Read what a router did: the last hour, the last 720 steps, or what is asked for."""
+    """Read a router's history: the last hour, the last 720 steps, or the requested time."""
     await sync_to_thread(found, desk, host)
     now, given = desk.settings.wall(), between(begin, end)
     until = now if given.end is None else given.end.timestamp()

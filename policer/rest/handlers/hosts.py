@@ -1,4 +1,4 @@
-"""/v1/hosts: the machines of the fleet, as they were entered and as they stand."""
+"""/v1/hosts: the machines of the fleet, with their entries and states."""
 
 from litestar import Response, delete, get, post, put
 from litestar.params import JSONBody
@@ -41,7 +41,7 @@ def add_host(
     request: StrictRequest,
     idempotency_key: IdempotencyKey = None,
 ) -> Response[HostAnswer]:
-    """Enter a host; the policer begins to hear it within a second."""
+    """Add a host; the policer starts to receive it within a second."""
 
     def change(answering: Answering[Host] | None) -> Stored[Host]:
         return desk.store.hosts.add(data, request.actor, answering=answering)
@@ -75,10 +75,9 @@ def change_host(
     request: StrictRequest,
     if_match: IfMatch = None,
 ) -> Response[HostAnswer]:
-    """Change a host's entry; a capacity below what was promised is refused.
+    """Change a host's entry; a capacity below the promises is refused.
 
-    Where its daemon is reached, and by which key, is for `admin` alone: another address is another
-    daemon.
+    Only `admin` may change the address or the key of its daemon: another address is another daemon.
     """
     version = required(if_match, lambda: found(desk, host).version.number)
     if data.name != host:
@@ -95,7 +94,7 @@ def change_host(
 def remove_host(
     host: HostPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> None:
-    """Remove a host that has no contracts; its leases end by themselves."""
+    """Remove a host that has no contracts; its leases expire by themselves."""
     version = required(if_match, lambda: found(desk, host).version.number)
     desk.store.hosts.remove(host, version, request.actor)
 

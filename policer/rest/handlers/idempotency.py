@@ -1,4 +1,4 @@
-"""Carries a request with an Idempotency-Key out once, and answers its repetitions alike."""
+"""Carries out a request with an Idempotency-Key once, and repeats its answer for repetitions."""
 
 import hashlib
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from policer.store import Answering, Claim, Stored, StoredAnswer
 
 T = TypeVar("T")
 Change = Callable[[Answering[T] | None], Stored[T]]
-"""Changes the store; keeps its answer, where it is given how, in the same transaction."""
+"""Changes the store; given an `Answering`, keeps its answer in the same transaction."""
 Answer = Callable[[Stored[T]], Response[Any]]
 _MEDIA_TYPE = "Content-Type"
 
@@ -29,13 +29,13 @@ def once(
     change: Change[T],
     answer: Answer[T],
 ) -> Response[Any]:
-    """Do it, or say again what was answered when it was done.
+    """Carry out the request, or repeat the answer of the first time.
 
-    A refusal is remembered too: the same request with the same key is refused alike. A store that
-    failed is not: the client comes again, with the same key.
+    Refusals are kept too: the same request with the same key gets the same refusal. A store failure
+    is not kept: the client retries with the same key.
 
     Raises:
-        KeyReused: the key came with another request before.
+        KeyReused: the key was used with another request.
     """
     if key is None:
         return answer(change(None))
@@ -46,7 +46,7 @@ def once(
     try:
         return _changed(claim, change, answer)
     except StoreError:
-        # Of a change that was made after all, the answer is kept, and this frees nothing.
+        # If the change was made after all, its answer is kept, and this frees nothing.
         keys.abandon(claim)
         raise
     except PolicerError as error:
@@ -56,7 +56,7 @@ def once(
 
 
 def _changed(claim: Claim, change: Change[T], answer: Answer[T]) -> Response[Any]:
-    """Do it; answer by the very bytes that are kept for its repetitions."""
+    """Carry out the request; the answer is exactly the bytes kept for its repetitions."""
     packed: list[StoredAnswer] = []
 
     def pack(stored: Stored[T]) -> StoredAnswer:
@@ -80,8 +80,8 @@ def _unpacked(kept: StoredAnswer) -> Response[bytes]:
 
 
 def _fingerprint(request: StrictRequest, data: msgspec.Struct) -> str:
-    """Return what makes two requests the same."""
-    # What it reaches is part of it: nobody is answered by what was answered to a wider reach.
+    """Return a fingerprint that is equal for equal requests."""
+    # The reach is part of it: no token gets an answer that was made for a wider reach.
     what = msgspec.json.encode((request.asker.reach, data))
     text = f"{request.method} {request.scope['path']}\n".encode() + what
     return hashlib.sha256(text).hexdigest()

@@ -1,6 +1,6 @@
-"""/v1/overrides, and the brake, suspensions, exemptions and epochs that operators set.
+"""/v1/overrides, and operators' changes of brake, suspensions, exemptions and epochs.
 
-All is written into the store, so that any policer may be asked; the leader follows it.
+All of these are written into the store, so any policer accepts them; the leader follows the store.
 """
 
 from litestar import Response, delete, get, post, put
@@ -44,7 +44,7 @@ OverrideRank = tuple[Kind, str, str]
 def list_overrides(
     desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> OverridePage:
-    """List the overrides that stand, by kind, host and router."""
+    """List the current overrides, by kind, host and router."""
     now = desk.today()
     found = (one for one in desk.store.overrides.all() if not one.ended(now))
     rows = (one for one in found if host in {None, one.host})
@@ -54,7 +54,7 @@ def list_overrides(
 
 @get("/brake", operation_id="readBrake", tags=TAGS, scope="read", sync_to_thread=True)
 def read_brake(desk: GivenDesk) -> Response[BrakeAnswer]:
-    """Read what the brake is to do, and what it does."""
+    """Read the mode and the state of the brake."""
     return _brake(desk, desk.store.overrides.brake())
 
 
@@ -100,7 +100,7 @@ def suspend_host(
 ) -> Response[OverrideAnswer]:
     """Suspend control of a host (If-None-Match: *), or change its suspension (If-Match).
 
-    The policer sends nothing to it; its leases end, and its daemon goes by its own configuration.
+    The policer sends nothing to it. Its leases expire, and its daemon uses its own configuration.
     """
     wanted = Override("suspension", "suspended", host, until=data.until, reason=data.reason)
     return _put(desk, wanted, request, if_match, if_none_match)
@@ -147,7 +147,7 @@ def exempt_router(
 ) -> Response[OverrideAnswer]:
     """Exempt a router (If-None-Match: *), or change its exemption (If-Match).
 
-    Steps in force are lifted; the rest of its contract goes on.
+    Steps in force are lifted; the rest of its contract stays in force.
     """
     _, where, router = _exemption(desk, host, vr)
     wanted = Override("exemption", "exempt", where, router, until=data.until, reason=data.reason)
@@ -173,13 +173,13 @@ def end_exemption(
 def raise_epoch(
     data: JSONBody[NewEpoch], desk: GivenDesk, request: StrictRequest
 ) -> OverrideAnswer:
-    """Have the leader take an epoch above one that a daemon obeys; it is never lowered again."""
+    """Make the leader take an epoch above one that a daemon obeys; it is never lowered again."""
     wanted = Override("epoch", "above", above=data.above, reason=data.reason)
     return override_answer(desk.store.overrides.ask_epoch(wanted, request.actor))
 
 
 def _exemption(desk: Desk, host: str, vr: str) -> OverrideKey:
-    """Return what is exempt: a router on its host, or wherever its contract follows it."""
+    """Return the key of an exemption: host and router, or a contract that follows."""
     live = desk.live(host)
     router = None if live is None else live.follows.get(vr)
     if router is None:

@@ -1,4 +1,4 @@
-"""Serves the page's files: read once, with types and tags; nothing outside the folder exists."""
+"""Serves the page's files: read once, with types and tags; nothing outside the directory."""
 
 import hashlib
 import mimetypes
@@ -30,7 +30,7 @@ class PageFile:
 
 
 def page_files(folder: Path) -> dict[str, PageFile]:
-    """Read all files under a folder, by their path as it is asked for."""
+    """Read all files under a directory, by their request path."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -46,7 +46,7 @@ def _file(path: Path) -> PageFile:
 
 
 def page_handler(folder: Path) -> HTTPRouteHandler:
-    """Return what serves the page that is in a folder."""
+    """Return the handler that serves the page in a directory."""
     files = page_files(folder)
 
     @get(
@@ -57,7 +57,7 @@ def page_handler(folder: Path) -> HTTPRouteHandler:
         name="page",
     )
     def page(request: StrictRequest) -> Response[bytes]:
-        """Serve one file; a browser that has it already is told so."""
+        """Serve one file; 304 if the browser has it already."""
         wanted = files.get(request.scope["path"].removeprefix("/") or INDEX)
         if wanted is None:
             raise NotFoundException("there is no such page")

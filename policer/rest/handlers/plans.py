@@ -1,4 +1,4 @@
-"""/v1/fleet and /v1/plans: the fleet as one document; what another would change; changing it so."""
+"""/v1/fleet and /v1/plans: the fleet as one document; planning and applying changes to it."""
 
 import math
 from collections.abc import Collection, Iterator
@@ -30,13 +30,13 @@ MAX_BODY = 4 << 20
 """Bytes; 500 hosts with 20 contracts each are 2 MiB."""
 RETRY_S = 2
 _working = BoundedSemaphore(2)
-"""For plans that are worked out: each takes a CPU for seconds where it is large."""
+"""Limits plans in computation: a large one takes a CPU for seconds."""
 
 
 async def may_plan(
     connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler
 ) -> None:
-    """Let in who has not had too many plans made, before a large body is read."""
+    """Admit a client within its limit of plans, before reading a large body."""
     state = connection.app.state
     wait = state.plans.wait(state.desk.now(), connection.scope["user"].id)
     if wait > 0:
@@ -47,7 +47,7 @@ async def may_plan(
 
 @get("/fleet", operation_id="readFleet", tags=TAGS, scope="read", sync_to_thread=True)
 def read_fleet(desk: GivenDesk) -> FleetFile:
-    """Read all that operators entered as one document, as of one instant; no tokens."""
+    """Read all operators' entries as one document of one instant; no tokens."""
     with _turn():
         return desk.store.plans.fleet()
 
@@ -64,9 +64,9 @@ def read_fleet(desk: GivenDesk) -> FleetFile:
 def make_plan(
     data: JSONBody[NewPlan], desk: GivenDesk, request: StrictRequest
 ) -> Response[PlanAnswer]:
-    """Say what a document would change, and whether hosts could keep that; changes nothing.
+    """Plan the changes of a document, and check them against capacity; changes nothing.
 
-    The plan is kept for a day, so that it can be applied by this policer or another.
+    The plan is kept for a day, so that this policer or another can apply it.
     """
     replaying = None if data.replay_s is None else replaying_of(desk, data.replay_s)
     with _turn():
@@ -98,10 +98,10 @@ def read_plan(plan: PlanPath, desk: GivenDesk) -> Response[PlanAnswer]:
 def apply_plan(
     plan: PlanPath, desk: GivenDesk, request: StrictRequest, if_match: IfMatch = None
 ) -> Response[PlanAnswer]:
-    """Make all changes of a plan, or none; applied again, it changes nothing.
+    """Make all changes of a plan, or none; a second time changes nothing.
 
-    Entering and removing hosts, and where daemons are reached, takes `admin`. Once anything that
-    the plan rests on has changed, it is refused (412): plan again.
+    Adding and removing hosts, and changing addresses of daemons, takes `admin`. If anything that
+    the plan depends on has changed, it is refused (412): plan again.
     """
     store = desk.store.plans
     version = required(if_match, lambda: store.get(plan).version)
@@ -112,7 +112,7 @@ def apply_plan(
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    """Do what takes long; raises HTTPException where as much as can be is being done."""
+    """Reserve a slot for a long computation; raises HTTPException if all are in use."""
     if not _working.acquire(blocking=False):
         problem = "other plans are being worked out"
         raise HTTPException(problem, status_code=503, headers={"Retry-After": str(RETRY_S)})
@@ -123,7 +123,7 @@ def _turn() -> Iterator[None]:
 
 
 def _seen(desk: Desk, routers: Collection[str]) -> dict[str, list[str]]:
-    """Return the hosts that report routers."""
+    """Return the hosts that report each router."""
     found: dict[str, list[str]] = {}
     for name, live in sorted(desk.fleet.hosts.items()):
         if live.sight.reachable(desk.now()):

@@ -1,4 +1,4 @@
-"""Holds a plan's contracts against what the fleet's history says of the hosts concerned."""
+"""Replays the recorded history of the affected hosts against a plan's contracts."""
 
 from collections.abc import Mapping
 
@@ -16,14 +16,14 @@ from policer.store.inventory.plans import Replaying
 
 
 def replaying_of(desk: Desk, length_s: int) -> Replaying:
-    """Return what holds plans against the traffic of the time until now.
+    """Return a function that replays recent traffic against plans.
 
     Args:
-        desk: has the history.
-        length_s: how far back, seconds.
+        desk: source of the history.
+        length_s: seconds before now.
 
     Raises:
-        Invalid: history of so long ago is not kept.
+        Invalid: history is not kept for so long.
     """
     wanted = window(length_s, desk.settings.wall(), desk.settings.retention())
     now = desk.today()
@@ -37,13 +37,13 @@ def replaying_of(desk: Desk, length_s: int) -> Replaying:
 
 
 def _fleet(goal: Entered, book: Book, follows: Mapping[tuple[str, str], str]) -> Fleet:
-    """Return what is held against traffic; contracts that contradict themselves are left out."""
+    """Return the contracts to replay; those that contradict themselves are left out."""
     sound = {key: one for key, one in goal.contracts.items() if counts(one, book)}
     return Fleet(goal.hosts, goal.classes, sound, follows)
 
 
 def _follows(desk: Desk, goal: Entered) -> dict[tuple[str, str], str]:
-    """Return which routers are followed by another name than theirs, such as their UUID."""
+    """Return the routers that contracts follow under another name, such as their UUID."""
     followed = {vr for host, vr in goal.contracts if host == ANYWHERE}
     return {
         (name, vr): router

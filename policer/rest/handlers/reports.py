@@ -1,4 +1,4 @@
-"""/v1/reports: how each contract was kept in a month, as JSON and as CSV."""
+"""/v1/reports: how well each contract was kept in a month, as JSON and as CSV."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, NamedTuple
@@ -20,7 +20,7 @@ from policer.rest.http.cursor import After, Limit, pack, unpack
 from policer.rest.http.names import HostFilter
 
 WRITTEN_S = 120.0
-"""What happened less long ago may not be written yet: it would look like time without data."""
+"""More recent data may not be written yet: it would look like time without data."""
 MonthPath = Annotated[
     str,
     PathParameter(
@@ -36,12 +36,12 @@ Format = Annotated[
 
 
 class ReportAnswer(msgspec.Struct, frozen=True):
-    """How contracts were kept in a month: those that follow routers, then by host and router."""
+    """Monthly report of contracts: those that follow routers, then by host and router."""
 
     month: str
     begin: datetime
     end: datetime
-    """When the month ends, or two minutes ago."""
+    """End of the month, or two minutes before now."""
     items: list[Line]
     next: str | None = None
 
@@ -64,7 +64,7 @@ async def read_report(
     host: HostFilter = None,
     form: Format = None,
 ) -> Response[ReportAnswer]:
-    """Read what was promised, wanted and delivered in a month, by contract."""
+    """Read what each contract promised, wanted and delivered in a month."""
     now = datetime.fromtimestamp(desk.settings.wall(), UTC)
     asked = month_of(month, desk.settings.retention().oldest(now.timestamp()).day, now)
     until = min(asked.end, now - timedelta(seconds=WRITTEN_S))
@@ -85,7 +85,7 @@ async def read_report(
 
 
 class _Source(NamedTuple):
-    """Where the lines of a report come from."""
+    """Source of the lines of a report."""
 
     desk: Desk
     month: Month
@@ -93,7 +93,7 @@ class _Source(NamedTuple):
     host: str | None
 
     def page(self, after: ContractKey | None, limit: int) -> tuple[list[Line], ContractKey | None]:
-        """Return so many lines, and what the next page comes after."""
+        """Return a number of lines, and the key that the next page starts after."""
         found: list[Line] = []
         while True:
             lines, following = self.some(after)
@@ -106,7 +106,7 @@ class _Source(NamedTuple):
             after = following
 
     def some(self, after: ContractKey | None) -> tuple[list[Line], ContractKey | None]:
-        """Return the lines of some contracts, and the last of them if there may be more."""
+        """Return the lines of some contracts, and the last contract if there may be more."""
         days = self.month.first, self.month.following
         rows = self.desk.store.sla.page(days, after, AT_ONCE, self.host)
         lines = [line for row in rows if (line := line_of(row, self.month, self.until)) is not None]

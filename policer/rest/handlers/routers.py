@@ -1,4 +1,4 @@
-"""/v1/routers: what each router was promised, does, and is told; and its pardon."""
+"""/v1/routers: contract, state and orders of each router; and its pardon."""
 
 from typing import Annotated
 
@@ -31,7 +31,7 @@ Misbehaving = Annotated[
 
 
 def key_of(pair: tuple[HostLive, str]) -> tuple[str, str]:
-    """Return what routers are ordered by."""
+    """Return the sort key of a router."""
     live, vr = pair
     return live.host.name, vr
 
@@ -88,7 +88,7 @@ def list_routers_of_host(
     sync_to_thread=True,
 )
 def read_router(host: HostPath, vr: VrPath, desk: GivenDesk) -> RouterAnswer:
-    """Read one router; a contract that was just made shows before the policer has taken it up."""
+    """Read one router; shows a new contract before the policer has applied it."""
     live = desk.live(host) or HostLive(found(desk, host).value)
     answer = _answer(desk, live, vr)
     where = (ANYWHERE, answer.follows) if answer.follows else (host, vr)
@@ -118,7 +118,7 @@ def read_router(host: HostPath, vr: VrPath, desk: GivenDesk) -> RouterAnswer:
 def pardon_router(
     host: HostPath, vr: VrPath, desk: GivenDesk, request: StrictRequest
 ) -> PardonAnswer:
-    """Forget what a router did, and undo what was done about it."""
+    """Forget a router's misbehaviour, and lift the measures against it."""
     leadership = desk.fleet.leadership
     if not leadership.leading:
         raise NotLeading(f"ask the policer that leads: {leadership.holder or 'none is known'}")
@@ -144,7 +144,7 @@ def pardon_router(
 def list_setpoints(
     desk: GivenDesk, limit: Limit = 100, after: After = None, host: HostFilter = None
 ) -> SetpointPage:
-    """List what each router is told now, by host and router."""
+    """List the current orders of each router, by host and router."""
     rows = ((live, vr) for live, vr in routers_of(desk.fleet, host) if vr in live.orders)
     page, following = page_of(rows, limit, unpack(after, RouterKey), key_of)
     now = desk.now()

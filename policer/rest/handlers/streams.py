@@ -1,7 +1,7 @@
 """Streams of events and of telemetry (server-sent events): each client pulls at its own pace.
 
-Nothing is queued for a client: it has a place in the log of events, and is given what comes after
-it, a hundred rows at a time. A slow one falls behind, and loses nothing.
+Clients have no queues: each has a position in the log of events, and reads what follows, a hundred
+rows at a time. A slow client falls behind, but loses nothing.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from policer.rest.http.names import HOST, HostFilter, KindFilter, VrFilter
 from policer.store import EventRow
 
 AT_ONCE = 100
-"""Rows that are held for one client."""
+"""Rows held for one client."""
 GAP = "gap"
-"""The event that says that the one that was seen last is none of this database's."""
+"""The event which tells that the client's last event is not from this database."""
 MOST_HOSTS = 50
 LastEventId = Annotated[
     str | None,
@@ -43,16 +43,16 @@ HostsFilter = Annotated[
 
 
 class _Begin(NamedTuple):
-    """Where a stream of events begins."""
+    """Begin of a stream of events."""
 
     after: int
     """The id of the event before the first one."""
     gap: str = ""
-    """Why it is not where the client wanted it; "" where it is."""
+    """Why the stream begins elsewhere than the client wanted; "" if it does not."""
 
 
 class Pace:
-    """When a stream looks for news, says that it is alive, and ends."""
+    """Times at which a stream checks for news, sends a heartbeat, and ends."""
 
     def __init__(self, desk: Desk, alive: Callable[[], Any]) -> None:
         self._settings, self._alive = desk.settings, alive
@@ -61,16 +61,16 @@ class Pace:
         self._spoke = self._clock()
 
     def spoke(self) -> None:
-        """Note that something was sent."""
+        """Record that something was sent."""
         self._spoke = self._clock()
 
     @property
     def silent(self) -> bool:
-        """Whether it is time to say that the stream is alive."""
+        """Whether a heartbeat is due."""
         return self._clock() - self._spoke >= self._settings.stream_heartbeat_s
 
     async def tick(self) -> bool:
-        """Wait for the next look; return False when the stream is to end."""
+        """Wait for the next check; return False if the stream must end."""
         left = self._ends - self._clock()
         await asyncio.sleep(max(0.0, min(self._settings.stream_tick_s, left)))
         return self._clock() < self._ends and bool(await self._alive())
@@ -94,13 +94,13 @@ async def stream_events(
     kind: KindFilter = None,
     last_event_id: LastEventId = None,
 ) -> ServerSentEvent:
-    """Stream events as they happen; with Last-Event-ID, those that were missed come first."""
+    """Stream events as they happen; with Last-Event-ID, missed events come first."""
     begin = await _begin(desk, last_event_id)
     pace = _take_place(desk, gate, request)
     events = desk.store.events
 
     def later(last: int) -> tuple[list[EventRow], int]:
-        newest = events.newest()  # first: what comes between the two questions is found by the next
+        newest = events.newest()  # first: the next query finds what arrives between the two
         rows = events.since(last, AT_ONCE, host, vr, kind)
         seen = rows[-1].id if rows else last
         return rows, seen if len(rows) == AT_ONCE else max(seen, newest)
@@ -126,7 +126,7 @@ async def stream_telemetry(
 async def _telemetry(
     desk: Desk, pace: Pace, hosts: list[str] | None
 ) -> AsyncIterator[ServerSentEventMessage]:
-    """Yield how things stand, and again, until the stream ends."""
+    """Yield the current state repeatedly until the stream ends."""
     while True:
         tick = telemetry(desk.fleet, hosts, desk.now())
         yield ServerSentEventMessage(event="telemetry", data=msgspec.json.encode(tick).decode())
@@ -137,12 +137,12 @@ async def _telemetry(
 async def _events(
     pace: Pace, begin: _Begin, later: Callable[[int], tuple[list[EventRow], int]]
 ) -> AsyncIterator[ServerSentEventMessage]:
-    """Yield what comes after an event, until the stream ends.
+    """Yield the events after a given one, until the stream ends.
 
     Args:
-        pace: when to look.
+        pace: when to check.
         begin: where the stream begins.
-        later: asks the store for events after an id; returns some, and the id to go on after.
+        later: reads events after an id from the store; returns some, and the id to continue after.
     """
     yield ServerSentEventMessage(data=None, comment="from here on", retry=2000)
     last = begin.after
@@ -169,10 +169,10 @@ def _message(row: EventRow) -> ServerSentEventMessage:
 
 
 async def _begin(desk: Desk, given: str | None) -> _Begin:
-    """Return where a stream begins: after the event that was seen, or after the latest.
+    """Return the begin of a stream: after the client's last event, or after the latest.
 
-    An event later than the latest was seen in another database, such as this one before it was
-    restored from a backup. To wait for that number would be to leave out all until it comes.
+    An id above the latest comes from another database, such as this one before it was restored from
+    a backup. Waiting for that id would skip all events until then.
     """
     seen = None if given is None else _number(given)
     newest = await sync_to_thread(desk.store.events.newest)
@@ -191,7 +191,7 @@ def _number(given: str) -> int:
 
 
 def _take_place(desk: Desk, gate: Gate, request: StrictRequest) -> Pace:
-    """Take one of the streams' places for as long as the exchange lasts."""
+    """Take one of the slots for streams for the duration of the exchange."""
     exchange_of(request.scope).ends.append(desk.streams.take(request.asker.id))
     authorization = authorization_of(request)
     return Pace(desk, lambda: gate.still(authorization))

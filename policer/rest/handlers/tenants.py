@@ -1,4 +1,4 @@
-"""/v1/tenants: for whom routers are run; contracts name them."""
+"""/v1/tenants: the parties for which routers are run; contracts refer to them."""
 
 from litestar import Response, delete, get, put
 from litestar.params import JSONBody
@@ -41,7 +41,7 @@ def put_tenant(
     if_match: IfMatch = None,
     if_none_match: IfNoneMatch = None,
 ) -> Response[TenantAnswer]:
-    """Enter a tenant (If-None-Match: *) or change what is entered of it (If-Match)."""
+    """Create a tenant (If-None-Match: *) or change its entry (If-Match)."""
     version = create_or_replace(if_match, if_none_match, lambda: _version(desk, name))
     stored = desk.store.tenants.put(name, data, version, request.actor)
     return _tagged(name, stored, 201 if version is None else 200)

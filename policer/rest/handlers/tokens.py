@@ -1,4 +1,4 @@
-"""/v1/tokens: who may use the service; /v1/token: who asks."""
+"""/v1/tokens: tokens of the service; /v1/token: the client's own token."""
 
 from litestar import Response, delete, get, post
 from litestar.params import JSONBody
@@ -41,7 +41,7 @@ def read_token(token: TokenPath, desk: GivenDesk) -> TokenRow:
 def add_token(
     data: JSONBody[NewToken], desk: GivenDesk, request: StrictRequest
 ) -> Response[MadeToken]:
-    """Make a token; its secret is in the answer, and nowhere else."""
+    """Create a token; its secret is only in this answer."""
     tokens, actor = desk.store.tokens, request.actor
     row, secret = tokens.add(data.name, [data.scope], data.expires_at, actor, data.reach)
     location = {"Location": f"/v1/tokens/{row.id}"}
@@ -54,7 +54,7 @@ def add_token(
 def revoke_token(
     token: TokenPath, desk: GivenDesk, gate: GivenGate, request: StrictRequest
 ) -> None:
-    """Put a token out of force: here at once, in other policers within five seconds."""
+    """Revoke a token: immediately here, within five seconds in other policers."""
     desk.store.tokens.revoke(token, request.actor)
     gate.forget_all()
 
@@ -68,7 +68,7 @@ def revoke_token(
     sync_to_thread=False,
 )
 def who_am_i(request: StrictRequest) -> WhoAnswer:
-    """Say whose token asks, what it may do, what it is limited to, and until when."""
+    """Read the name, scope, limits and end of the client's own token."""
     row = request.asker
     return WhoAnswer(
         id=row.id,

@@ -1,4 +1,4 @@
-"""/v1/webhooks: endpoints that events are sent to; for administrators alone."""
+"""/v1/webhooks: endpoints that events are sent to; only for administrators."""
 
 import difflib
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from policer.webhooks.signing import key_of, new_secret
 
 TAGS = ["webhooks"]
 TEST_S = 8.0
-"""Seconds that a test takes at most: someone waits for it."""
+"""Maximum duration of a test in seconds: a person waits for it."""
 MOST_IDS = 1000
 WebhookPath = Annotated[
     str, PathParameter(pattern=r"^[A-Za-z0-9_-]{1,64}$(?!\n)", description="The webhook's id.")
@@ -40,23 +40,23 @@ Kind = Annotated[str, msgspec.Meta(extra_json_schema={"enum": [ALL, *KINDS]})]
 
 
 class NewWebhook(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A webhook that is to be made."""
+    """A new webhook."""
 
     name: Name
     url: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_URL)]
-    """Where messages go: https, at a public address."""
+    """Destination of the messages: https, at a public address."""
     kinds: Annotated[list[Kind], msgspec.Meta(min_length=1, max_length=100)]
     """Kinds of events; * is every kind."""
     secret: Annotated[str, msgspec.Meta(max_length=200)] | None = None
-    """`whsec_` and 24 to 64 bytes in base64; None has one made."""
+    """`whsec_` and 24 to 64 bytes in base64; None generates one."""
 
 
 class MadeWebhook(msgspec.Struct, frozen=True):
-    """A webhook that was made."""
+    """A created webhook."""
 
     webhook: WebhookRow
     secret: str
-    """Shown this once; it cannot be read again."""
+    """Shown only this once; it cannot be read again."""
 
 
 class WebhookPage(msgspec.Struct, frozen=True):
@@ -67,29 +67,29 @@ class WebhookPage(msgspec.Struct, frozen=True):
 
 
 class LetterPage(msgspec.Struct, frozen=True):
-    """Messages that are not tried again by themselves, the latest first."""
+    """Messages that are no longer retried automatically, the latest first."""
 
     items: list[LetterRow]
     next: str | None = None
 
 
 class TestAnswer(msgspec.Struct, frozen=True):
-    """What came of a test."""
+    """Result of a test."""
 
     delivered: bool
     outcome: Outcomes
     problem: str
     status: int | None
-    """Of the endpoint's answer; None where there was none."""
+    """Of the endpoint's answer; None if there was none."""
     message: str
-    """The id of what was sent."""
+    """Id of the message."""
 
 
 class Again(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which dead messages are to be sent again."""
+    """Dead messages to send again."""
 
     ids: Annotated[list[RowId], msgspec.Meta(min_length=1, max_length=MOST_IDS)] | None = None
-    """None is all, the oldest first, as far as there is room to wait."""
+    """None is all, the oldest first, as far as the queue has room."""
 
 
 class AgainAnswer(msgspec.Struct, frozen=True):
@@ -97,12 +97,12 @@ class AgainAnswer(msgspec.Struct, frozen=True):
 
     redelivered: int
     left: int
-    """That are dead still."""
+    """Number of messages that are still dead."""
 
 
 @get("/webhooks", operation_id="listWebhooks", tags=TAGS, scope="admin", sync_to_thread=True)
 def list_webhooks(desk: GivenDesk, limit: Limit = 100, after: After = None) -> WebhookPage:
-    """List the webhooks and how they do, by name; no secrets."""
+    """List the webhooks and their state, by name; no secrets."""
     rows = desk.store.webhooks.all()
     page, following = page_of(rows, limit, unpack(after, str), lambda row: row.name)
     return WebhookPage(page, following)
@@ -112,7 +112,7 @@ def list_webhooks(desk: GivenDesk, limit: Limit = 100, after: After = None) -> W
 def add_webhook(
     data: JSONBody[NewWebhook], desk: GivenDesk, request: StrictRequest
 ) -> Response[MadeWebhook]:
-    """Make a webhook; its secret is in the answer, and nowhere else."""
+    """Create a webhook; its secret is only in this answer."""
     problems = [*_problems(data, desk.settings.courier.rules())]
     if problems:
         raise Invalid(problems)
@@ -130,7 +130,7 @@ def add_webhook(
     sync_to_thread=True,
 )
 def read_webhook(webhook: WebhookPath, desk: GivenDesk) -> WebhookRow:
-    """Read one webhook and how it does; no secret."""
+    """Read one webhook and its state; no secret."""
     return desk.store.webhooks.get(webhook)
 
 
@@ -142,7 +142,7 @@ def read_webhook(webhook: WebhookPath, desk: GivenDesk) -> WebhookRow:
     sync_to_thread=True,
 )
 def remove_webhook(webhook: WebhookPath, desk: GivenDesk, request: StrictRequest) -> None:
-    """Send nothing more to a webhook, and forget what waits for it."""
+    """Stop sending to a webhook, and drop what waits for it."""
     desk.store.webhooks.remove(webhook, request.actor)
 
 
@@ -154,7 +154,7 @@ def remove_webhook(webhook: WebhookPath, desk: GivenDesk, request: StrictRequest
     status_code=200,
 )
 async def test_webhook(webhook: WebhookPath, desk: GivenDesk, request: StrictRequest) -> TestAnswer:
-    """Send a message that tells of nothing, once and immediately, and say what came of it."""
+    """Send one test message about no event immediately, and return the result."""
     exchange_of(request.scope).ends.append(desk.streams.take(request.asker.id))
     endpoint = await sync_to_thread(desk.store.webhooks.endpoint, webhook)
     message = test_message(request.actor.name, datetime.now(UTC))
@@ -173,7 +173,7 @@ async def test_webhook(webhook: WebhookPath, desk: GivenDesk, request: StrictReq
 def list_dead_letters(
     webhook: WebhookPath, desk: GivenDesk, limit: Limit = 100, after: After = None
 ) -> LetterPage:
-    """List messages that were not taken and are not tried again by themselves, the latest first."""
+    """List undelivered messages that are no longer retried automatically, the latest first."""
     rows = desk.store.letters.dead(webhook, unpack(after, RowId), limit + 1)
     page, following = cut(rows, limit, lambda row: row.id)
     return LetterPage(page, following)
@@ -190,7 +190,7 @@ def list_dead_letters(
 def redeliver_letters(
     webhook: WebhookPath, data: JSONBody[Again], desk: GivenDesk, request: StrictRequest
 ) -> AgainAnswer:
-    """Send dead messages again: those that are named, or all that there is room for."""
+    """Send dead messages again: the named ones, or as many as the queue has room for."""
     count = desk.store.letters.redeliver(webhook, data.ids, request.actor)
     return AgainAnswer(count, desk.store.webhooks.get(webhook).dead)
 

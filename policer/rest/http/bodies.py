@@ -1,6 +1,6 @@
-"""Reads request bodies: JSON alone, exactly of the type that the handler takes, or a typed refusal.
+"""Reads request bodies: only JSON, exactly of the handler's type, or a typed refusal.
 
-Litestar would take "12" for 12; a contract is not the place for such kindness.
+Litestar would accept "12" for 12, which is too lenient for a contract.
 """
 
 from typing import Any
@@ -18,18 +18,18 @@ JSON = "application/json"
 
 
 class StrictRequest(Request[Any, Any, Any]):
-    """A request whose body is decoded strictly into what its handler's `data` is."""
+    """A request whose body is decoded strictly into the type of the handler's `data`."""
 
     @property
     def asker(self) -> TokenRow:
-        """Return the token that asks; the guard has put it there."""
+        """Return the token of the request, as set by the guard."""
         asker = self.scope["user"]
         assert isinstance(asker, TokenRow)
         return asker
 
     @property
     def actor(self) -> Actor:
-        """Return who asks, for the audit log: names are not unique, ids are."""
+        """Return the actor for the audit log: names are not unique, ids are."""
         asker, client = self.asker, self.client
         return Actor(asker.name, asker.id, client.host if client else "")
 
@@ -37,7 +37,7 @@ class StrictRequest(Request[Any, Any, Any]):
         """Return the body.
 
         Raises:
-            HTTPException: it is no JSON (400), or does not say that it is (415).
+            HTTPException: it is no JSON (400), or not declared as JSON (415).
             Invalid: a field is missing, unknown, of another type or out of range.
         """
         media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -49,7 +49,7 @@ class StrictRequest(Request[Any, Any, Any]):
 
 
 def decode(raw: bytes, kind: Any) -> Any:
-    """Read JSON as a type.
+    """Decode JSON as a type.
 
     Raises:
         HTTPException: it is no JSON (400).

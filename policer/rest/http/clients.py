@@ -1,4 +1,4 @@
-"""Where a request comes from, as far as what proxies say can be believed; pure."""
+"""Client address of a request, as far as proxies are trusted; pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import (
@@ -11,34 +11,34 @@ from ipaddress import (
 )
 
 MOST_HOPS = 32
-"""Addresses in X-Forwarded-For that are looked at, from the right."""
+"""Limit of the examined addresses in X-Forwarded-For, from the right."""
 LONGEST = 64
 """Characters of an address, with a port."""
 _CLIENT_BITS = 64
-"""Of an IPv6 address: who has one has all that begin so (RFC 6177, section 2)."""
+"""Prefix length of an IPv6 client: it has all addresses with that prefix (RFC 6177, section 2)."""
 
 
 class Proxies:
     """Networks of proxies that append to X-Forwarded-For."""
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
-        """Take networks as people write them; raises ValueError where one is none."""
+        """Parse networks as people write them; raises ValueError for an invalid one."""
         self._networks: tuple[IPv4Network | IPv6Network, ...] = tuple(map(ip_network, networks))
 
     def __contains__(self, address: str) -> bool:
-        """Whether an address is of a proxy."""
+        """Whether an address belongs to a proxy."""
         found = _address(address)
         return found is not None and any(found in network for network in self._networks)
 
 
 def client_address(peer: str, forwarded: Sequence[str], trusted: Proxies) -> str:
-    """Return who asks: the right-most address that is of no trusted proxy.
+    """Return the client: the right-most address that belongs to no trusted proxy.
 
-    Everything to the left of that was written by the client itself, or by nobody we know. What is
-    no address is not believed: then it is the proxy that told it.
+    Everything to the left of that comes from the client itself, or from an unknown source. An
+    invalid address is ignored: then the client is the proxy that sent it.
 
     Args:
-        peer: who is connected.
+        peer: address of the connection.
         forwarded: the lines of X-Forwarded-For, in their order.
         trusted: the proxies that append to it.
     """
@@ -53,7 +53,7 @@ def client_address(peer: str, forwarded: Sequence[str], trusted: Proxies) -> str
 
 
 def group_of(address: str) -> str:
-    """Return whom an address stands for where clients are counted: IPv6's come by the network."""
+    """Return the key of an address for counting clients: IPv6 addresses count by network."""
     found = _address(address)
     if isinstance(found, IPv6Address):
         return str(ip_network((int(found), _CLIENT_BITS), strict=False))
@@ -61,7 +61,7 @@ def group_of(address: str) -> str:
 
 
 def _hops(forwarded: Sequence[str]) -> Iterator[str]:
-    """Yield the addresses from the right, up to the first that is none."""
+    """Yield the addresses from the right, up to the first invalid one."""
     entries = [entry for line in forwarded for entry in line.split(",")]
     for entry in entries[: -MOST_HOPS - 1 : -1]:
         found = _address(_without_port(entry.strip()))
@@ -79,7 +79,7 @@ def _without_port(text: str) -> str:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return an address; None where it is none, or names an interface of somebody's."""
+    """Return an address; None if it is invalid, or names an interface of another machine."""
     if len(text) > LONGEST or "%" in text:
         return None
     try:

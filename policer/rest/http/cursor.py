@@ -1,4 +1,4 @@
-"""Where a page ends and the next begins: an opaque name of the last row that was seen."""
+"""Cursors of pages: opaque names of the last row of a page."""
 
 import base64
 import binascii
@@ -28,10 +28,10 @@ def pack(key: Any) -> str:
 
 
 def unpack(after: str | None, kind: Any) -> Any:
-    """Return the key, of this kind, that a cursor stands for; None for the first page.
+    """Return the key of a cursor, of this kind; None for the first page.
 
     Raises:
-        Invalid: it is none of ours.
+        Invalid: it is not a cursor of this service.
     """
     if after is None:
         return None
@@ -44,7 +44,7 @@ def unpack(after: str | None, kind: Any) -> Any:
 
 
 def cut(rows: Sequence[Row], limit: int, key: Callable[[Row], Any]) -> tuple[list[Row], str | None]:
-    """Return a page and the next cursor, of rows that are one more where there are more."""
+    """Return a page and the next cursor, from rows that include one more if there is more."""
     page = list(rows[:limit])
     return page, pack(key(page[-1])) if len(rows) > limit else None
 
@@ -52,6 +52,6 @@ def cut(rows: Sequence[Row], limit: int, key: Callable[[Row], Any]) -> tuple[lis
 def page_of(
     rows: Iterable[Row], limit: int, after: Any, key: Callable[[Row], Any]
 ) -> tuple[list[Row], str | None]:
-    """Return a page of rows that are all there, in the order of their keys."""
+    """Return a page of complete rows, in the order of their keys."""
     rest = (row for row in rows if after is None or key(row) > after)
     return cut(list(islice(rest, limit + 1)), limit, key)

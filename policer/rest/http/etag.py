@@ -1,4 +1,4 @@
-"""Versions as entity tags: "v3" is version 3 of what was read."""
+"""Versions as entity tags: "v3" is version 3 of an entry."""
 
 import http
 import re
@@ -21,7 +21,7 @@ def version_of(if_match: str) -> int:
     """Return the version that a precondition names.
 
     Raises:
-        HTTPException: it is no tag that this service ever gave, so that it fits nothing (412).
+        HTTPException: it is not a tag of this service, so it matches nothing (412).
     """
     found = _TAG.fullmatch(if_match.strip())
     if found is None:
@@ -31,15 +31,15 @@ def version_of(if_match: str) -> int:
 
 
 def required(if_match: str | None, current: Callable[[], int]) -> int:
-    """Return the version of a precondition that must be there.
+    """Return the version of a required precondition.
 
     Args:
-        if_match: the header; ``*`` is whatever version there is (RFC 9110, section 13.1.1).
-        current: asks the store for that version.
+        if_match: the header; ``*`` is any version (RFC 9110, section 13.1.1).
+        current: reads the current version from the store.
 
     Raises:
-        HTTPException: it is not there (428), or it fits nothing (412).
-        Unknown: there is nothing of any version.
+        HTTPException: it is missing (428), or it matches nothing (412).
+        Unknown: the entry does not exist.
     """
     if if_match is None:
         problem = 'send If-Match with the ETag that you read, for example If-Match: "v3"'
@@ -50,11 +50,11 @@ def required(if_match: str | None, current: Callable[[], int]) -> int:
 def create_or_replace(
     if_match: str | None, if_none_match: str | None, current: Callable[[], int]
 ) -> int | None:
-    """Return the version to be replaced; None where a new one is to be made.
+    """Return the version to replace; None to create a new entry.
 
     Raises:
-        HTTPException: it was not said which (428), or what fits nothing (412).
-        Invalid: it was said unclearly.
+        HTTPException: the precondition is missing (428), or it matches nothing (412).
+        Invalid: both preconditions are given, or one is invalid.
     """
     if if_none_match is None and if_match is None:
         problem = "send If-None-Match: * to make one, or If-Match with the ETag that you read"

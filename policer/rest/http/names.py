@@ -1,4 +1,4 @@
-"""The parameters that handlers share: names in paths and filters, preconditions, keys."""
+"""Parameters shared by handlers: names in paths and filters, preconditions, keys."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Answers OPTIONS: Litestar's own answer forgets methods of paths that have several handlers."""
+"""Answers OPTIONS: Litestar's own answer omits methods of paths that have several handlers."""
 
 from collections import defaultdict
 from typing import Any
@@ -8,7 +8,7 @@ from litestar.routes import HTTPRoute
 
 
 def methods_by_path(app: Litestar) -> dict[str, str]:
-    """Return what each path of an application allows."""
+    """Return the allowed methods of each path of an application."""
     found: dict[str, set[str]] = defaultdict(set)
     for route in app.routes:
         if isinstance(route, HTTPRoute):
@@ -17,7 +17,7 @@ def methods_by_path(app: Litestar) -> dict[str, str]:
 
 
 async def answer_options(request: Request[Any, Any, Any]) -> Response[None] | None:
-    """Say what a path allows where that is asked; else let its handler answer."""
+    """Answer OPTIONS with the methods of the path; leave other requests to their handlers."""
     if request.method != "OPTIONS":
         return None
     allowed = request.app.state.methods[request.scope["path_template"]]

@@ -1,4 +1,4 @@
-"""What every error looks like outside: one problem document (RFC 9457), made at this one place."""
+"""Format of all errors: one problem document (RFC 9457), made only here."""
 
 import http
 from collections.abc import Callable, Mapping
@@ -29,11 +29,11 @@ from policer.rest.http.exchange import exchange_of
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_S = 2
-"""When to come again to a store that was busy or gone (RFC 9110, 15.6.4)."""
+"""When to retry a request to a store that was busy or gone (RFC 9110, 15.6.4)."""
 
 
 class FieldProblem(msgspec.Struct, frozen=True):
-    """What is wrong with one field, and what to do."""
+    """Problem of one field, and its fix."""
 
     field: str
     problem: str
@@ -44,12 +44,12 @@ class ProblemDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why a request was not carried out."""
 
     type: str
-    """Of the problem: a stable name, `urn:xtc:problem:...`."""
+    """Stable name of the problem, `urn:xtc:problem:...`."""
     title: str
     status: int
     detail: str
     instance: str
-    """Which request it was: its id in the policer's log."""
+    """Id of the request in the policer's log."""
     errors: tuple[FieldProblem, ...] = ()
 
 
@@ -79,7 +79,7 @@ _VERDICTS: tuple[tuple[type[PolicerError], Verdict], ...] = (
     (StoreBusy, Verdict(503, "store-busy", {"Retry-After": str(RETRY_S)})),
     (StoreError, Verdict(503, "store", {"Retry-After": str(RETRY_S)})),
 )
-"""The first that fits decides."""
+"""The first match decides."""
 
 NAMES = {
     400: "malformed",
@@ -97,16 +97,16 @@ NAMES = {
     500: "unforeseen",
     503: "unavailable",
 }
-"""What a problem is called, by its status, where nothing more is known."""
+"""Name of a problem by its status, without more information."""
 
 
 _TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
-"""Of RFC 9110, where Python's older versions have names of their own."""
+"""Titles of RFC 9110, since older versions of Python have other names."""
 _WORDS = {
     404: "there is no such path (/v1/openapi.json lists them)",
     405: "not with this method (the header Allow lists those that go)",
 }
-"""Said where the error says no more than its title."""
+"""Used if the error has no more text than its title."""
 _HOST = "1 to 64 letters, digits and . -, the first a letter or digit"
 _EXAMPLES = {
     "host": _HOST,
@@ -122,13 +122,13 @@ _EXAMPLES = {
     "telemetry": "tcp://10.0.0.7:7078 or ipc:///run/xtc/telemetry.sock",
 }
 _PATTERN = "matching regex"
-"""In msgspec's words of a text that does not fit its pattern."""
+"""msgspec's text for a value that does not match its pattern."""
 _BODY = "data"
-"""What Litestar calls the body; it says so only where there is none."""
+"""Litestar's name for the body, used only if the body is missing."""
 
 
 def from_policer(request: Request[Any, Any, Any], error: PolicerError) -> Response[ProblemDocument]:
-    """Answer an error that the policer raised on purpose."""
+    """Answer an error that the policer raised deliberately."""
     for kind, verdict in _VERDICTS:
         if isinstance(error, kind):
             errors = _fields(error)
@@ -137,7 +137,7 @@ def from_policer(request: Request[Any, Any, Any], error: PolicerError) -> Respon
 
 
 def from_http(request: Request[Any, Any, Any], error: HTTPException) -> Response[ProblemDocument]:
-    """Answer an error of the protocol: no such path, a wrong method, a parameter out of range."""
+    """Answer an error of the protocol: unknown path, wrong method, parameter out of range."""
     errors = _parameters(error.extra)
     if any(one.field == _BODY for one in errors):
         return _answer(request, Verdict(400, "malformed"), "send a body of JSON", ())
@@ -152,7 +152,7 @@ def from_http(request: Request[Any, Any, Any], error: HTTPException) -> Response
 
 
 def unforeseen(request: Request[Any, Any, Any], error: Exception) -> Response[ProblemDocument]:
-    """Answer an error that nobody foresaw; the log has it, under the id that the answer names."""
+    """Answer an unexpected error; the log has it under the id in the answer."""
     structlog.get_logger("policer.rest").error(
         "a request failed", id=exchange_of(request.scope).id, exc_info=error
     )
@@ -168,7 +168,7 @@ HANDLERS: dict[type[Exception] | int, Callable[..., Response[Any]]] = {
 
 
 def bare(request_id: str, error: HTTPException) -> bytes:
-    """Return the document of an error that is answered before there is a request."""
+    """Return the document of an error that is answered before a request object exists."""
     verdict = Verdict(error.status_code, NAMES[error.status_code])
     return msgspec.json.encode(_document(request_id, verdict, error.detail, ()))
 
@@ -207,7 +207,7 @@ def _fields(error: PolicerError) -> tuple[FieldProblem, ...]:
 
 
 def _parameters(extra: Any) -> tuple[FieldProblem, ...]:
-    """Read what Litestar says of the parameters that it would not take."""
+    """Parse Litestar's message about parameters that it refused."""
     if not isinstance(extra, list):
         return ()
     return tuple(
@@ -218,7 +218,7 @@ def _parameters(extra: Any) -> tuple[FieldProblem, ...]:
 
 
 def plain(field: str, problem: str, fix: str = "") -> FieldProblem:
-    """Return what is wrong with a field; of a pattern that it must fit, an example is shown."""
+    """Return the problem of a field; for a pattern, an example is shown."""
     example = _EXAMPLES.get(field.rpartition(".")[2].partition("[")[0])
     if _PATTERN not in problem:
         return FieldProblem(field, problem, fix)

@@ -1,4 +1,4 @@
-"""Refuses query parameters that nobody reads: a misspelt filter would show the whole fleet."""
+"""Refuses unknown query parameters: a misspelt filter would show the whole fleet."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,11 +9,11 @@ from litestar.connection import ASGIConnection
 from policer.errors import Invalid, Problem
 
 Known = Mapping[str, Mapping[str, Any]]
-"""The schema of each query parameter of an operation."""
+"""Schema of each query parameter of an operation."""
 
 
 def known_queries(document: Mapping[str, Any]) -> Mapping[str, Known]:
-    """Read from the OpenAPI document what each operation takes."""
+    """Read the parameters of each operation from the OpenAPI document."""
     return {
         operation["operationId"]: {
             parameter["name"]: parameter["schema"]
@@ -26,7 +26,7 @@ def known_queries(document: Mapping[str, Any]) -> Mapping[str, Known]:
 
 
 def check_query(connection: ASGIConnection[Any, Any, Any, Any], known: Known) -> None:
-    """Refuse what an operation does not take.
+    """Refuse parameters that an operation does not take.
 
     Raises:
         Invalid: names every parameter that is unknown, given twice, or neither true nor false.
@@ -45,7 +45,7 @@ def _problems(name: str, values: Sequence[str], known: Known) -> Iterator[Proble
         return
     kind = known[name]["type"]
     if values[0].lower() == "null" and (kind == "integer" or "enum" in known[name]):
-        # msgspec would take it for a parameter that is not there.
+        # msgspec would treat it as an absent parameter.
         yield Problem(name, f"{values[0]!r} is none", "leave it out")
     if len(values) > 1 and kind != "array":
         yield Problem(name, "it is given more than once", "give it once")

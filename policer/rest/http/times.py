@@ -36,7 +36,7 @@ def between(begin: str | None, end: str | None) -> Time:
     """Read both, in UTC.
 
     Raises:
-        Invalid: one is no instant, has no zone, or the second is not after the first.
+        Invalid: one is no instant or has no zone, or the second is not after the first.
     """
     found = Time(_instant("from", begin), _instant("to", end))
     if found.begin is not None and found.end is not None and found.begin >= found.end:

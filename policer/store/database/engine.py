@@ -1,8 +1,8 @@
-"""One database: reads and writes as transactions, on SQLite and on PostgreSQL alike.
+"""One database: reads and writes as transactions, on SQLite and PostgreSQL.
 
-SQLite: write-ahead log, so that readers never wait; a writer takes the lock when it begins
-(BEGIN IMMEDIATE), not half-way, where it could not wait for it. PostgreSQL: bounded waits, and
-what was committed is on disk, whatever the server's default.
+SQLite: write-ahead log, so that readers never wait; a writer takes the lock when it begins (BEGIN
+IMMEDIATE), not half-way, where it could not wait for it. PostgreSQL: bounded waits, and what was
+committed is on disk, whatever the server's default.
 """
 
 import os
@@ -36,7 +36,7 @@ _KEEPALIVE = {
 }
 
 _HUNG_S = 30.0
-"""A statement that takes so long, without waiting for a lock, will not come back."""
+"""A statement that takes this long, without waiting for a lock, will not return."""
 
 
 class Database:
@@ -60,7 +60,7 @@ class Database:
         """SQLite's file; None on PostgreSQL."""
         self._inode = (0, 0)
         if parsed.get_backend_name() == "sqlite":
-            self.path = Path(str(parsed.database)).resolve()  # one file has one lock beside it
+            self.path = Path(str(parsed.database)).resolve()  # each file has one lock next to it
             self._inode = _inode_of(self.path, create=create)
             self._engine = _sqlite_engine(self.path, busy_s)
         else:
@@ -81,11 +81,11 @@ class Database:
             yield connection
 
     def insert(self, table: Table) -> "postgresql.Insert | sqlite.Insert":
-        """Return an INSERT that can say what to do about a row that is there already."""
+        """Return an INSERT that can handle an existing row."""
         return sqlite.insert(table) if self.path else postgresql.insert(table)
 
     def own_engine(self, wait_s: float) -> Engine:
-        """Return an engine for one connection that is nobody else's, with its own patience."""
+        """Return an engine for one exclusive connection, with its own timeout."""
         return _postgresql_engine(self._url, wait_s, 2 * wait_s, poolclass=NullPool)
 
     def copy_to(self, target: Path) -> None:
@@ -110,7 +110,7 @@ class Database:
                 yield connection
 
     def _verify_file(self) -> None:
-        """See that the file is still the one that was opened: writes to a removed one are lost."""
+        """Check that the opened file still exists: writes to a removed one are lost."""
         if self.path is not None and _inode_of(self.path, create=False) != self._inode:
             raise StoreGone(f"{self.path} was replaced while it was open (restart the policer)")
 
@@ -136,7 +136,7 @@ def _unusable(problem: str) -> SettingsError:
 
 
 def _inode_of(path: Path, *, create: bool) -> tuple[int, int]:
-    """Return what tells a file from all others; make it, for its owner alone, if it may be made."""
+    """Return the identity of a file; create it, accessible only to its owner, if permitted."""
     try:
         if create:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
@@ -173,7 +173,7 @@ def _sqlite_engine(path: Path, busy_s: float) -> Engine:
 
 
 def _begin(connection: Connection) -> None:
-    """Begin as the transaction needs it; Python's own driver begins late, and never at a read."""
+    """Begin the transaction explicitly; Python's own driver begins late, and never for a read."""
     writes = connection.get_execution_options().get("writes")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

@@ -1,4 +1,4 @@
-"""What a leader's own writes look at first: does it lead still, are hosts still entered."""
+"""Checks before a leader's writes: it still leads, and hosts still have entries."""
 
 from collections.abc import Iterable
 
@@ -9,12 +9,12 @@ from policer.store.database.fence import epoch_of
 
 
 def leads_still(connection: Connection, epoch: int) -> bool:
-    """Whether an epoch stands, and let nobody take another before the transaction ends."""
+    """Whether an epoch is current; locks it against a new one until the transaction ends."""
     return epoch_of(connection) == epoch
 
 
 def entered_hosts(connection: Connection, hosts: Iterable[str]) -> set[str]:
-    """Return which hosts have an entry, and let nobody remove them before the transaction ends."""
+    """Return which hosts have an entry; locks these until the transaction ends."""
     table = tables.hosts
     query = select(table.c.name).where(table.c.name.in_(sorted(hosts)), table.c.entry.is_not(None))
     return set(

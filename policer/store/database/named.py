@@ -1,4 +1,4 @@
-"""What the tables of things that go by a name have in common: rows, versions, preconditions."""
+"""Common parts of the tables with named entries: rows, versions, preconditions."""
 
 from typing import Any
 
@@ -35,12 +35,12 @@ def there(row: Row[Any] | None, kind: str, name: str) -> Row[Any]:
 
 
 def unknown(kind: str, name: str) -> Unknown:
-    """Return what is said of a thing that is not there."""
+    """Return the error for a missing entry."""
     return Unknown(kind, name, f"`policer {kind} list` shows those there are")
 
 
 def expect(row: Row[Any] | None, kind: str, name: str, if_version: int | None) -> None:
-    """See that a thing stands as the client believes; raises Taken or Stale."""
+    """Check that an entry has the state that the client expects; raises Taken or Stale."""
     entered = row is not None and row.entry is not None
     if if_version is None and entered:
         raise Taken(kind, name)
@@ -49,12 +49,12 @@ def expect(row: Row[Any] | None, kind: str, name: str, if_version: int | None) -
 
 
 def next_version(row: Row[Any] | None, clock: Clock, actor: str) -> Version:
-    """Return the version of what is to be in a row."""
+    """Return the next version of a row."""
     return Version(1 if row is None else row.version + 1, clock(), actor)
 
 
 def version_in(row: Row[Any]) -> Version:
-    """Return the version of what is in a row."""
+    """Return the version of a row."""
     return Version(row.version, row.changed_at, row.changed_by)
 
 
@@ -68,7 +68,7 @@ def set_entry(
     version: Version,
     is_new: bool,
 ) -> None:
-    """Write what is entered under a name; None is removed. Raises Taken."""
+    """Write the entry of a name; None removes it. Raises Taken."""
     state = {
         "entry": entry,
         "version": version.number,
@@ -80,7 +80,7 @@ def set_entry(
         return
     try:
         connection.execute(table.insert().values(name=name, **state))
-    except IntegrityError:  # on PostgreSQL another client may be making it too
+    except IntegrityError:  # on PostgreSQL another client may be creating it, too
         raise Taken(kind, name) from None
 
 

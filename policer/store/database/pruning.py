@@ -1,4 +1,4 @@
-"""Removes old rows a few at a time, so that nobody waits for long for the database."""
+"""Removes old rows a few at a time, so that no client waits long for the database."""
 
 from typing import Final
 

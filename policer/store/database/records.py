@@ -1,4 +1,4 @@
-"""What the store gives back of things that are changed under version numbers."""
+"""Types for versioned entries of the store."""
 
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ Clock = Callable[[], datetime]
 
 
 class Version(msgspec.Struct, frozen=True):
-    """Which state of a thing this is, and who brought it about."""
+    """Version of an entry, and the actor of its last change."""
 
     number: int
     """Rises with every change, also over removals."""
@@ -25,7 +25,7 @@ class Version(msgspec.Struct, frozen=True):
 
 
 class Stored(msgspec.Struct, Generic[T], frozen=True):
-    """A thing as it stands."""
+    """An entry in its current state."""
 
     value: T
     version: Version
@@ -37,7 +37,7 @@ def now() -> datetime:
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Go on where there are no problems.
+    """Raise an error if there are problems.
 
     Raises:
         Invalid: there are; it has them all.
@@ -56,7 +56,7 @@ def read(raw: str, kind: type[S], name: str) -> S:
     """Return what was stored.
 
     Raises:
-        StoreGone: somebody else wrote it, or it was damaged.
+        StoreGone: another program wrote it, or it was damaged.
     """
     try:
         return msgspec.json.decode(raw, type=kind)
@@ -65,7 +65,7 @@ def read(raw: str, kind: type[S], name: str) -> S:
 
 
 def as_stored(value: S) -> S:
-    """Return a value as the store will give it back, so that none gets in that could not get out.
+    """Return a value as the store will return it, so that an unreadable value is never stored.
 
     Raises:
         Invalid: a field is out of its bounds; it is named.
@@ -78,7 +78,7 @@ def as_stored(value: S) -> S:
         raise Invalid([Problem(field or "value", problem, "give a value that fits")]) from None
     except UnicodeEncodeError:
         raise Invalid([Problem("value", "it is not valid text", "give valid UTF-8")]) from None
-    # JSON has no NaN and no infinity: where a field may be left out, they would become nothing.
+    # JSON has no NaN and no infinity: an optional field would silently become null.
     refuse(
         Problem(name, f"{getattr(value, name)} is no number", "give a number, or leave it out")
         for name in value.__struct_fields__

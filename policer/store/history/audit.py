@@ -1,4 +1,4 @@
-"""Who changed what: a row for every change that an operator makes, written together with it."""
+"""Audit log: a row for every change by an operator, written in the same transaction."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,22 +22,22 @@ class AuditRow(msgspec.Struct, frozen=True):
     at: datetime
     """UTC."""
     actor: str
-    """The name of who did it; others may have the same."""
+    """Name of the actor; not unique."""
     action: str
     """add, replace, put, remove or revoke."""
     target: str
-    """What was changed: "host gold", "contract gold/r1" or "token 0123456789ab"."""
+    """Changed entry: "host gold", "contract gold/r1" or "token 0123456789ab"."""
     before: Any = None
-    """As it was; None where it was not there."""
+    """Before the change; None if it did not exist."""
     after: Any = None
-    """As it is now; None where it is not there any more."""
+    """After the change; None if it was removed."""
     actor_id: str = ""
-    """A token's id, an issuer's subject, or a user of a machine: nobody else's; "" in rows of
-    versions before 0011."""
+    """A token's id, an issuer's subject, or a user of a machine: unique; "" in rows of versions
+    before 0011."""
     address: str = ""
-    """Where the request came from; "" where it came over no network."""
+    """Source of the request; "" if it came over no network."""
     plan: str | None = None
-    """The id of the plan that it was a part of; None where it was made alone."""
+    """Id of the plan that it was part of; None without a plan."""
 
 
 class Audit:
@@ -75,7 +75,7 @@ class Audit:
 
 
 class Change(NamedTuple):
-    """What an operator did."""
+    """A change by an operator."""
 
     action: str
     target: str
@@ -84,7 +84,7 @@ class Change(NamedTuple):
 
 
 def record(connection: Connection, at: datetime, actor: By, change: Change) -> None:
-    """Write a change down in the transaction that makes it.
+    """Record a change in the transaction that makes it.
 
     The count of changes is raised first: its row is locked until the transaction ends, so that
     changes get their numbers in the order in which they are seen.
@@ -99,14 +99,14 @@ def record_all(
     changes: Sequence[Change],
     plan: str | None = None,
 ) -> None:
-    """Write changes down that are seen together: the count of changes rises once.
+    """Record changes that become visible together: the count of changes rises once.
 
     Args:
         connection: of the transaction that makes them.
         at: when that is.
-        actor: who makes them.
+        actor: actor of the changes.
         changes: one or more.
-        plan: the id of the plan that they are.
+        plan: id of the plan that makes them.
     """
     count_change(connection)
     who = actor_of(actor)
@@ -129,8 +129,8 @@ def record_all(
 def count_change(connection: Connection) -> None:
     """Raise the count of changes, so that all policers read again.
 
-    The rows that were changed get the number, too. Without it, the next transaction would number
-    them, and wait for others in an order of its own.
+    The changed rows get the number, too. Otherwise the next transaction would number them, and lock
+    rows in another order.
     """
     number = tables.generation.c.number
     connection.execute(update(tables.generation).values(number=number + 1))

@@ -1,4 +1,4 @@
-"""Who is punished, so that the next leader goes on where the last one was."""
+"""Punished routers, so that the next leader continues from the previous one."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -13,27 +13,27 @@ from policer.store.database.guards import entered_hosts, leads_still
 
 
 class PunishmentRow(msgspec.Struct, frozen=True):
-    """Where a router stands on its ladder."""
+    """A router's position on its ladder."""
 
     host: str
     vr: str
     height: int
-    """How many of its contract's steps are in force."""
+    """Number of its contract's steps in force."""
     guilty: bool
     since: datetime
-    """UTC; when the last step was taken, or the verdict last changed."""
+    """UTC; when the last step was taken, or `guilty` last changed."""
     step: str
     """The hardest step in force."""
 
 
 class Punishments:
-    """The table of punished routers; the leader's alone to write, so that it needs no audit."""
+    """The table of punished routers; only the leader writes it, so it needs no audit."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def all(self) -> dict[tuple[str, str], PunishmentRow]:
-        """Return everybody who is punished, by host and router."""
+        """Return all punished routers, by host and router."""
         table = tables.punishments
         with self._database.read() as connection:
             rows = connection.execute(select(table).order_by(table.c.host, table.c.vr)).all()
@@ -50,17 +50,17 @@ class Punishments:
         removed: Iterable[tuple[str, str]],
         epoch: int | None = None,
     ) -> bool:
-        """Write who is punished how now, and who is not any more, all or nothing.
+        """Write current punishments, and remove ended ones, all or nothing.
 
-        Routers of hosts that have no entry any more are left out.
+        Routers of hosts without an entry are skipped.
 
         Args:
-            rows: who is punished.
-            removed: host and router of who is not.
-            epoch: of the leader that decided it; None where nobody else can lead.
+            rows: current punishments.
+            removed: host and router of ended punishments.
+            epoch: of the leader that decided it; None if no other policer can lead.
 
         Returns:
-            False, with nothing written, where another epoch has begun.
+            False, with nothing written, if another epoch has begun.
         """
         gone = sorted(removed)
         if not rows and not gone:
@@ -76,7 +76,7 @@ class Punishments:
         return True
 
     def _upsert(self, connection: Connection, rows: Iterable[PunishmentRow]) -> None:
-        # Sorted, so that two writers take the rows in the same order and never wait in a circle.
+        # Sorted, so that two writers lock the rows in the same order and never deadlock.
         values = sorted(map(msgspec.structs.asdict, rows), key=_place)
         if not values:
             return

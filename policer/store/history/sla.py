@@ -20,9 +20,9 @@ from policer.store.database.pruning import prune
 
 _KEY = ("host", "vr", "day", "part")
 _BETWEEN = " "
-"""Separates words; it is less than all that is in a name."""
+"""Separates words; sorts before all characters of names."""
 _BEYOND = "!"
-"""Comes next after it, and is less than all that is in a name, too."""
+"""The next character after the separator; also sorts before all characters of names."""
 _Key = tuple[str, str]
 """Host and router of a contract."""
 
@@ -31,13 +31,13 @@ class DayRow(msgspec.Struct, frozen=True):
     """One contract and day, as far as one recorder saw it on one host."""
 
     host: str
-    """Where the router was."""
+    """Host of the router."""
     vr: str
     """Its name there."""
     day: date
     """Of UTC."""
     part: int
-    """Which recorder: rows of several are to be added."""
+    """Recorder: rows of several recorders are added."""
     data_s: float = 0.0
     promised: float = 0.0
     """Packets that the contract's guarantee came to, while the router was seen."""
@@ -60,7 +60,7 @@ class DayRow(msgspec.Struct, frozen=True):
 
 
 class Kept(NamedTuple):
-    """What a contract's days add up to."""
+    """Sum of a contract's days."""
 
     data_s: float = 0.0
     promised: float = 0.0
@@ -86,7 +86,7 @@ class ContractDays(NamedTuple):
     """One contract: how it was kept, and all that was ever promised."""
 
     host: str
-    """ANYWHERE where it follows its router."""
+    """ANYWHERE if the contract follows its router."""
     vr: str
     kept: Kept
     changes: list[Change]
@@ -95,7 +95,7 @@ class ContractDays(NamedTuple):
 
 
 class SlaDays:
-    """The table of days; the leader's alone to write."""
+    """The table of days; only the leader writes it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -193,7 +193,7 @@ def _contracts(days: tuple[date, date], after: _Key | None, limit: int, host: st
 
 
 def _was_on(host: str, days: tuple[date, date]) -> Any:
-    """Say of a contract that follows its router that the router was on a host on these days."""
+    """Select contracts that follow routers which were on a host on these days."""
     columns, there = tables.sla_days.c, tables.contracts.c.vr + f"{_BETWEEN}{host}"
     return (
         select(columns.part)

@@ -56,7 +56,7 @@ class Classes:
             return {row.name: _stored(row) for row in connection.execute(query)}
 
     def named_by(self, contracts: Iterable[Contract]) -> dict[str, Contract]:
-        """Return the terms of the classes that contracts name; of those there are."""
+        """Return the terms of the existing classes that contracts name."""
         names = set().union(*map(classes_of, contracts))
         table = tables.classes
         query = select(table).where(table.c.entry.is_not(None))
@@ -74,16 +74,16 @@ class Classes:
     def put(
         self, name: str, terms: Contract, if_version: int | None, actor: By
     ) -> Stored[Contract]:
-        """Make a class, or change it and with it every contract that names it.
+        """Create a class, or change it and every contract that names it.
 
         Args:
             name: of the class.
             terms: what its contracts promise.
-            if_version: what is to be replaced; None where there must be none yet.
-            actor: who wants it.
+            if_version: the version to replace; None if there must be none yet.
+            actor: actor of the change.
 
         Raises:
-            Taken: there is one, and there must be none.
+            Taken: there is one already.
             Stale: it was changed, or removed, since that version.
             Invalid: the terms contradict themselves, or a host cannot keep them.
         """
@@ -91,7 +91,7 @@ class Classes:
         refuse(problems_of_class(terms))
         checked_name(name, ClassName, "name", NAMES)
         with self._database.write() as connection:
-            # Before any host, as who makes a contract does.
+            # Before any host, like the creation of a contract.
             row = row_of(connection, tables.classes, name, lock=True)
             expect(row, KIND, name, if_version)
             refuse(self._broken(connection, name, terms))
@@ -113,7 +113,7 @@ class Classes:
             self._write(connection, row, name, None, actor)
 
     def _broken(self, connection: Connection, name: str, terms: Contract) -> Iterator[Problem]:
-        """Say which hosts could no longer keep their contracts, with other terms of a class."""
+        """Yield the hosts that could no longer keep their contracts with other terms of a class."""
         hosts = [entered_host(connection, host) for host in sorted(_hosts_with(connection, name))]
         before = book_in(connection, self._clock())
         after = Book({**before.classes, name: terms}, before.now)
@@ -183,5 +183,5 @@ def _stored(row: Row[Any]) -> Stored[Contract]:
 
 
 def no_class(name: str) -> Unknown:
-    """Return what is said of a class that is not there."""
+    """Return the error for a missing class."""
     return unknown(KIND, name)

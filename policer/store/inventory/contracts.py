@@ -1,7 +1,7 @@
-"""The contracts with every revision; no two clients can promise the same capacity twice.
+"""Contracts with all revisions; no two clients can promise the same capacity twice.
 
-A change locks the host's row before it looks at what was promised (SQLite: the whole database), so
-that admission and change are one step.
+A change locks the host's row before it reads the promises (SQLite: the whole database), so
+admission and change are one step.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,11 +47,11 @@ from xtc.wire import VrName
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """What one version of a contract said."""
+    """One version of a contract."""
 
     version: int
     contract: Contract | None
-    """None is removed."""
+    """None means removed."""
     at: datetime
     """UTC."""
     by: str
@@ -64,7 +64,7 @@ class Checked(NamedTuple):
     promised_pps: float
     """The most that the host's guarantees would take, with this one."""
     host: Host | None
-    """Where the router is; None where that is not known."""
+    """Host of the router; None if unknown."""
 
 
 class Contracts:
@@ -88,13 +88,13 @@ class Contracts:
         *,
         reach: Reach = UNLIMITED,
     ) -> list[tuple[str, str, Stored[Contract]]]:
-        """Return contracts by host and router, from behind a host and router on.
+        """Return contracts by host and router, after a given host and router.
 
         Args:
             after: the last host and router of the page before; None begins at the beginning.
             limit: how many at most.
-            host: of this host alone.
-            reach: of what a token with this reach may see alone.
+            host: only of this host.
+            reach: only what a token with this reach may see.
         """
         table, query = tables.contracts, _query().limit(limit)
         if after is not None:
@@ -117,8 +117,8 @@ class Contracts:
         Args:
             after: the last of the page before; "" begins at the beginning.
             limit: how many at most.
-            tenants: of these alone; none given is all.
-            routers: of these names alone; None is all.
+            tenants: only of these; none given is all.
+            routers: only of these names; None is all.
         """
         table = tables.contracts
         query = _query().where(table.c.host == ANYWHERE, table.c.vr > after).limit(limit)
@@ -129,7 +129,7 @@ class Contracts:
         return self._listed(query)
 
     def owner(self, host: str, vr: str, version: int | None = None) -> str | None:
-        """Return whose router it was last, as of a version of its contract, or now.
+        """Return the last tenant of a router, by a version of its contract or the current one.
 
         Raises:
             Unknown: it never had a contract.
@@ -166,23 +166,23 @@ class Contracts:
         answering: Answering[Contract] | None = None,
         seen_on: str | None = None,
     ) -> Stored[Contract]:
-        """Promise a router something, or something else.
+        """Create or replace the contract of a router.
 
         Args:
-            host: where the router is; ANYWHERE for one whose contract follows it.
+            host: of the router; ANYWHERE if the contract follows it.
             vr: the router: its name on that host; or its UUID, or a name that no other router of
                 the fleet has.
-            contract: what is promised.
-            if_version: what is to be replaced; None where there must be no contract yet.
-            actor: who wants it.
+            contract: the new contract.
+            if_version: the version to replace; None if there must be no contract yet.
+            actor: actor of the change.
             answering: what to keep for repetitions of the request.
-            seen_on: the host of a router that is followed, where the store does not know it yet.
+            seen_on: the host of a followed router, if the store does not have it yet.
 
         Raises:
             Unknown: there is no such host.
-            Taken: there is a contract, and there must be none.
+            Taken: there is a contract already.
             Stale: it was changed, or removed, since that version.
-            Invalid: it contradicts itself, or the host cannot keep it beside its other contracts.
+            Invalid: it contradicts itself, or the host cannot keep it with its other contracts.
         """
         key = _Key(host, vr)
         checked_name(vr, VrName, "vr", "give the name that its host's configuration has")
@@ -226,7 +226,7 @@ class Contracts:
     def history(
         self, host: str, vr: str, before: int | None = None, limit: int | None = None
     ) -> list[Revision]:
-        """Return revisions, the latest first; raises Unknown where there never was one.
+        """Return revisions, the latest first; raises Unknown if there never was one.
 
         Args:
             host: as of `put`.
@@ -248,10 +248,10 @@ class Contracts:
         ]
 
     def prune(self, before: datetime) -> int:
-        """Remove what was overtaken, or removed with its contract, before an instant.
+        """Remove revisions that were replaced, or removed with their contract, before an instant.
 
         Returns:
-            How many versions; the one that stands is always kept.
+            Number of removed versions; the current one is always kept.
         """
         removed = 0
         while some := self._prune_some(before):
@@ -277,7 +277,7 @@ class Contracts:
     def check(
         self, host: str, vr: str, contract: Contract, seen_on: str | None = None
     ) -> "Checked":
-        """Say what would be wrong with a contract, as `put` would; writes nothing.
+        """Return the problems of a contract, as `put` would; writes nothing.
 
         Raises:
             Unknown: there is no such host.
@@ -289,7 +289,7 @@ class Contracts:
     def _checked(
         self, connection: Connection, key: "_Key", contract: Contract, host: Host | None
     ) -> "Checked":
-        """See whether a host can keep a contract beside its others."""
+        """Check whether a host can keep a contract with its others."""
         book = book_in(connection, self._clock())
         others = {} if host is None else contracts_at(connection, host.name)
         name = name_of(*key)
@@ -325,7 +325,7 @@ class Contracts:
 
 
 class _Key(NamedTuple):
-    """Whose contract it is."""
+    """Key of a contract."""
 
     host: str
     vr: str
@@ -335,7 +335,7 @@ class _Key(NamedTuple):
 
 
 def _too_many(connection: Connection, host: str) -> Iterator[Problem]:
-    """Say that there is no room for one more contract; a host reports no more routers either."""
+    """Yield the problem of too many contracts on a host; the limit on reports is the same."""
     table = tables.contracts
     query = select(func.count()).where(table.c.host == host, table.c.contract.is_not(None))
     most = MOST_FOLLOWING if host == ANYWHERE else MOST_ROUTERS
@@ -352,7 +352,7 @@ def _query() -> Any:
 def _host(
     connection: Connection, key: _Key, seen_on: str | None = None, *, lock: bool = True
 ) -> Host | None:
-    """Return where a router is, and keep others from promising anything there meanwhile.
+    """Return the host of a router, and lock its promises.
 
     Raises:
         Unknown: there is no such host, of a contract that does not follow its router.
@@ -375,13 +375,13 @@ def _row(connection: Connection, key: _Key) -> Row[Any] | None:
 
 
 def _problems_of(key: _Key) -> Iterator[Problem]:
-    """Say what is wrong with a name of a router that is followed."""
+    """Yield the problems of the name of a followed router."""
     if key.host == ANYWHERE and UUID.fullmatch(key.vr) and key.vr != key.vr.lower():
         yield Problem("vr", "a UUID is written in small letters", f"give {key.vr.lower()}")
 
 
 def _expect(row: Row[Any] | None, key: _Key, if_version: int | None) -> None:
-    """See that a contract stands as the client believes; raises Taken or Stale."""
+    """Check that a contract has the state that the client expects; raises Taken or Stale."""
     there = row is not None and row.contract is not None
     if if_version is None and there:
         raise Taken("contract", str(key))
@@ -419,6 +419,6 @@ def _unknown(key: _Key) -> Unknown:
 
 
 def no_contract(host: str, vr: str) -> Unknown:
-    """Return what is said of a contract that is not there."""
+    """Return the error for a missing contract."""
     fix = "`policer contract list` shows those there are"
     return Unknown("contract", f"{host}/{vr}", fix)

@@ -1,4 +1,4 @@
-"""Reads and writes all that operators entered, as of one instant."""
+"""Reads and writes all operators' entries, as of one instant."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
@@ -34,11 +34,11 @@ ENTRY: Mapping[Kind, str] = {
     "host": "entry",
     "contract": "contract",
 }
-"""The column that has the thing itself."""
+"""The column with the entry itself."""
 
 
 class Done(NamedTuple):
-    """Who changes something, when, and by which plan."""
+    """Actor, time and plan of changes."""
 
     actor: By
     at: datetime
@@ -46,7 +46,7 @@ class Done(NamedTuple):
 
 
 def entered(connection: Connection) -> Entered:
-    """Return what is entered."""
+    """Return all entries."""
     return Entered(
         tenants={
             row.name: read(row.entry, Tenant, row.name) for row in _rows(connection, "tenant")
@@ -63,15 +63,15 @@ def entered(connection: Connection) -> Entered:
 
 
 def homes_in(connection: Connection) -> dict[str, str]:
-    """Return where routers are whose contracts follow them."""
+    """Return the hosts of routers that contracts follow."""
     return {row.router: row.host for row in connection.execute(select(tables.homes))}
 
 
 def lock_all(connection: Connection) -> None:
-    """Keep others from changing anything until the transaction ends.
+    """Prevent all other changes until the transaction ends.
 
-    In the order in which others lock: what contracts name, who leads and who enters hosts, hosts,
-    overrides, and the count of changes, without which no other change ends.
+    The order is that of other transactions: names in contracts, leadership and entry of hosts,
+    hosts, overrides, and the count of changes, which every change needs.
     """
     for table in (
         tables.classes,
@@ -94,8 +94,8 @@ def write(
         database: of the connection.
         connection: of the transaction.
         edits: the changes.
-        seen: where routers are that are followed, and that the store does not know.
-        by: who makes them.
+        seen: hosts of followed routers that are missing in the store.
+        by: actor, time and plan.
     """
     done = tuple(edits)
     cleared = [*_unexempted(connection, done, by)]
@@ -122,7 +122,7 @@ def _rows(connection: Connection, kind: Kind) -> Iterable[Any]:
 def _states(
     connection: Connection, kind: Kind, edits: Iterable[Edit], by: Done
 ) -> Iterator[dict[str, Any]]:
-    """Yield the new rows of things, each of the version after its last."""
+    """Yield the new rows of entries, each with the version after its last."""
     table = TABLES[kind]
     keys = [column.name for column in table.primary_key]
     versions = {
@@ -145,7 +145,7 @@ def _put(
 ) -> None:
     insert = database.insert(table)
     keys = [column.name for column in table.primary_key]
-    # Without a generation: `record_all` gives each row the one of the change.
+    # Without a generation: `record_all` sets the one of the change in each row.
     rest = {name: insert.excluded[name] for name in (*rows[0], "generation") if name not in keys}
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=rest), rows)
 
@@ -158,7 +158,7 @@ def _revision(row: dict[str, Any]) -> dict[str, Any]:
 def _follow(
     database: Database, connection: Connection, edits: Iterable[Edit], seen: Homes, by: Done
 ) -> None:
-    """Write where routers are that contracts follow from now on, and forget those of others."""
+    """Write the hosts of routers that contracts follow from now on, and remove the others."""
     done = [edit for edit in edits if edit.kind == "contract" and edit.host is None]
     forget(connection, [edit.name for edit in done if edit.after is None])
     homes = {e.name: seen[e.name] for e in done if e.after is not None and e.name in seen}
@@ -168,7 +168,7 @@ def _follow(
 
 
 def _unexempted(connection: Connection, edits: Iterable[Edit], by: Done) -> Iterator[Event]:
-    """End what is set of routers that lose their contracts; yield the events."""
+    """End the overrides of routers that lose their contracts; yield the events."""
     columns = tables.overrides.c
     those = connection.execute(select(columns.host, columns.vr).where(columns.vr != "")).all()
     known = {(row.host, row.vr) for row in those}
@@ -178,7 +178,7 @@ def _unexempted(connection: Connection, edits: Iterable[Edit], by: Done) -> Iter
 
 
 def _forget(connection: Connection, host: str, by: Done) -> list[Event]:
-    """Forget what is known of a host that goes; return the events, to be written last."""
+    """Remove the state of a removed host; return the events, to be written last."""
     for table in (tables.punishments, tables.homes):
         connection.execute(delete(table).where(table.c.host == host))
     return forget_host(connection, host, Author(by.at, by.actor))

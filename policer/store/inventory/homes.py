@@ -1,6 +1,6 @@
-"""Where routers are whose contracts follow them; no operator changes it, so that it has no audit.
+"""Hosts of the routers that contracts follow; operators do not change them, so there is no audit.
 
-The leader writes what it sees, and who makes a contract where its router is seen then.
+The leader writes what it sees. The creation of a contract writes the router's host at that time.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,7 +16,7 @@ from policer.store.database.guards import entered_hosts, leads_still
 from policer.store.database.records import Clock
 
 AT_ONCE: Final = 500
-"""Routers that a query names; for more, all are read."""
+"""Limit of routers named in a query; for more, all are read."""
 
 
 class Homes:
@@ -31,7 +31,7 @@ class Homes:
             return {row.router: row.host for row in connection.execute(select(tables.homes))}
 
     def of(self, routers: Collection[str]) -> dict[str, str]:
-        """Return the host of some routers, of those that were seen, by the names of contracts."""
+        """Return the hosts of some routers, as far as seen, by the names of contracts."""
         if len(routers) > AT_ONCE:
             return {router: home for router, home in self.all().items() if router in routers}
         table = tables.homes
@@ -40,17 +40,17 @@ class Homes:
             return {row.router: row.host for row in connection.execute(query)}
 
     def set(self, homes: Mapping[str, str], epoch: int) -> bool:
-        """Write where routers are now, all or nothing.
+        """Write the current hosts of routers, all or nothing.
 
-        Routers without a contract that follows them are left out, and those on hosts that have no
-        entry any more are forgotten.
+        Routers without a contract that follows them are skipped. Routers on hosts without an entry
+        are removed.
 
         Args:
             homes: hosts by router.
             epoch: of the leader that saw them there.
 
         Returns:
-            False, with nothing written, where another epoch has begun.
+            False, with nothing written, if another epoch has begun.
         """
         if not homes:
             return True
@@ -68,7 +68,7 @@ class Homes:
 def settle(
     connection: Connection, database: Database, homes: Mapping[str, str], since: datetime
 ) -> None:
-    """Write where routers are."""
+    """Write the hosts of routers."""
     if not homes:
         return
     insert = database.insert(tables.homes)
@@ -79,7 +79,7 @@ def settle(
 
 
 def forget(connection: Connection, routers: Iterable[str]) -> None:
-    """Forget where routers were."""
+    """Remove the hosts of routers."""
     table = tables.homes
     rows = [{"gone": router} for router in sorted(routers)]
     if rows:
@@ -87,7 +87,7 @@ def forget(connection: Connection, routers: Iterable[str]) -> None:
 
 
 def _followed(connection: Connection) -> set[str]:
-    """Return the routers that contracts follow; none is made or removed meanwhile."""
+    """Return the routers that contracts follow; locks these contracts against changes."""
     anywhere = select(tables.hosts.c.name).where(tables.hosts.c.name == ANYWHERE)
     connection.execute(anywhere.with_for_update(read=True)).all()
     table = tables.contracts

@@ -1,4 +1,4 @@
-"""The hosts as operators entered them; a change that contracts forbid is refused."""
+"""Hosts as entered by operators; changes that contradict contracts are refused."""
 
 from typing import Any
 
@@ -54,11 +54,11 @@ class Hosts:
             return present(_row(connection, name), name)
 
     def add(self, host: Host, actor: By, answering: Answering[Host] | None = None) -> Stored[Host]:
-        """Enter a host.
+        """Add a host.
 
         Args:
             host: its entry.
-            actor: who wants it.
+            actor: actor of the change.
             answering: what to keep for repetitions of the request.
 
         Raises:
@@ -110,7 +110,7 @@ class Hosts:
         return Stored(host, version)
 
     def remove(self, name: str, if_version: int, actor: By) -> None:
-        """Forget a host, who was punished on it, and what was overridden there.
+        """Remove a host with its punishments and overrides.
 
         Raises:
             Unknown: there is none of that name.
@@ -134,7 +134,7 @@ class Hosts:
         return Version(1 if row is None else row.version + 1, self._clock(), str(actor))
 
     def _insert(self, connection: Connection, host: Host, version: Version) -> None:
-        """Enter a host that never was; on PostgreSQL another client may be doing so too."""
+        """Add a new host; on PostgreSQL another client may be adding it, too."""
         values = {"name": host.name, "entry": text_of(host), **_columns(version)}
         try:
             connection.execute(tables.hosts.insert().values(values))
@@ -143,10 +143,9 @@ class Hosts:
 
 
 def _others(connection: Connection) -> list[Host]:
-    """Return all hosts, and keep others from entering any until the transaction ends.
+    """Return all hosts, and lock against additions until the transaction ends.
 
-    It comes before any host is locked, as where the leader writes: else the two would wait in a
-    circle.
+    Call it before locking any host, like the leader's writes: otherwise the two could deadlock.
     """
     connection.execute(select(tables.leadership.c.epoch).with_for_update())
     query = select(tables.hosts).where(tables.hosts.c.entry.is_not(None))
@@ -168,19 +167,19 @@ def entered_host(connection: Connection, name: str, *, lock: bool = True) -> Hos
 
 
 def lock_anywhere(connection: Connection) -> None:
-    """Keep others from changing contracts that follow routers until the transaction ends."""
+    """Lock contracts that follow routers against changes until the transaction ends."""
     _row(connection, ANYWHERE, lock=True)
 
 
 def present(row: Row[Any] | None, name: str) -> Stored[Host]:
-    """Return a row's host; raises Unknown where there is none."""
+    """Return a row's host; raises Unknown if there is none."""
     if row is None or row.entry is None:
         raise no_host(name)
     return _stored(row)
 
 
 def no_host(name: str) -> Unknown:
-    """Return what is said of a host that is not there."""
+    """Return the error for a missing host."""
     return Unknown("host", name, "`policer host list` shows those there are")
 
 
@@ -198,7 +197,7 @@ def _expected(row: Row[Any] | None, name: str, if_version: int) -> Host:
 
 
 def _is_less(host: Host, before: Host) -> bool:
-    """Whether a host may be promised less than before; routers may have brought too much."""
+    """Whether a host may promise less than before; routers may have brought too much."""
     return host.capacity_pps < before.capacity_pps or host.overcommit < before.overcommit
 
 

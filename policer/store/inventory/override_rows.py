@@ -17,7 +17,7 @@ FIX = "`policer override list` shows those that stand"
 
 
 class OverrideKey(NamedTuple):
-    """What an override is about; "" is no host, or no router, in particular."""
+    """Target of an override; "" is no host, or no router, in particular."""
 
     kind: Kind
     host: str = ""
@@ -25,17 +25,17 @@ class OverrideKey(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of what is overridden."""
+        """Name of the target."""
         return "/".join(filter(None, (self.host, self.vr))) or "of the fleet"
 
     @property
     def target(self) -> str:
-        """What the audit log calls it."""
+        """Name of the target in the audit log."""
         return f"{self.kind} {self.name}" if self.host or self.vr else self.kind
 
 
 class Author(NamedTuple):
-    """Who changes an override, and when."""
+    """Actor and time of a change of an override."""
 
     at: datetime
     by: By
@@ -45,7 +45,7 @@ BRAKE, EPOCH = OverrideKey("brake"), OverrideKey("epoch")
 
 
 def key_of(override: Override) -> OverrideKey:
-    """Return what an override is about."""
+    """Return the target of an override."""
     return OverrideKey(override.kind, override.host, override.vr)
 
 
@@ -61,7 +61,7 @@ def read_all(connection: Connection) -> list[Override]:
 
 
 def override_of(row: Row[Any] | None) -> Override | None:
-    """Return the override of a row; None where none is set."""
+    """Return the override of a row; None if none is set."""
     if row is None or row.mode is None:
         return None
     return Override(
@@ -79,11 +79,11 @@ def override_of(row: Row[Any] | None) -> Override | None:
 
 
 def expect(row: Row[Any] | None, key: OverrideKey, if_version: int | None) -> None:
-    """See that an override stands as the client believes.
+    """Check that an override has the state that the client expects.
 
     Raises:
-        Taken: one is set, and none may be.
-        Stale: it was changed, cleared or has ended since that version.
+        Taken: there is one already.
+        Stale: it was changed, cleared or has expired since that version.
     """
     there = override_of(row) is not None
     if if_version is None:
@@ -96,7 +96,7 @@ def expect(row: Row[Any] | None, key: OverrideKey, if_version: int | None) -> No
 
 
 def required(row: Row[Any] | None, key: OverrideKey) -> Override:
-    """Return the override of a row; raises Unknown where none is set."""
+    """Return the override of a row; raises Unknown if none is set."""
     override = override_of(row)
     if override is None:
         raise Unknown(key.kind, key.name, FIX)
@@ -110,7 +110,7 @@ def write(
     after: Override | None,
     author: Author,
 ) -> Override | None:
-    """Write an override in the place of a row, None to clear it; return it as it is stored."""
+    """Write an override into a row, None to clear it; return it as stored."""
     version = 1 if row is None else int(row.version) + 1
     values = {
         "mode": None if after is None else after.mode,
@@ -130,7 +130,7 @@ def write(
 
 
 def end_due(connection: Connection, now: datetime) -> list[Event]:
-    """Clear what has ended; return the events, which are to be written last."""
+    """Clear expired overrides; return the events, to be written last."""
     ended = _clear(connection, tables.overrides.c.until <= now, Author(now, "policer"))
     return [
         _override_event("override_expired", one, end_words(one.kind), "policer") for one in ended
@@ -138,7 +138,7 @@ def end_due(connection: Connection, now: datetime) -> list[Event]:
 
 
 def forget_host(connection: Connection, host: str, author: Author) -> list[Event]:
-    """Clear what is set of a host that is removed; return the events, to be written last."""
+    """Clear the overrides of a removed host; return the events, to be written last."""
     gone = _clear(connection, tables.overrides.c.host == host, author)
     return [
         _override_event("override_cleared", one, "the host was removed", str(author.by))
@@ -147,9 +147,9 @@ def forget_host(connection: Connection, host: str, author: Author) -> list[Event
 
 
 def forget_router(connection: Connection, host: str, vr: str, author: Author) -> list[Event]:
-    """Clear what is set of a router that loses its contract; return the events, as above.
+    """Clear the overrides of a router that loses its contract; return the events, as above.
 
-    Its next contract may be another customer's.
+    Its next contract may belong to another customer.
     """
     columns = tables.overrides.c
     gone = _clear(connection, and_(columns.host == host, columns.vr == vr), author)

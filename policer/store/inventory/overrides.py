@@ -1,8 +1,8 @@
-"""The overrides as operators set them; each change is an event, and an audit record too.
+"""Overrides as set by operators; each change is an event and an audit record.
 
-An override whose time is over is cleared by the first transaction that finds it: the leader's, or
-a change. Transactions lock rows first, then the count of changes, then the log of events, so that
-no two wait for each other.
+The first transaction that finds an expired override clears it: the leader's, or a change.
+Transactions lock rows first, then the count of changes, then the log of events, so that no two wait
+for each other.
 """
 
 from collections.abc import Sequence
@@ -51,35 +51,35 @@ class OverrideTable:
     def all(self) -> list[Override]:
         """Return every override that was set and not cleared, by kind, host and router.
 
-        Those whose time is over may be among them.
+        Expired ones may be among them.
         """
         with self._database.read() as connection:
             return read_all(connection)
 
     def get(self, key: OverrideKey) -> Override:
-        """Return an override that stands; raises Unknown."""
+        """Return a current override; raises Unknown."""
         with self._database.read() as connection:
             override = required(read_row(connection, key), key)
         return required(None, key) if override.ended(self._clock()) else override
 
     def brake(self) -> Override:
-        """Return what the brake is to do; automatic where no override stands."""
+        """Return the mode of the brake; automatic without an override."""
         with self._database.read() as connection:
             brake = _brake(connection)
         return replace(brake, mode="automatic") if brake.ended(self._clock()) else brake
 
     def put(self, wanted: Override, if_version: int | None, actor: By) -> Override:
-        """Set an override, or another in its place; an automatic brake clears it.
+        """Set or replace an override; an automatic brake clears it.
 
         Args:
-            wanted: what is to stand.
-            if_version: what is to be replaced; None where none may stand yet.
-            actor: who wants it.
+            wanted: the new override.
+            if_version: the version to replace; None if there must be none yet.
+            actor: actor of the change.
 
         Raises:
             Unknown: there is no such host, or the router has no contract.
-            Taken: one stands, and none may.
-            Stale: it was changed, cleared or has ended since that version.
+            Taken: there is one already.
+            Stale: it was changed, cleared or has expired since that version.
             Invalid: its end or its reason is out of bounds.
         """
         author, key = Author(self._clock(), actor), key_of(wanted)
@@ -100,7 +100,7 @@ class OverrideTable:
         """End an override.
 
         Raises:
-            Unknown: none stands.
+            Unknown: there is none.
             Stale: it was changed since that version.
         """
         author = Author(self._clock(), actor)
@@ -114,7 +114,7 @@ class OverrideTable:
             _record(connection, author, _Changed(key, before, None))
 
     def ask_epoch(self, wanted: Override, actor: By) -> Override:
-        """Ask the leader for an epoch above another; the highest that is asked for counts.
+        """Request an epoch above another from the leader; the highest request counts.
 
         Raises:
             Invalid: the epoch is above it already, or daemons would refuse it.
@@ -132,7 +132,7 @@ class OverrideTable:
         return after
 
     def took_epoch(self, epoch: int) -> None:
-        """Say that a leader has taken an epoch, if one was asked for below it."""
+        """Record that a leader has taken an epoch, if one was requested below it."""
         now = self._clock()
         with self._database.write() as connection:
             row = read_row(connection, EPOCH, lock=True)
@@ -145,13 +145,13 @@ class OverrideTable:
             write_events(connection, [Event("", "epoch_raised", words, actor=asked.by)], now)
 
     def end_due(self) -> None:
-        """Clear the overrides whose time is over, each with an event."""
+        """Clear expired overrides, each with an event."""
         now = self._clock()
         with self._database.write() as connection:
             _say_ended(connection, end_due(connection, now), now)
 
     def _require_target(self, connection: Connection, key: OverrideKey) -> None:
-        """See that what is to be overridden is there, and keep it until the transaction ends."""
+        """Check that the target of an override exists, and lock it until the transaction ends."""
         if not key.host and not key.vr:
             return
         if key.host:
@@ -163,24 +163,24 @@ class OverrideTable:
 
 
 class _Changed(NamedTuple):
-    """What an operator changed."""
+    """A change by an operator."""
 
     key: OverrideKey
     before: Override | None
     after: Override | None
     reason: str = ""
-    """Why it was cleared; an override that is set has its own."""
+    """Reason of clearing; an override that is set has its own."""
 
 
 def _say_ended(connection: Connection, ended: Sequence[Event], now: datetime) -> None:
-    """Write down what had ended, and have all policers read again."""
+    """Record expired overrides, and make all policers read again."""
     if ended:
         count_change(connection)
         write_events(connection, ended, now)
 
 
 def _record(connection: Connection, author: Author, changed: _Changed) -> None:
-    """Write down a change."""
+    """Record a change."""
     key, after = changed.key, changed.after
     action = "remove" if after is None else "put"
     change = Change(action, key.target, changed.before, after)
@@ -195,15 +195,15 @@ def _record(connection: Connection, author: Author, changed: _Changed) -> None:
 
 
 def _brake(connection: Connection) -> Override:
-    """Return the brake's override; without one it is automatic, since that was set."""
+    """Return the brake's override; without one, automatic with the time of that change."""
     row = read_row(connection, BRAKE)
-    assert row is not None  # made with the table
+    assert row is not None  # created with the table
     by, at, version = row.changed_by, row.changed_at, row.version
     return override_of(row) or Override("brake", "automatic", by=by, at=at, version=version)
 
 
 def _check_above(connection: Connection, above: int) -> None:
-    """Keep others from taking an epoch until the transaction ends; raises Invalid."""
+    """Prevent others from taking an epoch until the transaction ends; raises Invalid."""
     query = select(tables.leadership.c.epoch).with_for_update()
     epoch = int(connection.execute(query).scalar_one())
     if above < epoch:

@@ -1,4 +1,4 @@
-"""The plans for the fleet: made by one policer, applied by any, and forgotten after a day."""
+"""Plans for the fleet: made by one policer, applied by any, and removed after a day."""
 
 import secrets
 import zlib
@@ -24,26 +24,26 @@ from policer.store.inventory.fleet import Done, entered, homes_in, lock_all, wri
 
 S = TypeVar("S", bound=msgspec.Struct)
 Seen = Callable[[Collection[str]], Mapping[str, Sequence[str]]]
-"""Says which hosts report routers."""
+"""Returns the hosts that report routers."""
 Replaying = Callable[[Draft], Replayed]
-"""Says what contracts would have meant for recorded traffic."""
+"""Returns the effect of contracts on recorded traffic."""
 
 KEPT: Final = timedelta(days=1)
 MOST, MOST_EACH, MOST_BYTES = 100, 10, 64 << 20
-"""Plans in all, those of one maker, and the bytes of all; the oldest go first."""
+"""Limits of all plans, of those of one maker, and of the bytes of all; the oldest go first."""
 OPEN, APPLIED = 1, 2
 """The versions of a plan."""
 
 
 class PlanRow(msgspec.Struct, frozen=True):
-    """A plan as it stands."""
+    """Current state of a plan."""
 
     id: str
     planned: Planned
     made_at: datetime
     made_by: str
     applied_at: datetime | None
-    """None where it was not applied."""
+    """None if it was not applied."""
     applied_by: str | None
 
     @property
@@ -53,12 +53,12 @@ class PlanRow(msgspec.Struct, frozen=True):
 
 
 class _Asked(msgspec.Struct, frozen=True):
-    """What a plan was made of."""
+    """Input of a plan."""
 
     fleet: FleetFile
     keep: bool
     seen: dict[str, str]
-    """Where routers were seen that the store did not know of."""
+    """Places of routers that were missing in the store."""
 
 
 class Plans:
@@ -68,7 +68,7 @@ class Plans:
         self._database, self._clock = database, clock
 
     def fleet(self) -> FleetFile:
-        """Return what operators entered, as of one instant."""
+        """Return all operators' entries, as of one instant."""
         with self._database.read() as connection:
             return file_of(entered(connection))
 
@@ -82,15 +82,15 @@ class Plans:
         seen: Seen,
         replaying: Replaying | None = None,
     ) -> PlanRow:
-        """Say what a document would change, and keep that so that it can be applied.
+        """Compute the changes of a document, and keep them so that they can be applied.
 
         Args:
             fleet: the document.
-            keep: whether what it does not name stays.
-            actor: who wants it.
+            keep: whether to keep what it does not name.
+            actor: actor of the request.
             maker: the id of the token, whose plans are bounded in number.
-            seen: says where routers are seen that are followed and that the store does not know.
-            replaying: says what it would have meant for recorded traffic, where that is asked for.
+            seen: returns the places of followed routers that are missing in the store.
+            replaying: returns the effect on recorded traffic, if requested.
 
         Raises:
             Invalid: the document is too large.
@@ -118,17 +118,18 @@ class Plans:
             return _plan(self._row(connection, plan))
 
     def apply(self, plan: str, if_version: int, actor: By, scope: Scope) -> PlanRow:
-        """Make all changes of a plan, or none; of one that was applied, none.
+        """Make all changes of a plan, or none; none if it was applied before.
 
         Args:
             plan: its id.
-            if_version: what the client read; that of before it was applied will do.
-            actor: who wants it.
-            scope: what the client may do.
+            if_version: version that the client read; the one before it was applied is valid, too.
+            actor: actor of the change.
+            scope: scope of the client.
 
         Raises:
             Unknown: there is no such plan, or it is older than a day.
-            Stale: it never had that version, or what it rests on was changed since it was made.
+            Stale: it never had that version, or something that it depends on was changed since it
+                was made.
             Forbidden: it takes a larger scope.
             Invalid: it has problems.
         """
@@ -154,7 +155,7 @@ class Plans:
         return msgspec.structs.replace(found, **done)
 
     def prune(self) -> int:
-        """Remove the plans that are older than a day; return how many."""
+        """Remove plans older than a day; return how many."""
         return prune(self._database, tables.plans, tables.plans.c.made_at < self._clock() - KEPT)
 
     def _row(self, connection: Connection, plan: str, *, lock: bool = False) -> Row[Any]:
@@ -167,7 +168,7 @@ class Plans:
 
 
 def _again(connection: Connection, row: Row[Any]) -> tuple[Homes, Draft]:
-    """Return where routers were seen that the store does not know, and what a plan would do now."""
+    """Return places of routers missing in the store, and the current changes of a plan."""
     asked, known = _read(row.fleet, _Asked, row.id), homes_in(connection)
     seen = {router: host for router, host in asked.seen.items() if router not in known}
     homes = {**seen, **known}
@@ -190,9 +191,9 @@ def _insert(connection: Connection, row: PlanRow, asked: _Asked, basis: str, mak
 
 
 def _bound(connection: Connection, plan: str, maker: str, expired: datetime) -> None:
-    """Remove the oldest plans: those of before an instant, and those that are too many.
+    """Remove the oldest plans: those before an instant, and those above the limit.
 
-    The one that was just made stays, whatever the clocks of other policers said.
+    The newest stays, whatever the clocks of other policers show.
     """
     table = tables.plans
     connection.execute(delete(table).where(table.c.made_at < expired))
@@ -201,7 +202,7 @@ def _bound(connection: Connection, plan: str, maker: str, expired: datetime) -> 
 
 
 def _keep_latest(connection: Connection, plan: str, most: int, *which: ColumnElement[bool]) -> None:
-    """Keep so many of some plans, and one in any case."""
+    """Keep a number of some plans, and one in any case."""
     table = tables.plans
     latest = (table.c.id == plan).desc(), table.c.made_at.desc(), table.c.id
     query = select(table.c.id, table.c.size).where(*which).order_by(*latest)
@@ -223,7 +224,7 @@ def _packed(value: msgspec.Struct) -> bytes:
 
 
 def _read(raw: bytes, kind: type[S], plan: str) -> S:
-    """Return what was stored; raises StoreGone where it was damaged."""
+    """Return what was stored; raises StoreGone if it was damaged."""
     try:
         return msgspec.json.decode(zlib.decompress(raw), type=kind)
     except (zlib.error, msgspec.DecodeError) as error:

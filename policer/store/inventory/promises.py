@@ -1,4 +1,4 @@
-"""What is promised on a host, as a change of it must know: contracts, classes, routers' homes."""
+"""Promises on a host, as needed for a change: contracts, classes, and hosts of routers."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -13,10 +13,10 @@ from policer.store.database.records import read
 
 
 def contracts_at(connection: Connection, host: str) -> dict[str, Contract]:
-    """Return what routers of a host were promised, whether that follows them or not.
+    """Return the contracts of a host's routers, including those that follow.
 
-    Of a router that has both, what was promised on this host holds; both count here, since it may
-    be removed, or end, before the other.
+    If a router has both, the contract of this host holds. Both count here, since that one may be
+    removed, or end, before the other.
     """
     return {**_settled(connection, host), **contracts_on(connection, host)}
 
@@ -26,7 +26,7 @@ def book_in(connection: Connection, now: datetime) -> Book:
 
     Args:
         connection: of the transaction.
-        now: from when on contracts are looked at.
+        now: time from which contracts count.
     """
     table = tables.classes
     query = select(table).where(table.c.entry.is_not(None))
@@ -36,10 +36,9 @@ def book_in(connection: Connection, now: datetime) -> Book:
 
 
 def keep_classes(connection: Connection, names: Collection[str]) -> None:
-    """Keep others from changing classes until the transaction ends.
+    """Lock classes against changes until the transaction ends.
 
-    It comes before any host is locked, as in a change of a class: else the two would wait in a
-    circle.
+    Call it before locking any host, like a change of a class: otherwise the two could deadlock.
     """
     if names:
         table = tables.classes
@@ -48,14 +47,14 @@ def keep_classes(connection: Connection, names: Collection[str]) -> None:
 
 
 def home_of(connection: Connection, router: str) -> str | None:
-    """Return the host where a router was last seen whose contract follows it."""
+    """Return the last known host of a router that a contract follows."""
     table = tables.homes
     host = connection.execute(select(table.c.host).where(table.c.router == router)).scalar()
     return None if host is None else str(host)
 
 
 def contracts_on(connection: Connection, host: str) -> dict[str, Contract]:
-    """Return what was promised to routers on this host alone."""
+    """Return the contracts of this host alone."""
     table = tables.contracts
     query = select(table.c.vr, table.c.contract)
     query = query.where(table.c.host == host, table.c.contract.is_not(None))
@@ -66,7 +65,7 @@ def contracts_on(connection: Connection, host: str) -> dict[str, Contract]:
 
 
 def _settled(connection: Connection, host: str) -> dict[str, Contract]:
-    """Return what follows routers that are on a host."""
+    """Return the contracts that follow routers on a host."""
     contracts, homes = tables.contracts, tables.homes
     query = select(contracts.c.vr, contracts.c.contract)
     query = query.join(homes, homes.c.router == contracts.c.vr)

@@ -1,4 +1,4 @@
-"""The tenants, and that no contract names one that is not there."""
+"""Tenants; contracts can only name existing ones."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -57,16 +57,16 @@ class Tenants:
             return _stored(there(row_of(connection, tables.tenants, name), KIND, name))
 
     def put(self, name: str, tenant: Tenant, if_version: int | None, actor: By) -> Stored[Tenant]:
-        """Enter a tenant, or change what is entered of it.
+        """Create a tenant, or change its entry.
 
         Args:
             name: of the tenant.
-            tenant: what is to be entered.
-            if_version: what is to be replaced; None where there must be none yet.
-            actor: who wants it.
+            tenant: the new entry.
+            if_version: the version to replace; None if there must be none yet.
+            actor: actor of the change.
 
         Raises:
-            Taken: there is one, and there must be none.
+            Taken: there is one already.
             Stale: it was changed, or removed, since that version.
             Invalid: a field, or the name, is out of its bounds.
         """
@@ -120,9 +120,9 @@ class Tenants:
 
 
 def keep_tenant(connection: Connection, name: str | None) -> None:
-    """Keep others from removing a tenant until the transaction ends.
+    """Lock a tenant against removal until the transaction ends.
 
-    It comes before any host is locked, as in a plan: else the two would wait in a circle.
+    Call it before locking any host, like a plan: otherwise the two could deadlock.
     """
     if name is not None:
         query = select(tables.tenants.c.name).where(tables.tenants.c.name == name)
@@ -130,7 +130,7 @@ def keep_tenant(connection: Connection, name: str | None) -> None:
 
 
 def unknown_tenant(connection: Connection, contract: Contract) -> Iterator[Problem]:
-    """Say that the tenant of a contract is not there."""
+    """Yield the problem if a contract's tenant does not exist."""
     name, table = contract.tenant, tables.tenants
     if name is None:
         return

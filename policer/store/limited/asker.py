@@ -1,4 +1,4 @@
-"""Who asks the store with a limited token, and what that may know of others; pure."""
+"""Client with a limited token, and what it may see of others; pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -10,16 +10,16 @@ from policer.contracts.reach import Reach
 from policer.store.database.records import Version
 
 SOMEBODY: Final = "operator"
-"""Stands for everybody else who changed something."""
+"""Replaces the names of all other actors."""
 
 
 class Asking(msgspec.Struct, frozen=True):
-    """Who asks, and what may be known for that."""
+    """The client, and the data for checking its reach."""
 
     id: str
     reach: Reach
     tenant_of: Callable[[str, str], str | None]
-    """Whose router it is, by host and name, as the policer last read it."""
+    """Tenant of a router, by host and name, as the policer last read it."""
     reported: Callable[[str, str], bool]
     """Whether a host's daemon reports a router."""
     located: Callable[[], Mapping[str, tuple[str, str]]]
@@ -28,20 +28,20 @@ class Asking(msgspec.Struct, frozen=True):
     """The host that reports a router which a contract may follow."""
 
     def masked(self, by: str) -> str:
-        """Return who did it; others go without a name."""
+        """Return the actor of a change; other actors are masked."""
         own = by == "policer" or f"({self.id} from " in by or by.endswith(f"({self.id})")
         return by if own else SOMEBODY
 
     def may_follow(self, router: str, tenant: str | None) -> bool:
-        """Whether a contract of that name which follows its router is seen."""
+        """Whether a contract of that name which follows its router is visible."""
         return self.reach.may_follow(self.located().get(router), tenant)
 
     def override(self, override: Override) -> Override:
-        """Return an override whose reason is told to who gave it."""
+        """Return an override; only its author sees the reason."""
         if self.masked(override.by) != SOMEBODY:
             return override
         return msgspec.structs.replace(override, by=SOMEBODY, reason="")
 
     def version(self, version: Version) -> Version:
-        """Return a version that names nobody else."""
+        """Return a version; other actors are masked."""
         return msgspec.structs.replace(version, changed_by=self.masked(version.changed_by))

@@ -1,4 +1,4 @@
-"""Contract classes as a limited token sees them: those that its contracts name, to be read."""
+"""Contract classes for a limited token: readable if its contracts name them."""
 
 from typing import NoReturn
 
@@ -12,7 +12,7 @@ from policer.store.limited.contracts import ReachedContracts
 
 
 class ReachedClasses(Classes):
-    """Classes that contracts name which are seen; none may be changed."""
+    """Classes named by visible contracts; read-only."""
 
     def __init__(
         self, database: Database, clock: Clock, asking: Asking, contracts: ReachedContracts
@@ -21,12 +21,12 @@ class ReachedClasses(Classes):
         self._asking, self._contracts = asking, contracts
 
     def all(self) -> dict[str, Stored[Contract]]:
-        """Return the classes that are seen."""
+        """Return the visible classes."""
         named = self._contracts.classes_named()
         return {name: self._shown(one) for name, one in super().all().items() if name in named}
 
     def get(self, name: str) -> Stored[Contract]:
-        """Return a class that is seen; raises Unknown."""
+        """Return a visible class; raises Unknown."""
         if name not in self._contracts.classes_named():
             raise no_class(name)
         return self._shown(super().get(name))

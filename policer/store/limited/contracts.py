@@ -1,7 +1,8 @@
-"""Contracts as a limited token sees and changes them: of its routers, which keep their tenant.
+"""Contracts for a limited token, which reads and changes those of its routers within their tenant.
 
-What it may not see is refused in the words of what does not exist, so that no answer tells the two
-apart. Contracts that follow routers are seen by where these are; it changes those, and makes none.
+Anything invisible is refused with the same text as a missing entry, so no answer distinguishes the
+two. Contracts that follow routers are visible by the routers' hosts; the token changes those, but
+creates none.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,12 +24,12 @@ from policer.store.limited.asker import Asking
 from policer.store.service.idempotency import Answering
 
 PART = 500
-"""Rows that are read at once."""
+"""Rows read in one query."""
 Row = tuple[str, str, Stored[Contract]]
 
 
 class ReachedContracts(Contracts):
-    """Contracts of routers that are seen; each keeps its tenant."""
+    """Contracts of visible routers; each keeps its tenant."""
 
     def __init__(self, database: Database, clock: Clock, asking: Asking) -> None:
         super().__init__(database, clock)
@@ -48,7 +49,7 @@ class ReachedContracts(Contracts):
         *,
         reach: Reach = UNLIMITED,
     ) -> list[Row]:
-        """Return the contracts that are seen, as `Contracts.page`."""
+        """Return the visible contracts, as `Contracts.page`."""
         del reach
         before = after or (ANYWHERE, "")
         came = before[0] == ANYWHERE and host is None
@@ -57,7 +58,7 @@ class ReachedContracts(Contracts):
         return [(where, vr, self._shown(stored)) for where, vr, stored in rows]
 
     def get(self, host: str, vr: str) -> Stored[Contract]:
-        """Return a contract that is seen; raises Unknown."""
+        """Return a visible contract; raises Unknown."""
         stored = super().get(host, vr)
         if not self._sees(host, vr, stored.value.tenant):
             raise no_contract(host, vr)
@@ -74,7 +75,7 @@ class ReachedContracts(Contracts):
         answering: Answering[Contract] | None = None,
         seen_on: str | None = None,
     ) -> Stored[Contract]:
-        """Promise a router something, as `Contracts.put`, where it is seen and keeps its tenant.
+        """Create or replace a contract, as `Contracts.put`, if it is visible and keeps its tenant.
 
         Raises:
             OutOfReach: it would make a contract that follows its router.
@@ -96,11 +97,11 @@ class ReachedContracts(Contracts):
             )
         except Invalid as error:
             raise self._without_sums(error, contract, host) from None
-        except Unknown:  # it may be another host than this one's
+        except Unknown:  # it may name another host
             raise no_contract(host, vr) if host == ANYWHERE else no_host(host) from None
 
     def remove(self, host: str, vr: str, if_version: int, actor: By) -> None:
-        """Promise a router that is seen nothing any more, as `Contracts.remove`."""
+        """Remove the contract of a visible router, as `Contracts.remove`."""
         self.get(host, vr)
         try:
             super().remove(host, vr, if_version, actor)
@@ -110,7 +111,7 @@ class ReachedContracts(Contracts):
     def history(
         self, host: str, vr: str, before: int | None = None, limit: int | None = None
     ) -> list[Revision]:
-        """Return the revisions that are seen, of a router that is seen now; raises Unknown."""
+        """Return the visible revisions of a router that is visible now; raises Unknown."""
         if not self._sees(host, vr, super().owner(host, vr)):
             raise no_contract(host, vr)
         found: list[Revision] = []
@@ -123,10 +124,10 @@ class ReachedContracts(Contracts):
         return found[:limit]
 
     def check(self, host: str, vr: str, contract: Contract, seen_on: str | None = None) -> Checked:
-        """Say what would be wrong with a contract on a host that is seen, as `Contracts.check`.
+        """Return the problems of a contract on a visible host, as `Contracts.check`.
 
         Raises:
-            Unknown: there is no such host, or it is not seen as a whole.
+            Unknown: there is no such host, or it is not visible as a whole.
             OutOfReach: the contract would follow its router.
         """
         if host == ANYWHERE:
@@ -139,7 +140,7 @@ class ReachedContracts(Contracts):
         return super().check(host, vr, contract, seen_on)
 
     def classes_named(self) -> set[str]:
-        """Return the names of classes in contracts that are seen."""
+        """Return the names of classes in visible contracts."""
         named: set[str] = set()
         after: tuple[str, str] | None = None
         while rows := self.page(after, PART):
@@ -148,7 +149,7 @@ class ReachedContracts(Contracts):
         return named
 
     def _came(self, after: str, limit: int) -> list[Row]:
-        """Return contracts that follow routers and are seen, by name."""
+        """Return visible contracts that follow routers, by name."""
         found: list[Row] = []
         for routers in self._where_they_are(after):
             left = limit - len(found)
@@ -158,7 +159,7 @@ class ReachedContracts(Contracts):
         return found
 
     def _where_they_are(self, after: str) -> Iterator[Sequence[str] | None]:
-        """Yield names in parts, in order; None for all, where it does not matter where they are."""
+        """Yield names in parts, in order; None for all, if their hosts do not matter."""
         reach = self._reach
         if not (reach.hosts or reach.routers):
             yield None
@@ -175,7 +176,7 @@ class ReachedContracts(Contracts):
         return self._reach.may_see(host, vr, tenant)
 
     def _sees_one(self, host: str, vr: str, revision: Revision) -> bool:
-        """Whether a revision is seen; a removal is of the tenant of the contract before."""
+        """Whether a revision is visible; a removal has the tenant of the previous contract."""
         contract = revision.contract
         if contract is None:
             return self._sees(host, vr, super().owner(host, vr, revision.version))
@@ -188,12 +189,13 @@ class ReachedContracts(Contracts):
         return Stored(stored.value, self._asking.version(stored.version))
 
     def _tenant_before(self, host: str, vr: str) -> str | None:
-        """Return whose router it was last, which a new contract keeps to.
+        """Return the last tenant of a router, which a new contract must keep.
 
-        A contract that follows it says whose it is now, and a new one would come before that.
+        A contract that follows the router gives the current tenant, and a new one would precede
+        that.
 
         Raises:
-            Unknown: it is not seen; nor is one, in part of a host, that was never heard of.
+            Unknown: it is not visible; on a partly visible host, neither is an unknown router.
         """
         try:
             tenant, known = super().owner(host, vr), True
@@ -209,7 +211,7 @@ class ReachedContracts(Contracts):
         return tenant
 
     def _has_own(self, host: str, vr: str) -> bool:
-        """Whether a router has a contract on its host, which does not follow it."""
+        """Whether a router has a contract of its host, which does not follow it."""
         try:
             super().get(host, vr)
         except Unknown:
@@ -217,13 +219,13 @@ class ReachedContracts(Contracts):
         return True
 
     def _hidden_classes(self, contract: Contract) -> list[Problem]:
-        """Say of classes that are not seen that there are none."""
+        """Return problems for invisible classes, as if these did not exist."""
         named = classes_of(contract)
         hidden = named - self.classes_named() if named else named
         return [_no_class(name) for name in sorted(hidden)]
 
     def _without_sums(self, error: Invalid, contract: Contract, host: str) -> Invalid:
-        """Return a refusal that tells nothing of what others were promised."""
+        """Return a refusal that reveals nothing about others' promises."""
         if not self._reach.partial and host != ANYWHERE:
             return error
         own = set(contradictions(contract))

@@ -1,4 +1,4 @@
-"""History and reports as a limited token sees them: nothing of what a router did for others."""
+"""History and reports for a limited token: nothing about what a router did for other tenants."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
@@ -16,18 +16,18 @@ from policer.store.inventory.hosts import no_host
 from policer.store.limited.asker import Asking
 
 PART = 500
-"""Contracts that are read at once."""
+"""Contracts read in one query."""
 
 
 class ReachedHistory(History):
-    """The history of hosts that are seen as a whole: a router may have had another tenant."""
+    """History of hosts that are visible as a whole: a router may have had another tenant."""
 
     def __init__(self, database: Database, asking: Asking) -> None:
         super().__init__(database)
         self._asking = asking
 
     def chunks(self, host: str, span: int, begin: int, end: int, most: int) -> list[Packed]:
-        """Return chunks of a host that is seen, as `History.chunks`; raises Unknown."""
+        """Return chunks of a visible host, as `History.chunks`; raises Unknown."""
         if not self._asking.reach.may_see_host(host):
             raise no_host(host)
         return super().chunks(host, span, begin, end, most)
@@ -40,7 +40,7 @@ class ReachedHistory(History):
 
 
 class ReachedSlaDays(SlaDays):
-    """The days of contracts that were seen all the time of a report."""
+    """Days of contracts that were visible during a whole report."""
 
     def __init__(self, database: Database, asking: Asking) -> None:
         super().__init__(database)
@@ -53,7 +53,7 @@ class ReachedSlaDays(SlaDays):
         limit: int,
         of_host: str | None = None,
     ) -> list[ContractDays]:
-        """Return contracts that were seen on all of these days, as `SlaDays.page`."""
+        """Return contracts that were visible on all of these days, as `SlaDays.page`."""
         found: list[ContractDays] = []
         while len(found) < limit:
             part = super().page(days, after, PART, of_host)
@@ -71,10 +71,10 @@ class ReachedSlaDays(SlaDays):
 
 
 def was_seen(kept: ContractDays, days: tuple[date, date], reach: Reach) -> bool:
-    """Whether a reach includes a contract wherever and whosever it was on some days; pure.
+    """Whether a reach includes all hosts and tenants of a contract on some days; pure.
 
-    A contract that follows its router is none of a token that is limited to routers: under which
-    names it was reached is not kept.
+    A token that is limited to routers does not reach a contract that follows: the names under which
+    it was reached are not kept.
     """
     tenants = list(_tenants(kept.changes, *map(_midnight, days)))
     if reach.tenants and (not tenants or None in tenants):
@@ -88,7 +88,7 @@ def was_seen(kept: ContractDays, days: tuple[date, date], reach: Reach) -> bool:
 
 
 def _tenants(changes: Sequence[Change], begin: datetime, end: datetime) -> Iterator[str | None]:
-    """Yield whose a contract was, version by version; None is nobody's, or not known any more."""
+    """Yield the tenants of a contract, by version; None is no tenant, or no longer known."""
     if not changes or (changes[0].version > 1 and changes[0].at > begin):
         yield None
     ends = [change.at for change in changes[1:]] + [end]

@@ -1,7 +1,7 @@
-"""Overrides as a limited token sees them: suspensions of its hosts, exemptions of its routers.
+"""Overrides for a limited token: suspensions of its hosts, exemptions of its routers.
 
-It suspends and resumes hosts that it reaches as a whole, and exempts no router. The brake and the
-epoch are the fleet's.
+It may suspend and resume hosts that it reaches as a whole, but not exempt routers. The brake and
+the epoch concern the fleet.
 """
 
 from typing import NoReturn
@@ -20,30 +20,30 @@ from policer.store.limited.asker import Asking
 
 
 class ReachedOverrides(OverrideTable):
-    """Overrides of what is seen; their reasons are for those who gave them."""
+    """Visible overrides; only their authors see the reasons."""
 
     def __init__(self, database: Database, clock: Clock, asking: Asking) -> None:
         super().__init__(database, clock)
         self._asking = asking
 
     def all(self) -> list[Override]:
-        """Return the overrides that are seen."""
+        """Return the visible overrides."""
         return [self._asking.override(one) for one in super().all() if self._sees(key_of(one))]
 
     def get(self, key: OverrideKey) -> Override:
-        """Return an override that is seen; raises Unknown."""
+        """Return a visible override; raises Unknown."""
         if not self._sees(key):
             return required(None, key)
         return self._asking.override(super().get(key))
 
     def put(self, wanted: Override, if_version: int | None, actor: By) -> Override:
-        """Suspend a host that is seen, as `OverrideTable.put`; raises OutOfReach for all else."""
+        """Suspend a visible host, as `OverrideTable.put`; raises OutOfReach for all else."""
         if wanted.kind != "suspension":
             raise OutOfReach
         return super().put(wanted, if_version, actor)
 
     def clear(self, key: OverrideKey, if_version: int, actor: By) -> None:
-        """Resume a host that is seen, as `OverrideTable.clear`; raises OutOfReach for all else."""
+        """Resume a visible host, as `OverrideTable.clear`; raises OutOfReach for all else."""
         if key.kind != "suspension":
             raise OutOfReach
         if not self._sees(key):
@@ -65,7 +65,7 @@ class ReachedOverrides(OverrideTable):
         return False
 
     def _require_target(self, connection: Connection, key: OverrideKey) -> None:
-        """See that a host is there and seen; the two are told apart by no answer."""
+        """Check that a host exists and is visible; no answer distinguishes the two."""
         if not self._sees(key):
             raise no_host(key.host)
         super()._require_target(connection, key)

@@ -1,6 +1,6 @@
-"""The store as a limited token sees it: what is beyond its reach is not there.
+"""The store as a limited token sees it: what is beyond its reach does not exist.
 
-It has the tables that are named here and no others.
+It has only the tables named here.
 """
 
 from typing import Any, Final, NoReturn
@@ -37,13 +37,13 @@ OWN_WORDS: Final = frozenset(
         "unshielded",
     }
 )
-"""Kinds of events whose words are the policer's own and name nobody."""
+"""Kinds of events with texts of the policer that contain no names."""
 OF_OTHER_HOSTS: Final = frozenset({"epoch_raised", "moved", "overpromised", "overtaken", "twice"})
-"""Kinds of events whose words may name other hosts, or who leads."""
+"""Kinds of events with texts that may name other hosts, or the leader."""
 
 
 class ReachedStore(Store):
-    """The tables that a limited token has anything to do with."""
+    """The tables that a limited token may use."""
 
     def __init__(self, store: Store, asking: Asking) -> None:
         database, clock = store.parts
@@ -64,19 +64,19 @@ class ReachedStore(Store):
 
 
 class ReachedHosts(Hosts):
-    """Hosts that are seen as a whole; none may be changed."""
+    """Hosts that are visible as a whole; read-only."""
 
     def __init__(self, database: Database, clock: Clock, asking: Asking) -> None:
         super().__init__(database, clock)
         self._asking = asking
 
     def all(self) -> list[Stored[Host]]:
-        """Return the hosts that are seen."""
+        """Return the visible hosts."""
         seen = self._asking.reach.may_see_host
         return [self._shown(one) for one in super().all() if seen(one.value.name)]
 
     def page(self, after: str | None, limit: int) -> list[Stored[Host]]:
-        """Return hosts that are seen, as `Hosts.page`."""
+        """Return visible hosts, as `Hosts.page`."""
         if self._asking.reach.partial:
             return []
         found: list[Stored[Host]] = []
@@ -90,7 +90,7 @@ class ReachedHosts(Hosts):
         return found[:limit]
 
     def get(self, name: str) -> Stored[Host]:
-        """Return a host that is seen; raises Unknown."""
+        """Return a visible host; raises Unknown."""
         if not self._asking.reach.may_see_host(name):
             raise no_host(name)
         return self._shown(super().get(name))
@@ -106,7 +106,7 @@ class ReachedHosts(Hosts):
 
 
 class ReachedEvents(Events):
-    """Events of what is seen."""
+    """Visible events."""
 
     def __init__(self, database: Database, clock: Clock, asking: Asking) -> None:
         super().__init__(database, clock)
@@ -123,7 +123,7 @@ class ReachedEvents(Events):
         time: Time = ANY_TIME,
         reach: Reach = UNLIMITED,
     ) -> list[EventRow]:
-        """Return events that are seen, as `Events.page`."""
+        """Return visible events, as `Events.page`."""
         del reach
         rows = super().page(after, limit, host, vr, kind, time=time, reach=self._asking.reach)
         return [told(row, self._asking) for row in rows]
@@ -139,7 +139,7 @@ class ReachedEvents(Events):
         time: Time = ANY_TIME,
         reach: Reach = UNLIMITED,
     ) -> list[EventRow]:
-        """Return events that are seen, as `Events.since`."""
+        """Return visible events, as `Events.since`."""
         del reach
         rows = super().since(last_id, limit, host, vr, kind, time=time, reach=self._asking.reach)
         return [told(row, self._asking) for row in rows]
@@ -152,14 +152,14 @@ class ReachedEvents(Events):
 
 
 class ReachedPunishments(Punishments):
-    """Punishments of routers that are seen."""
+    """Punishments of visible routers."""
 
     def __init__(self, database: Database, asking: Asking) -> None:
         super().__init__(database)
         self._asking = asking
 
     def all(self) -> dict[tuple[str, str], PunishmentRow]:
-        """Return who of them is punished."""
+        """Return the visible punishments."""
         reach, tenant_of = self._asking.reach, self._asking.tenant_of
         rows = super().all().items()
         return {key: row for key, row in rows if reach.may_see(*key, tenant_of(*key))}

@@ -1,4 +1,4 @@
-"""Messages to webhooks that were not taken: tried again, then dead until someone has them sent."""
+"""Messages that webhooks did not accept: retried, then dead until an operator resends them."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -17,17 +17,17 @@ from policer.store.database.records import Clock
 from policer.store.history.audit import Change, record
 
 MOST_WAITING: Final = 1000
-"""Of one webhook that are tried again; what is not taken beyond it is dead immediately."""
+"""Of one webhook that are retried; further unaccepted messages are dead immediately."""
 MOST_DEAD: Final = 10_000
-"""Of one webhook that are kept; the oldest make room."""
+"""Of one webhook that are kept; the oldest are dropped."""
 
 
 class LetterRow(msgspec.Struct, frozen=True):
-    """A message that was tried and not taken; times UTC."""
+    """A message that was tried and not accepted; times UTC."""
 
     id: int
     message: str
-    """Its id, by which receivers know it again."""
+    """Its id, by which receivers recognize it."""
     kind: str
     body: str
     attempts: int
@@ -36,34 +36,34 @@ class LetterRow(msgspec.Struct, frozen=True):
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What came of an attempt."""
+    """Result of an attempt."""
 
     message: str
     kind: str
     body: str
     attempts: int
     problem: str = ""
-    """"" where it was taken."""
+    """"" if it was accepted."""
     next_at: datetime | None = None
-    """When it is tried again; None where it was taken, or is dead."""
+    """Time of the next retry; None if it was accepted, or is dead."""
     letter: int | None = None
-    """The row that it came from; None of a first attempt."""
+    """The row that it came from; None for a first attempt."""
 
 
 class Resent(msgspec.Struct, frozen=True):
-    """What the audit log keeps of messages that are sent again."""
+    """Record in the audit log of messages that are sent again."""
 
     messages: int
 
 
 class Letters:
-    """The table of messages that were not taken."""
+    """The table of unaccepted messages."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
     def due(self, webhook: str, now: datetime, limit: int) -> list[LetterRow]:
-        """Return messages that are to be tried again, the longest due first."""
+        """Return messages due for a retry, the longest due first."""
         table = tables.webhook_letters
         query = select(table).where(table.c.webhook == webhook, table.c.next_at <= now)
         with self._database.read() as connection:
@@ -71,16 +71,16 @@ class Letters:
             return [_row(row) for row in rows]
 
     def settle(self, webhook: str, tried: Sequence[Tried], position: int, epoch: int) -> bool:
-        """Write down what came of attempts, and how far events were sent, all or nothing.
+        """Record the results of attempts, and the position in the events, all or nothing.
 
         Args:
-            webhook: its id; one that was removed meanwhile is left alone.
+            webhook: its id; a webhook that was removed meanwhile is skipped.
             tried: the attempts.
-            position: the id of the last event that was tried, or is none of its kinds.
-            epoch: of the leader that tried.
+            position: the id of the last event that was tried, or is not of its kinds.
+            epoch: of the leader that made them.
 
         Returns:
-            False, with nothing written, where another epoch has begun.
+            False, with nothing written, if another epoch has begun.
         """
         table, now = tables.webhooks, self._clock()
         state: dict[str, Any] = {"position": position}
@@ -100,7 +100,7 @@ class Letters:
         return True
 
     def dead(self, webhook: str, after: int | None, limit: int) -> list[LetterRow]:
-        """Return messages that are not tried again by themselves, the latest first.
+        """Return messages that are no longer retried automatically, the latest first.
 
         Raises:
             Unknown: there is no such webhook.
@@ -115,12 +115,12 @@ class Letters:
             return [_row(row) for row in rows]
 
     def redeliver(self, webhook: str, ids: Collection[int] | None, actor: By) -> int:
-        """Have dead messages tried again, from the first attempt on; return how many.
+        """Retry dead messages, from the first attempt on; return how many.
 
         Args:
             webhook: its id.
-            ids: which; None is all, the oldest first, as far as there is room to wait.
-            actor: who wants it.
+            ids: which; None is all, the oldest first, as far as the queue has room.
+            actor: actor of the change.
 
         Raises:
             Unknown: there is no such webhook.
@@ -150,7 +150,7 @@ class Letters:
     def _settle(
         connection: Connection, webhook: str, one: Tried, now: datetime, *, room: int
     ) -> int:
-        """Write one attempt down; return by how many more wait than before."""
+        """Record one attempt; return by how many the waiting messages increase."""
         table = tables.webhook_letters
         known = None if one.letter is None else table.c.id == one.letter
         if not one.problem:
@@ -174,7 +174,7 @@ def _waiting(connection: Connection, webhook: str) -> int:
 
 
 def _forget_oldest(connection: Connection, webhook: str) -> None:
-    """Keep no more dead messages than there may be."""
+    """Remove dead messages above the limit."""
     table = tables.webhook_letters
     dead = select(table.c.id).where(table.c.webhook == webhook, table.c.next_at.is_(None))
     first = connection.execute(dead.order_by(table.c.id.desc()).offset(MOST_DEAD).limit(1)).scalar()
@@ -184,7 +184,7 @@ def _forget_oldest(connection: Connection, webhook: str) -> None:
 
 
 def _require(connection: Connection, webhook: str) -> None:
-    """See that there is a webhook, and that it stays until the transaction ends."""
+    """Check that a webhook exists, and lock it until the transaction ends."""
     table = tables.webhooks
     query = select(table.c.id).where(table.c.id == webhook).with_for_update(read=True)
     if connection.execute(query).first() is None:

@@ -1,8 +1,7 @@
-"""Requests that must not be done twice: their keys, and the answers that they got.
+"""Requests that must not take effect twice: their keys and answers.
 
-The answer is kept in the transaction of the change that it tells of: whoever dies when, either both
-are there or neither. A request that came while the first one of its key is still being carried out
-waits for its answer.
+The answer is kept in the transaction of its change: after any crash, either both exist or neither.
+A request that arrives while the first one of its key is in progress waits for its answer.
 """
 
 import time
@@ -22,13 +21,13 @@ from policer.store.service.tokens import SECRET
 T = TypeVar("T")
 KEPT: Final = timedelta(hours=24)
 ABANDONED: Final = timedelta(seconds=60)
-"""A request without an answer for so long has died with its policer; its key is free again."""
+"""A request without an answer after this time died with its policer; its key is free again."""
 WAIT_S: Final = 0.05
 MOST_WAITS: Final = 100
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):
-    """What the first request of a key was answered."""
+    """Answer to the first request of a key."""
 
     status: int
     headers: dict[str, str]
@@ -36,20 +35,20 @@ class StoredAnswer(msgspec.Struct, frozen=True):
 
 
 class Claim(NamedTuple):
-    """A key that a request holds until it is answered."""
+    """A key held by a request until it is answered."""
 
     key: str
     token_id: str
     at: datetime
-    """Since when: tells it from a later claim to the same key."""
+    """Time of the claim: distinguishes it from a later claim to the same key."""
 
 
 class Answering(NamedTuple, Generic[T]):
-    """What a change is to keep of itself for the repetitions of its request."""
+    """What a change keeps for repetitions of its request."""
 
     claim: Claim
     answer: Callable[[Stored[T]], StoredAnswer]
-    """Makes the answer of what is now stored."""
+    """Makes the answer from the stored entry."""
 
 
 class Idempotency:
@@ -61,14 +60,14 @@ class Idempotency:
         self._database, self._clock, self._sleep = database, clock, sleep
 
     def begin(self, key: str, token_id: str, request_hash: str) -> Claim | StoredAnswer:
-        """Claim a key for a request, or return the answer that it got before.
+        """Claim a key for a request, or return its earlier answer.
 
-        With a claim the request is to be carried out; then the change itself keeps its answer
-        (`Answering`), or `finish` or `abandon` is called.
+        With a claim, carry out the request. Then the change itself keeps its answer (`Answering`),
+        or call `finish` or `abandon`.
 
         Raises:
-            KeyReused: the key came with another request.
-            StoreBusy: the first request of the key is still being carried out.
+            KeyReused: the key was used with another request.
+            StoreBusy: the first request of the key is still in progress.
         """
         for _ in range(MOST_WAITS):
             claim = Claim(key, token_id, self._clock())
@@ -88,12 +87,12 @@ class Idempotency:
             _keep(connection, claim, answer)
 
     def abandon(self, claim: Claim) -> None:
-        """Free the key of a request that changed nothing, so that it can be tried again."""
+        """Free the key of a request that changed nothing, so that it can be retried."""
         with self._database.write() as connection:
             connection.execute(delete(tables.idempotency).where(*_open(claim)))
 
     def _claim(self, connection: Connection, claim: Claim, request_hash: str) -> bool:
-        """Take a key, unless somebody has it; keys that are too old are nobody's."""
+        """Take a key, unless another request has it; keys that are too old are free."""
         table = tables.idempotency
         dead = table.c.status.is_(None) & (table.c.at < claim.at - ABANDONED)
         connection.execute(delete(table).where((table.c.at < claim.at - KEPT) | dead))
@@ -104,17 +103,17 @@ class Idempotency:
 
 
 def keep(connection: Connection, answering: Answering[T] | None, stored: Stored[T]) -> None:
-    """Keep the answer of a change, in its transaction, where its request may be repeated.
+    """Keep the answer of a change, in its transaction, if its request may be repeated.
 
     Raises:
-        StoreBusy: the claim was given up for dead, and a repetition of the request has the key.
+        StoreBusy: the claim expired, and a repetition of the request has the key.
     """
     if answering is not None:
         _keep(connection, answering.claim, answering.answer(stored))
 
 
 def _keep(connection: Connection, claim: Claim, answer: StoredAnswer) -> None:
-    """Write an answer; a token's secret in it is blotted out, byte for byte."""
+    """Write an answer; a token's secret in it is blanked, byte for byte."""
     values = {
         "status": answer.status,
         "headers": msgspec.json.encode(answer.headers).decode(),

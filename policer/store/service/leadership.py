@@ -1,8 +1,8 @@
-"""Who leads: one lock, and an epoch that is durable, and above all before, before anybody has it.
+"""Leadership: one lock, and an epoch above all earlier ones, durable before it is given out.
 
-The lock goes when its holder dies: the kernel lets go of flock(2), PostgreSQL of the locks of a
-session that ended. An epoch is also never below the seconds since 1970, so that a policer whose
-database was lost or restored from a copy still gives epochs above those that daemons remember.
+The lock is released when its holder dies: the kernel releases flock(2), and PostgreSQL releases the
+locks of a session that ended. An epoch is also never below the seconds since 1970. So a policer
+with a lost or restored database still gives epochs above those that daemons remember.
 """
 
 import fcntl
@@ -25,21 +25,21 @@ from policer.store.database.records import Clock
 _ADVISORY_KEY: Final = 0x7874635F6C656164
 """Of PostgreSQL's lock that the leader holds ("xtc_lead")."""
 _ANSWER_S: Final = 0.5
-"""How long SQLite may take to say whose epoch is the latest, before the lock alone decides."""
+"""How long SQLite may take to return the latest epoch, before the lock alone decides."""
 _PATIENCE_S: Final = 1.0
-"""How long a call waits for one that another thread began and gave up on."""
+"""How long a call waits for an unfinished call of another thread."""
 
 
 class Holder(NamedTuple):
-    """Who took the lead last."""
+    """The last policer that took the lead."""
 
     name: str
-    """"" where it was given back, or never taken."""
+    """"" if the lead was released, or never taken."""
     epoch: int
 
 
 class Leadership(ABC):
-    """One policer's part in who leads; threads may share it, one call at a time is carried out."""
+    """Leadership of one policer; threads may share it, calls run one at a time."""
 
     def __init__(self, database: Database, holder: str, clock: Clock) -> None:
         self._database, self._name, self._clock = database, holder, clock
@@ -49,7 +49,7 @@ class Leadership(ABC):
 
     @property
     def since(self) -> int:
-        """The epoch since which nobody else has led, as of the last lead taken."""
+        """The epoch since which no other policer has led, as of the last lead taken."""
         return self._since
 
     def acquire(self, above: int = 0) -> int | None:
@@ -58,10 +58,10 @@ class Leadership(ABC):
         A policer that leads already gets another epoch.
 
         Args:
-            above: an epoch that the new one is to be higher than.
+            above: an epoch that the new one must exceed.
 
         Raises:
-            StoreError: the database did not say, and this policer does not lead.
+            StoreError: the database did not answer, and this policer does not lead.
         """
         with self._alone():
             if not self._lock():
@@ -77,7 +77,7 @@ class Leadership(ABC):
             return epoch
 
     def still(self) -> bool:
-        """Whether this policer still leads; False when its lock was lost, and for good then.
+        """Whether this policer still leads; permanently False once its lock was lost.
 
         Raises:
             StoreBusy: the database did not answer in time.
@@ -89,9 +89,9 @@ class Leadership(ABC):
             return held
 
     def release(self) -> None:
-        """Give the lead back, if this policer has it; raises StoreError where nobody could be told.
+        """Release the lead, if this policer has it; raises StoreError if that cannot be recorded.
 
-        The lock is given back all the same.
+        The lock is released in any case.
         """
         with self._alone():
             try:
@@ -101,7 +101,7 @@ class Leadership(ABC):
                 self._unlock()
 
     def holder(self) -> Holder:
-        """Return who took the lead last, dead or alive; raises StoreError."""
+        """Return the policer that took the lead last, dead or alive; raises StoreError."""
         table = tables.leadership
         with self._database.read() as connection:
             row = connection.execute(select(table.c.holder, table.c.epoch)).one()
@@ -118,7 +118,7 @@ class Leadership(ABC):
 
     @abstractmethod
     def _lock(self) -> bool:
-        """Take the lock, or have it already; False where another one has it."""
+        """Take the lock, or keep it; False if another policer has it."""
 
     @abstractmethod
     def _held(self) -> bool:
@@ -126,15 +126,15 @@ class Leadership(ABC):
 
     @abstractmethod
     def _unlock(self) -> None:
-        """Let go of the lock, if it is held; never fails."""
+        """Release the lock, if it is held; never fails."""
 
     @abstractmethod
     def _new_epoch(self, above: int) -> tuple[int, int]:
-        """Make a new epoch durable; return the one before, and it."""
+        """Make a new epoch durable; return the previous one and the new one."""
 
     @abstractmethod
     def _forget(self) -> None:
-        """Write down that nobody leads."""
+        """Record that no policer leads."""
 
     def _raise_epoch(self, connection: Connection, above: int) -> tuple[int, int]:
         table = tables.leadership
@@ -150,14 +150,14 @@ class Leadership(ABC):
 
 
 class FileLeadership(Leadership):
-    """The lead by flock(2) on a file beside SQLite's: among the policers of one machine."""
+    """The lead by flock(2) on a file next to SQLite's: among the policers of one machine."""
 
     def __init__(self, database: Database, path: Path, holder: str, clock: Clock) -> None:
         super().__init__(database, holder, clock)
         self._file, self._path = path, path.with_name(path.name + ".lock")
         self._descriptor = -1
         self._stored = 0
-        """The latest epoch in the database, as of when it answered last."""
+        """The latest epoch in the database, by its last answer."""
         self._asking = threading.Thread()
 
     def _lock(self) -> bool:
@@ -178,11 +178,11 @@ class FileLeadership(Leadership):
             os.close(lock)
             raise StoreGone(f"{self._path}: {error.strerror}") from error
         self._descriptor = lock
-        # A file that was removed meanwhile keeps nobody else from making a new one.
+        # If the file was removed meanwhile, another policer can create a new one.
         return self._has_lock()
 
     def _check_name(self) -> None:
-        """Refuse a database of several names, whose leaders would have a lock each."""
+        """Refuse a database with several names, each of which would have its own lock."""
         try:
             names = self._file.stat().st_nlink
         except OSError as error:
@@ -192,9 +192,9 @@ class FileLeadership(Leadership):
             raise StoreGone(f"{self._file} has {names} names, by hard links ({fix})")
 
     def _held(self) -> bool:
-        """Whether the lock is held, and nobody took a later epoch by another name of the file.
+        """Whether the lock is held, and no later epoch was taken under another name of the file.
 
-        The lock is the kernel's: a disk that hangs does not take it from a leader.
+        The lock is the kernel's: a leader keeps it even if the disk hangs.
         """
         if not self._has_lock():
             return False
@@ -205,7 +205,7 @@ class FileLeadership(Leadership):
         return self._stored <= self._epoch
 
     def _ask(self) -> None:
-        # What is wrong with the database is found, and said, by all others who read it.
+        # All other readers of the database find and report its errors.
         with suppress(StoreError):
             self._stored = self.holder().epoch
 
@@ -259,7 +259,7 @@ class PostgresLeadership(Leadership):
         return bool(locked)
 
     def _held(self) -> bool:
-        """Ask in the lock's own session: as long as that answers, it has its locks."""
+        """Query the lock's own session: as long as it answers, it has its locks."""
         if self._connection is None:
             return False
         table = tables.leadership
@@ -272,7 +272,7 @@ class PostgresLeadership(Leadership):
 
     def _unlock(self) -> None:
         if self._connection is not None:
-            # The session ends, and its locks with it; one that was lost has nothing to say to it.
+            # The session ends, and its locks with it; a lost session cannot be used.
             self._connection.invalidate()
             self._connection.close()
             self._connection = None

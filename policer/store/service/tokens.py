@@ -1,4 +1,4 @@
-"""Who may use the service: bearer tokens, of which the database knows hashes alone."""
+"""Bearer tokens of the service; the database has only their hashes."""
 
 import hashlib
 import hmac
@@ -41,10 +41,10 @@ class TokenRow(msgspec.Struct, frozen=True):
     revoked_at: datetime | None = None
     """None is in force."""
     reach: Reach = UNLIMITED
-    """What it is limited to."""
+    """Its limits."""
 
     def allows(self, scope: Scope) -> bool:
-        """Whether it may be used for what takes a scope."""
+        """Whether it includes a scope."""
         return any(SCOPES.index(own) >= SCOPES.index(scope) for own in self.scopes)
 
 
@@ -62,17 +62,17 @@ class Tokens:
         actor: By,
         reach: Reach = UNLIMITED,
     ) -> tuple[TokenRow, str]:
-        """Make a token; return it with its secret, which cannot be had again.
+        """Create a token; return it with its secret, which cannot be read again.
 
         Args:
-            name: for reading; others may have the same.
-            scopes: what it may be used for.
+            name: for reading; not unique.
+            scopes: its permissions.
             expires_at: None is never.
-            actor: who makes it.
-            reach: what it is limited to.
+            actor: creator of the token.
+            reach: its limits.
 
         Raises:
-            Invalid: the name, a scope or a limit is none, the end is not in the future, or a
+            Invalid: the name, a scope or a limit is invalid, the end is not in the future, or a
                 limited token would be an administrator's.
         """
         now, reach = self._clock(), as_stored(reach)
@@ -92,7 +92,7 @@ class Tokens:
         return row, secret
 
     def by_secret(self, secret: str) -> TokenRow | None:
-        """Return the token of a secret; None where it is unknown, expired or revoked.
+        """Return the token of a secret; None if it is unknown, expired or revoked.
 
         Takes as long for an unknown token as for a wrong secret.
         """
@@ -110,9 +110,9 @@ class Tokens:
         return None if expired or token.revoked_at is not None else token
 
     def prune(self, before: datetime) -> int:
-        """Remove tokens that were revoked, or ended, before an instant; return how many.
+        """Remove tokens that were revoked, or expired, before an instant; return how many.
 
-        The audit log has who made and revoked them.
+        The audit log keeps their creation and revocation.
         """
         columns = tables.tokens.c
         ended = or_(columns.revoked_at < before, columns.expires_at < before)
@@ -126,7 +126,7 @@ class Tokens:
         return [_token(row) for row in rows]
 
     def revoke(self, token_id: str, actor: By) -> TokenRow:
-        """Put a token out of force for ever; one that is so already stays as it is.
+        """Revoke a token permanently; a revoked token stays unchanged.
 
         Raises:
             Unknown: there is no such token.
@@ -147,7 +147,7 @@ class Tokens:
 
 
 def problems_of(scopes: Collection[str], reach: Reach) -> Iterator[Problem]:
-    """Say why tokens of these scopes cannot be limited so."""
+    """Yield the reasons why tokens of these scopes cannot have these limits."""
     if reach.limited and "admin" in scopes:
         problem = "an administrator makes tokens and hosts, and so cannot be limited"
         yield Problem("scope", problem, "give operate or read, or no limits")

@@ -1,4 +1,4 @@
-"""Webhooks as an administrator made them; secrets are given to who delivers alone."""
+"""Webhooks as created by administrators; only the delivery gets their secrets."""
 
 import secrets
 from collections.abc import Collection
@@ -28,23 +28,23 @@ class WebhookRow(msgspec.Struct, frozen=True):
     name: str
     url: str
     kinds: tuple[str, ...]
-    """Of events that are sent; * is every kind."""
+    """Kinds of events that are sent; * is every kind."""
     created_at: datetime
     created_by: str
     position: int
-    """The id of the last event that was sent, or is kept to be sent again."""
+    """Id of the last event that was sent, or is kept for a retry."""
     waiting: int
-    """Messages that were not taken and are tried again."""
+    """Messages that were not accepted and are retried."""
     dead: int
-    """Messages that were not taken and are not tried again by themselves."""
+    """Messages that were not accepted and are no longer retried automatically."""
     tried_at: datetime | None
     """When a message was tried last."""
     problem: str
-    """What went wrong then; "" where it was taken."""
+    """The problem of that attempt; "" if it was accepted."""
 
 
 class Endpoint(msgspec.Struct, frozen=True):
-    """Where messages go, and how they are signed."""
+    """Destination of messages, and key of their signatures."""
 
     id: str
     name: str
@@ -53,11 +53,11 @@ class Endpoint(msgspec.Struct, frozen=True):
     kinds: tuple[str, ...]
     position: int
     next_at: datetime | None
-    """When a message is tried again that was not taken; None where there is none."""
+    """Next retry of a message; None without one."""
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """What the audit log keeps: no secret, and not the URL's path, which is one for some."""
+    """Fields for the audit log: no secret, and not the URL's path, which may be one."""
 
     name: str
     origin: str
@@ -73,11 +73,11 @@ class Webhooks:
     def add(
         self, name: str, url: str, kinds: Collection[str], secret: str, actor: By
     ) -> WebhookRow:
-        """Make a webhook; events from now on are sent.
+        """Create a webhook; events from now on are sent.
 
         Raises:
             Taken: there is one of that name.
-            Invalid: there are as many as there may be.
+            Invalid: the limit of webhooks is reached.
         """
         table, now, new = tables.webhooks, self._clock(), secrets.token_hex(6)
         values = {
@@ -112,10 +112,10 @@ class Webhooks:
             return _one(connection, webhook)
 
     def remove(self, webhook: str, actor: By) -> None:
-        """Send nothing more, and forget what waits; raises Unknown."""
+        """Stop sending, and drop what waits; raises Unknown."""
         letters = tables.webhook_letters
         with self._database.write() as connection:
-            # The webhook before its letters, as all do who change both.
+            # The webhook before its letters, like all that change both.
             mine = select(tables.webhooks.c.id).where(tables.webhooks.c.id == webhook)
             connection.execute(mine.with_for_update())
             row = _one(connection, webhook)
@@ -125,14 +125,14 @@ class Webhooks:
             record(connection, self._clock(), actor, change)
 
     def endpoint(self, webhook: str) -> Endpoint:
-        """Return where one webhook's messages go, for who delivers alone; raises Unknown."""
+        """Return the destination of one webhook, only for the delivery; raises Unknown."""
         for endpoint in self.endpoints():
             if endpoint.id == webhook:
                 return endpoint
         raise _unknown(webhook)
 
     def endpoints(self) -> list[Endpoint]:
-        """Return where messages go, for who delivers alone."""
+        """Return the destinations of all webhooks, only for the delivery."""
         table, letters = tables.webhooks, tables.webhook_letters
         soonest = (
             select(func.min(letters.c.next_at)).where(letters.c.webhook == table.c.id)
