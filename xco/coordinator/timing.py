@@ -39,10 +39,10 @@ class Timing(msgspec.Struct, frozen=True, kw_only=True):
     flow_idle: int
 
     def check(self, file: str) -> None:
-        """Refuse times that cannot work together.
+        """Reject times that cannot work together.
 
         Raises:
-            ConfigError: names the key to change, and to what.
+            ConfigError: names the key to change, and its new value.
         """
         for key, holds, fix in self._laws():
             if not holds:
