@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 static const char CONTEXT[crypto_kdf_CONTEXTBYTES + 1] = "xcohost_";
-static const uint8_t HEAD[6] = {'X', 'C', 'O', 'H', 1, 0}; // start of a host's key file; its number follows
+static const uint8_t HEAD[6] = {'X', 'C', 'O', 'H', 1, 0}; // begins a host's key file
 
 _Static_assert(XCO_KEY_BYTES == crypto_kdf_KEYBYTES, "the master key's length");
 _Static_assert(sizeof HEAD + 2 + 2 * XCO_KEY_BYTES == XCO_HOST_KEY_BYTES, "a host's key file");

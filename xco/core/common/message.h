@@ -22,7 +22,7 @@
 #define XCO_ENTRIES_MAX 64       // most destinations in one report or directive
 #define XCO_LOCATED_MAX 34       // most addresses in one PLACES or MAP
 #define XCO_DATAGRAM_MAX 856     // a directive of 64 entries; below every usual MTU
-#define XCO_TIME_MAX (UINT64_C(1) << 61) // times and durations are below: sums of four cannot overflow
+#define XCO_TIME_MAX (UINT64_C(1) << 61) // times stay below: sums of four cannot overflow
 
 enum xco_type {
     XCO_HELLO = 1,     // host to controller: request to join

@@ -12,8 +12,8 @@
 
 #include "qdisc/connection.h"
 
-// Builds the queues. 0 or a negative errno: -EEXIST and `foreign` where somebody else's root stands;
-// -ENOENT where the kernel has no fq, which `lacking` then names.
+// Builds the queues. 0 or a negative errno: -EEXIST and `foreign` if another program's root is
+// installed; -ENOENT if the kernel has no fq, which `lacking` then names.
 int xco_gate_build_paced(struct xco_gate *gate, bool *foreign);
 
 #endif
