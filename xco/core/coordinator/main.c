@@ -1,9 +1,9 @@
 // The local coordinator of a host: holds and releases its V2V flows as the controller directs.
 //
 //   xco-coordinator CONFIGURATION          see coordinator/config.h
-//   xco-coordinator --release INTERFACE    removes the queues that a killed one left
-//   xco-coordinator --try CLASSIFIER       loads the BPF programs of a file, and says what refuses
-//   xco-coordinator --try-edt CLASSIFIER   the same of its program that gives times of departure
+//   xco-coordinator --release INTERFACE    removes the queues of a killed coordinator
+//   xco-coordinator --try CLASSIFIER       loads the BPF programs of a file, and prints any error
+//   xco-coordinator --try-edt CLASSIFIER   the same for its program of departure times
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -120,7 +120,7 @@ static void say_unsliced(const struct xco_coordinator *c, uint64_t before) {
     }
 }
 
-// Handles a message of a new epoch once that is durable; a newer message replaces it.
+// Keeps a message of a new epoch until that is durable; a newer message replaces it.
 static void hold(struct xco_coordinator *c, const struct xco_message *message, int64_t now_ns) {
     struct xco_held *held = &c->held[message->header.type == XCO_DIRECTIVE];
     *held = (struct xco_held){.used = true, .message = *message, .arrived_ns = now_ns};

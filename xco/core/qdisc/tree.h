@@ -1,20 +1,20 @@
 // The tree of queues on a host's outgoing interface, as requests to the kernel.
 //
 //   7c01: htb                           the root; our mark
-//   ├── 7c01:1  control                 our own messages, limited to a share
-//   ├── 7c01:2  small                   small packets and all that is not IP, limited to a share
-//   ├── 7c01:3  newcomers               flows that are small or not yet known, limited to a share
-//   ├── 7c01:4  kick                    takes the frames that make the kernel look again; drops them
+//   ├── 7c01:1  control                 our messages, limited to a share
+//   ├── 7c01:2  small                   small packets and non-IP, limited to a share
+//   ├── 7c01:3  newcomers               small or unknown flows, limited to a share
+//   ├── 7c01:4  kick                    drops the frames that make the kernel look again
 //   └── 7c01:10+k  7d00+k: tbf          the gate of destination k
 //        └── 7e00+k: htb                shares an open gate among its V2V flows
 //             └── 7e00+k:10+n  bfifo    the queue of V2V flow n, or with BPF of some sources
 //
-// A BPF program at the egress hook names the class (qdisc/classify.bpf.c); where there is none, u32
-// filters of the root do.
+// A BPF program at the egress hook sets the class (qdisc/classify.bpf.c), or else u32 filters of
+// the root.
 //
 // A gate is a token bucket that is closed by `mpu 65000`, so that no packet is affordable, and
-// opened by `mpu 0`, which also refills it; for a slice its peak is the rate, its burst what the
-// slice has room for (docs/decisions/0027-gates-of-htb-and-tbf.md).
+// opened by `mpu 0`, which also refills it. For a slice its peak is the rate, and its burst what fits
+// into the slice (docs/decisions/0027-gates-of-htb-and-tbf.md).
 #ifndef XCO_QDISC_TREE_H
 #define XCO_QDISC_TREE_H
 

@@ -1,29 +1,30 @@
-/* The scheduler of timeslices: which host may send to whom, at what rate; events in, grants out.
+/* The scheduler of timeslices: which host may send to which, at what rate; events in, grants out.
  *
- * The interface is that of `xco/scheduler/reference.py`, where Algorithm 1 is written to be read. This one
- * walks no whole contention groups at an event (docs/decisions/0025-compiled-scheduler.md):
+ * The interface is that of `xco/scheduler/reference.py`, which has Algorithm 1 in readable form.
+ * This one does not walk whole contention groups at an event
+ * (docs/decisions/0025-compiled-scheduler.md):
  *
  *  - each directed link of the spanning tree keeps the capacity that is left on it;
- *  - a V2V flow (host, destination) that is backlogged is in a row of its host and in one of its
+ *  - a backlogged V2V flow (host, destination) is in a row of its host and in one of its
  *    destination; if a link between switches blocks it, it is also parked there;
- *  - when a timeslice ends, only the rows of its two hosts and what is parked at links that got
- *    free is tried, until those are full.
+ *  - when a timeslice ends, only the rows of its two hosts and the flows parked at freed links
+ *    are tried, until the links are full.
  *
  * Feasibility (Eq. 1): the rates granted over a link never exceed its capacity.
- * Maximality: after each call no waiting flow of an idle host fits into what is not reserved.
+ * Maximality: after each call no waiting flow of an idle host fits into the unreserved capacity.
  *
  * Bound on starvation. A flow that has waited for `patience_ns` gets, in the order of waiting, its
- * links and its host reserved (one reservation a directed link): from then on others are granted
- * only what leaves its rate free. All grants of that instant end within one timeslice T, so a
- * reserved flow is served within T; and the flow that is next in order waits at most T for the
- * reservations in its way. With n flows backlogged when it began to wait, a flow is therefore
+ * links and its host reserved (one reservation per directed link). From then on other flows are
+ * granted only what leaves its rate free. All present grants end within one timeslice T, so a
+ * reserved flow is served within T. The flow that is next in order waits at most T for the
+ * reservations that block it. With n flows backlogged when it began to wait, a flow is therefore
  * served within `patience_ns + (n + 1) * T`, under both policies, as long as the caller calls
  * `xco_schedule_expired` or `_gave_up` within T of each grant. With patience_ns = XCO_FOREVER there
  * is no bound.
  *
  * No globals. No call allocates but `_new`, and those that add flows when the flow table or a row
  * must grow; they do so before they change anything. One thread at a time. Time is a parameter,
- * in nanoseconds of any clock that does not go back.
+ * in nanoseconds of any monotonic clock.
  */
 #ifndef XCO_SCHEDULER_SCHEDULE_H
 #define XCO_SCHEDULER_SCHEDULE_H
@@ -63,8 +64,8 @@ struct xco_schedule_options {
     uint64_t threshold_ns; /* XCO_PUBLISHED preempts no younger grant; XCO_FOREVER: none */
     uint64_t patience_ns;  /* how long a flow may wait before its links are reserved for it */
     uint64_t memory_ns;    /* XCO_FAIR: service this long ago counts half; > 0 */
-    double least_share;    /* in (0, 1]; with limit_rates, grant what a link has left when it is
-                              this share of the flow's full rate; 1: full rate or nothing */
+    double least_share;    /* in (0, 1]; with limit_rates, grant what a link has left if it is at
+                              least this share of the flow's full rate; 1: full rate or nothing */
 };
 
 /* What a host may do now: send to one destination at a rate, or (XCO_NONE, 0) nothing. */
