@@ -1,7 +1,7 @@
 // The controller's clock as a host reads it: the offset from the exchange with the shortest way.
 //
 // Each directive contains the send and arrival times of the host's last report, and its own send
-// time. The error is at most half of the exchange's duration, less the controller's part of it. So
+// time. The error is at most half of the exchange's duration without the controller's part. So
 // the sample of the shortest recent exchange is the best one (RFC 5905, section 10).
 #ifndef XCO_COORDINATOR_ENGINE_CLOCK_OFFSET_H
 #define XCO_COORDINATOR_ENGINE_CLOCK_OFFSET_H
