@@ -106,7 +106,7 @@ def check_key(config: CoordinatorConfig) -> None:
 
 
 def _coordinated(config: CoordinatorConfig, command: list[str]) -> tuple[int, str]:
-    """Run the loop until it exits and release the interface; return exit code and last words."""
+    """Run the loop until it exits and release the interface; return exit code and last line."""
     loop = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603  our own program
     try:
         with loop:
@@ -145,7 +145,7 @@ def _stop_with(loop: "subprocess.Popen[str]") -> None:
 
 
 def _logged(loop: "subprocess.Popen[str]") -> str:
-    """Log the loop's output until it exits; return its last words."""
+    """Log the loop's output until it exits; return its last line."""
     said = ""
     assert loop.stderr is not None
     for line in loop.stderr:
