@@ -13,8 +13,8 @@
 // the root.
 //
 // A gate is a token bucket that is closed by `mpu 65000`, so that no packet is affordable, and
-// opened by `mpu 0`, which also refills it. For a slice its peak is the rate, and its burst what fits
-// into the slice (docs/decisions/0027-gates-of-htb-and-tbf.md).
+// opened by `mpu 0`, which also refills it. For a slice its peak is the rate, and its burst what
+// fits into the slice (docs/decisions/0027-gates-of-htb-and-tbf.md).
 #ifndef XCO_QDISC_TREE_H
 #define XCO_QDISC_TREE_H
 
